@@ -67,7 +67,8 @@ from sktensor_dp.estimator.base import (
 )
 from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.estimator.forecast import Question
-from sktensor_dp.estimator.inputs import checked_mask, computed, dense_tensor, lazy_rows
+from sktensor_dp.estimator.inputs import checked_mask, dense_tensor
+from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.queries.entries import ValueHistogram

@@ -23,13 +23,8 @@ from sktensor_dp.data.partitions import DaskPartitions
 from sktensor_dp.data.persons import PersonChunks, PersonReader
 from sktensor_dp.data.sums import PartialQuery
 from sktensor_dp.estimator.base import columns_of
-from sktensor_dp.estimator.inputs import (
-    check_columns,
-    computed,
-    partitions_beside,
-    refuse_other_kinds,
-    row_partitions,
-)
+from sktensor_dp.estimator.inputs import refuse_other_kinds
+from sktensor_dp.estimator.lazy import check_columns, computed, partitions_beside, row_partitions
 from sktensor_dp.queries.query import SIZE_EDGES, UnitCount
 
 # Squares of values in this range, and their ratios, neither overflow nor underflow.

@@ -1,8 +1,6 @@
-"""Validation of data, in memory or lazy, and of groups; errors never quote data."""
+"""Validation of data in memory, and of groups; errors never quote data."""
 
-import copy
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -13,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.checks.errors import call_untrusted, read
+from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import (
     as_arrow_table,
     as_numbers,
@@ -25,17 +23,9 @@ from sktensor_dp.checks.frames import (
     refuse_lazy,
     refuse_other_columns,
 )
-from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.data.labels import ONE_GROUP, are_several, as_labels
-from sktensor_dp.data.partitions import DaskPartitions
-from sktensor_dp.data.sums import OneThread
 from sktensor_dp.data.units import split_chunk
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.tensor.arrays import Floats
-
-# Array, frame or series of Dask, or one delayed partition: Dask has no types.
-Lazy = Any
-
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
 CATEGORIES = (
@@ -308,161 +298,3 @@ def check_same(name: str, before: object, now: object) -> None:
             f"{name} must be as in the first batch, {before!r}, which was charged for; got "
             f"{now!r}. fit() starts anew."
         )
-
-
-# Attributes that workers do not need; some cannot be pickled.
-NOT_FOR_WORKERS = ("_stream", "privacy_report_", "feature_names_in_")
-
-
-def check_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None = "") -> Any:
-    """Lazy table with its columns in one chunk, validated by its metadata alone."""
-    text = advice_on_text(estimator) if text == "" else text
-    if text is not None:  # None: columns may be text
-        refuse_other_kinds(X._meta, "X", text)
-    if getattr(X, "ndim", 0) != 2:
-        raise ValueError(
-            f"X must have one row per sample and one column per feature; got a "
-            f"{type(X).__name__} with {getattr(X, 'ndim', 'no')} axes."
-        )
-    if math.isnan(X.shape[1]):
-        raise ValueError(
-            "X must have a known number of columns; name it where the array is made, or "
-            "call X.compute_chunk_sizes(), which computes X."
-        )
-    meta = X._meta if hasattr(X, "columns") else np.zeros((1, int(X.shape[1])))
-    read(lambda: validate_data(estimator, meta, reset=reset, skip_check_array=True), "X")
-    if not hasattr(X, "columns") and len(X.chunks[1]) > 1:
-        X = X.rechunk({1: -1})
-    return X
-
-
-def number_of_units(
-    estimator: Any, known: float, groups: object, n_samples: Any, noun: str
-) -> int | None:
-    """Number of units of lazy data of `known` rows, or NaN; None where it is private."""
-    if number_is_private(n_samples, estimator.neighbours):
-        return None
-    if n_samples is not None:
-        check_sizes(n_samples=n_samples)
-    if groups is None and not math.isnan(known):
-        if n_samples not in (None, known):
-            raise ValueError(f"n_samples is {n_samples}, but there are {known} {noun}.")
-        if known < 1:
-            raise ValueError(f"There must be at least one of the {noun}, got none.")
-        return int(known)
-    if n_samples is None:
-        what = noun if groups is None else "groups"
-        raise ValueError(
-            f"n_samples must be given: the number of {what}, which is public, and which "
-            "nothing is computed to find out."
-        )
-    if groups is not None and n_samples < 2:
-        raise ValueError(ONE_GROUP)
-    return int(n_samples)
-
-
-def row_partitions(X: Lazy) -> list[Lazy]:
-    """List of the delayed partitions of a Dask array, frame or series along its rows."""
-    return list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
-
-
-def partitions_by_group(X: object, groups: object) -> DaskPartitions:
-    """Partitions of rows; with `groups`, shuffled so that all rows of a group are in one."""
-    rows = row_partitions(X)
-    if groups is None:
-        return DaskPartitions(rows)
-    labels = partitions_beside(groups, X, len(rows), "groups", "label")
-    return DaskPartitions.shuffled(rows, labels)
-
-
-def partitions_beside(given: Lazy, X: Lazy, n_parts: int, name: str, noun: str) -> list[Lazy]:
-    """Delayed parts of `given`, an item (`noun`) for each row of `X`, in the partitions of X."""
-    unequal = ValueError(f"{name} must hold one {noun} for each row of X.")
-    is_array = hasattr(type(X), "chunks")  # of Dask, and no frame
-    n_rows = X.shape[0] if is_array else math.nan
-    if not is_dask(given):
-        if math.isnan(n_rows):
-            raise TypeError(
-                f"{name} must be a Dask array or series with the partitions of X, whose rows are "
-                f"not counted yet; got a {type(given).__name__}."
-            )
-        import dask.array as da
-
-        items = read(lambda: np.asarray(given), name)
-        if items.shape != (n_rows,):
-            raise unequal
-        # Without `name=False` Dask would name the array by a digest of the data.
-        given = da.from_array(items, chunks=(X.chunks[0],), name=False)
-    elif is_array and hasattr(type(given), "chunks"):
-        if given.ndim != 1:
-            raise unequal
-        if not (math.isnan(given.shape[0]) or math.isnan(n_rows)):
-            if given.shape[0] != n_rows:
-                raise unequal
-            given = given.rechunk((X.chunks[0],))
-    parts = row_partitions(given)
-    if len(parts) != n_parts:
-        raise ValueError(
-            f"{name} must have the partitions of X, which are {n_parts}; got {len(parts)}."
-        )
-    return parts
-
-
-def worker_copy(estimator: Any, stays: Iterable[str]) -> Any:
-    """Copy of an estimator for workers, without its accountant and the attributes in `stays`."""
-    copied = copy.copy(estimator)
-    copied.accountant = None
-    for name in stays:
-        vars(copied).pop(name, None)
-    return copied
-
-
-def _rows_of(
-    method: Callable[[Any], Any],
-    width: int | None,
-    dtype: type[np.floating],
-    columns: list[str] | None,
-    part: Any,
-) -> Floats:
-    """Result of `method` for the rows of a partition, of shape (n_rows,) or (n_rows, width)."""
-    refuse_other_columns(part, columns, "a partition of X")
-    rows = part.to_numpy() if hasattr(part, "to_numpy") else part
-    if rows.shape[0] == 0:
-        return np.zeros((0,) if width is None else (0, width), dtype=dtype)
-    with OneThread():
-        return np.asarray(method(rows), dtype=dtype)
-
-
-def mapped_partitions(
-    call: Callable[[Any], Any], X: Lazy, shapes: Iterable[tuple[float, ...]], dtype: object,
-    meta: object = None,
-) -> Lazy:  # fmt: skip
-    """Dask array of the results of `call`, of these `shapes`, for the partitions of `X`."""
-    import dask
-    import dask.array as da
-
-    # One object of the graph: it is sent to a worker once, not with every partition.
-    once = dask.delayed(call, pure=False, traverse=False)
-    blocks = [
-        da.from_delayed(once(part, pure=False), shape, dtype=dtype, meta=meta)
-        for part, shape in zip(row_partitions(X), shapes, strict=True)
-    ]
-    return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)
-
-
-def lazy_rows(
-    estimator: object, X: Lazy, method: str, width: int | None = None, **options: object
-) -> Lazy:
-    """Dask array of a method's result for each row: a number, or `width` numbers."""
-    X = check_columns(estimator, X, reset=False)
-    dtype = np.float64 if width is None else precision_of(X)
-    of_part = partial(getattr(worker_copy(estimator, NOT_FOR_WORKERS), method), **options)
-    sizes = [math.nan] * X.npartitions if hasattr(X, "columns") else X.chunks[0]
-    shapes = [(size,) if width is None else (size, width) for size in sizes]
-    of_rows = partial(_rows_of, of_part, width, dtype, column_names(X))
-    return mapped_partitions(of_rows, X, shapes, dtype)
-
-
-def computed(value: Lazy, doing: str) -> Any:
-    """Compute a Dask value, and return any other; errors name the action `doing`, not data."""
-    return call_untrusted(value.compute, doing) if is_dask(value) else value

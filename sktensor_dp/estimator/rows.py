@@ -18,14 +18,12 @@ from sktensor_dp.estimator.base import PrivateEstimatorMixin, columns_of
 from sktensor_dp.estimator.inputs import (
     MARK,
     CheckedChunks,
-    check_columns,
     check_mark,
     checked_groups,
     checked_table,
     number_is_private,
-    number_of_units,
-    partitions_by_group,
 )
+from sktensor_dp.estimator.lazy import check_columns, number_of_units, partitions_by_group
 
 
 class PrivateRowsMixin(PrivateEstimatorMixin):

@@ -24,11 +24,8 @@ from sktensor_dp.estimator.base import (
 )
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
-from sktensor_dp.estimator.inputs import (
-    computed,
-    lazy_rows,
-    precision_of,
-)
+from sktensor_dp.estimator.inputs import precision_of
+from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.fitted import SavedMixture, gaussians_of

@@ -36,11 +36,10 @@ from sktensor_dp.estimator.inputs import (
     check_same,
     check_same_unit,
     checked_groups,
-    computed,
     dense_tensor,
-    lazy_rows,
     precision_of,
 )
+from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.power_method.inference import coordinates, sample_scores, sampled_gaussians
 from sktensor_dp.power_method.plan import (

@@ -26,13 +26,8 @@ from sktensor_dp.estimator.base import (
 )
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.forecast import Question
-from sktensor_dp.estimator.inputs import (
-    check_same,
-    check_same_unit,
-    computed,
-    lazy_rows,
-    precision_of,
-)
+from sktensor_dp.estimator.inputs import check_same, check_same_unit, precision_of
+from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan

@@ -22,8 +22,8 @@ from sktensor_dp.data.sources import TextsInParts
 from sktensor_dp.data.sums import PartialQuery
 from sktensor_dp.data.texts import TextChunks, WordCounts
 from sktensor_dp.data.units import Chunks
-from sktensor_dp.estimator.inputs import (
-    checked_groups,
+from sktensor_dp.estimator.inputs import checked_groups
+from sktensor_dp.estimator.lazy import (
     mapped_partitions,
     number_of_units,
     partitions_by_group,
