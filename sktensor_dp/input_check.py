@@ -25,6 +25,7 @@ from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 # Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
 # the deviation from which on it is useless.
 AIM, MOST_FRACTION, USELESS = 0.02, 0.02, 0.1
+SPENDER = "check_inputs"  # as ledgers name it
 OUTSIDE = "What fails may be used: a number outside its bounds counts as the nearest end."
 
 
@@ -67,7 +68,7 @@ class InputCheck(HasAccountant):
         if not (counted or units.n_units):
             raise ValueError("matches must hold at least one row, got none.")
         plan = ReleasePlan.split(self.epsilon, self.delta, {query.name: 1.0})
-        payer = Payer("check_inputs", self._accountant_to_charge())
+        payer = Payer(SPENDER, self._accountant_to_charge())
         with Session(
             units, plan.before_count() if counted else plan, payer,
             unit=unit_of(self.unit, labels is not None), neighbours=self.neighbours,

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return execute(options)
     except KeyboardInterrupt:
-        print("\nStopped; nothing was spent.", file=sys.stderr)
+        print("\nStopped. Nothing was spent.", file=sys.stderr)
         return 130
     except BrokenPipeError:  # whoever reads, such as ``head``, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

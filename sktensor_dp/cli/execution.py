@@ -70,15 +70,17 @@ def _run(options: Namespace) -> int:
         with progress.warned():
             with progress.step("Reading"):
                 run.read()
-            used = [f"{what}: {value}" for what, value in run.settings().items()]
+            asked, spending = options.epsilon, []
             if path.is_dir() or not options.forecast:
                 first = math.inf if public else options.epsilon
                 folder = Folder(path, first, options.delta, options.budget, options.raise_budget)
-                folder.check(run.charge, options.epsilon)
+                options.epsilon = folder.fitting(run.charge, asked)
+                run.build()
                 for model in run.models.values():
                     check_saving(model)
-                used.append(folder.spending(options.epsilon))
-            progress.note("; ".join(used))
+                spending = [folder.spending(options.epsilon, asked)]
+            used = [f"{what}: {value}" for what, value in run.settings().items()]
+            progress.note("; ".join([*used, *spending]))
             _show_expected(run, progress)
             if folder is None or options.forecast:
                 progress.note("This was the forecast: nothing was spent.")
@@ -97,16 +99,11 @@ def _run(options: Namespace) -> int:
                 progress.note(f"warning: {doubts}")
             _write(run, folder, progress, checks)
     except KeyboardInterrupt:
-        cost = "nothing was spent."
-        if folder is not None and folder.spent_by_run():
-            cost = f"what was charged is spent. {folder.summary()}"
-        print(f"\nStopped; {cost}", file=sys.stderr)
-        _show_where(folder)
+        print(f"\nStopped. {_cost(folder)}", file=sys.stderr)
         return 130
-    except Exception as error:
-        _show_where(folder)
-        if isinstance(error, NotEnoughDataError) and folder is not None and folder.spent_by_run():
-            error.args = (f"{error} What was charged is spent. {folder.summary()}",)
+    except Exception:
+        if folder is not None and folder.spent_by_run():
+            print(_cost(folder), file=sys.stderr)
         raise
     finally:
         if folder is not None:
@@ -114,10 +111,12 @@ def _run(options: Namespace) -> int:
     return 0
 
 
-def _show_where(folder: Folder | None) -> None:
-    """Say where the files are of a run that ended early."""
-    if folder is not None and (where := folder.where()):
-        print(f"What it found before is in {where}", file=sys.stderr)
+def _cost(folder: Folder | None) -> str:
+    """Say what a run that ended early spent, and where its files are."""
+    if folder is None or not folder.spent_by_run():
+        return "Nothing was spent."
+    found = f"\nWhat it found before is in {where}" if (where := folder.where()) else ""
+    return f"What was charged is spent. {folder.summary()}{found}"
 
 
 def _show_expected(run: Run, progress: Progress) -> None:
@@ -159,7 +158,10 @@ def _checked(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport
     try:
         run.check(folder.ledger)
     except NotEnoughDataError as error:
-        error.args = (f"{error} To go on all the same: --no-check.",)
+        error.args = (
+            f"{error} Once mended, the command takes what is left. To go on all the same: "
+            "--no-check",
+        )
         raise
     finally:
         if run.checked is not None:

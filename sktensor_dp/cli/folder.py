@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sktensor_dp.checks.display import plain, printable
 from sktensor_dp.exceptions import BudgetError
+from sktensor_dp.input_check import SPENDER
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -96,8 +97,11 @@ class Folder:
             Ledger(self._file, SCOPE).change_budget(self._before.epsilon, self._budget)
         return self.ledger
 
-    def check(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> None:
-        """Refuse a run that exceeds the budget as a whole; `charge` is that of a run by epsilon."""
+    def fitting(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
+        """Epsilon of a run: less by checks that stopped runs before it, if it would not fit.
+
+        `charge` is that of a run by epsilon; BudgetError if the budget is short without them too.
+        """
         unit = charge(epsilon).protects
         others = self._before.spent.units - {unit}
         if others:
@@ -108,11 +112,15 @@ class Folder:
             )
 
         if self.covers(charge(epsilon)):
-            return
+            return epsilon
+        steps, step = 1000, min(epsilon, self._budget) / 1000
+        fit = bisect_left(
+            range(1, steps + 1), True, key=lambda n: not self.covers(charge(n * step))
+        )
+        left = fit * step
+        if left and self.covers(charge(epsilon), beside=self._after_fits()):
+            return left
         balance = replace(self._before, epsilon=self._budget)
-        hundredths = range(1, ceil(100 * min(epsilon, self._budget)) + 1)
-        fit = bisect_left(hundredths, True, key=lambda n: not self.covers(charge(n / 100)))
-        left = fit / 100
         both = PrivacyCost.total([(balance.spent.cost, 1), (charge(epsilon).cost, 1)])
         needed = both.epsilon_at(balance.delta)
         less = "Ask for less (--epsilon), or decide" if left else "Decide"
@@ -131,16 +139,24 @@ class Folder:
             f"less than their sum). {advice}. Nothing was spent."
         )
 
-    def covers(self, entry: LedgerEntry) -> bool:
-        """Return True if the budget covers one more run, or if this is the first run."""
-        balance = replace(self._before, epsilon=self._budget)
-        return not self._limited or balance.covers(balance.spent.plus([entry]))
+    def _after_fits(self) -> Spending:
+        """Everything spent before, but for checks that no fit followed."""
+        entries = list(self.ledger.entries)
+        while entries and entries[-1].spender == SPENDER:
+            entries.pop()
+        return Spending().plus(entries)
 
-    def spending(self, epsilon: float) -> str:
-        """Say what a run is about to spend of the budget."""
+    def covers(self, entry: LedgerEntry, beside: Spending | None = None) -> bool:
+        """Return True if the budget covers one more run `beside` others, or this is the first."""
+        balance = replace(self._before, epsilon=self._budget)
+        return not self._limited or balance.covers((beside or balance.spent).plus([entry]))
+
+    def spending(self, epsilon: float, asked: float) -> str:
+        """Say what a run is about to spend of the budget, and why less than was `asked`."""
+        less = f" ({asked:g} less what stopped runs spent)" * (epsilon < asked)
         before = f", of which earlier runs spent {self._spent:.4g}" * (self._n_before > 0)
         of = f" of {self._budget:g}" * isfinite(self._budget)
-        return f"this run spends epsilon {epsilon:g}{of}{before}"
+        return f"this run spends epsilon {epsilon:g}{less}{of}{before}"
 
     def spent_by_run(self) -> bool:
         """Return True if this run was charged."""

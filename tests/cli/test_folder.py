@@ -194,9 +194,10 @@ def test_a_fit_that_fails_says_what_it_spent(command, arguments, tmp_path, monke
 
     monkeypatch.setattr(topics.Topics, "fit", failing)
     done = command(*arguments, status=2)
-    *_, where, last = done.err.splitlines()
+    *_, cost, where, last = done.err.splitlines()
+    assert cost.startswith("What was charged is spent. All runs")
     assert where == "What it found before is in private-topics: words.model, topics.model"
-    assert "No word remains. What was charged is spent. All runs" in last
+    assert last == "error: No word remains."
     assert spent(tmp_path) == pytest.approx(2)
 
 
@@ -217,9 +218,9 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
     assert "Traceback" not in done.err
     where = "What it found before is in private-topics: words.model, topics.model\n"
     ends = {"fit": where}
-    charged = "Stopped; what was charged is spent. All runs in this folder: epsilon 2 at"
+    charged = "Stopped. What was charged is spent. All runs in this folder: epsilon 2 at"
     assert (charged in done.err) == (at == "fit")
-    assert done.err.endswith(ends.get(at, "Stopped; nothing was spent.\n"))
+    assert done.err.endswith(ends.get(at, "Stopped. Nothing was spent.\n"))
     assert spent(tmp_path) == pytest.approx(2 if at == "fit" else 0)
     assert not list((tmp_path / "private-topics").glob("*journal"))
 

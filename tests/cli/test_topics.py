@@ -108,20 +108,25 @@ def test_a_column_of_few_words_ends_before_topics_are_paid_for(command, tmp_path
     days = "".join(f"2020-0{n % 9 + 1}-11\n" for n in range(6000))
     (tmp_path / "days.csv").write_text(f"day\n{days}", encoding="utf-8")
     asked = ("topics", "days.csv", "--topics", 3, "--epsilon", 8, "--words-per-text", 100)
-    last = command(*asked, status=2).err.splitlines()[-1]
-    assert re.search("Too few words were found to tell topics apart: 11, such as '01', '02',", last)
-    assert float(re.search(r"folder: epsilon ([\d.]+) at", last)[1]) < 5
+    said = command(*asked, status=2).err
+    assert "Too few words were found to tell topics apart: 11, such as '01', '02'," in said
+    assert float(re.search(r"folder: epsilon ([\d.]+) at", said)[1]) < 5
     assert "Topics, of 11 words" in command(*asked, "--anyway", "--output", "all").out
 
 
-def test_swapped_columns_end_in_a_question(command, posts):
+def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
     swapped = ("--text", "author", "--person", "post")
     done = command("topics", posts, *swapped, "--epsilon", 2, *SMALL, "--anyway", status=2)
-    last = done.err.splitlines()[-1]
+    *_, cost, last = done.err.splitlines()
     assert re.search(r"Too few rows match \(texts of two words or more: 0%; .* right column", last)
-    assert "To go on all the same: --no-check. What was charged is spent. All runs" in last
-    assert float(re.search(r"folder: epsilon ([\d.]+) at", last)[1]) < 0.1
-    asked = ("topics", posts, *swapped, "--epsilon", 1, *SMALL, "--anyway", "--no-check")
+    assert last.endswith("takes what is left. To go on all the same: --no-check")
+    assert float(re.search(r"charged is spent. .* folder: epsilon ([\d.]+) at", cost)[1]) < 0.1
+    # The mended command runs within the budget of the first one.
+    mended = ("topics", posts, "--text", "post", "--person", "author", "--epsilon", 2, *SMALL)
+    assert re.search(r"spends epsilon 1\.99\d \(2 less what stopped runs", command(*mended).err)
+    assert 1.99 < stated(tmp_path / "private-topics").epsilon < 2
+    assert "and nothing is left" in command(*mended, status=2).err
+    asked = ("topics", posts, *swapped, "--epsilon", 1, *SMALL, "--no-check", "--output", "o")
     done = command(*asked, status=2)
     last = done.err.splitlines()[-1]
     assert re.search(r"No word was found that about \d+ persons use\. Is --text the column", last)
