@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.checks.frames import new_frame
+from sktensor_dp.checks.frames import is_dask, new_frame
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes
 from sktensor_dp.checks.ranges import named_ranges
 from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks
@@ -30,6 +30,7 @@ from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.fitted import SavedMixture, gaussians_of
 from sktensor_dp.gaussian_mixture.plan import (
+    check_memory,
     forecast_mixture,
     minus_mean,
     plan_mixture,
@@ -226,7 +227,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             Rows sum to 1. In the precision of `X`.
         """
         check_is_fitted(self)
-        if hasattr(X, "to_delayed"):
+        if is_dask(X):
             return lazy_rows(self, X, "predict_proba", self.n_components_)
         found = shares_of(self._log_joint(X))
         return found.astype(precision_of(X), copy=False)
@@ -245,7 +246,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             Rows of ``means_``: 0 is the largest group. No noise protects `X`.
         """
         check_is_fitted(self)
-        if hasattr(X, "to_delayed"):
+        if is_dask(X):
             return lazy_rows(self, X, "predict").astype(np.intp)
         return np.argmax(self._log_joint(X), axis=1)
 
@@ -263,7 +264,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             Each depends on its own sample alone.
         """
         check_is_fitted(self)
-        if hasattr(X, "to_delayed"):
+        if is_dask(X):
             return lazy_rows(self, X, "score_samples")
         return log_density(self._log_joint(X))
 
@@ -547,10 +548,11 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
     def _learn(self, units: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
         """Plan a fit, open a session, ask for steps, publish."""
-        plan = plan_mixture(self, self._public_number(units), units.n_features, to_fit=True)
+        check_memory(self.n_components, units.n_features)
+        plan = plan_mixture(self, self._public_number(units), units.n_features)
         with self._session(units, plan.releases) as ask:
             # Nothing is released here where the number is public.
-            plan = plan_mixture(self, ask.count(), units.n_features, to_fit=True)
+            plan = plan_mixture(self, ask.count(), units.n_features)
             ask.follow(plan.releases)
             fitted = fit_groups(ask, plan)
         return self._finish(ask, fitted, columns)

@@ -49,44 +49,20 @@ class MixturePlan:
     # Whether means have intervals: enough samples, and not too many parameters.
     has_intervals: bool
 
-    @property
-    def offset(self) -> float:
-        """Constant coordinate of the second moments."""
-        return defaults.OFFSET * self.radius
 
-    @property
-    def quantile(self) -> float:
-        """Quantile of the length of normal rows that steps clip at."""
-        # Quantile of the length of normal rows at which steps without noise are clipped: nearly
-        # none.
-        nearly_all = 1 - 1e-6
-        noiseless = math.isinf(self.releases.epsilon)
-        return nearly_all if noiseless else defaults.QUANTILE
-
-    @property
-    def shape(self) -> str:
-        """Form of the covariances that steps release: full, diag or spherical."""
-        return "full" if self.covariance_type == "tied" else self.covariance_type
-
-
-def plan_mixture(
-    model: Any, n_samples: int, n_features: int, *, to_fit: bool = False
-) -> MixturePlan:
-    """Choose the releases of a fit and split the budget; `to_fit` checks the memory."""
+def plan_mixture(model: Any, n_samples: int, n_features: int) -> MixturePlan:
+    """Choose the releases of a fit and the number of its steps, and split the budget."""
     # Most parameters for which means_interval decomposes the information matrix.
     most_scores = 5000
-    k = model.n_components
-    if to_fit:
-        check_feasible(
-            _numbers_held(k, float(n_features)),
-            f"A fit of {counted(k, 'group')} of {counted(n_features, 'feature')}",
-            "Fit fewer of either.",
-        )  # fmt: skip
-    fractions = dict(defaults.FRACTIONS)
-    chooses_norm = model.data_norm == "auto"
+    # Rows times mu, for each group and column, for one further step.
+    rows_a_step = 12.0
+    k, fractions, chooses_norm = model.n_components, defaults.FRACTIONS, model.data_norm == "auto"
     if chooses_norm:
         fractions = with_histogram(NormHistogram.name, fractions)
-    n_steps = number_of_steps(n_samples, n_features, k, strength(model.epsilon, model.delta))
+    n_steps, mu = WITHOUT_NOISE, strength(model.epsilon, model.delta)
+    if mu < math.inf:
+        further = n_samples * mu / (k * n_features) / rows_a_step
+        n_steps = int(min(max(round(4 + further), FEWEST), MOST))
     n_statistics = n_steps + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     norm = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
@@ -97,16 +73,18 @@ def plan_mixture(
     )  # fmt: skip
 
 
-def _numbers_held(k: int, d: float) -> float:
-    """Most numbers that a fit holds at once, by public sizes: arrays counted in the code."""
+def check_memory(k: int, n_features: int) -> None:
+    """Raise ValueError if the numbers that a fit holds at once may not fit into memory."""
     # Doubles for each pair of spheres: its loss, and its place in two tables.
-    a_pair = 64
+    a_pair, d = 64, float(n_features)
     spheres = defaults.SPHERES * k
     # Mixtures of 1 to k groups of the steps and of the start, with factors and whiteners.
     levels = LEVELS * k * (k + 1)
     matrices = levels + SPHERE_MATRICES * spheres + STEP_MATRICES * k + SINGLE_MATRICES
     points = 3.0 * TRIES * spheres * min(k, d)  # of which centres are chosen
-    return matrices * (d + 1) ** 2 + points + a_pair * spheres**2 + WORKSPACE
+    fit = f"A fit of {counted(k, 'group')} of {counted(n_features, 'feature')}"
+    held = matrices * (d + 1) ** 2 + points + a_pair * spheres**2 + WORKSPACE
+    check_feasible(held, fit, "Fit fewer of either.")
 
 
 def strength(epsilon: float, delta: float) -> float:
@@ -118,16 +96,6 @@ def rows_needed(model: Any, n_features: int) -> int:
     """Least number of samples for groups of one size."""
     k, mu = model.n_components, strength(model.epsilon, model.delta)
     return math.ceil(max(ROWS_NEEDED * k * n_features / mu, LEAST_NEEDED * k))
-
-
-def number_of_steps(n_samples: int, n_features: int, n_components: int, mu: float) -> int:
-    """Number of EM steps: more where more data can pay for them."""
-    # Rows times mu, for each group and column, for one further step.
-    rows_a_step = 12.0
-    if math.isinf(mu):
-        return WITHOUT_NOISE
-    each = n_samples * mu / (n_components * n_features)
-    return int(min(max(round(4 + each / rows_a_step), FEWEST), MOST))
 
 
 def forecast_mixture(model: Any, n_samples: int, n_features: int, question: Question) -> Forecast:

@@ -37,7 +37,8 @@ WORSE = 2.0
 
 def fit_groups(ask: Session, plan: MixturePlan) -> Fitted:
     """Fit a mixture to released values; return fitted attributes and warnings."""
-    ball, seen = LiftedBall(plan.radius, plan.offset), True
+    # A constant coordinate shows the mean among the second moments.
+    ball, seen = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), True
     if plan.chooses_norm:
         ball, seen = chosen_ball(ask, ball)
     fitted = fitted_attributes(fit_mixture(ask, ball, plan), plan)
@@ -56,14 +57,15 @@ def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixt
         average = averaged(average, model, found)
         noise = average.noise_of(found)
         model = stepped(model, average, found, ball.radius, ask.n_units)
+    # Mixtures of 1, 2, ... groups, of the steps and of their start.
     levels, starts = (merged(one, plan, ball.radius) for one in (model, start))
     most = len(levels)
-    # over[i] is the mixture that mixture i + 1 is compared with: k groups with k - 1, then the
-    # start's k with the steps' k.
+    # Released are gains of the steps' k groups over their k - 1, then of the start's k over theirs:
+    # over[i] is the mixture that mixture i + 1 is compared with.
     over = [*range(most - 1), *range(most)]
     answer = ask(MixtureGains((*levels, *starts), over, REACH * ball.radius))
     gains, leads = np.split(answer.value, [most - 1])
-    of_start = gains + np.diff(leads)
+    of_start = gains + np.diff(leads)  # of the start's k groups over its k - 1
     k, k_start = n_supported(gains, answer.sigma), n_supported(of_start, answer.sigma, 2)
     gain = float(gains[: k - 1].sum() - gains[: k_start - 1].sum() - leads[k_start - 1])
     if gain < -WORSE * answer.sigma * np.sqrt(abs(k - k_start) + 1):
@@ -136,13 +138,17 @@ def released_statistics(
 ) -> WhitenedStatistics:
     """Release an EM step's statistics, clipped and centred in each group's own frame."""
     d = model.means.shape[1]
-    clip, shape = clipping_at(d, plan.quantile), plan.shape
+    # Quantile of the length of normal rows; without noise next to none are clipped.
+    quantile = 1 - 1e-6 if ask.is_exact else defaults.QUANTILE
+    clip, pooled = clipping_at(d, quantile), plan.covariance_type == "tied"
+    shape = "full" if pooled else plan.covariance_type
     scales = clip.scales(shapes=shape != "spherical")
-    pooled = plan.covariance_type == "tied"
+    # Clip and mean square of rows with 1, ..., d - 1 observed columns.
+    partial = [(one.limit, one.mean) for one in (clipping_at(n, quantile) for n in range(1, d))]
     whiteners = model.whiteners[:1] if pooled else model.whiteners
     query = MixtureStatistics(
         model.means, whiteners, model.log_scales, clip.limit, clip.centre, scales,
-        REACH * ball.radius, shape, pooled, partial_clips(d, plan.quantile),
+        REACH * ball.radius, shape, pooled, partial,
     )  # fmt: skip
     answer = ask(query)
     n_shape = {"spherical": 1, "diag": d}.get(shape, n_unique(d, 2)) - 1
@@ -151,20 +157,15 @@ def released_statistics(
     )
 
 
-def partial_clips(d: int, quantile: float) -> tuple[tuple[float, float], ...]:
-    """Clips of rows with 1, ..., d - 1 observed columns, and their mean squares."""
-    clips = (clipping_at(n_seen, quantile) for n_seen in range(1, d))
-    return tuple((clip.limit, clip.mean) for clip in clips)
+def n_supported(gains: Floats, sigma: float, n_more: int = 0) -> int:
+    """Least number k of groups over which no larger number gains enough.
 
-
-def n_supported(gains: Floats, sigma: float, more: int = 0) -> int:
-    """Least number of groups over which more gain too little for each, or for the noise.
-
-    A sum of gains has the noise of as many answers as it has gains, and of `more`.
+    ``gains[i]`` is what i + 2 groups gain over i + 1. The m gains from k to k + m groups have to
+    exceed `LEAST_GAIN` each, and `SEEN` deviations of the noise of m and `n_more` answers together.
     """
-    for k in range(len(gains)):
-        further = np.arange(1, len(gains) - k + 1)
-        noise = SEEN * sigma * np.sqrt(further + more)
-        if (np.cumsum(gains[k:]) <= defaults.LEAST_GAIN * further + noise).all():
-            return k + 1
+    for k in range(1, len(gains) + 1):
+        m = np.arange(1, len(gains) - k + 2)
+        enough = defaults.LEAST_GAIN * m + SEEN * sigma * np.sqrt(m + n_more)
+        if (np.cumsum(gains[k - 1 :]) <= enough).all():
+            return k
     return len(gains) + 1

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -45,13 +44,19 @@ from sktensor_dp.power_method.inference import coordinates, sample_scores, sampl
 from sktensor_dp.power_method.plan import (
     BY_STEPS,
     PERTURBATIONS,
+    check_memory,
     check_width,
     forecast_moments,
     minus_moment,
     plan_moments,
     plan_tensor,
 )
-from sktensor_dp.power_method.recipe import FittedComponents, decompose_tensor, fit_moments
+from sktensor_dp.power_method.recipe import (
+    FittedComponents,
+    fit_by_steps,
+    fit_moments,
+    fitted_of,
+)
 from sktensor_dp.power_method.stream import (
     ComponentStream,
     SavedComponents,
@@ -62,13 +67,9 @@ from sktensor_dp.power_method.stream import (
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise import OneProcess
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.queries.samples import TensorPowerIterations
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.symmetric import is_symmetric, tensor_oracle
-
-NOT_AT_RANDOM = (
-    "perturbation='stream' splits rows at random, which lie in partitions here. Pass parts of them "
-    "that stand for all to partial_fit."
-)
 
 
 def _needs(moment: str) -> Callable[[Any], bool]:
@@ -416,7 +417,8 @@ class PrivateTensorPowerMethod(
             TensorChunk(tensor_oracle(tensor)), plan.releases, unit="entry",
             neighbours=f"tensors that differ by {bound:g} in each of the six orders of one entry",
         ) as ask:  # fmt: skip
-            fitted = decompose_tensor(ask, plan, bound)
+            found = fit_by_steps(ask, plan, TensorPowerIterations, bound)
+            fitted = fitted_of(found, plan)
         return self._finish(ask, fitted, columns)
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
@@ -639,7 +641,7 @@ class PrivateTensorPowerMethod(
         self._check_public()
         check_sizes(n_samples=n_samples, n_features=n_features)
         question = Question.of(self, n_samples=n_samples, n_features=n_features)
-        return replace(forecast_moments(self, n_samples, n_features), _question=question)
+        return forecast_moments(self, n_samples, n_features, question)
 
     def _check_public(self) -> None:
         self._check_combination(PERTURBATIONS, "fit")
@@ -671,7 +673,10 @@ class PrivateTensorPowerMethod(
         if self.perturbation != "stream":
             return super()._learn_table(checked, X, groups, n_samples)
         if is_dask(X):
-            raise ValueError(NOT_AT_RANDOM)
+            raise ValueError(
+                "perturbation='stream' splits rows at random, which lie in partitions here. Pass "
+                "parts of them that stand for all to partial_fit."
+            )
         X = checked._validated_rows(X, reset=True, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
         plan = plan_moments(self, X.shape[1], "stream")
@@ -696,7 +701,8 @@ class PrivateTensorPowerMethod(
 
     def _learn(self, units: SampleChunks, columns: Mapping[str, object]) -> Self:
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""
-        plan = plan_moments(self, units.n_features, self.perturbation, to_fit=True)
+        plan = plan_moments(self, units.n_features, self.perturbation)
+        check_memory(plan)
         self._warn(warnings_of_cap(self.n_components, units.n_features))
         with self._session(units, plan.releases) as ask:
             ask.count()  # releases nothing where the number is public
@@ -733,7 +739,8 @@ class PrivateTensorPowerMethod(
         """Make one power step on a batch; `earlier` is the report on the batches before it."""
         if earlier is not None:
             check_same_unit(earlier, batch.grouped, self.neighbours)
-        plan = plan_moments(self, batch.n_features, "stream", to_fit=True)
+        plan = plan_moments(self, batch.n_features, "stream")
+        check_memory(plan)
         ticket = None if stream is None else stream.ticket
         if stream is None:
             self._warn(warnings_of_cap(self.n_components, batch.n_features))

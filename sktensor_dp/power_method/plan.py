@@ -9,7 +9,7 @@ import numpy as np
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
-from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
+from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, counted_releases
 from sktensor_dp.power_method import defaults
 from sktensor_dp.privacy.calibration import spherical_spread
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan, with_histogram
@@ -63,37 +63,31 @@ class MomentPlan:
     releases: ReleasePlan  # the budget; of one batch in a stream
     chooses_norm: bool = False
 
-    @property
-    def is_mixture(self) -> bool:
-        """True if samples get a constant coordinate, to fit a mixture of Gaussians."""
-        return self.offset > 0
 
-
-def plan_moments(
-    model: Any, n_features: int, perturbation: str, *, to_fit: bool = False
-) -> MomentPlan:
-    """Choose the releases of a fit and split the budget; `to_fit` checks the memory."""
-    # Iterations from each start on a released tensor, where they cost nothing.
-    after_release = 100
+def plan_moments(model: Any, n_features: int, perturbation: str) -> MomentPlan:
+    """Choose the releases of a fit, and split the budget among them."""
     check_width(model, n_features)
     k, max_iter = min(model.n_components, n_features), model.max_iter
     if perturbation == "auto":
         perturbation = "whitened_tensor"
     if max_iter is None:
-        by_steps = perturbation in BY_STEPS
-        max_iter = power_iterations_needed(n_features) if by_steps else after_release
+        # Where each iteration is a release, a logarithm of the dimension leads from a random start
+        # to a component, and 4 more to convergence; on a released tensor iterations cost nothing.
+        needed = math.ceil(math.log2(max(n_features, 2))) + 4
+        max_iter = needed if perturbation in BY_STEPS else 100
     fractions = _fractions(perturbation, model.whiten, exact=math.isinf(model.epsilon))
     chooses_norm = model.data_norm == "auto"
     if chooses_norm:
-        refuse_stream(perturbation)
+        if perturbation == "stream":  # no batch shows the norms of other batches
+            raise ValueError(
+                "data_norm='auto' chooses the norm by a histogram of all samples, of which a "
+                "stream reads one batch at a time: pass the number, for example the data_norm_ of "
+                "a fit to earlier samples."
+            )
         fractions = with_histogram(NormHistogram.name, fractions)
     radius = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
     uses = {PowerIterations.name: k * (max_iter + 1)} if perturbation == "iteration" else {}
     mixture = model.moment == "gaussian_mixture"
-    if to_fit:
-        _check_memory(
-            n_features, perturbation, k, model.n_restarts, SecondMoments.name in fractions
-        )
     return MomentPlan(
         n_components=k, n_features=n_features, perturbation=perturbation, whiten=model.whiten,
         n_restarts=model.n_restarts, max_iter=max_iter, random_state=model.random_state,
@@ -111,16 +105,6 @@ def plan_tensor(model: Any, size: int) -> MomentPlan:
     return replace(plan, releases=releases)
 
 
-def refuse_stream(perturbation: str) -> None:
-    """Raise ValueError for a stream: no batch shows the norms of other batches."""
-    if perturbation == "stream":
-        raise ValueError(
-            "data_norm='auto' chooses the norm by a histogram of all samples, of which a stream "
-            "reads one batch at a time: pass the number, for example the data_norm_ of a fit "
-            "to earlier samples."
-        )
-
-
 def check_width(model: Any, n_features: int) -> None:
     """Raise ValueError for more Gaussians than features: two moments cannot tell them apart."""
     if model.moment == "gaussian_mixture" and model.n_components > n_features:
@@ -129,11 +113,6 @@ def check_width(model: Any, n_features: int) -> None:
             f"{counted(n_features, 'feature')}: their means have to be affinely independent, and "
             f"one direction is left for variances. Pass n_components of at most {n_features}."
         )
-
-
-def power_iterations_needed(n_features: int) -> int:
-    """Number of iterations from a random start: a logarithm of the dimension, and 4 to converge."""
-    return math.ceil(math.log2(max(n_features, 2))) + 4
 
 
 def noise_norm(sigma: float, size: int) -> float:
@@ -154,39 +133,20 @@ def _fractions(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, flo
     return {**fractions, third: defaults.FRACTIONS["third"]}
 
 
-def _check_memory(
-    n_features: int, perturbation: str, n_components: int, n_restarts: int, with_pairs: bool
-) -> None:
+def check_memory(plan: MomentPlan) -> None:
     """Raise ValueError if the numbers that a fit holds at once may not fit into memory."""
-    d, advice = float(n_features), "or less n_restarts"
-    held = VECTORS * d * (n_components + n_restarts) + WORKSPACE
+    k, d, perturbation = plan.n_components, float(plan.n_features), plan.perturbation
+    held, advice = VECTORS * d * (k + plan.n_restarts) + WORKSPACE, "or less n_restarts"
     if perturbation not in BY_STEPS:
         # Without a second moment there is no subspace, and the third moment has all features.
-        held += SQUARES * (d + 1) ** 2 + CUBES * (n_components if with_pairs else d) ** 3
+        has_subspace = any(one.name == SecondMoments.name for one in plan.releases.planned)
+        held += SQUARES * (d + 1) ** 2 + CUBES * (k if has_subspace else d) ** 3
         advice = "or by perturbation='stream', which needs memory in proportion to them"
-    fit = f"A fit of {counted(n_features, 'feature')} by perturbation={perturbation!r}"
+    fit = f"A fit of {counted(plan.n_features, 'feature')} by perturbation={perturbation!r}"
     check_feasible(held, fit, f"Fit fewer features, {advice}.")
 
 
-def _noise_and_signal(plan: MomentPlan, norm: float, name: str) -> tuple[float, float]:
-    """Noise of a release per standard deviation, and its signal."""
-    # Norm that forecasts assume for equally likely, orthogonal components, in radii.
-    component = 0.5
-    k, d = plan.n_components, plan.n_features
-    eigenvalue = (component * norm) ** 3 / k
-    if name == SecondMoments.name:
-        return noise_norm(1.0, d), (component * norm) ** 2 / k
-    if name == ProjectedThirdMoments.name:
-        return math.sqrt(n_unique(k, 3)), k
-    if name == PowerIterations.name:
-        # A step multiplies the best start's overlap o with a component by the eigenvalue times o,
-        # and adds noise of norm sigma sqrt(d); so o grows if eigenvalue sqrt(o / d) > sigma.
-        squared = min(2 * math.log(1 + plan.n_restarts) / d, 1.0)
-        return 1.0, eigenvalue * math.sqrt(squared / d)
-    return math.sqrt(n_unique(k if plan.whiten else d, 3)), eigenvalue * math.sqrt(k)
-
-
-def forecast_moments(model: Any, n_samples: int, n_features: int) -> Forecast:
+def forecast_moments(model: Any, n_samples: int, n_features: int, question: Question) -> Forecast:
     """Forecast noise and signal of each release of a fit to samples of the assumed law."""
     plan = plan_moments(model, n_features, model.perturbation)
     k, pure, ball = plan.n_components, plan.releases.delta == 0, LiftedBall(plan.radius)
@@ -198,36 +158,45 @@ def forecast_moments(model: Any, n_samples: int, n_features: int) -> Forecast:
     for planned in releases.planned:
         if planned.name in (COUNT, NormHistogram.name, ThirdMomentHistogram.name):
             continue
-        dimension, sensitivity = _dimension_and_sensitivity(
+        dimension, sensitivity, noise, signal = _expected(
             planned.name, plan, ball, model.neighbours
         )
         scale = spherical_spread(dimension) / planned.cost.epsilon if pure else 1 / planned.cost.mu
         sigma = sensitivity * scale / max(n_samples // n_batches, 1)
-        noise, signal = _noise_and_signal(plan, ball.norm, planned.name)
         noise *= sigma
         needed.append(n_samples * noise / signal)
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
-    return Forecast(tuple(rows), n_samples, math.ceil(max(needed)), k, count_sigma=count_sigma)
+    return Forecast(
+        tuple(rows), n_samples, math.ceil(max(needed)), k, count_sigma=count_sigma,
+        _question=question,
+    )  # fmt: skip
 
 
-def _dimension_and_sensitivity(
+def _expected(
     name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str
-) -> tuple[int, float]:
-    """Dimension of the noise of the release `name`, and L2 sensitivity of its sum."""
+) -> tuple[int, float, float, float]:
+    """Dimension and L2 sensitivity of the release `name`, noise at a deviation of 1, and signal."""
     size, k = plan.n_features, plan.n_components
-    leaves = neighbours == "add_remove"
-    cubes = ball.norm**3 if leaves else ball.farthest_cubes
+    # Assumed are equally likely, orthogonal components of half the largest norm.
+    length = 0.5 * ball.norm
+    eigenvalue = length**3 / k
+    cubes = ball.norm**3 if neighbours == "add_remove" else ball.farthest_cubes
     if name == SecondMoments.name:
-        query = SecondMoments(ball)
-        return n_unique(size, 2), query.l2_contribution if leaves else query.l2_sensitivity
+        moved = SecondMoments(ball).sensitivity("l2", neighbours)
+        return n_unique(size, 2), moved, noise_norm(1.0, size), length**2 / k
     if name == ProjectedThirdMoments.name:
         # The mean squared norm of a whitened sample is k.
-        clipped = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
-        return n_unique(k, 3), clipped
+        moved = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
+        return n_unique(k, 3), moved, math.sqrt(n_unique(k, 3)), k
     if name == PowerIterations.name:
+        # A step multiplies the best start's overlap o with a component by the eigenvalue times o,
+        # and adds noise of norm sigma sqrt(d); so o grows if eigenvalue sqrt(o / d) > sigma.
+        squared = min(2 * math.log(1 + plan.n_restarts) / size, 1.0)
         seen = min(plan.n_restarts, size)
-        return (size + seen) * min(plan.n_restarts, n_unique(seen, 2)), cubes
-    return n_unique(size, 3), cubes
+        dimension = (size + seen) * min(plan.n_restarts, n_unique(seen, 2))
+        return dimension, cubes, 1.0, eigenvalue * math.sqrt(squared / size)
+    noise = math.sqrt(n_unique(k if plan.whiten else size, 3))
+    return n_unique(size, 3), cubes, noise, eigenvalue * math.sqrt(k)
 
 
 def minus_moment(fitted: Any) -> float:

@@ -32,7 +32,7 @@ from sktensor_dp.tensor.symmetric import (
     n_unique,
     symmetric_product,
 )
-from sktensor_dp.tensor.whitening import NoisyWhitener, Whitener, noisy_whitener
+from sktensor_dp.tensor.whitening import Whitener, noisy_whitener
 
 # Least value of the constant coordinate of a component, and least variance relative to the common
 # one.
@@ -68,23 +68,14 @@ def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
     ball, seen = LiftedBall(plan.radius, plan.offset), True
     if plan.chooses_norm:
         ball, seen = chosen_ball(ask, ball)
-    if plan.is_mixture:
+    if ball.offset > 0:  # a constant coordinate, as mixtures have
         found = fit_spherical_gaussians(ask, ball, plan)
     elif plan.perturbation == "iteration":
-        found = fit_by_steps(ask, ball, plan)
+        found = fit_by_steps(ask, plan, PowerIterations, ball.radius)
     else:
         found = fit_raw_moments(ask, ball, plan)
-    fitted = fitted_of(found, plan, plan.max_iter)
+    fitted = fitted_of(found, plan)
     return with_norm(fitted, ball, seen=seen) if plan.chooses_norm else fitted
-
-
-def decompose_tensor(ask: Session, plan: MomentPlan, bound: float) -> Fitted:
-    """Power method on a private tensor; `bound` is the largest change of an entry."""
-    method = new_method(plan)
-    while not method.is_complete:
-        answers = ask(TensorPowerIterations(method.columns_asked(), bound))
-        method.tell(answers.value, answers.sigma, may_wait=False)
-    return fitted_of(components_of(method), plan, plan.max_iter)
 
 
 def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
@@ -104,7 +95,9 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
     components = white.unwhiten(decomposed(third.tensor, k, plan))
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     seen = components @ white.matrix
-    weights = _eigenvalues(third.tensor, seen)
+    # Least-squares weights of the cubes of the components in the released tensor.
+    products = np.einsum("abc,ia,ib,ic->i", third.tensor, seen, seen, seen, optimize=True)
+    weights = np.maximum(np.linalg.lstsq((seen @ seen.T) ** 3, products, rcond=1e-12)[0], 0.0)
     most = max(RESOLVED, LARGEST_OF_NOISE * math.sqrt(white.n_components))
     values = weights * np.linalg.norm(seen, axis=1) ** 3
     stands = values > most * math.hypot(third.sigma, sampling)
@@ -121,19 +114,21 @@ def decomposed(tensor: Floats, k: int, plan: MomentPlan) -> Floats:
     )[1]  # fmt: skip
 
 
-def fit_by_steps(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
-    """Power method with noise in every step, all steps on the same data."""
+def fit_by_steps(
+    ask: Session, plan: MomentPlan, step: type[PowerIterations | TensorPowerIterations], size: float
+) -> FittedComponents:
+    """Power method with noise in every step on the same data: samples, or entries, of a `size`."""
     method = new_method(plan)
     while not method.is_complete:
-        answers = power_step(ask, PowerIterations(method.columns_asked(), ball.radius))
+        answers = power_step(ask, step(method.columns_asked(), size))
         method.tell(answers.value, answers.sigma, may_wait=False)
     return components_of(method)
 
 
-def power_step(ask: Session, query: PowerIterations) -> Answer:
+def power_step(ask: Session, query: PowerIterations | TensorPowerIterations) -> Answer:
     """Answers ``T(I, u, u)`` for every column u of the starts of a query."""
-    # `sigma` is that within the span of the starts. Outside, noise is smaller by sqrt(3): where
-    # answers are averaged, `OnlinePowerMethod` corrects for it.
+    # `sigma` is that within the span of the starts. Outside, noise on samples is smaller by
+    # sqrt(3): where answers are averaged, `OnlinePowerMethod` corrects for it.
     released = ask(query)
     return replace(released, value=query.answers(released.value))
 
@@ -146,12 +141,12 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
     )  # fmt: skip
 
 
-def fitted_of(found: FittedComponents, plan: MomentPlan, n_iter: int) -> Fitted:
+def fitted_of(found: FittedComponents, plan: MomentPlan) -> Fitted:
     """Fitted attributes of components, with a warning if noise hides some of them."""
     warnings = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
     if found.fill > FULL:
         warnings = (UserWarning(ALL_CLIPPED), *warnings)
-    return Fitted({**attributes_of(found), "n_iter_": n_iter}, warnings)
+    return Fitted({**attributes_of(found), "n_iter_": plan.max_iter}, warnings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,26 +162,24 @@ def released_third_moments(
     ask: Session, ball: LiftedBall, plan: MomentPlan, white: Whitener, rho: float
 ) -> ReleasedThirdMoments:
     """Release the whitened third moment, and that of residuals if `rho` is above 0."""
-    if plan.perturbation == "whitened_tensor":
-        return projected_third_moments(ask, ball, white.matrix, rho)
-    third = third_moments(ask, ThirdMoments(white.basis, ball, rho))
-    tensor = multilinear(third.tensor, white.transform)
-    # Noise of a cube grows with the mean of its squared scales, to the power 3 / 2.
-    growth = float(np.mean(white.scale**-2.0)) ** 1.5
-    return ReleasedThirdMoments(tensor, third.residual / white.scale, third.sigma * growth)
+    if plan.perturbation == "moment_tensor":
+        third = third_moments(ask, ThirdMoments(white.basis, ball, rho))
+        tensor = multilinear(third.tensor, white.transform)
+        # Noise of a cube grows with the mean of its squared scales, to the power 3 / 2.
+        growth = float(np.mean(white.scale**-2.0)) ** 1.5
+        return ReleasedThirdMoments(tensor, third.residual / white.scale, third.sigma * growth)
+    return projected_third_moments(ask, ball, white.matrix, rho)
 
 
 def projected_third_moments(
     ask: Session, ball: LiftedBall, basis: Floats, rho: float
 ) -> ReleasedThirdMoments:
     """Mean third moments in the span of `basis`, each clipped at a noisy quantile of norms."""
-    # Range searched for a clip of projected third moments, relative to the largest norm possible,
-    # and its number of bins.
-    least_limit, n_bins = 1e-8, 96
     limit = math.inf
     if not ask.is_exact:
+        # Range searched for a limit, relative to the largest norm possible, in 96 bins.
         largest = ball.norm**3 * float(np.linalg.norm(basis, 2)) ** 3
-        edges = largest * np.geomspace(least_limit, 1.0, n_bins + 1)
+        edges = largest * np.geomspace(1e-8, 1.0, 97)
         histogram = ask(ThirdMomentHistogram(basis, ball, rho, edges=edges))
         limit = histogram.edge_at(edges, 1 - defaults.CLIPPED)
     return third_moments(ask, ProjectedThirdMoments(basis, ball, rho, limit))
@@ -201,13 +194,6 @@ def third_moments(ask: Session, query: ProjectedThirdMoments) -> ReleasedThirdMo
     if query.residual_weight > 0:
         residual = answer.value[unique:] / query.residual_weight
     return ReleasedThirdMoments(tensor, residual, answer.sigma)
-
-
-def _eigenvalues(tensor: Floats, seen: Floats) -> Floats:
-    """Least-squares weights, at least 0, of the cubes of the rows of `seen` in a tensor."""
-    products = np.einsum("abc,ia,ib,ic->i", tensor, seen, seen, seen, optimize=True)
-    weights = np.linalg.lstsq((seen @ seen.T) ** 3, products, rcond=1e-12)[0]
-    return np.maximum(weights, 0.0)
 
 
 def attributes_of(found: FittedComponents) -> dict[str, Any]:
@@ -251,7 +237,10 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
     second, offset, radius = ask(SecondMoments(ball)), ball.offset, ball.radius
     size = len(second.value)
     square = float(np.trace(second.value[:-1, :-1])) - 2 * second.sigma * math.sqrt(size)
-    spectrum = covariance_spectrum(second.value, second.sigma, offset)
+    # Covariance of x; a product of noisy means has the variance of their noise on its diagonal.
+    mean, of_mean = second.value[-1, :-1] / offset, second.sigma / np.sqrt(2) / offset
+    covariance = second.value[:-1, :-1] - np.outer(mean, mean) + of_mean**2 * np.eye(size - 1)
+    spectrum = np.linalg.eigvalsh(covariance)
     variance = common_variance(spectrum, plan.n_components, second.sigma, radius, ask.n_units)
     spherical = np.append(np.ones(size - 1), 0.0)  # the constant has no variance
     corrected = second.value - variance * np.diag(spherical)
@@ -266,49 +255,34 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
     if plan.perturbation == "whitened_tensor":
         rho = 0.5 * white.n_components / (freedom * variance)
     third = released_third_moments(ask, ball, plan, white, rho)
-    mean = np.append(second.value[-1, :-1] / offset, offset)
-    by_variance = shrunk_residual(third, white.matrix.T @ mean * variance, rho, freedom)
+    by_common_variance = white.matrix.T @ np.append(mean, offset) * variance
+    by_variance = shrunk_residual(third, by_common_variance, rho, freedom)
     tensor = third.tensor - symmetric_product(
         white.matrix.T @ (spherical[:, None] * white.matrix), by_variance
     )
     # Whitened components lead to Gaussians; those that stand out of noise and sampling are kept.
     vectors = decomposed(tensor, white.n_components, plan)
-    weights, means = roots_and_means(white, vectors, offset)
-    variances = vectors @ by_variance / np.maximum(weights, LEAST_ROOT)
+    scaled = white.unwhiten(vectors)  # rows sqrt(w) (mu, offset)
+    roots = scaled[:, -1] / offset
+    means = scaled[:, :-1] / np.maximum(roots, LEAST_ROOT)[:, None]
+    variances = vectors @ by_variance / np.maximum(roots, LEAST_ROOT)
     variances = np.clip(variances, LEAST_VARIANCE * variance, radius**2 / (size - 1))
     values = np.einsum("abc,ia,ib,ic->i", tensor, vectors, vectors, vectors, optimize=True)
     noise = math.hypot(third.sigma, sampling_deviation(white, second.value, ask.n_units))
     stands = values > RESOLVED * noise
-    stands &= (weights > LEAST_ROOT) & (np.linalg.norm(means, axis=1) <= radius)
+    stands &= (roots > LEAST_ROOT) & (np.linalg.norm(means, axis=1) <= radius)
     if white.n_components == 1 or not stands.any():
+        # One Gaussian, by the released first and second moments.
+        mean *= min(1.0, radius / max(float(np.linalg.norm(mean)), 1e-300))
+        of_one = common_variance(spectrum, 1, second.sigma, radius, 1)
         n_resolved = min(white.n_resolved, plan.n_components, 1)
-        one = one_gaussian(spectrum, second, offset, radius, n_resolved)
-        return replace(one, fill=square / radius**2)
-    order = np.argsort(-weights, kind="stable")
+        return FittedComponents(
+            mean[None], np.ones(1), n_resolved, np.array([of_one]), square / radius**2
+        )
+    order = np.argsort(-roots, kind="stable")
     order = order[stands[order]]
-    weights = weights[order] ** 2 / (weights[order] ** 2).sum()
+    weights = roots[order] ** 2 / (roots[order] ** 2).sum()
     return FittedComponents(means[order], weights, len(order), variances[order], square / radius**2)
-
-
-def roots_and_means(white: NoisyWhitener, vectors: Floats, offset: float) -> tuple[Floats, Floats]:
-    """Roots of weights (k,) and means (k, d) of Gaussians, from whitened components."""
-    scaled = white.unwhiten(vectors)  # sqrt(w) (mu, c)
-    roots = scaled[:, -1] / offset
-    return roots, scaled[:, :-1] / np.maximum(roots, LEAST_ROOT)[:, None]
-
-
-def one_gaussian(
-    spectrum: Floats,
-    second: Answer,
-    offset: float,
-    radius: float,
-    n_resolved: int,
-) -> FittedComponents:
-    """Mixture of one Gaussian, by the released first and second moments."""
-    mean = second.value[-1, :-1] / offset
-    mean *= min(1.0, radius / max(float(np.linalg.norm(mean)), 1e-300))
-    variance = common_variance(spectrum, 1, second.sigma, radius, 1)
-    return FittedComponents(mean[None], np.ones(1), n_resolved, np.array([variance]))
 
 
 def common_variance(
@@ -345,11 +319,3 @@ def sampling_deviation(white: Whitener, second: Floats, n_units: int) -> float:
     square = float(np.trace(white.matrix.T @ second @ white.matrix))
     sixth = square * (square + 2) * (square + 4)
     return math.sqrt(max(sixth, 0.0) / (n_units * n_unique(k, 3)))
-
-
-def covariance_spectrum(second: Floats, sigma: float, offset: float) -> Floats:
-    """Ascending eigenvalues of the covariance of x, by a noisy second moment of ``(x, offset)``."""
-    mean = second[-1, :-1] / offset
-    of_mean = sigma / np.sqrt(2) / offset
-    covariance = second[:-1, :-1] - np.outer(mean, mean) + of_mean**2 * np.eye(len(mean))
-    return np.asarray(np.linalg.eigvalsh(covariance))

@@ -370,6 +370,10 @@ class TensorPowerIterations(Query):
         """``T(I, u, u)`` for all starts as columns, of shape (d, n_starts)."""
         return chunk.oracle(self.starts)
 
+    def answers(self, coordinates: Floats) -> Floats:
+        """``T(I, u, u)`` as released: its entries are the coordinates that noise is added to."""
+        return coordinates
+
 
 def _squares(rows: Floats) -> Floats:
     """``y y'``, flattened, of each row y; (n_rows, k^2)."""
