@@ -544,45 +544,6 @@ class PrivateTensorPowerMethod(
         chosen = rng.choice(len(probabilities), size=n_samples, p=probabilities)
         return sampled_gaussians(found, chosen, rng), chosen
 
-    @OF_MIXTURES
-    @under_own_errors
-    def bic(self, X: ArrayLike | sp.spmatrix) -> float:
-        """Bayesian information criterion of a mixture on samples; lower is better, and not private.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, best of those that were not used in the fit.
-
-        Returns
-        -------
-        float
-            -2 log-likelihood of `X` plus log(n_samples) for each parameter.
-
-        Notes
-        -----
-        **Privacy.** Computed on `X` without noise. On data to be protected use
-        :func:`~sktensor_dp.make_private_scorer`.
-        """
-        return self._criterion(X, lambda n: math.log(n))
-
-    @OF_MIXTURES
-    @under_own_errors
-    def aic(self, X: ArrayLike | sp.spmatrix) -> float:
-        """Akaike's information criterion of a mixture on samples; not private, as :meth:`bic`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            As for :meth:`bic`.
-
-        Returns
-        -------
-        float
-            -2 log-likelihood of `X` plus 2 for each parameter; lower is better.
-        """
-        return self._criterion(X, lambda _: 2.0)
-
     @available_if(_needs("raw"))
     @under_own_errors
     def inverse_transform(self, X: ArrayLike) -> Floats:
@@ -754,15 +715,6 @@ class PrivateTensorPowerMethod(
         """Fitted components, in the form that inference takes."""
         variances = getattr(self, "covariances_", None)
         return FittedComponents(self.components_, self.weights_, len(self.weights_), variances)
-
-    def _criterion(self, X: object, price: Callable[[int], float]) -> float:
-        """-2 log-likelihood of `X`, plus ``price(n_samples)`` for each parameter."""
-        warn_of_score()
-        scores = np.asarray(computed(self.score_samples(X), "Scoring"))
-        k, d = self.components_.shape
-        # Numbers of weights; then of means and variances.
-        n_parameters = k - 1 + k * (d + 1)
-        return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         X = self._validated_rows(X, reset=True, fits=True, grouped=grouped)

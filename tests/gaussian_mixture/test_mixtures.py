@@ -86,8 +86,9 @@ def test_without_noise_it_is_a_mixture_of_scikit_learn(kind, seed):
     assert model.covariances_.shape == peer.covariances_.shape
     assert model.score(X) >= peer.score(X) - 0.08
     # Criteria count the parameters of the same model.
-    counted = [one.bic(X) + 2 * len(X) * one.score(X) for one in (model, peer)]
-    assert counted[0] == pytest.approx(counted[1])
+    for name in ("bic", "aic"):
+        of_both = [getattr(one, name)(X) + 2 * len(X) * one.score(X) for one in (model, peer)]
+        assert of_both[0] == pytest.approx(of_both[1])
 
 
 @pytest.mark.parametrize(("k", "asked"), [(1, 3), (3, 7)])
