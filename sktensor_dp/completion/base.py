@@ -53,7 +53,6 @@ from sktensor_dp.completion.plan import (
     plan_completion,
     plan_persons,
 )
-from sktensor_dp.completion.questions import EntryQuestions, PersonQuestions, choose_bounds
 from sktensor_dp.completion.recommend import RecommenderMixin
 from sktensor_dp.completion.row_names import are_names, check_names, indices_of
 from sktensor_dp.completion.worst_case import worst_entries
@@ -71,7 +70,9 @@ from sktensor_dp.estimator.inputs import checked_mask, dense_tensor
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import ValueHistogram
+from sktensor_dp.queries.query import SIZE_EDGES
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.tucker_completion import Model
 
@@ -87,6 +88,16 @@ NAMES = (
     "a tuple with an element for each mode: RowIndex.from_public(names), a list or column of "
     "names, or None where rows have numbers"
 )
+
+
+def choose_bounds(ask: Session) -> tuple[tuple[float, float], bool]:
+    """Release a histogram of values, and clip them to the range (low, high) that it shows; True if
+    anything is above the noise.
+    """
+    edges = np.concatenate([-SIZE_EDGES[::-1], [0.0], SIZE_EDGES])
+    low, high, seen = ask(ValueHistogram(edges)).range_of(edges)
+    ask.clip_values((low, high))
+    return (low, high), seen
 
 
 class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
@@ -252,9 +263,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             if self._chooses_bounds:
                 bounds, seen = choose_bounds(ask)
             if isinstance(plan, PersonPlan):
-                found = fit_persons(PersonQuestions(ask), plan, options)
+                found = fit_persons(ask, plan, options)
             else:
-                found = fit_entries(EntryQuestions(ask), plan, options)
+                found = fit_entries(ask, plan, options)
         warned = (
             *warnings_of_range(ValueHistogram.name, seen=seen),
             *found.warnings, *self._warnings_of_noise(found.attributes, plan, chunks.n_units),

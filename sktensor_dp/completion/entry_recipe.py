@@ -5,17 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion.gradient_steps import fit_gradients
 from sktensor_dp.completion.model import SharedModel, attributes_of, unexplained
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
-from sktensor_dp.completion.questions import EntryQuestions
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.estimator.base import Fitted
-from sktensor_dp.queries.gradients import LARGEST, LEAST_RIDGE, Jacobian
+from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums
+from sktensor_dp.queries.gradients import LARGEST, LEAST_RIDGE, Jacobian, RidgeBlock
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp, with_factors
 from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features
@@ -31,9 +31,15 @@ from sktensor_dp.tensor.whitening import components_of_pairs
 # Least variance of values about the model, relative to the assumed one: exact data may have none,
 # and a ridge must be positive.
 LEAST_NOISE = 1e-9
+# Limit on sweeps over released values; with extrapolation a few dozen suffice.
+SWEEPS = 1000
+NOT_SETTLED = (
+    "The sweeps over released values stopped at max_iter before the model settled. A larger "
+    "max_iter costs no privacy."
+)
 
 
-def fit_entries(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Fitted:
+def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fitted:
     """Make all releases of the plan and fit the model: recipe of a completion of entries."""
     recipe = {
         "input": _from_values,
@@ -41,52 +47,147 @@ def fit_entries(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptio
         "output": _with_released_block,
         "gradient": fit_gradients,
     }[plan.perturbation]
-    model = recipe(asked, plan, options)
-    width, noise_variance, folded = 2 * asked.half, 0.0, None
+    model = recipe(ask, plan, options)
+    width, places = 2 * ask.public("half"), ask.public("index_set")
+    assumed, noise_variance = (width * ASSUMED.residual) ** 2, 0.0
     if plan.perturbation in ("input", "output"):
         noise_variance = (width * plan.value_deviation) ** 2
+    # What units share, the effects and factors of all modes but the first, by which rows fold in.
     if plan.with_pairs:
-        folded = pair_components(asked, model, options)
-        model = with_columns(model, folded[0])
+        columns, residual_variance = pair_components(ask, model, options)
+        model = with_columns(model, columns)
+        components = SharedComponents((columns,), full_core=False) if columns.size else None
+    else:
+        # Variance of exact values about the model: known noise subtracted, or the assumed one.
+        residual_variance = max(model.noise_variance - noise_variance, LEAST_NOISE * assumed)
+        if noise_variance > assumed:
+            residual_variance = assumed
+        components = _scaled_components(model)
+    effects = [_effects(model, places, mode) for mode in range(1, places.n_modes)]
+    level_variance = float(model.bias_scales[0])
     state = {
         **attributes_of(model), "_model": model, "perturbation_": plan.perturbation,
-        "_shared": shared_part(model, asked.index_set, width, noise_variance, folded),
+        "_shared": SharedModel(
+            model.mean, residual_variance, 0, effects, components, level_variance
+        ),
         "n_iter_": max(plan.n_steps, model.n_iter, 1),
     }  # fmt: skip
-    warnings = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)
-    return Fitted(state, warnings)
+    return Fitted(state, () if model.converged else (ConvergenceWarning(NOT_SETTLED),))
 
 
-def shared_part(
-    model: Model,
-    entries: IndexSet,
-    width: float,
-    noise_variance: float,
-    of_pairs: tuple[Floats, float] | None = None,
-) -> SharedModel:
-    """Model of the effects and factors of all modes but the first, by which rows fold in.
+def _from_values(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Model:
+    """Model fitted to released values, whose noise variance is known."""
+    # The noise of the piecewise mechanism depends on the value; `sigma` is for the middle of the
+    # range.
+    noisy, entries = ask(Entries(ask.public("half"))).as_sum(), ask.public("index_set")
+    variance, released = noisy.sigma**2, [noisy.value + ask.public("middle")]
+    # Free the values: a number for each entry is a large part of all memory.
+    del noisy
+    complete: Any = complete_tucker if options.full_core else complete_cp
+    found: Model = complete(
+        entries, released.pop(), options.ranks if options.full_core else options.rank,
+        noise_variance=variance, max_iter=SWEEPS if options.max_iter is None else options.max_iter,
+        random_state=options.random_state,
+    )  # fmt: skip
+    return found
 
-    `width` is that of the bounds and `noise_variance` the variance of noise in released values.
-    `of_pairs` are columns of a matrix found from pairs, and the variance that they leave.
+
+def _from_sums(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Model:
+    """Model of mean and biases alone, from released row sums."""
+    places, half = ask.public("index_set"), ask.public("half")
+    # First, from coordinates alone: the weights of entries, made later, need not be in memory too.
+    features = incidence_features(places)
+    weights = places.balanced_weights()
+    noisy = ask(RowSums(places, weights, half)).as_sum()
+    model = fit_row_sums(
+        places, np.split(noisy.value, np.cumsum(places.shape)[:-1]), list(weights.T),
+        noisy.sigma**2, (2 * half * ASSUMED.residual) ** 2,
+        center=ask.public("middle"), features=features,
+    )  # fmt: skip
+    # Mean and biases are a CP model without components, until a Tucker model is made of it.
+    return tucker_of_cp(model, options.ranks) if options.full_core else model
+
+
+def _with_released_block(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Model:
+    """Model of released values whose last factor is replaced by a released ridge regression."""
+    model, half = _from_values(ask, plan, options), ask.public("half")
+    index_set: IndexSet = ask.public("index_set")
+    mode = index_set.n_modes - 1
+    core = None if isinstance(model, CPCompletion) else model.core
+    rows = Jacobian(index_set, model.factors, core).rows(mode)
+    # Noise may give any numbers; if they are out of the range of queries, the model stays as it is.
+    if not 0 < np.abs(rows).max(initial=0.0) <= LARGEST**0.5:
+        return model
+    # Scale the factor so that values are linear in it.
+    last = model.factors[-1] * (model.weights if isinstance(model, CPCompletion) else 1.0)
+    residual = max(model.noise_variance, (2 * half * ASSUMED.residual) ** 2)
+    own = np.mean(last**2, axis=0)
+    ridge = residual / np.maximum(own, max(1e-6 * float(own.max()), (1e-9 * half) ** 2))
+    query = RidgeBlock(index_set, mode, rows, ridge, half)
+    noisy = ask(query).as_sum()
+    # The regression is linear in the values, so the part of mean and biases is public.
+    base = model.predict(index_set.coordinates) - ask.public("middle")
+    base -= np.sum(rows * last[index_set.rows(mode)], axis=1)
+    grams = index_set.grams(mode, rows)
+    least = LEAST_RIDGE * np.trace(grams, axis1=1, axis2=2)[:, None]
+    penalised = grams + np.maximum(ridge, least)[:, :, None] * np.eye(rows.shape[1])
+    public = np.linalg.solve(penalised, index_set.sums(mode, base[:, None] * rows)[..., None])
+    found = noisy.value * query.scales[:, None] - public[..., 0]
+    # Weigh the released block and the former one by the inverse variances of their noise.
+    share = own / (own + (noisy.sigma * query.scales)[:, None] ** 2)
+    factors = [*model.factors[:-1], share * found + (1 - share) * last]
+    if isinstance(model, CPCompletion):
+        return with_factors(model, factors)
+    return with_orthonormal_factors(model, options.ranks, factors, model.core)
+
+
+def pair_components(ask: Session, model: Model, options: ModelOptions) -> tuple[Floats, float]:
+    """Release the sums over rows of products of residuals in two columns; return loadings of the
+    columns, (n_columns, r), and the residual variance that these loadings leave unexplained.
     """
-    # Computed from released arrays and public coordinates.
-    residual_variance = _residual_variance(model, width, noise_variance)
-    effects = [_effects(model, entries, m) for m in range(1, entries.n_modes)]
-    scale = float(model.bias_scales[0])
-    if of_pairs is None:
-        components = _scaled_components(model)
-    else:
-        columns, residual_variance = of_pairs
-        components = SharedComponents((columns,), full_core=False) if columns.size else None
-    return SharedModel(model.mean, residual_variance, 0, effects, components, scale)
+    places, half = ask.public("index_set"), ask.public("half")
+    residual, clip = 2 * half * ASSUMED.residual, residual_clip(ASSUMED.residual, 1 / 2)
+    predictions = places.at_entries(model.biases) + (model.mean - ask.public("middle"))
+    # With these weights of rows one value moves the pairs of any row as far.
+    others = np.maximum(places.counts[0] - 1.0, 1.0)
+    weights = np.sqrt(float(others.min()) / others)
+    query = EntryPairs(places, predictions, weights, clip * residual, half)
+    noisy = ask(query).as_sum()
+    # Symmetric tables of pairs of columns: released sums, and sums if all residuals were 1.
+    n = places.shape[1]
+    sums, counts = np.zeros((2, n, n))
+    upper = np.triu_indices(n, 1)
+    sums[upper] = sums.T[upper] = noisy.value
+    counts[upper] = counts.T[upper] = query.counts()
+    # A row's bias that is left over counts as a component, for which its own level stands.
+    known = places.counts[0] / places.n_entries
+    left = float(known @ model.bias_variances[0])
+    response = clipped_response(clip, residual) ** 2
+    own = _clipped_variance(clip) ** 2 * float(counts.mean())
+    found = components_of_pairs(
+        sums - counts * (response * left), counts, response,
+        math.hypot(noisy.sigma, math.sqrt(own)), min(options.ranks),
+    )  # fmt: skip
+    explained = float((places.counts[1] / places.n_entries @ found**2).sum())
+    return found, unexplained(residual, explained)
 
 
-def _residual_variance(model: Model, width: float, noise_variance: float) -> float:
-    """Variance of exact values about the model: known noise subtracted, or the assumed one."""
-    assumed = (width * ASSUMED.residual) ** 2
-    if noise_variance > assumed:
-        return assumed
-    return max(model.noise_variance - noise_variance, LEAST_NOISE * assumed)
+def _clipped_variance(t: float) -> float:
+    """Mean square of ``clip(x, -t, t) / t`` for a standard normal x."""
+    inside = 2 * ndtr(t) - 1
+    density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
+    return float((inside - 2 * t * density) / t**2 + 1 - inside)
+
+
+def with_columns(model: Model, found: Floats) -> Model:
+    """Copy of a CP model with loadings `found` of columns, and 0 for rows; Tucker models stay."""
+    if not isinstance(model, CPCompletion):
+        return model
+    norms = np.linalg.norm(found, axis=0)
+    rows = np.zeros((len(model.biases[0]), len(norms)))
+    factors = [rows, found / np.where(norms > 0, norms, 1.0)]
+    scales = np.stack([np.mean(factor**2, axis=0) for factor in factors])
+    return replace(model, factors=factors, weights=norms, factor_scales=scales)
 
 
 def _effects(model: Model, entries: IndexSet, mode: int) -> SharedEffects:
@@ -116,123 +217,3 @@ def _scaled_components(model: Model) -> SharedComponents | None:
     if not found.any():
         return None
     return SharedComponents(tuple(factors), full_core=True, mixing=(unfolded * own)[:, found])
-
-
-def pair_components(
-    asked: EntryQuestions, model: Model, options: ModelOptions
-) -> tuple[Floats, float]:
-    """Release the sums over rows of products of residuals in two columns; return loadings of the
-    columns, (n_columns, r), and the residual variance that these loadings leave unexplained.
-    """
-    places = asked.index_set
-    residual = 2 * asked.half * ASSUMED.residual
-    clip = residual_clip(ASSUMED.residual, 1 / 2)
-    noisy = asked.entry_pairs(
-        places.at_entries(model.biases) + (model.mean - asked.middle),
-        pair_weights(places.counts[0]), clip * residual,
-    )  # fmt: skip
-    # A row's bias that is left over counts as a component, for which its own level stands.
-    known = places.counts[0] / places.n_entries
-    left = float(known @ model.bias_variances[0])
-    response = clipped_response(clip, residual) ** 2
-    own = _clipped_variance(clip) ** 2 * float(noisy.counts.mean())
-    found = components_of_pairs(
-        noisy.sums - noisy.counts * (response * left), noisy.counts, response,
-        math.hypot(noisy.sigma, math.sqrt(own)), min(options.ranks),
-    )  # fmt: skip
-    explained = float((places.counts[1] / places.n_entries @ found**2).sum())
-    return found, unexplained(residual, explained)
-
-
-def pair_weights(counts: NDArray[np.integer]) -> Floats:
-    """Weights of rows in sums of pairs, (n_rows,): one value moves the pairs of any row as far."""
-    others = np.maximum(counts - 1.0, 1.0)
-    return np.asarray(np.sqrt(float(others.min()) / others))
-
-
-def with_columns(model: Model, found: Floats) -> Model:
-    """Copy of a CP model with loadings `found` of columns, and 0 for rows; Tucker models stay."""
-    if not isinstance(model, CPCompletion):
-        return model
-    norms = np.linalg.norm(found, axis=0)
-    rows = np.zeros((len(model.biases[0]), len(norms)))
-    factors = [rows, found / np.where(norms > 0, norms, 1.0)]
-    scales = np.stack([np.mean(factor**2, axis=0) for factor in factors])
-    return replace(model, factors=factors, weights=norms, factor_scales=scales)
-
-
-def _clipped_variance(t: float) -> float:
-    """Mean square of ``clip(x, -t, t) / t`` for a standard normal x."""
-    inside = 2 * ndtr(t) - 1
-    density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
-    return float((inside - 2 * t * density) / t**2 + 1 - inside)
-
-
-# Limit on sweeps over released values; with extrapolation a few dozen suffice.
-SWEEPS = 1000
-NOT_SETTLED = (
-    "The sweeps over released values stopped at max_iter before the model settled. A larger "
-    "max_iter costs no privacy."
-)
-
-
-def _from_values(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Model:
-    """Model fitted to released values, whose noise variance is known."""
-    noisy, entries = asked.entries(), asked.index_set
-    variance, released = noisy.sigma**2, [noisy.value + asked.middle]
-    # Free the values: a number for each entry is a large part of all memory.
-    del noisy
-    complete: Any = complete_tucker if options.full_core else complete_cp
-    found: Model = complete(
-        entries, released.pop(), options.ranks if options.full_core else options.rank,
-        noise_variance=variance, max_iter=SWEEPS if options.max_iter is None else options.max_iter,
-        random_state=options.random_state,
-    )  # fmt: skip
-    return found
-
-
-def _from_sums(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Model:
-    """Model of mean and biases alone, from released row sums."""
-    index_set, residual = asked.index_set, (2 * asked.half * ASSUMED.residual) ** 2
-    # First, from coordinates alone: the weights of entries, made later, need not be in memory too.
-    features = incidence_features(index_set)
-    released = asked.row_sums()
-    model = fit_row_sums(
-        index_set, released.sums, list(released.weights.T), released.sigma**2, residual,
-        center=asked.middle, features=features,
-    )  # fmt: skip
-    # Mean and biases are a CP model without components, until a Tucker model is made of it.
-    return tucker_of_cp(model, options.ranks) if options.full_core else model
-
-
-def _with_released_block(
-    asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions
-) -> Model:
-    """Model of released values whose last factor is replaced by a released ridge regression."""
-    model, index_set = _from_values(asked, plan, options), asked.index_set
-    mode = index_set.n_modes - 1
-    core = None if isinstance(model, CPCompletion) else model.core
-    rows = Jacobian(index_set, model.factors, core).rows(mode)
-    # Noise may give any numbers; if they are out of the range of queries, the model stays as it is.
-    if not 0 < np.abs(rows).max(initial=0.0) <= LARGEST**0.5:
-        return model
-    # Scale the factor so that values are linear in it.
-    last = model.factors[-1] * (model.weights if isinstance(model, CPCompletion) else 1.0)
-    residual = max(model.noise_variance, (2 * asked.half * ASSUMED.residual) ** 2)
-    own = np.mean(last**2, axis=0)
-    ridge = residual / np.maximum(own, max(1e-6 * float(own.max()), (1e-9 * asked.half) ** 2))
-    released = asked.ridge_block(mode, rows, ridge)
-    # The regression is linear in the values, so the part of mean and biases is public.
-    base = model.predict(index_set.coordinates) - asked.middle
-    base -= np.sum(rows * last[index_set.rows(mode)], axis=1)
-    grams = index_set.grams(mode, rows)
-    least = LEAST_RIDGE * np.trace(grams, axis1=1, axis2=2)[:, None]
-    penalised = grams + np.maximum(ridge, least)[:, :, None] * np.eye(rows.shape[1])
-    public = np.linalg.solve(penalised, index_set.sums(mode, base[:, None] * rows)[..., None])
-    found = released.rows - public[..., 0]
-    # Weigh the released block and the former one by the inverse variances of their noise.
-    share = own / (own + released.sigmas[:, None] ** 2)
-    factors = [*model.factors[:-1], share * found + (1 - share) * last]
-    if isinstance(model, CPCompletion):
-        return with_factors(model, factors)
-    return with_orthonormal_factors(model, options.ranks, factors, model.core)

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from sktensor_dp.completion.model import posterior_rows, unit_mean_square
+from sktensor_dp.completion.model import posterior_rows
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
-from sktensor_dp.completion.questions import EntryQuestions
-from sktensor_dp.queries.gradients import Jacobian
+from sktensor_dp.data.entries import IndexSet
+from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.gradients import EntryGradients, Jacobian
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, with_factors
 from sktensor_dp.tensor.normal_equations import core_equations
@@ -16,9 +17,9 @@ from sktensor_dp.tensor.tucker_completion import Model, with_orthonormal_factors
 NULL_SPREAD = 1e-12
 
 
-def fit_gradients(asked: EntryQuestions, plan: CompletionPlan, options: ModelOptions) -> Model:
+def fit_gradients(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Model:
     """Model after the plan's steps of descent, each of which is a release."""
-    return _BlockGaussNewton(asked, options).run(plan.n_steps)
+    return _BlockGaussNewton(ask, options).run(plan.n_steps)
 
 
 class _BlockGaussNewton:
@@ -29,17 +30,20 @@ class _BlockGaussNewton:
     # equations, whose matrices are public; both are averaged over steps, longer with more noise.
     # Then one block of parameters at a time moves to its posterior mean.
 
-    def __init__(self, asked: EntryQuestions, options: ModelOptions) -> None:
-        self._ranks = options.ranks
-        self._asked, self._index_set = asked, asked.index_set
-        self._residual = (2 * asked.half * ASSUMED.residual) ** 2
+    def __init__(self, ask: Session, options: ModelOptions) -> None:
+        self._ranks, self._ask = options.ranks, ask
+        self._index_set: IndexSet = ask.public("index_set")
+        self._half: float = ask.public("half")
+        self._middle: float = ask.public("middle")
+        # Variance of values about the model, as assumed.
+        self._residual = (2 * self._half * ASSUMED.residual) ** 2
         shape, rng = self._index_set.shape, options.random_state
         self._factors = [
             unit_mean_square(rng.standard_normal((n, r)))[0]
             for n, r in zip(shape, self._ranks, strict=True)
         ]
         full_core = options.full_core
-        self._core = rng.standard_normal(self._ranks) * asked.half if full_core else None
+        self._core = rng.standard_normal(self._ranks) * self._half if full_core else None
         self._sums = [np.zeros(n) for n in shape]
         self._information = 0.0
         self._weights: Floats = np.zeros(self._ranks[0])
@@ -65,10 +69,10 @@ class _BlockGaussNewton:
         if core is not None:
             sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
         # The model's own part of the gradient is public and left out.
-        noisy = self._asked.entry_gradients(jacobian)
+        noisy = self._ask(EntryGradients(jacobian, self._half)).as_sum()
         _, *parts = jacobian.split(noisy.value)
         offsets = self._offsets(parts[:n_modes], noisy.sigma)
-        base = offsets.predict(index_set.coordinates) - self._asked.middle
+        base = offsets.predict(index_set.coordinates) - self._middle
         block = step % len(sizes)
         for place, (part, size) in enumerate(zip(parts[n_modes:], sizes, strict=True)):
             moment, gram, spread = self._public(place, base)
@@ -91,7 +95,7 @@ class _BlockGaussNewton:
         ]
         product = float(np.prod(norms, axis=0).max())
         of_factors = (0.5 * (1 + n_modes) / max(product, NULL_SPREAD)) ** (0.5 / n_modes)
-        largest = max(largest, NULL_SPREAD * self._asked.half**2)
+        largest = max(largest, NULL_SPREAD * self._half**2)
         shared = np.sqrt(0.5 * (1 + n_modes) / largest)
         return of_factors, float(shared / of_factors ** (n_modes - 1))
 
@@ -119,7 +123,7 @@ class _BlockGaussNewton:
             ones,
             noise_variance,
             self._residual,
-            center=self._asked.middle,
+            center=self._middle,
         )
 
     def _public(self, place: int, base: Floats) -> tuple[Floats, Floats, float]:
@@ -141,8 +145,8 @@ class _BlockGaussNewton:
         `spread` is the mean squared norm of the derivatives.
         """
         # A factor that is still 0 does not limit the scale of the others.
-        least = NULL_SPREAD if self._core is None else NULL_SPREAD * self._asked.half**2
-        prior = (2 * self._asked.half * ASSUMED.component) ** 2 / max(spread, least)
+        least = NULL_SPREAD if self._core is None else NULL_SPREAD * self._half**2
+        prior = (2 * self._half * ASSUMED.component) ** 2 / max(spread, least)
         found = self._averages[place].posterior(self._residual, prior)
         if place == len(self._factors):
             self._core = found.reshape(self._ranks)
@@ -181,3 +185,10 @@ class _Average:
         """Posterior means of the rows of the block, of shape (n, r)."""
         noise = np.broadcast_to(self._variance * np.eye(self._gram.shape[1]), self._gram.shape)
         return posterior_rows(self._right, self._gram, noise, residual, prior)
+
+
+def unit_mean_square(factor: Floats) -> tuple[Floats, Floats]:
+    """Factor with columns of unit mean square, and the earlier root mean squares (1 for zeros)."""
+    size = np.sqrt(np.mean(factor**2, axis=0))
+    safe = np.where(size > 0, size, 1.0)
+    return factor / safe, safe

@@ -29,8 +29,6 @@ from sktensor_dp.tensor.unit_parameters import N_PLAIN, EntryEffects, effects_at
 
 # Least prior variance relative to the first one, and ridge of matrices relative to their size.
 LEAST_PRIOR, LEAST_RIDGE = 1e-8, 1e-12
-# Least eigenvalue of a matrix before its root is taken, relative to the largest.
-LEAST_EIGENVALUE = 1e-12
 # Least fraction of the variance of values that is attributed to noise.
 LEAST_NOISE = 0.2
 
@@ -40,13 +38,6 @@ def unexplained(deviation: float, explained: float) -> float:
     `explained` is a variance.
     """
     return max(deviation**2 - explained, LEAST_NOISE * deviation**2)
-
-
-def inverse_root(gram: Floats) -> Floats:
-    """Symmetric inverse square root of a Gram matrix, with small eigenvalues raised."""
-    values, vectors = np.linalg.eigh(gram)
-    values = np.maximum(values, LEAST_EIGENVALUE * max(float(values[-1]), 1e-100))
-    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
 
 
 def posterior_rows(
@@ -89,13 +80,6 @@ def posterior_rows(
     rows = (M.transpose(0, 2, 1) @ (axes @ turned[..., None]))[..., 0]
     found[seen] = rows
     return found
-
-
-def unit_mean_square(factor: Floats) -> tuple[Floats, Floats]:
-    """Factor with columns of unit mean square, and the earlier root mean squares (1 for zeros)."""
-    size = np.sqrt(np.mean(factor**2, axis=0))
-    safe = np.where(size > 0, size, 1.0)
-    return factor / safe, safe
 
 
 def attributes_of(model: Model) -> dict[str, Any]:

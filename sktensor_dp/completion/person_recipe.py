@@ -17,23 +17,18 @@ from sktensor_dp.completion import defaults
 from sktensor_dp.completion.model import (
     SharedModel,
     attributes_of_units,
-    inverse_root,
     posterior_rows,
     unexplained,
 )
 from sktensor_dp.completion.plan import UNCLIPPED, ModelOptions, PersonPlan, residual_clip
-from sktensor_dp.completion.questions import (
-    PersonQuestions,
-    ReleasedFactor,
-    ReleasedLevels,
-    ReleasedRows,
-)
 from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.persons import (
     MOMENT_WEIGHT,
     ReleasedEffects,
     SharedFactorSums,
     SharedRowSums,
+    UnitLevels,
 )
 from sktensor_dp.queries.query import Query
 from sktensor_dp.tensor import defaults as kernels
@@ -50,6 +45,8 @@ from sktensor_dp.tensor.tucker_completion import mode_product
 
 # Least sum of weights, to avoid a division by 0.
 LEAST_WEIGHT = 1e-100
+# Least eigenvalue of a matrix before its root is taken, relative to the largest.
+LEAST_EIGENVALUE = 1e-12
 # Number of EM steps for effects, and the smaller number before another release.
 STEPS, ROUGH_STEPS = 60, 20
 # Least standard deviation of values about their unit's level, in widths of the bounds.
@@ -64,83 +61,67 @@ UNLISTED = (
 )
 
 
-def fit_persons(asked: PersonQuestions, plan: PersonPlan, options: ModelOptions) -> Fitted:
+def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> Fitted:
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
-    levels = asked.unit_levels()
-    mean, deviation, variance = _levels(levels, asked.half)
-    modes = [mode for mode in range(len(asked.shape)) if mode != plan.unit_mode]
-    biases = [SharedBiases(asked, mode, mean, deviation) for mode in modes]
+    half, n_modes = ask.public("half"), len(ask.public("shape"))
+    levels = ask(UnitLevels(half))
+    found_mean, found_deviation = levels.value.tolist()
+    # Shrink mean and deviation by their known noise, towards the middle of their range, in which
+    # their prior is uniform: its variance is half**2 / 3.
+    share = half**2 / (half**2 + 3 * levels.sigma**2)
+    mean = share * float(np.clip(found_mean, -half, half))
+    deviation = half / 2 + share * (found_deviation - half / 2)
+    deviation = float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
+    modes = [mode for mode in range(n_modes) if mode != plan.unit_mode]
+    biases = [SharedBiases(ask, mode, mean, deviation) for mode in modes]
     for of_mode in biases:  # each about those fitted before
         of_mode.add_rounds(plan.n_rounds, biases)
-    components, noise_variance = _components_or_more_biases(asked, biases, plan, options)
+    found = None
+    if plan.n_sweeps > 0:
+        found = found_components(ask, biases, plan, options)
+        if found is None:  # what is left of their budget pays for more biases
+            longest(biases).add_rounds(1, biases, paid_by=SharedFactorSums)
+    components, noise_variance = found or (None, residual_variance(biases))
+    if plan.n_sweeps == 0 and plan.n_rounds == 1:
+        noise_variance = deviation**2
     # The prior of units' levels has this mean, whose noise adds to the prior's variance.
+    level_variance = kernels.LEVEL_VARIANCE * noise_variance + share * levels.sigma**2
     model = SharedModel(
-        mean + asked.middle, noise_variance, plan.unit_mode, [one.effects for one in biases],
-        components, kernels.LEVEL_VARIANCE * noise_variance + variance,
+        mean + ask.public("middle"), noise_variance, plan.unit_mode,
+        [one.effects for one in biases], components, level_variance,
     )  # fmt: skip
     state = {
-        **attributes_of_units(model, asked.n_units, options.ranks), "_model": model,
+        **attributes_of_units(model, ask.n_units, options.ranks), "_model": model,
         "perturbation_": plan.perturbation,
         "n_iter_": 1 if components is None else plan.n_sweeps,
     }  # fmt: skip
-    return Fitted(state, _doubts(levels, asked.half))
+    return Fitted(state, _doubts(found_mean, found_deviation, levels.sigma, half))
 
 
-def _levels(levels: ReleasedLevels, half: float) -> tuple[float, float, float]:
-    """Mean level of units, deviation of values about it, and variance of the mean by noise."""
-    # Prior of level and deviation, uniform: squared half width divided by its variance.
-    level_prior = 3
-    # Shrink both by their known noise, towards the middle of their range.
-    share = half**2 / (half**2 + level_prior * levels.sigma**2)
-    mean = share * float(np.clip(levels.mean, -half, half))
-    deviation = half / 2 + share * (levels.deviation - half / 2)
-    least = 2 * half * LEAST_DEVIATION
-    deviation = float(np.clip(deviation, least, half))
-    variance = share * levels.sigma**2
-    return mean, deviation, variance
-
-
-def _components_or_more_biases(
-    asked: PersonQuestions,
-    biases: "Sequence[SharedBiases]",
-    plan: PersonPlan,
-    options: ModelOptions,
-) -> tuple[SharedComponents | None, float]:
-    """Components and the residual variance; None if they are not planned, or do not pay: then what
-    is left of their budget pays for more biases.
+def _doubts(mean: float, deviation: float, sigma: float, half: float) -> tuple[Warning, ...]:
+    """Warnings, from the released `mean` and `deviation` of units' values with noise of `sigma`,
+    that most values are clamped to the range -`half` to `half`, or that few units have values.
     """
-    if plan.n_sweeps > 0:
-        found = found_components(asked, biases, plan, options)
-        if found is not None:
-            return found
-        longest(biases).add_rounds(1, biases, paid_by=SharedFactorSums)
-    elif plan.n_rounds == 1:
-        return None, biases[0].deviation ** 2
-    return None, residual_variance(biases)
-
-
-def _doubts(levels: ReleasedLevels, half: float) -> tuple[Warning, ...]:
-    """Warnings, from released levels, that most values are clamped or few units have values."""
     # Noise, in half widths, from which on levels are by chance far from their ends and from 0.
     little = 0.05
-    if levels.sigma > little * half:
+    if sigma > little * half:
         return ()
     # Units without entries count as 0.
-    if math.hypot(levels.mean, levels.deviation) <= 3 * levels.sigma:
+    if math.hypot(mean, deviation) <= 3 * sigma:
         return (UserWarning(UNLISTED),)
-    at_edge = abs(levels.mean) + 2 * levels.sigma >= half
+    at_edge = abs(mean) + 2 * sigma >= half
     return (UserWarning(AT_EDGE),) if at_edge else ()
 
 
 @dataclass(frozen=True, eq=False)
 class EffectRelease:
-    """Released sums of clipped residuals about effects `about`.
-    `gain` is the mean response of a clipped residual to an effect of 1.
-    """
+    """Released sums over units for each row of a shared mode, divided by a unit's count norm."""
 
-    noisy: ReleasedRows
-    gain: float
-    about: Floats
+    sums: Floats  # (n_rows,): of clipped residuals about effects `about`
+    counts: Floats  # (n_rows,): of entries
+    sigma: float  # deviation of the noise of each number
+    gain: float  # mean response of a clipped residual to an effect of 1
+    about: Floats  # (n_rows,)
 
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"]) -> "EffectRelease":
@@ -149,20 +130,20 @@ class EffectRelease:
         # centre.
         if len(releases) == 1:
             return releases[0]
-        sigmas = np.array([one.noisy.sigma for one in releases])
+        sigmas = np.array([one.sigma for one in releases])
         # Without noise all releases weigh the same.
         precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
         gains = np.array([one.gain for one in releases])
         parts, shares = precisions / precisions.sum(), precisions * gains**2
         gain = math.sqrt(shares.sum() / precisions.sum())
         shares /= shares.sum()
-        sums = np.stack([one.noisy.sums for one in releases])
-        counts = np.stack([one.noisy.counts for one in releases])
-        about = np.stack([one.about for one in releases])
-        noisy = ReleasedRows(
-            gain * (shares / gains) @ sums, parts @ counts, float(np.sqrt(parts**2 @ sigmas**2))
+        return cls(
+            sums=gain * (shares / gains) @ np.stack([one.sums for one in releases]),
+            counts=parts @ np.stack([one.counts for one in releases]),
+            sigma=float(np.sqrt(parts**2 @ sigmas**2)),
+            gain=gain,
+            about=shares @ np.stack([one.about for one in releases]),
         )
-        return cls(noisy, gain, shares @ about)
 
 
 class SharedBiases:
@@ -172,11 +153,13 @@ class SharedBiases:
     weights: Floats  # sums over units of one over the root of the number of a unit's entries
     shares: Floats  # of the rows in all weights
 
-    def __init__(self, asked: PersonQuestions, mode: int, level: float, deviation: float) -> None:
-        self._asked, self.mode = asked, mode
+    def __init__(self, ask: Session, mode: int, level: float, deviation: float) -> None:
+        self._ask, self.mode = ask, mode
         self.level, self.deviation = level, deviation
+        self._shape: tuple[int, ...] = ask.public("shape")
+        self._half: float = ask.public("half")
         self._released: list[EffectRelease] = []
-        none = np.zeros(asked.shape[mode])
+        none = np.zeros(self._shape[mode])
         self.effects, self.shares = SharedEffects(none, none, none, 0.0), none
 
     def add_rounds(
@@ -192,9 +175,13 @@ class SharedBiases:
             about = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
             deviation = math.sqrt(variance)
             clip = self._clip()  # in deviations of residuals
-            noisy = self._asked.shared_row_sums(self.mode, about, clip * deviation, paid_by)
-            gain = clipped_response(clip, deviation)
-            self._released.append(EffectRelease(noisy, gain, self.effects.effects))
+            order = 1 if self._ask.is_pure else 2
+            query = SharedRowSums(self.mode, self._shape, about, clip * deviation, order)
+            noisy, gain = self._ask(query, paid_by).as_sum(), clipped_response(clip, deviation)
+            sums, counts = noisy.value
+            self._released.append(
+                EffectRelease(sums, counts, noisy.sigma, gain, self.effects.effects)
+            )
             self._fit(STEPS if left == 1 else ROUGH_STEPS)
 
     def explained(self) -> float:
@@ -215,29 +202,28 @@ class SharedBiases:
         # Values that are all at the bounds stay so about biases: with the variance that biases
         # explain subtracted, their residuals have the largest variance too. So how near values are
         # to that tells the clip in deviations, of residuals in any round.
-        clip = residual_clip(self.deviation, self._asked.half, self.level)
+        clip = residual_clip(self.deviation, self._half, self.level)
         if not self._released:
             return clip
         # Variance of a row's sum that comes from values, not from noise.
-        by_values = float(self.weights.mean()) * weight_of_entry(self.weights, self._asked.n_units)
-        share = by_values / (by_values + self._released[-1].noisy.sigma ** 2)
+        by_values = float(self.weights.mean()) * weight_of_entry(self.weights, self._ask.n_units)
+        share = by_values / (by_values + self._released[-1].sigma ** 2)
         return share * UNCLIPPED + (1 - share) * clip
 
     def _fit(self, n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps."""
         seen = EffectRelease.combined(self._released)
-        noisy = seen.noisy
         found = shared_effects(
-            noisy.sums, noisy.counts, noise_std=noisy.sigma, n_units=self._asked.n_units,
+            seen.sums, seen.counts, noise_std=seen.sigma, n_units=self._ask.n_units,
             gain=seen.gain, effect_variance=kernels.LEVEL_VARIANCE * self.deviation**2,
             about=seen.about, max_iter=n_steps,
         )  # fmt: skip
-        self.weights = max(float(noisy.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
+        self.weights = max(float(seen.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
         self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
         # Clipped residuals show whether values are above the unit's level, not how far. If values
         # are skewed most are above, which would add a constant to all effects: subtract it.
         mean = float(self.shares @ found.effects)
-        widest = 2 * self._asked.half
+        widest = 2 * self._half
         self.effects = replace(
             found, effects=np.clip(found.effects - mean, -widest, widest),
             variances=np.minimum(found.variances, widest**2),
@@ -297,38 +283,41 @@ class Directions:
     """
 
     def __init__(
-        self, asked: PersonQuestions, biases: Sequence[SharedBiases], start: Floats, trial: int
+        self, ask: Session, biases: Sequence[SharedBiases], start: Floats, trial: int
     ) -> None:
-        self._asked, self._biases, self._trial = asked, biases, trial
+        self._ask, self._biases, self._trial = ask, biases, trial
         self._deviation = biases[0].deviation
         self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))
-        self._weights = cell_weights(biases, asked.n_units)
+        self._weights = cell_weights(biases, ask.n_units)
         self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
-        total = float(self._weights.sum())
         # Number of entries of a typical unit.
-        self._each = (total / max(asked.n_units, 1)) ** 2
+        self._each = (float(self._weights.sum()) / max(ask.n_units, 1)) ** 2
         # Variance by units of a row of one sum, over its weight: an entry of a unit of m entries
         # adds a square of mean 1 / (m r).
-        self._own = weight_of_entry(self._weights, asked.n_units) / n_columns
+        self._own = weight_of_entry(self._weights, ask.n_units) / n_columns
         # Covariance of the noise of a row of the accumulated sums, and the weight of the releases
         # in them.
         self._covariance, self._release_weight = np.zeros((2, n_columns, n_columns))
         self._axes = self._scaled(start)
-        self._moments: list[ReleasedFactor] = []
+        # Of each sweep the mean over units of their second moment of weights, over r; (r, r).
+        self._moments: list[Floats] = []
+        self._sigma = 0.0  # deviation of the noise in the sums of a sweep
 
     def sweep(self) -> None:
         """Release sums for the directions so far, add them to earlier ones, update directions."""
         kept = self._memory()
         query = SharedFactorSums(
-            self._asked.shape, self._biases[0].level, tuple(one.effects for one in self._biases),
-            self._axes, self._deviation**2, 2 * self._asked.half,
+            self._ask.public("shape"), self._biases[0].level,
+            tuple(one.effects for one in self._biases), self._axes, self._deviation**2,
+            2 * self._ask.public("half"),
         )  # fmt: skip
-        noisy = self._asked.shared_factor_sums(query)
-        self._moments.append(noisy)
-        one = np.eye(len(kept))
-        self._sums = self._sums @ kept + noisy.sums
+        noisy, n_cells = self._ask(query).as_sum(), len(self._sums)
+        moment = noisy.value[n_cells:] / (MOMENT_WEIGHT * self._ask.n_units)
+        self._moments.append((moment + moment.T) / 2)
+        self._sigma, one = noisy.sigma, np.eye(len(kept))
+        self._sums = self._sums @ kept + noisy.value[:n_cells]
         self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * one
         self._release_weight = self._release_weight @ kept + one
         self._axes = self._scaled(self._rows())
@@ -341,10 +330,11 @@ class Directions:
         least_rest = 0.05
         # Second moment of a unit's weights: that of the first sweep if directions explain nothing,
         # and 1 if they explain the assumed variance.
-        first, r = self._moments[0], self._axes.shape[1]
-        none = float(np.trace(first.moment))
-        found, rest = r * self._moment(last) - none * np.eye(r), max(1 - none, least_rest)
-        return found / rest, self._moment_noise(last) / rest
+        r, none = len(self._moments[0]), float(np.trace(self._moments[0]))
+        rest = max(1 - none, least_rest)
+        found = r * np.mean(self._moments[-last:], axis=0) - none * np.eye(r)
+        sigma = self._sigma / (MOMENT_WEIGHT * self._ask.n_units)
+        return found / rest, float(moment_noise(sigma, r, last)) / rest
 
     def pay(self, rest: float) -> bool:
         """True if components will gain as much as biases would at `rest` times their budget."""
@@ -383,7 +373,7 @@ class Directions:
         share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         left = unexplained(self._deviation, known) / self._deviation**2
         r = self._axes.shape[1]
-        return left * share * variance_by_chance(self._weights, self._asked.n_units, r)
+        return left * share * variance_by_chance(self._weights, self._ask.n_units, r)
 
     def noise_variance(self, factor: Floats) -> float:
         """Variance of values about a unit's level that neither biases nor `factor` explain."""
@@ -393,21 +383,12 @@ class Directions:
         """Number of the last sweeps, a quarter of all, which determine the released moments."""
         return max(len(self._moments) // 4, 2)
 
-    def _moment(self, last: int) -> Floats:
-        """Mean over the last sweeps of the released second moment of units' weights."""
-        return np.asarray(np.mean([noisy.moment for noisy in self._moments[-last:]], axis=0))
-
-    def _moment_noise(self, last: int) -> float:
-        """Standard deviation of the noise in the numerator of `explained`."""
-        r = self._axes.shape[1]
-        return float(moment_noise(self._moments[0].moment_sigma, r, last))
-
     def _memory(self) -> Floats:
         """Matrix (r, r) of weights of the earlier sums: less for directions that explain little."""
         if not self._moments:
             return np.eye(self._axes.shape[1])
         values, vectors = np.linalg.eigh(self.explained(self._lately())[0])
-        noise, weights = self._moments[0].sigma ** 2, self._weights
+        noise, weights = self._sigma**2, self._weights
         # Fraction of the variance of a sweep's sums that is by noise, which is new in each.
         by_noise = noise / max(noise + float(np.mean(weights)) * self._own, LEAST_WEIGHT)
         cosine = len(values) / _effective_rows(weights)
@@ -431,7 +412,9 @@ class Directions:
     def _scaled(self, rows: Floats) -> Floats:
         """Orthogonal columns of the assumed size, turned from `rows` as little as possible."""
         gram = rows.T @ (self._shares[:, None] * rows)
-        return np.asarray(self._size * rows @ inverse_root((gram + gram.T) / 2))
+        values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+        values = np.maximum(values, LEAST_EIGENVALUE * max(float(values[-1]), 1e-100))
+        return np.asarray(self._size * rows @ ((vectors / np.sqrt(values)) @ vectors.T))
 
 
 def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float) -> Floats:
@@ -448,18 +431,18 @@ def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float
 
 
 def found_components(
-    asked: PersonQuestions, biases: Sequence[SharedBiases], plan: PersonPlan, options: ModelOptions
+    ask: Session, biases: Sequence[SharedBiases], plan: PersonPlan, options: ModelOptions
 ) -> tuple[SharedComponents, float] | None:
     """Components by `Directions` and the variance of values they leave, or None.
     None where the trial says that biases would gain more from the rest of the budget.
     """
     ranks = [options.ranks[one.mode] for one in biases]
-    weights = cell_weights(biases, asked.n_units)
+    weights = cell_weights(biases, ask.n_units)
     rank = math.prod(ranks) if options.full_core else ranks[0]
-    n_columns = columns_worth(weights, asked.n_units, plan, rank)
+    n_columns = columns_worth(weights, ask.n_units, plan, rank)
     start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
     trial, rest = trial_sweeps(plan), rest_after_trial(plan)
-    search = Directions(asked, biases, start[:, :n_columns], trial)
+    search = Directions(ask, biases, start[:, :n_columns], trial)
     for step in range(plan.n_sweeps):
         search.sweep()
         if step + 1 == trial and not search.pay(rest):

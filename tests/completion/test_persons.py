@@ -23,7 +23,9 @@ from sktensor_dp.completion.person_recipe import (
     forgetting_factor,
 )
 from sktensor_dp.completion.plan import plan_persons
-from sktensor_dp.completion.questions import ReleasedFactor, ReleasedRows
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.queries.persons import MOMENT_WEIGHT
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
@@ -132,14 +134,14 @@ def test_releases_of_other_gains_and_centres_are_one(seed):
     released = []
     for gain, sigma in ((0.5, 2.0), (0.8, 1.0)):
         centre = rng.standard_normal(6)
-        noisy = ReleasedRows(gain * weights * (effects - centre), weights, sigma)
-        released.append(EffectRelease(noisy, gain, centre))
+        sums = gain * weights * (effects - centre)
+        released.append(EffectRelease(sums, weights, sigma, gain, centre))
     both = EffectRelease.combined(released)
     expected = both.gain * weights * (effects - both.about)
-    np.testing.assert_allclose(both.noisy.sums, expected, atol=1e-12)
-    np.testing.assert_allclose(both.noisy.counts, weights, rtol=1e-12)
-    assert both.noisy.sigma == pytest.approx((1 / 4 + 1) ** -0.5)
-    assert (both.gain / both.noisy.sigma) ** 2 == pytest.approx(0.5**2 / 4 + 0.8**2)
+    np.testing.assert_allclose(both.sums, expected, atol=1e-12)
+    np.testing.assert_allclose(both.counts, weights, rtol=1e-12)
+    assert both.sigma == pytest.approx((1 / 4 + 1) ** -0.5)
+    assert (both.gain / both.sigma) ** 2 == pytest.approx(0.5**2 / 4 + 0.8**2)
 
 
 def components_fitted(data, seed, epsilon, kind=PrivateCPCompletion, rank=4, **options):
@@ -264,15 +266,19 @@ def test_all_releases_of_sums_are_as_good_as_one_for_their_budget(seed):
 class Noise:
     """In the place of a session's answers: sums of noise alone, and moments of all kinds."""
 
-    shape, n_units, half = (1000, 4000), 1000, 4.0
+    shape, n_units = (1000, 4000), 1000
 
     def __init__(self, rng):
         self.rng = rng
 
-    def shared_factor_sums(self, query):
+    def public(self, name):
+        return {"shape": self.shape, "half": 4.0}[name]
+
+    def __call__(self, query):
         root = self.rng.standard_normal((3, 3)) / 3
         sums = 5 * self.rng.standard_normal((self.shape[1], 3))
-        return ReleasedFactor(sums, root @ root.T, 5.0, 0.01)
+        value = np.concatenate([sums, MOMENT_WEIGHT * self.n_units * root @ root.T])
+        return Answer(value, 5.0, 1.0, PrivacyCost(mu=0.4), 1)
 
 
 def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):

@@ -15,7 +15,7 @@ from sktensor_dp import (
     PrivateGaussianMixture,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp.completion.questions import EntryQuestions, PersonQuestions, choose_bounds
+from sktensor_dp.completion.base import choose_bounds
 from sktensor_dp.data.entries import EntryChunks
 from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.data.samples import SampleChunks
@@ -197,17 +197,16 @@ def test_no_query_sees_more_than_the_chosen_range(unit_mode, seeded_noise):
     X, y = ratings(500)
     y[:20] = 1e8
     plan = ReleasePlan(9.0, 1e-6, (PlannedRelease("value_histogram", PrivacyCost(mu=5.0)),))
-    kind, units = EntryQuestions, EntryChunks(X, y, (500, 10), WIDE)
+    units = EntryChunks(X, y, (500, 10), WIDE)
     if unit_mode == 0:
-        kind, units = PersonQuestions, PersonChunks(X, y, (500, 10), 0, WIDE)
+        units = PersonChunks(X, y, (500, 10), 0, WIDE)
     with Session(units, plan) as ask:
-        asked = kind(ask)
         assert choose_bounds(ask) == ((0.89, 5.0), True)
-        read = data_of(ask)
-        assert (asked.half, asked.middle) == (5.0 / 2 - 0.89 / 2, 5.0 / 2 + 0.89 / 2)
-        assert read.half == asked.half
-        assert np.abs(read.values).max() == asked.half
-        assert np.isin(np.round(read.values + asked.middle, 9), [*range(1, 6)]).all()
+        read, half, middle = data_of(ask), ask.public("half"), ask.public("middle")
+        assert (half, middle) == (5.0 / 2 - 0.89 / 2, 5.0 / 2 + 0.89 / 2)
+        assert read.half == half
+        assert np.abs(read.values).max() == half
+        assert np.isin(np.round(read.values + middle, 9), [*range(1, 6)]).all()
 
 
 def test_values_in_partitions_are_clipped_to_the_released_range():

@@ -21,7 +21,6 @@ from sktensor_dp import (
     load_statement,
     unsafe_seeded_noise,
 )
-from sktensor_dp.completion.questions import EntryQuestions
 from sktensor_dp.data.counts import CountChunks, as_counts
 from sktensor_dp.data.entries import EntryChunks
 from sktensor_dp.privacy.catalogue import CATALOGUE
@@ -45,7 +44,8 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.gradients import Jacobian
+from sktensor_dp.queries.entries import Entries, RowSums
+from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.laws import SPHERICAL as SPHERICAL_LAPLACE
 from sktensor_dp.spectral_lda.clips import Clips
@@ -258,19 +258,20 @@ def test_integers_are_even_up_to_two_to_the_64(noise):
 SHAPE, PURE = (4, 6, 3), PrivacyCost(epsilon=0.9)
 
 
-def questions_of(name: str, cost: PrivacyCost, n: int = 300) -> tuple[EntryQuestions, Session]:
+def session_of_entries(name: str, cost: PrivacyCost, n: int = 300) -> Session:
     rng = np.random.default_rng(5)
     X = np.column_stack([rng.integers(0, size, n) for size in SHAPE])
     plan = ReleasePlan(1.0, 1e-6, (PlannedRelease(name, cost),))
-    chunks = EntryChunks(X, rng.uniform(1, 5, n), SHAPE, (1.0, 5.0))
-    ask = opened(chunks, plan)
-    return EntryQuestions(ask), ask
+    return opened(EntryChunks(X, rng.uniform(1, 5, n), SHAPE, (1.0, 5.0)), plan)
 
 
 def test_purely_released_entries_have_the_variance_of_the_piecewise_law(noise):
     """Mean square, n = 3000, alpha 1e-6; a deviation that is 15 % too large: power 1 - 1e-6."""
-    noisy = questions_of("entries", PURE, 3000)[0].entries()
-    truth = questions_of("entries", PrivacyCost(mu=math.inf), 3000)[0].entries().value
+    noisy, exact = (
+        session_of_entries("entries", cost, 3000)(Entries(2.0)).as_sum()
+        for cost in (PURE, PrivacyCost(mu=math.inf))
+    )
+    truth = exact.value
     assert noisy.sigma == pytest.approx(4 * piecewise_deviation(0.9))
     variances = [16 * Piecewise(0.9).variance(x / 4) for x in truth]
     white = (noisy.value - truth) / np.sqrt(variances)
@@ -279,12 +280,14 @@ def test_purely_released_entries_have_the_variance_of_the_piecewise_law(noise):
 
 @pytest.mark.parametrize("name", ["entries", "row_sums", "ridge_block", "entry_gradients"])
 def test_a_pure_cost_selects_pure_laws_in_any_plan(name, noise):
-    asked, ask = questions_of(name, PURE)
-    questions = {
-        "entry_gradients": (Jacobian(asked.index_set, [np.ones((n, 1)) for n in SHAPE]),),
-        "ridge_block": (0, np.ones((300, 1)), 1.0),
-    }
-    getattr(asked, name)(*questions.get(name, ()))
+    ask = session_of_entries(name, PURE)
+    places = ask.public("index_set")
+    queries = (
+        Entries(2.0), RowSums(places, places.balanced_weights(), 2.0),
+        RidgeBlock(places, 0, np.ones((300, 1)), 1.0, 2.0),
+        EntryGradients(Jacobian(places, [np.ones((n, 1)) for n in SHAPE]), 2.0),
+    )  # fmt: skip
+    ask(next(query for query in queries if query.name == name))
     (row,) = ask.report().rows
     assert row.mechanism == CATALOGUE[name].pure.law.id
     assert (row.epsilon, row.mu) == (0.9, 0.0)

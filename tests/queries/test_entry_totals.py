@@ -1,4 +1,4 @@
-"""Totals of queries on entries against loops, questions against totals, and what comes in."""
+"""Totals of queries on entries against loops, answers against totals, and what comes in."""
 
 import itertools
 import math
@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from sessions import opened
 
-from sktensor_dp.completion.questions import EntryQuestions
 from sktensor_dp.data.entries import EntryChunks, IndexSet, as_entries
 from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.entries import MOST_DIGITS, EntryPairs, RowSums
-from sktensor_dp.queries.gradients import Jacobian, RidgeBlock
+from sktensor_dp.queries.entries import MOST_DIGITS, Entries, EntryPairs, RowSums
+from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
 
 SHAPE, N, LIMITS, MIDDLE, HALF = (5, 7, 3), 60, (1.0, 5.0), 3.0, 2.0
 of_blocks = pytest.mark.parametrize("block", [None, 9])
@@ -29,9 +28,10 @@ def clamped(y):
     return np.array([min(max(v, 1.0), 5.0) - 3.0 for v in y])
 
 
-def exact(chunks, names):
-    plan = ReleasePlan.split(math.inf, 1e-6, dict.fromkeys(names, 1.0))
-    return EntryQuestions(opened(chunks, plan))
+def exact(chunks, query):
+    """Answer without noise."""
+    ask = opened(chunks, ReleasePlan.split(math.inf, 1e-6, {query.name: 1.0}))
+    return ask(query).as_sum()
 
 
 def test_index_sets_add_up_rows(seed):
@@ -61,13 +61,12 @@ def test_row_sums(seed):
     w = rng.standard_normal((N, 3))
     chunk, x = EntryChunks(X, y, SHAPE, LIMITS), clamped(y)
     expected = [w[X[:, m] == i, m] @ x[X[:, m] == i] for m in range(3) for i in range(SHAPE[m])]
-    total = RowSums(chunk.index_set, w, HALF).total(chunk)
-    np.testing.assert_allclose(total, expected, atol=1e-12)
-    asked = exact(chunk, ["row_sums", "entries"])
-    np.testing.assert_allclose(np.concatenate(asked.row_sums(w).sums), expected, atol=1e-11)
-    released = asked.entries()
+    query = RowSums(chunk.index_set, w, HALF)
+    np.testing.assert_allclose(query.total(chunk), expected, atol=1e-12)
+    np.testing.assert_allclose(exact(chunk, query).value, expected, atol=1e-11)
+    released = exact(chunk, Entries(HALF))
     np.testing.assert_allclose(released.value, x, atol=1e-12)
-    assert (released.sigma, asked.middle, asked.half) == (0.0, MIDDLE, HALF)
+    assert (released.sigma, chunk.middle, chunk.half) == (0.0, MIDDLE, HALF)
 
 
 @of_blocks
@@ -79,13 +78,13 @@ def test_ridge_rows(seed, ridge, block, cache_of):
     z = rng.standard_normal((N, 3)) * [2, 1, 0.1]
     chunk, x = EntryChunks(X, y, SHAPE, LIMITS), clamped(y)
     for mode in range(3):
-        asked = exact(chunk, ["ridge_block"])
-        rows = asked.ridge_block(mode, z, ridge)
-        coordinates = RidgeBlock(chunk.index_set, mode, z, ridge, HALF).total(chunk)
+        query = RidgeBlock(chunk.index_set, mode, z, ridge, HALF)
+        rows = exact(chunk, query).value * query.scales[:, None]
+        coordinates = query.total(chunk)
         for i in range(SHAPE[mode]):
             own = X[:, mode] == i
             if not own.any():
-                assert not rows.rows[i].any()
+                assert not rows[i].any()
                 continue
             grams = z[own].T @ z[own]
             least = 1e-10 * np.trace(grams)
@@ -93,7 +92,7 @@ def test_ridge_rows(seed, ridge, block, cache_of):
             solutions = np.linalg.solve(A, z[own].T)
             scale = np.linalg.norm(solutions, axis=0).max()
             # A relative 1e-5: the condition of A is 1e10 where the ridge is 0.
-            for found in (rows.rows[i], coordinates[i] * scale):
+            for found in (rows[i], coordinates[i] * scale):
                 np.testing.assert_allclose(found, solutions @ x[own], rtol=1e-5, atol=1e-5)
 
 
@@ -150,8 +149,7 @@ def test_gradients_are_the_products_with_the_jacobian(seed):
     rng, X, y = data(seed)
     chunk = EntryChunks(X, y, SHAPE, LIMITS)
     for model in models(rng, chunk.index_set):
-        asked = exact(chunk, ["entry_gradients"])
-        found = asked.entry_gradients(model)
+        found = exact(chunk, EntryGradients(model, HALF))
         np.testing.assert_allclose(found.value, model.scatter(clamped(y)), atol=1e-9)
 
 

@@ -8,11 +8,10 @@ import pytest
 import scipy.sparse as sp
 
 from sktensor_dp import PrivateCPCompletion
-from sktensor_dp.completion.questions import PersonQuestions
 from sktensor_dp.data.persons import PersonChunks, by_unit
-from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, clipped_moments
+from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, UnitLevels, clipped_moments
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.normal_equations import unpack_rows
 from sktensor_dp.tensor.shared_parameters import SharedEffects
@@ -90,18 +89,6 @@ def test_totals_are_those_of_a_loop(share, n_units, cache, seed, cache_of):
     cache_of(cache)
     # Ridge regressions of condition 1e3 at most.
     np.testing.assert_allclose(asked.total(chunk_of(X, y, n_units)), expected, atol=1e-9)
-
-
-def test_sums_and_moment_are_taken_apart(seed):
-    rng = np.random.default_rng(seed)
-    asked, chunk = query(rng), chunk_of(*entries(rng, 0.4))
-    cost = PrivacyCost(mu=np.inf)
-    plan = ReleasePlan(1.0, 1e-6, (PlannedRelease("shared_factor_sums", cost),))
-    with Session(chunk, plan) as ask:
-        found = PersonQuestions(ask).shared_factor_sums(asked)
-    total = asked.total(chunk)
-    np.testing.assert_allclose(found.sums, total[:N_CELLS], atol=1e-12)
-    np.testing.assert_allclose(found.moment, total[N_CELLS:] / MOMENT_WEIGHT / N_UNITS, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [1e-19, 1e-4, 1.0, 1e6, 1e19])
@@ -224,4 +211,4 @@ def test_no_floating_point_error_depends_on_a_value(value):
     plan = ReleasePlan.split(1.0, 1e-6, {"unit_levels": 1.0})
     chunks = PersonChunks(X, y, (20, 4), 0, (-0.5, 0.5))
     with np.errstate(all="raise"), Session(chunks, plan) as ask:
-        PersonQuestions(ask).unit_levels()
+        ask(UnitLevels(0.5))
