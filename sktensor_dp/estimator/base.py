@@ -36,7 +36,12 @@ from sktensor_dp.estimator.callbacks import Callbacks
 from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning, UnprotectedScoreWarning
 from sktensor_dp.model_files.saving import ModelFileMixin
-from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant
+from sktensor_dp.privacy.accountant import (
+    NEEDS_PAYER,
+    BudgetAccountant,
+    HasAccountant,
+    owed,
+)
 from sktensor_dp.privacy.calibration import gaussian_mu
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import ReleasePlan
@@ -66,7 +71,7 @@ class FittedStateMixin:
     def _is_fitted_state(self, name: str) -> bool:
         """True for the name of a fitted attribute."""
         public = name.endswith("_") and not name.startswith("_")
-        return public or name in self._hidden_state
+        return public or name in self._hidden_state or name == NEEDS_PAYER
 
     def _fitted_state(self) -> dict[str, Any]:
         """Fitted attributes by name, as the last fit left them; empty before a fit."""
@@ -380,6 +385,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         if earlier is not None:
             report = earlier.joined(report)
         attributes = {**columns, **fitted.attributes, "privacy_report_": report}
+        attributes.update(owed(ask.is_paid))
         if "_stream" in attributes:
             attributes["_stream"] = replace(attributes["_stream"], ticket=ask.ticket)
         return Fitted(attributes, (*fitted.warnings, *ask.told))
@@ -409,10 +415,11 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         self._warn(fitted.warnings)
         return self
 
-    def _adopt(self, report: PrivacyReport) -> None:
-        """Replace the privacy report of this model by that of a search that chose it."""
+    def _adopt(self, report: PrivacyReport, paid: bool) -> None:
+        """Take the privacy report of the search that chose this model, and whether one paid it."""
         # The search was charged as a whole: a stream that goes on from its model is charged again.
-        state = {**self._fitted_state(), "privacy_report_": report}
+        own = {name: v for name, v in self._fitted_state().items() if name != NEEDS_PAYER}
+        state = {**own, "privacy_report_": report, **owed(paid)}
         if "_stream" in state:
             state["_stream"] = replace(state["_stream"], ticket=None)
         self._publish(state)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.exceptions import ModelFileError
 from sktensor_dp.model_files.container import Arrays, pack, read_file, require, unpack, write_file
 from sktensor_dp.model_files.fields import SavedState, read_parameter, write
+from sktensor_dp.privacy.accountant import NEEDS_PAYER, owed
 
 FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
 # The accountant is an open ledger, not a value: loaded models have none.
@@ -45,7 +46,7 @@ class ModelFileMixin:
         Notes
         -----
         Not saved are ``accountant``, and the choices of ``set_output`` and of metadata routing.
-        Equal models give equal bytes.
+        Equal models give equal bytes. Where an accountant paid, the file says so.
         """
         check_is_fitted(self)
         parts = _packed(self)
@@ -67,7 +68,8 @@ class ModelFileMixin:
         Returns
         -------
         estimator : object
-            The fitted model, with ``accountant=None``.
+            The fitted model, with ``accountant=None``. Where one paid, further fits are refused
+            until it is given again.
 
         Raises
         ------
@@ -122,7 +124,8 @@ def _pieces(estimator: Any, state: Any, arrays: Arrays) -> list[bytes]:
                 "strings, None and collections of them. Set it to such a value first."
             ) from None
     heading = {"format": FORMAT, "version": FORMAT_VERSION, "class": cls.__name__}
-    return pack({**heading, "parameters": parameters, "state": state}, arrays.by_name)
+    content = {"parameters": parameters, "paid": NEEDS_PAYER in vars(estimator), "state": state}
+    return pack({**heading, **content}, arrays.by_name)
 
 
 def _model_in(cls: Any, data: bytes) -> Any:
@@ -131,6 +134,7 @@ def _model_in(cls: Any, data: bytes) -> Any:
     names = _parameter_names(cls)
     known = isinstance(content["parameters"], dict) and set(content["parameters"]) == set(names)
     require(known, f"parameters must be {names}")
+    require(isinstance(content["paid"], bool), "paid must be true or false")
     parameters = {
         name: read_parameter(value, arrays) for name, value in content["parameters"].items()
     }
@@ -150,12 +154,12 @@ def _model_in(cls: Any, data: bytes) -> Any:
             f"The file's parameters are not valid for {cls.__name__}{': ' if blamed else ''}"
             f"{', '.join(blamed)}."
         ) from None
-    estimator._publish(attributes)
+    estimator._publish({**attributes, **owed(content["paid"])})
     return estimator
 
 
 def _content(name: str, data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """Parameters and state that a file of class `name` holds, and its arrays."""
+    """Parameters and state that a file of class `name` holds, with `paid`, and its arrays."""
     document, by_name = unpack(data)
     if document.pop("format", None) != FORMAT:
         raise ModelFileError("The file holds no model.")
@@ -170,7 +174,7 @@ def _content(name: str, data: bytes) -> tuple[dict[str, Any], Arrays]:
         known = isinstance(found, str) and found in _class_names(ModelFileMixin)
         other = f"of {found!r}" if known else "of another class"
         raise ModelFileError(f"The file holds a model {other}, not of {name!r}.")
-    keys = ["parameters", "state"]
+    keys = ["paid", "parameters", "state"]
     require(sorted(document) == keys, f"the document must have the keys {keys}")
     return document, Arrays(by_name)
 

@@ -75,7 +75,7 @@ from sktensor_dp.model_selection.steps import (
     delta_in_use,
     private_steps,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, LedgerEntry
+from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, LedgerEntry, owed
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -479,7 +479,7 @@ class PrivateSearchCV(
         except BaseException as error:
             Payer(accountant=payer).tell(error)
             raise
-        state = self._attributes(best, request.delta)
+        state = self._attributes(best, request.delta, payer is not None)
         self._say("search ended")
         self._publish(state)
         if request.counted:
@@ -564,8 +564,8 @@ class PrivateSearchCV(
             checked_score_bounds(self.score_bounds, scoring, step, "score_bounds")
         return Request(steps, distributions, scoring, delta, aside)
 
-    def _attributes(self, best: Trial, delta: float) -> dict[str, Any]:
-        """Fitted attributes of the search that ended with the trial `best`."""
+    def _attributes(self, best: Trial, delta: float, paid: bool) -> dict[str, Any]:
+        """Fitted attributes of the search that ended with `best`, and that an accountant `paid`."""
         steps = private_steps(best.model).values()
         # The number of units: public, or as the trial released it.
         number = sum(part.n_units for part in (best.parts[-1:] if self.cv else best.parts))
@@ -575,13 +575,13 @@ class PrivateSearchCV(
         )  # fmt: skip
         # Reports of single fits would show the cost of one fit, not that of the search.
         for step in steps:
-            step._adopt(report)
+            step._adopt(report, paid)
         state = {
             "privacy_report_": report, "best_estimator_": best.model,
             "best_params_": best.params, "best_score_": best.score,
         }  # fmt: skip
         columns = {name: getattr(best.model, name) for name in COLUMNS if hasattr(best.model, name)}
-        return {**state, **columns}
+        return {**state, **columns, **owed(paid)}
 
     def _say(self, what: str) -> None:
         """Print a line on standard error, where verbose."""

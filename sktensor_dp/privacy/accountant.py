@@ -541,8 +541,15 @@ class BudgetAccountant(TableDisplay):
         return f"BudgetAccountant({budget}delta={self.delta!r}{kept}): {spent}"
 
 
-# Key in pickles that were made while a block was open.
-PICKLED_INSIDE = "_pickled_inside_block"
+# Attribute of estimators that are not fitted without a payer: why, as a clause of the error.
+NEEDS_PAYER = "_needs_payer"
+PICKLED = "it was pickled, as for n_jobs=2, inside a `with BudgetAccountant(...)` block"
+PAID = "an accountant paid for the fit that it holds, which files of models do not keep"
+
+
+def owed(paid: bool) -> dict[str, str]:
+    """Attributes of an estimator that remember whether an accountant paid for its fit."""
+    return {NEEDS_PAYER: PAID} if paid else {}
 
 
 class HasAccountant:
@@ -554,29 +561,26 @@ class HasAccountant:
         """Accountant to charge: that of the parameter, else of the surrounding block, else None."""
         if self.accountant is not None:
             return self.accountant
-        block = OPENED.get()[-1]
-        if block is not None or not (HELD or PICKLED_INSIDE in vars(self)):
+        block, why = OPENED.get()[-1], vars(self).get(NEEDS_PAYER)
+        if HELD:
+            why = "another thread holds a `with BudgetAccountant(...)` block open, seen there alone"
+        if block is not None or why is None:
             return block
-        where = (
-            "another thread holds a `with BudgetAccountant(...)` block open"
-            if HELD
-            else "it was pickled, as for n_jobs=2, inside a `with BudgetAccountant(...)` block"
-        )
         raise BudgetError(
-            f"This {type(self).__name__} has no accountant, and {where}. A block is seen only by "
-            "the thread that opened it, so it would not be charged. Nothing was charged or "
-            "released. Pass the accountant itself: accountant=BudgetAccountant(epsilon, delta, "
-            "path='budget.sqlite'), whose file threads and processes share."
+            f"This {type(self).__name__} has no accountant, and {why}: nobody would be charged. "
+            "Nothing was charged or released. Pass accountant=BudgetAccountant(path="
+            "'budget.sqlite'), a file that threads, processes and later sessions share. For data "
+            "of other people, accountant=BudgetAccountant() only records."
         )
 
     def __getstate__(self) -> Any:
         state: Any = super().__getstate__()
-        # True for any thread: what goes to workers may be pickled in another thread.
+        # Blocks of any thread: what goes to workers may be pickled in another thread.
         inside = bool(HELD) and self.accountant is None
-        return {**state, PICKLED_INSIDE: True} if inside else state
+        return {**state, NEEDS_PAYER: PICKLED} if inside else state
 
     def __sklearn_clone__(self) -> Self:
         made: Self = super().__sklearn_clone__()  # type: ignore[misc]
-        if PICKLED_INSIDE in vars(self):
-            vars(made)[PICKLED_INSIDE] = True
+        if NEEDS_PAYER in vars(self):
+            vars(made)[NEEDS_PAYER] = vars(self)[NEEDS_PAYER]
         return made

@@ -147,6 +147,11 @@ class Session(AbstractContextManager["Session"]):
             return None
         return self._payer.ticket if self._receipt is None else self._receipt.ticket
 
+    @property
+    def is_paid(self) -> bool:
+        """True if an accountant pays."""
+        return self._payer.accountant is not None
+
     def left(self, query: type[Query]) -> int:
         """Number of planned uses of a query that are left."""
         return self._left.get(query.name, 0)

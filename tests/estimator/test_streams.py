@@ -115,7 +115,8 @@ def test_batches_off_the_ledger_or_on_another_one_end_what_was_paid_for(kind: st
     """A ledger knows only of batches that were read under it."""
     budget, other = ledger(False, Path()), ledger(False, Path())
     model = begun(kind, budget)
-    steps = [(None, 1, 0), (budget, 2, 0), (other, 2, 1), (other, 2, 1), (budget, 3, 1)]
+    off = BudgetAccountant()
+    steps = [(off, 1, 0), (budget, 2, 0), (other, 2, 1), (other, 2, 1), (budget, 3, 1)]
     for place, (payer, n_own, n_other) in enumerate(steps, start=1):
         continue_with(model.set_params(accountant=payer), place)
         assert (n_charged(budget), n_charged(other)) == (n_own, n_other)

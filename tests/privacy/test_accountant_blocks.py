@@ -111,9 +111,9 @@ def in_a_thread(call: Callable[[], Any]) -> Any:
         return pool.submit(call).result()
 
 
-ELSEWHERE, PICKLED, SAYS = (
-    f"(?s)has no accountant.*{why}.*block.*Nothing was charged.*accountant=BudgetAccountant"
-    for why in ("another thread", "pickled", "")
+ELSEWHERE, PICKLED, PAID, SAYS = (
+    f"(?s)has no accountant.*{why}.*Nothing was charged.*accountant=BudgetAccountant"
+    for why in ("another thread.*block", "pickled.*block", "an accountant paid", "")
 )
 
 
@@ -188,7 +188,7 @@ def test_what_was_pickled_inside_a_block_needs_an_accountant(carried, tmp_path):
         # Inside a block it is known who pays.
         pickle.loads(data).fit(X0, Y0)
         assert n_fits(budget) == 2
-        paid = pickle.dumps(fast(accountant=BudgetAccountant(9.0, path=tmp_path / "b.sqlite")))
+        named = pickle.dumps(fast(accountant=BudgetAccountant(9.0, path=tmp_path / "b.sqlite")))
         sent = in_a_thread(lambda: pickle.dumps(fast()))
     one, other, third = (pickle.loads(of) for of in (data, fitted, sent))
     copies = [clone(one), copy.deepcopy(other), pickle.loads(pickle.dumps(third))]
@@ -200,6 +200,31 @@ def test_what_was_pickled_inside_a_block_needs_an_accountant(carried, tmp_path):
                 loaded.fit(X0, Y0)
             loaded.set_params(accountant=payer).fit(X0, Y0)
         assert n_fits(payer) == 6
-        # Neither who says who pays, nor files of models, nor what was pickled elsewhere.
-        for free in (pickle.loads(paid), type(model).load(file), pickle.loads(plain), clone(model)):
+        # Neither who says who pays, nor what was pickled elsewhere.
+        for free in (pickle.loads(named), pickle.loads(plain)):
             free.fit(X0, Y0)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_model_that_an_accountant_paid_for_is_not_fitted_again_for_nobody(name, tmp_path):
+    """As the block is left, it is loaded or cloned, or its accountant is taken away."""
+    case, budget, file = plain(name, payer="none"), BudgetAccountant(1e9, 0.5), tmp_path / "model"
+    with quiet():
+        given = case.draw()
+        free = case.fit(case.build(), given)
+        with budget:
+            paid = case.fit(case.build(), given)
+        if budget.entries == ():
+            return  # a public vocabulary costs nothing
+        ways = {paid: free, clone(paid): clone(free)}
+        if hasattr(paid, "save"):
+            for model in (paid, free):
+                model.save(f"{file}{model is paid}")
+            ways[type(paid).load(f"{file}True")] = type(paid).load(f"{file}False")
+        for again, unpaid in ways.items():
+            with pytest.raises(BudgetError, match=PAID):
+                case.fit(again, given)
+            case.fit(unpaid, given)
+        n_paid = n_fits(budget)
+        case.fit(again.set_params(accountant=budget), given)
+        assert n_fits(budget) > n_paid
