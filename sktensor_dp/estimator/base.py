@@ -370,8 +370,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
             with ask:
                 yield ask
         if counts:
-            ask.told.extend(self._warnings_of_delta(plan, ask.n_units, unit))
-        ask.told.extend(follower.warnings)
+            ask.warnings.extend(self._warnings_of_delta(plan, ask.n_units, unit))
+        ask.warnings.extend(follower.warnings)
 
     def _with_report(
         self,
@@ -388,7 +388,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         attributes.update(owed(ask.is_paid))
         if "_stream" in attributes:
             attributes["_stream"] = replace(attributes["_stream"], ticket=ask.ticket)
-        return Fitted(attributes, (*fitted.warnings, *ask.told))
+        return Fitted(attributes, (*fitted.warnings, *ask.warnings))
 
     def _warnings_of_delta(self, plan: ReleasePlan, n_units: int, unit: str) -> tuple[Warning, ...]:
         """Warning, if any, that delta is large for a public or released number of units."""

@@ -22,7 +22,7 @@ from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     texts,
     topic_gains,
 )
-from sktensor_dp.queries.laws import GAUSSIAN_THRESHOLDED, Law
+from sktensor_dp.queries.laws import GAUSSIAN_THRESHOLDED
 from sktensor_dp.queries.query import REGISTERED, Query
 
 
@@ -32,25 +32,21 @@ class Release:
 
     query: type[Query]
     gaussian: Mechanism | PartitionSelection  # for a cost in mu
-    pure: Mechanism | PartitionSelection | None  # for a cost in pure epsilon, if there is one
-
-
-def _mechanism(query: type[Query], law: Law) -> Mechanism | PartitionSelection:
-    """Mechanism of a law in the coordinates of a query; TypeError if there is none."""
-    if law is GAUSSIAN_THRESHOLDED:
-        return PartitionSelection()
-    found = MECHANISMS.get((law, query.coordinates))
-    if found is None:
-        raise TypeError(f"{query.name}: {law.id} noise cannot be drawn in {query.coordinates}.")
-    return found
+    pure: Mechanism | PartitionSelection | None = None  # for a pure epsilon, if there is one
 
 
 def _release(query: type[Query]) -> Release:
     """Entry of a query; TypeError unless it has one law in mu and at most one pure law."""
-    first, *others = (_mechanism(query, law) for law in query.laws)
+    drawn: list[Mechanism | PartitionSelection] = []
+    for law in query.laws:
+        found = MECHANISMS.get((law, query.coordinates))
+        mechanism = PartitionSelection() if law is GAUSSIAN_THRESHOLDED else found
+        if mechanism is None:
+            raise TypeError(f"{query.name}: {law.id} noise cannot be drawn in {query.coordinates}.")
+        drawn.append(mechanism)
     if [law.pure for law in query.laws] != [False, True][: len(query.laws)]:
         raise TypeError(f"{query.name}: laws must be one in mu, and then none or a pure one.")
-    return Release(query, first, others[0] if others else None)
+    return Release(query, *drawn)
 
 
 CATALOGUE: dict[str, Release] = {name: _release(query) for name, query in REGISTERED.items()}

@@ -124,15 +124,12 @@ def _explanation(file: Path | None, error: Exception) -> str:
 def _prepare(file: Path | None, connection: sqlite3.Connection, create: bool) -> None:
     """Create the tables in an empty database; LedgerError if it is no ledger, or a later one."""
 
-    def stamp() -> tuple[int, int]:
+    def stamp() -> list[int]:
         names = ("application_id", "user_version")
-        application, version = (
-            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names
-        )
-        return application, version
+        return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
 
     (tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-    if create and tables == 0 and stamp() == (0, 0):
+    if create and tables == 0 and stamp() == [0, 0]:
         for statement in SCHEMA:
             connection.execute(statement)
     application, version = stamp()
@@ -369,10 +366,19 @@ class Ledger:
             "SELECT committed, id, spender, name, uses, unit, mu, epsilon, delta, sensitivity, "
             "sigma FROM charges JOIN releases ON charge = id ORDER BY id, position"
         )
+        entries = []
         try:
-            return tuple(_entry(*row) for row in rows)
+            for when, fit, spender, release, uses, protects, *cost, sensitivity, sigma in rows:
+                unit, neighbours = unit_and_neighbours(protects)
+                entries.append(
+                    LedgerEntry(
+                        spender, release, uses, PrivacyCost(*cost), unit, sensitivity, sigma,
+                        datetime.fromisoformat(when), fit, neighbours,
+                    )
+                )  # fmt: skip
         except (TypeError, ValueError):
             raise sqlite3.DatabaseError("a charge in it is not readable") from None
+        return tuple(entries)
 
     def _insert(
         self, connection: sqlite3.Connection, entries: Sequence[LedgerEntry], ticket: str
@@ -392,19 +398,6 @@ class Ledger:
             ],
         )
         return fit
-
-
-def _entry(
-    committed: str, fit: int, spender: str, release: str, uses: int, *row: Any
-) -> LedgerEntry:
-    """Charge from one row of the database."""
-    protects, mu, epsilon, delta, sensitivity, sigma = row
-    unit, neighbours = unit_and_neighbours(protects)
-    when = datetime.fromisoformat(committed)
-    cost = PrivacyCost(mu, epsilon, delta)
-    return LedgerEntry(
-        spender, release, uses, cost, unit, sensitivity, sigma, when, fit, neighbours
-    )
 
 
 class Receipt:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ from sktensor_dp.tensor.symmetric import (
     symmetric_to_coordinates,
 )
 
-# Gives the method of a noise source that adds noise of a law to coordinates of sensitivity 1.
+# Looks up the method of a noise source that adds noise of a law to coordinates of sensitivity 1.
 Method = Callable[[NoiseSource], Callable[..., Floats]]
 # Number of grid points to half the range: rounding moves a value by at most 2.4e-7 of the range.
 POINTS = 2**20
@@ -53,16 +54,8 @@ LARGEST_EPSILON, LEAST_EPSILON = 44.0, 1e-9
 RELATIVE_ERROR = Fraction(1, 2**50)
 
 
-def _gaussian(noise: NoiseSource) -> Callable[..., Floats]:
-    return noise.gaussian
-
-
-def _laplace(noise: NoiseSource) -> Callable[..., Floats]:
-    return noise.laplace
-
-
-def _spherical_laplace(noise: NoiseSource) -> Callable[..., Floats]:
-    return noise.spherical_laplace
+_gaussian, _laplace = attrgetter("gaussian"), attrgetter("laplace")
+_spherical_laplace = attrgetter("spherical_laplace")
 
 
 @dataclass(frozen=True)

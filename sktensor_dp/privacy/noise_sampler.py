@@ -59,9 +59,17 @@ class Density:
     # slope below 1/3 up to the quantile of 2^-48. Takes decimal numbers and arrays.
     energy: Callable[[Any], Any]
 
+    @lru_cache(maxsize=8)  # noqa: B019  # the package has two densities, which are never dropped
     def cumulative(self, digits: int) -> list[Decimal]:
         """Probability of the first 1, 2, ... cells, to ``10^(9 - digits)``."""
-        return _cumulative(self, digits)
+        with _precision(digits + GUARD + STEPS):
+            heights, least = [Decimal(1)], Decimal(10) ** -digits
+            for ratio in _ratios(self):
+                heights.append(heights[-1] * ratio)
+                if heights[-1] <= least:
+                    break
+            total = sum(heights)
+            return [height / total for height in accumulate(heights)]
 
     @cached_property
     def bounds(self) -> NDArray[np.uint64]:
@@ -244,19 +252,6 @@ def _settled_lot(
 def _precision(digits: int) -> AbstractContextManager[Context]:
     """Context of decimal arithmetic with `digits` digits, independent of the caller's."""
     return localcontext(Context(prec=digits, rounding=ROUND_HALF_EVEN, traps=[]))
-
-
-@lru_cache(maxsize=8)
-def _cumulative(law: Density, digits: int) -> list[Decimal]:
-    """Cumulative probabilities of the cells, cached for :meth:`Density.cumulative`."""
-    with _precision(digits + GUARD + STEPS):
-        heights, least = [Decimal(1)], Decimal(10) ** -digits
-        for ratio in _ratios(law):
-            heights.append(heights[-1] * ratio)
-            if heights[-1] <= least:
-                break
-        total = sum(heights)
-        return [height / total for height in accumulate(heights)]
 
 
 def _ratios(law: Density) -> Iterator[Decimal]:

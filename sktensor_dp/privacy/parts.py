@@ -65,7 +65,9 @@ def assigned(
         if n_units is not None:
             coins = np.concatenate([coins, secret_coins(n_units - found)])
         ranks = coin_ranks(coins)
-    return balanced_parts(ranks, n_parts) if n_parts else balanced_split(ranks, fraction), units
+    if n_parts:
+        return balanced_parts(ranks, n_parts), units
+    return (ranks < math.ceil(fraction * len(ranks))).astype(np.intp), units
 
 
 def coin_parts(coins: Coins, n_parts: int) -> Integers:
@@ -95,11 +97,6 @@ def balanced_parts(ranks: Integers, n_parts: int) -> Integers:
     sizes = np.full(n_parts, least)
     sizes[:larger] += 1
     return np.repeat(np.arange(n_parts), sizes)[ranks]
-
-
-def balanced_split(ranks: Integers, fraction: float) -> Integers:
-    """1 for the ``ceil(fraction * n_units)`` units of lowest rank, 0 for the others."""
-    return (ranks < math.ceil(fraction * len(ranks))).astype(np.intp)
 
 
 def _inverse(order: NDArray[np.intp]) -> Integers:

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 # A released count errs by fewer deviations than this, for Gaussian and for Laplace noise.
 FARTHEST, FARTHEST_PURE = 40.0, 600.0
 LARGEST_UNIT_COUNT = 2**53
-# numpy's message names the array's shape, which may depend on one unit.
-NO_ROOM = "there is too little memory for this release."
-CLOSED = "the session is closed: its data has been dropped."
 
 # Called before each release is made, with its record, its number and the number of planned
 # releases: `printer` makes such a function, and so does `estimator/callbacks.py`.
@@ -91,7 +88,7 @@ class Session(AbstractContextManager["Session"]):
         self._residuals: dict[str, None] = {}
         self._left = {one.name: one.uses for one in plan.planned}
         self._receipt: Receipt | None = None
-        self.told: list[Warning] = []  # of watchers, for when what was asked is published
+        self.warnings: list[Warning] = []  # to be issued once what was asked is published
 
     def __enter__(self) -> Self:
         """Charge the whole plan; from here on queries are answered."""
@@ -292,29 +289,22 @@ class Session(AbstractContextManager["Session"]):
     def _read(self) -> Chunks:
         """Raw data; RuntimeError before the session is entered, and once it is closed."""
         if self._units is None:
-            raise RuntimeError(CLOSED if self._given is None else "the session is not open yet.")
+            closed = "the session is closed: its data has been dropped."
+            raise RuntimeError(closed if self._given is None else "the session is not open yet.")
         return self._units
 
     def _sum(self, query: Query | Product) -> Any:
-        """Sum of a query over all units; a MemoryError is raised again without an array's size."""
-        # Read by `_noisy_mean`, by selections of private keys, and by `exact_product`.
-        try:
-            return self._total(query)
-        except MemoryError:
-            pass
-        # Raised after the handler, which would keep the old error as the context of this one.
-        raise MemoryError(NO_ROOM)
-
-    def _total(self, query: Query | Product) -> Any:
-        """Sum of a query over all chunks, or at the source where data lies elsewhere."""
-        # A source adds up where its partitions lie; chunks are in this process.
+        """Exact sum of a query over all units, which only callers that add noise may see."""
         data = self._read()
-        if data.apart:
-            return data.sum(query)
-        sums = type(query).sums()
-        for chunk in data:
-            sums.add(query.total(chunk))
-        return sums.value()
+        with suppress(MemoryError):
+            if data.apart:  # its source adds up where the partitions lie
+                return data.sum(query)
+            sums = type(query).sums()
+            for chunk in data:
+                sums.add(query.total(chunk))
+            return sums.value()
+        # numpy's message names the array's shape, which may depend on one unit.
+        raise MemoryError("there is too little memory for this release.")
 
 
 def printer(spender: str) -> Watcher:

@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,29 +24,14 @@ RECORDED_ELSEWHERE = (
 
 @dataclass(eq=False)
 class _Block:
-    """A ``with`` block of one of the two kinds, while it is open."""
+    """A ``with`` block of one of the two kinds."""
 
-    is_open: bool = field(default=True, init=False)
-
-
-class _Seeds(_Block):
-    """Seeds of successive fits inside one ``unsafe_seeded_noise`` block."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        self.of_fits = ((seed, fit) for fit in itertools.count())
+    seeds: Iterator[tuple[int, int]] | None = None  # of successive fits, where noise is seeded
+    releases: "list[RecordedRelease] | None" = None  # made inside, where these are recorded
+    process: int = field(default_factory=os.getpid)
+    is_open: bool = True
 
 
-class _Records(_Block):
-    """Releases made inside one ``unsafe_recorded_releases`` block."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.releases: list[RecordedRelease] = []
-        self.process = os.getpid()
-
-
-Kind = TypeVar("Kind", bound=_Block)
 _blocks: contextvars.ContextVar[tuple[_Block, ...]] = contextvars.ContextVar("blocks", default=())
 
 
@@ -55,14 +40,14 @@ def _open_blocks() -> tuple[_Block, ...]:
 
 
 @contextlib.contextmanager
-def _entered(block: Kind) -> Iterator[Kind]:
+def _entered(block: _Block) -> Iterator[None]:
     """Keep a block open for what runs inside it."""
     # A generator that yields inside a block may end it after later blocks were entered, or in
     # another thread. Only this block is removed: resetting the variable would restore an older
     # list.
     _blocks.set((*_open_blocks(), block))
     try:
-        yield block
+        yield
     finally:
         block.is_open = False
         _blocks.set(_open_blocks())
@@ -70,8 +55,8 @@ def _entered(block: Kind) -> Iterator[Kind]:
 
 def next_seed() -> tuple[int, int] | None:
     """Seed of the next fit in the innermost open block of seeded noise, or None."""
-    seeds = [block for block in _open_blocks() if isinstance(block, _Seeds)]
-    return next(seeds[-1].of_fits) if seeds else None
+    seeds = [block.seeds for block in _open_blocks() if block.seeds is not None]
+    return next(seeds[-1]) if seeds else None
 
 
 @contextlib.contextmanager
@@ -109,7 +94,8 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
         PrivacyLeakWarning,
         stacklevel=3,
     )
-    with _entered(_Seeds(int(seed))):
+    of_fits = ((int(seed), fit) for fit in itertools.count())
+    with _entered(_Block(seeds=of_fits)):
         yield
 
 
@@ -178,15 +164,16 @@ def unsafe_recorded_releases() -> Iterator[list[RecordedRelease]]:
         PrivacyLeakWarning,
         stacklevel=3,
     )
-    with _entered(_Records()) as block:
-        yield block.releases
+    releases: list[RecordedRelease] = []
+    with _entered(_Block(releases=releases)):
+        yield releases
 
 
 class Recorder:
     """Records releases of one fit in the blocks that were open when the fit began."""
 
     def __init__(self) -> None:
-        self._blocks = [block for block in _open_blocks() if isinstance(block, _Records)]
+        self._blocks = [block for block in _open_blocks() if block.releases is not None]
         if any(block.process != os.getpid() for block in self._blocks):
             raise RuntimeError(RECORDED_ELSEWHERE)
 
@@ -198,7 +185,7 @@ class Recorder:
     ) -> None:
         """Add a release to the open blocks, before noise is added to its value."""
         for block in self._blocks:
-            if block.is_open:
+            if block.is_open and block.releases is not None:
                 value = dict(exact) if isinstance(exact, Mapping) else np.array(exact)
                 name = getattr(query, "name", type(query).__name__)
                 block.releases.append(RecordedRelease(name, query, value, sensitivity, sigma, law))
