@@ -12,6 +12,7 @@ from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.cli.files import table_of
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.run import MISSING, Run
+from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
@@ -217,6 +218,7 @@ class Groups(Run):
         table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], tiniest))
         X = self._scaler.transform(table)
         model = self.models["groups"].fit(X, groups=self.groups)
+        name_columns(model, self._named("log10"))
         yield "groups"
         low, high = self._ranges.T
         self._shares = model.weights_

@@ -16,6 +16,7 @@ from sktensor_dp.cli.run import Run
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.model import shared_model
 from sktensor_dp.datasets.files import SUFFIXES, suffix_of
+from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.plotting import ComponentDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
@@ -143,6 +144,7 @@ class Ratings(Run):
         model, index = self.models["ratings"], RowIndex.from_public(list(self._items))
         model.set_params(shape=(self.n_units, self.n_items), row_names=(None, index))
         model.fit(self._entries, self._values)
+        name_columns(model, [self.options.person, self.options.item])
         yield "ratings"
         names, self._best = model.recommend(None, self.n_items)
         self._names, order, found = names.tolist(), index.encode(names), int(model.n_components_)
@@ -212,6 +214,8 @@ def recommend(options: argparse.Namespace) -> int:
     if not file.exists():
         raise ValueError(f"{file} does not exist: FOLDER must be that of a run of ratings")
     model = PrivateCPCompletion.load(file)
+    # Options name the columns, which may have other names than in the run.
+    model.__dict__.pop("feature_names_in_", None)
     run = Run(options)
     what, values = read_ratings(run)
     entries = np.array([run.groups, what], object).T

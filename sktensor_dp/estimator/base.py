@@ -198,6 +198,11 @@ def columns_of(checked: object) -> dict[str, Any]:
     return {name: vars(checked)[name] for name in COLUMNS if name in vars(checked)}
 
 
+def name_columns(fitted: Any, names: Sequence[str]) -> None:
+    """Name the columns of an estimator that was fitted to arrays, for tables to be compared."""
+    fitted.feature_names_in_ = np.array(names, dtype=object)
+
+
 def names_of_columns(
     estimator: object, given: Sequence[str] | NDArray[np.generic] | None, n_features: int
 ) -> Sequence[str] | NDArray[np.generic]:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from commands import stated, table
 
@@ -82,6 +83,9 @@ def test_ratings_rank_items(command, ratings, tmp_path):
         assert "person7" not in text
     model = PrivateCPCompletion.load(folder / "ratings.model")
     assert model.shape_ == (1000, 30)
+    swapped = pd.DataFrame({"film": ["film 00"], "user": ["person7"]})
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.fold_in(swapped, [4.0])
 
 
 def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, tmp_path):
@@ -229,7 +233,8 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
     assert "further than that: in at most 1 of 30,5" in page
     assert "after all runs" not in page
     assert (folder / "groups.svg").read_text("utf-8").startswith("<?xml")
-    assert PrivateGaussianMixture.load(folder / "groups.model").n_features_in_ == 2
+    names = PrivateGaussianMixture.load(folder / "groups.model").feature_names_in_
+    assert names.tolist() == ["age", "visits"]
     for name in ("for-the-officer.md", "groups.csv", "statement.json"):
         text = (folder / name).read_text("utf-8").replace('"units_read": 6000', "twice 3000")
         assert "6000" not in text.replace(",", "")
@@ -376,7 +381,7 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
     visits.write_text("patient,age,visits\n", "utf-8")
     done = command(*asked, "--output", "none", status=2)
     assert re.search(
-        rf"Noise hides how many rows match: .*\nerror: --persons 4321 does not .*: \d+ {unit}",
+        rf"Noise hides how many rows match: .*\n.*\nerror: --persons 4321 does not .*: \d+ {unit}",
         done.err,
     )
     command(*asked, "--output", "all", "--no-check")
