@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,15 +17,14 @@ from sktensor_dp.checks.frames import as_numbers, is_dask, refuse_lazy
 from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, RowIndex
-from sktensor_dp.data.entries import EntryChunks, ValueRange, are_repeated, as_entries
+from sktensor_dp.data.entries import EntryChunks, are_repeated, as_entries
 from sktensor_dp.data.labels import Labels, as_labels, distinct
 from sktensor_dp.data.partitions import DaskPartitions
-from sktensor_dp.data.persons import PersonChunks, PersonReader
-from sktensor_dp.data.sums import PartialQuery
+from sktensor_dp.data.persons import MORE_IDS, LazyPersons, PersonChunks, PersonReader
 from sktensor_dp.estimator.base import columns_of
 from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.estimator.lazy import check_columns, computed, partitions_beside, row_partitions
-from sktensor_dp.queries.query import SIZE_EDGES, UnitCount
+from sktensor_dp.queries.query import SIZE_EDGES
 
 # Squares of values in this range, and their ratios, neither overflow nor underflow.
 LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
@@ -48,8 +47,13 @@ class NamedPersonReader(PersonReader):
 
     indices: Indices = ()
 
+    @property
+    def has_ids(self) -> bool:
+        """True where units have ids instead of numbers."""
+        return self.indices[self.unit_mode] is None
+
     def _read(self, X: object, y: object) -> tuple[Any, Any, Labels | None]:
-        own = self.unit_mode if self.indices[self.unit_mode] is None else None
+        own = self.unit_mode if self.has_ids else None
         numbers = columns_to_numbers(X, self.indices, own)
         labels = None
         if own is not None:
@@ -61,51 +65,12 @@ class NamedPersonReader(PersonReader):
         return numbers[known], values, None if labels is None else labels[known]
 
     def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
-        if self.indices[self.unit_mode] is None:
+        if self.has_ids:
             names, places = distinct(labels)
             self.check_number(len(names))
             table = table.copy()
             table[:, self.unit_mode] = places
         return super()._chunk(table, labels)
-
-    def check_number(self, n_units: int) -> None:
-        """Raise ValueError for more units than the shape announces."""
-        most = self.shape[self.unit_mode]
-        if n_units > most:
-            raise ValueError(MORE_IDS.format(mode=self.unit_mode, most=most))
-
-
-class LazyPersons(ValueRange):
-    """Entries of units (protected rows of the unit mode) in Dask partitions, summed there."""
-
-    apart = True
-
-    def __init__(self, partitions: DaskPartitions, reader: PersonReader) -> None:
-        super().__init__(reader.bounds)
-        self._partitions, self._reader = partitions, reader
-        self.shape = reader.shape
-        self.n_units = reader.shape[reader.unit_mode]
-        if isinstance(reader, NamedPersonReader):
-            self.read_before_charge = reader.indices[reader.unit_mode] is None
-
-    def check_announced(self) -> None:
-        """Count units that have ids, to refuse more than announced."""
-        self.sum(UnitCount())
-
-    def sum(self, query: Any) -> Any:
-        """Sum of the contributions of all units to `query`."""
-        partial = self._partitions.sum(PartialQuery(query, self._reader))
-        value = partial.value()
-        # Numbered units are at most as many as the shape has.
-        if isinstance(self._reader, NamedPersonReader):
-            self._reader.check_number(partial.n_units)
-        return value
-
-    def within(self, bounds: tuple[float, float]) -> "LazyPersons":
-        """Entries with values clipped to a narrower range, which was released."""
-        found = LazyPersons(self._partitions, replace(self._reader, released=bounds))
-        ValueRange.__init__(found, bounds)
-        return found
 
 
 def lazy_persons(
@@ -133,7 +98,6 @@ def lazy_persons(
     return LazyPersons(DaskPartitions.rearranged(pieces, reader.gather), reader)
 
 
-MORE_IDS = "X has more ids in column {mode} than shape[{mode}] counts, which is {most}."
 WITHOUT_NAMES = (
     "X must have integer coordinates in column {mode}, for which row_names has None. Give "
     "row_names[{mode}]=RowIndex.from_public(names) with a list of names that is public, never one "

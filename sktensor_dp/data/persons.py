@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,8 +14,12 @@ from sktensor_dp.checks.errors import error_or
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.data.entries import ValueRange, as_entries, check_unit_mode, checked_shape
 from sktensor_dp.data.labels import Labels
+from sktensor_dp.data.partitions import DaskPartitions
+from sktensor_dp.data.sums import PartialQuery
 from sktensor_dp.data.units import Piece, gathered, split
 from sktensor_dp.tensor.arrays import Floats, Integers, read_only
+
+MORE_IDS = "X has more ids in column {mode} than shape[{mode}] counts, which is {most}."
 
 
 class PersonChunks(ValueRange):
@@ -119,6 +123,11 @@ class PersonReader:
     bounds: tuple[float, float]
     released: tuple[float, float] | None = None  # narrower range, if a fit has found one
 
+    @property
+    def has_ids(self) -> bool:
+        """True where units have ids instead of numbers."""
+        return False
+
     @classmethod
     def checked(
         cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: tuple[float, float]
@@ -155,6 +164,36 @@ class PersonReader:
         coordinates, values = table[:, :-1].astype(np.intp), table[:, -1]
         return PersonChunks(coordinates, values, self.shape, self.unit_mode, self.bounds, part=True)
 
+    def check_number(self, n_units: int) -> None:
+        """Raise ValueError for more units than the shape announces."""
+        most = self.shape[self.unit_mode]
+        if n_units > most:
+            raise ValueError(MORE_IDS.format(mode=self.unit_mode, most=most))
+
     def __call__(self, partition: PersonChunks) -> PersonChunks:
         """Return the partition, a chunk that queries can read, within the released range."""
         return partition if self.released is None else partition.within(self.released)
+
+
+class LazyPersons(ValueRange):
+    """Entries of units (protected rows of the unit mode) in Dask partitions, summed there."""
+
+    apart = True
+
+    def __init__(self, partitions: DaskPartitions, reader: PersonReader) -> None:
+        super().__init__(reader.bounds if reader.released is None else reader.released)
+        self._partitions, self._reader = partitions, reader
+        self.shape = reader.shape
+        self.n_units = reader.shape[reader.unit_mode]
+        self.read_before_charge = reader.has_ids
+
+    def sum(self, query: Any) -> Any:
+        """Sum of the contributions of all units to `query`."""
+        partial = self._partitions.sum(PartialQuery(query, self._reader))
+        value = partial.value()
+        self._reader.check_number(partial.n_units)
+        return value
+
+    def within(self, bounds: tuple[float, float]) -> "LazyPersons":
+        """Entries with values clipped to a narrower range, which was released."""
+        return LazyPersons(self._partitions, replace(self._reader, released=bounds))

@@ -199,11 +199,6 @@ class Chunks:
         """Sum of `query` over all units at the source, for data that is `apart`."""
         raise NotImplementedError
 
-    def check_announced(self) -> None:
-        """Raise ValueError for data of other sizes than announced, by reading all chunks."""
-        for _ in self:
-            pass
-
 
 ChunkT = TypeVar("ChunkT", bound="RowChunk")
 # Types whose rows can be sliced as views, without a copy.

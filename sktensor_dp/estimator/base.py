@@ -47,6 +47,7 @@ from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import LARGEST_UNIT_COUNT, Session, printer
+from sktensor_dp.queries.query import UnitCount
 
 # Conversions of epsilon overflow above the first value; pure noise has no grid below the second.
 LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
@@ -451,7 +452,11 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         """Read all chunks once before the charge, to refuse those of other sizes than announced."""
         payer.check(plan, self.neighbours)
         with np.errstate(all="ignore"):  # as where the session reads them
-            chunks.check_announced()
+            if chunks.apart:
+                chunks.sum(UnitCount())
+            else:
+                for _ in chunks:
+                    pass
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
