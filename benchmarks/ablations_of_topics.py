@@ -56,7 +56,7 @@ def _none(*_: Any) -> None:
 
 
 ABLATIONS = (
-    _fraction("pairs", 0.1),
+    _fraction("pair_moments", 0.1),
     _fraction("word_frequencies", 0.03),
     constant("spectral_lda.JOINT_WORDS", 0),
     constant("spectral_lda.MATCH_FROM", 1e9),

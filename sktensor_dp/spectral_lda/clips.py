@@ -1,7 +1,7 @@
 """Clips on what a document contributes, at public limits or at noisy quantiles of norms."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,7 @@ from sktensor_dp.queries.counts import (
     Norm,
     NormHistogram,
     PairNorm,
-    TripleNorm,
-    WhitenedTripleNorm,
 )
-from sktensor_dp.tensor.arrays import Floats
 
 # Norms with public limits or a range in which a limit is searched: from documents of one token to
 # about a million.
@@ -33,9 +30,9 @@ TOKENS = (1.0, 1e5, 70)
 DIAGONAL_WEIGHT = math.sqrt(0.5)
 
 
-def count_norm(ask: Session) -> CountNorm:
-    """Norm of counts: with pure epsilon the number of tokens, which bounds all other norms."""
-    return CountNorm(1 if ask.is_pure else 2)
+def count_order(ask: Session) -> int:
+    """Order of the norm of counts: 1, the number of tokens, bounds all norms of pure releases."""
+    return 1 if ask.is_pure else 2
 
 
 class Clips:
@@ -48,30 +45,16 @@ class Clips:
     def of_counts(self, quantile: float) -> Clip:
         """Clip mean counts at a noisy quantile of their norm."""
         search = TOKENS if self._ask.is_pure else CLIPPED_NORMS["counts"]
-        return self._clip("counts", count_norm(self._ask), quantile, search)
+        return self._clip("counts", CountNorm(count_order(self._ask)), quantile, search)
 
     def of_pairs(self, quantile: float, words: NDArray[np.intp] | None) -> Clip:
         """Clip the :class:`PairNorm` of `words` (all if None) at a noisy quantile."""
         norm = PairNorm(DIAGONAL_WEIGHT, words)
         return self._clip("pairs", norm, quantile, CLIPPED_NORMS["pairs"], min_tokens=2)
 
-    def of_triples(self, quantile: float) -> Clip:
-        """Clip the :class:`TripleNorm` of a unit at a noisy quantile."""
-        return self._of_triples(TripleNorm(), quantile, ())
-
-    def of_whitened_triples(
-        self,
-        quantile: float,
-        basis: Floats,
-        words: NDArray[np.intp] | None,
-        clips: Sequence[Clip],
-    ) -> Clip:
-        """Clip whitened triples of units scaled by `clips` at a noisy quantile."""
-        return self._of_triples(WhitenedTripleNorm(basis, words), quantile, tuple(clips))
-
-    def _of_triples(self, norm: Norm, quantile: float, clips: tuple[Clip, ...]) -> Clip:
-        search = CLIPPED_NORMS["triples"]
-        return self._clip("triples", norm, quantile, search, clips, MIN_TOKENS)
+    def of_triples(self, quantile: float, norm: Norm, clips: tuple[Clip, ...] = ()) -> Clip:
+        """Clip a `norm` of third moments of units scaled by `clips` at a noisy quantile."""
+        return self._clip("triples", norm, quantile, CLIPPED_NORMS["triples"], clips, MIN_TOKENS)
 
     def _clip(
         self,

@@ -32,14 +32,15 @@ from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS
-from sktensor_dp.spectral_lda.fitted import (
-    LIMITS,
-    SavedTopics,
-    TopicStream,
-    continue_stream,
-    fitted_attributes,
+from sktensor_dp.spectral_lda.fitted import LIMITS, SavedTopics, TopicStream
+from sktensor_dp.spectral_lda.plan import (
+    TopicForecast,
+    TopicOptions,
+    TopicPlan,
+    check_memory,
+    forecast_topics,
+    plan_topics,
 )
-from sktensor_dp.spectral_lda.plan import TopicForecast, TopicPlan, forecast_topics, plan_topics
 from sktensor_dp.spectral_lda.public_words import (
     DataFrame,
     check_public_topics,
@@ -49,7 +50,7 @@ from sktensor_dp.spectral_lda.public_words import (
 )
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recipe import fit_topics
-from sktensor_dp.spectral_lda.released import TopicOptions
+from sktensor_dp.spectral_lda.stream import continue_stream
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
 from sktensor_dp.topics.inference import (
     log_likelihoods,
@@ -62,14 +63,8 @@ from sktensor_dp.topics.inference import (
 # LARGEST_CONCENTRATION, and a positive prior is raised to the least for which the digamma function
 # is finite.
 LARGEST_PRIOR, LEAST_PRIOR, LARGEST_CONCENTRATION = 1e10, 1e-30, 1e16
-# Number of probabilities that are ranked at once.
-BLOCK = 2**22
-# Number of tokens that exceeds every limit chosen from a histogram of norms.
-LONG = 10**6
-NO_STEPS = (
-    "public_components are what EM steps begin with, and this fit makes none; got n_refinements=0, "
-    "or 'auto' with perturbation='moment_tensor'. Ask for some steps."
-)
+# Number of columns from which on a fit warns, relative to the number whose pairs are released.
+WIDE = 1000
 
 
 class PrivateSpectralLDA(
@@ -477,7 +472,7 @@ class PrivateSpectralLDA(
             len(shares), self.n_features_in_, int(n),
             lambda part: shares[part] @ self.components_,
             lambda part: None if seen is None else seen[part].toarray() > 0,
-            block=BLOCK,
+            block=2**22,  # probabilities that are ranked at once
         )  # fmt: skip
         if names is not None:
             # Index -1 is the last element, None.
@@ -525,34 +520,29 @@ class PrivateSpectralLDA(
             return lazy_rows(self, X, "_document_lengths")
         return np.asarray(self._validated_rows(X, reset=False).sum(axis=1)).ravel()
 
-    def _plan(self, n_samples: int, n_features: int, to_fit: bool = False) -> TopicPlan:
-        return plan_topics(
-            n_samples, n_features, self.n_components, epsilon=self.epsilon, delta=self.delta,
-            perturbation=self.perturbation,
-            n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
-            limits=self._limits(), with_public=self.public_components is not None, to_fit=to_fit,
-        )  # fmt: skip
-
     def _learn(
         self, units: CountChunks, columns: Mapping[str, object], *, begins: bool = False
     ) -> Self:
         """Plan a fit, of the first batch of a stream if it `begins` one; open, ask, publish."""
         n_features = units.n_features
         frequencies, topics = self._known_words(n_features, columns)
-        options = TopicOptions(
-            self._concentration(), self.random_state, word_frequencies=frequencies,
-            public_topics=topics,
-        )  # fmt: skip
-        plan, limits = self._plan(self._public_number(units), n_features, True), self._limits()
+        options = TopicOptions(self._concentration(), self.random_state, frequencies, topics)
+        plan, limits = self._plan(self._public_number(units), n_features), self._limits()
+        check_memory(plan, n_features, topics is not None)
         self._warn(warnings_of_cap(self.n_components, n_features, "topics"))
-        self._warn(warnings_of_width(plan, n_features))
+        if n_features >= WIDE * plan.n_words:
+            self._warn([UserWarning(
+                f"{n_features:,} columns are many more than so many units show topics of: pairs of "
+                f"{plan.n_words:,} are released, and time grows with all columns. Pass a smaller "
+                "n_features to HashingVectorizer, or choose words by PrivateCountVectorizer."
+            )])  # fmt: skip
         with self._session(units, plan.releases) as ask:
-            # Nothing is released here where the number is public.
-            plan = self._plan(ask.count(), n_features, True)
+            # Where the number of units is public, nothing is released here and the plan stays.
+            plan = self._plan(ask.count(), n_features)
             ask.follow(plan.releases)
-            released = fit_topics(ask, limits, plan, options)
-        budget = (self.epsilon, self.delta) if begins else None
-        return self._finish(ask, fitted_attributes(released, plan, ask.n_units, budget), columns)
+            budget = (self.epsilon, self.delta) if begins else None
+            fitted = fit_topics(ask, limits, plan, options, budget)
+        return self._finish(ask, fitted, columns)
 
     def _learn_batch(self, batch: CountChunks, stream: TopicStream) -> Self:
         """Make one EM step on a further batch of the stream: plan, open, ask, publish."""
@@ -567,6 +557,15 @@ class PrivateSpectralLDA(
                 min(self.n_components, batch.n_features),
             )  # fmt: skip
         return self._finish(ask, fitted, columns, self.privacy_report_)
+
+    def _plan(self, n_samples: int, n_features: int) -> TopicPlan:
+        """Plan a fit from parameters and public sizes."""
+        return plan_topics(
+            n_samples, n_features, self.n_components, epsilon=self.epsilon, delta=self.delta,
+            perturbation=self.perturbation,
+            n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
+            limits=self._limits(), with_public=self.public_components is not None,
+        )  # fmt: skip
 
     def _known_words(
         self, n_features: int, columns: Mapping[str, object]
@@ -588,7 +587,10 @@ class PrivateSpectralLDA(
         check_public_topics(self.public_components, self.n_components)
         by_moments = self.perturbation == "moment_tensor" and self.n_refinements == "auto"
         if by_moments or self.n_refinements == 0:
-            raise ValueError(NO_STEPS)
+            raise ValueError(
+                "public_components are what EM steps begin with, and this fit makes none; got "
+                "n_refinements=0, or 'auto' with perturbation='moment_tensor'. Ask for some steps."
+            )
 
     def _concentration(self) -> float | None:
         """Sum of the Dirichlet prior over topic shares; None where it is to be estimated."""
@@ -633,29 +635,13 @@ class PrivateSpectralLDA(
         )  # fmt: skip
 
 
-# Number of columns from which on a fit warns, relative to the number whose pairs are released.
-WIDE = 1000
-
-
-def warnings_of_width(plan: TopicPlan, n_features: int) -> tuple[Warning, ...]:
-    """Tuple of one UserWarning for many more columns than show topics, by public numbers."""
-    if n_features < WIDE * plan.n_words:
-        return ()
-    return (
-        UserWarning(
-            f"{n_features:,} columns are many more than so many units show topics of: pairs of "
-            f"{plan.n_words:,} are released, and time grows with all columns. Pass a smaller "
-            "n_features to HashingVectorizer, or choose words by PrivateCountVectorizer."
-        ),
-    )
-
-
 def worst_documents(n_units: int | None, neighbours: str) -> Neighbours:
     """Neighbouring data sets for an audit, of documents of one of two words each."""
     n_documents = n_units or 1000
     counts = np.zeros((n_documents, 2), dtype=np.int64)
     half = n_documents // 2 + 1
-    counts[:half, 0] = counts[half:, 1] = LONG
+    # More tokens than any limit that is chosen from a histogram of norms.
+    counts[:half, 0] = counts[half:, 1] = 10**6
     if neighbours == "add_remove":
         return (counts,), (counts[1:],), _difference
     changed = counts.copy()

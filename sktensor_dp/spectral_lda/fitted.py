@@ -1,14 +1,12 @@
-"""Fitted attributes of a topic model: from a fit or a stream of batches, and in a model file."""
+"""Fitted topics, their public attributes, the state of a stream, and all of it in a model file."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import (
@@ -23,16 +21,36 @@ from sktensor_dp.model_files.fields import (
     SavedState,
     Whole,
 )
-from sktensor_dp.privacy.answer import Answer
-from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import Clip
-from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS, count_norm
+from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS
 from sktensor_dp.spectral_lda.plan import TopicPlan
-from sktensor_dp.spectral_lda.recipe import ReleasedTopics
-from sktensor_dp.spectral_lda.refinement import expected_counts, updated, with_deviations
-from sktensor_dp.spectral_lda.released import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.uncertainty import Limits
+from sktensor_dp.topics.concentration import USUAL
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTopics:
+    """Topic model that a fit learned; made of released values only."""
+
+    topics: Floats  # (k, n_features): rows are distributions
+    weights: Floats  # (k,): share of each topic
+    unigram: Floats  # (n_features,): denoised word frequencies
+    unigram_sigma: float  # noise of the released ones
+    n_resolved: int  # eigenvalues of the second moment above its noise
+    length: float  # tokens of a document, as released
+    # Standard deviations by noise of topics (k, n_features) and shares (k,).
+    topics_std: Floats | None = None
+    weights_std: Floats | None = None
+    # (k,): coherence of the leading words of each topic in the released second moment; None if the
+    # topics come from later data.
+    coherence: Floats | None = None
+    # (m,): leading eigenvalues of the released second moment, corrected for the prior.
+    spectrum: Floats | None = None
+    noise_edge: float | None = None  # what noise and sampling may lift one to
+    # Sum of the Dirichlet prior in use; 0 for one topic per document.
+    concentration: float = USUAL
+    # (k0, n_features): public topics towards which the first topics are shrunk; None if there are
+    # none, or if fitted topics were better.
+    public: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,87 +66,18 @@ class TopicStream:
     precisions: tuple[float, float] = (0.0, 0.0)
     ticket: str | None = None  # what the next batch shows to the ledger that was charged
 
-
-def fitted_attributes(
-    released: ReleasedTopics,
-    plan: TopicPlan,
-    n_units: int,
-    budget: tuple[float, float] | None = None,
-) -> Fitted:
-    """Fitted attributes and warnings of a fit; a stream's first batch has a `budget` for others."""
-    found = released.topics
-    state = {**_attributes(found), "clip_norm_": dict(released.limits)}
-    if budget is not None:
-        # Topics of the first batch, with their noise, replace its expected counts.
+    @classmethod
+    def of_first_batch(
+        cls, found: FittedTopics, n_units: int, budget: tuple[float, float]
+    ) -> "TopicStream":
+        """Stream after a whole fit: its topics, with their noise, stand for expected counts."""
         assert found.topics_std is not None
         counts = found.length * found.weights[:, None]
         variance = float(np.mean(np.square(counts * found.topics_std)))
-        state["_stream"] = TopicStream(found, counts * found.topics, variance, n_units, budget)
-    return Fitted(state, _warnings_of_noise(found, plan, budget is not None), released.notes)
+        return cls(found, counts * found.topics, variance, n_units, budget)
 
 
-def continue_stream(
-    ask: Session,
-    stream: TopicStream,
-    concentration: float,
-    limits: Mapping[str, float],
-    word_frequencies: Floats | None,
-    n_components: int,
-) -> Fitted:
-    """Make one step of online EM on a new batch, clipped as the first was: release expected counts
-    and update the topics; return the fitted attributes.
-    """
-    fitted, clip = stream.fitted, Clip(count_norm(ask), limits["counts"])
-    noisy = expected_counts(ask, fitted.topics, fitted.weights, concentration, clip)
-    squares = limits["counts"] ** (1 if ask.is_pure else 2)
-    rate, precisions = _rate(stream, noisy, squares)
-    mean = (1 - rate) * stream.mean + rate * noisy.value
-    variance = (1 - rate) ** 2 * stream.variance + (rate * noisy.sigma) ** 2
-    total = max(float(mean.sum()), 1e-9)
-    counts, sigma = mean / total, variance**0.5 / total
-    known = fitted.unigram, fitted.unigram_sigma
-    fitted = updated(fitted, counts, sigma, *known, word_frequencies)
-    # The coherence is that of the first batch's topics, from its pairs.
-    fitted = with_deviations(
-        replace(fitted, coherence=None, concentration=concentration), counts, sigma,
-        Limits(limits["counts"], 1 if ask.is_pure else 2),
-    )  # fmt: skip
-    stream = replace(stream, fitted=fitted, mean=mean, variance=variance, precisions=precisions)
-    told: tuple[Warning, ...] = ()
-    if len(fitted.topics) < n_components and noisy.n > stream.n_first:
-        told = (
-            NotEnoughDataWarning(
-                f"No batch adds a topic: the first one, of {stream.n_first:,}, showed "
-                f"{len(fitted.topics)} of {n_components}. This one, of {noisy.n:,}, could show "
-                "more: a stream that begins with it costs anew."
-            ),
-        )
-    return Fitted({**_attributes(fitted), "clip_norm_": limits, "_stream": stream}, told)
-
-
-def _rate(stream: TopicStream, noisy: Answer, squares: float) -> tuple[float, tuple[float, float]]:
-    """Weight of a batch in the running mean, by its noisy counts; and updated sums of precisions.
-
-    `squares` is the sum of squares that one document's counts are clipped to.
-    """
-    # Forgetting rate of online EM (Cappe & Moulines, 2009), between 1/2 and 1.
-    forgetting = 0.6
-
-    def precision(n: int) -> float:
-        """Inverse variance of an expected count, by noise and by sampling `n` documents."""
-        sigma = noisy.sigma * noisy.n / n
-        return 1 / (sigma**2 + squares / noisy.value.size / n) if sigma > 0 else float(n)
-
-    own, first = precision(noisy.n), precision(stream.n_first)
-    total, of_squares = stream.precisions if any(stream.precisions) else (first, first**2)
-    # Number of equally precise batches that all earlier ones are worth.
-    typical = of_squares / total
-    n_batches = total / typical
-    kept = typical * ((n_batches + 1) ** forgetting - 1)
-    return own / (own + kept), (total + own, of_squares + own**2)
-
-
-def _attributes(found: FittedTopics) -> dict[str, Any]:
+def attributes_of(found: FittedTopics) -> dict[str, Any]:
     """Public attributes of fitted topics by name, those of the largest share first."""
     scale = found.concentration if found.concentration > 0 else 1.0
     order = np.argsort(-found.weights, kind="stable")
@@ -151,7 +100,7 @@ def _attributes(found: FittedTopics) -> dict[str, Any]:
     }
 
 
-def _warnings_of_noise(found: FittedTopics, plan: TopicPlan, begins: bool) -> tuple[Warning, ...]:
+def warnings_of_noise(found: FittedTopics, plan: TopicPlan, *, begins: bool) -> tuple[Warning, ...]:
     """Warning, if any, that noise or chance hides some of the topics asked for."""
     if found.n_resolved >= plan.n_components:
         return ()

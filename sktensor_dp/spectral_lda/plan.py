@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 from scipy.special import ndtri
 
 from sktensor_dp.checks.display import counted
@@ -16,21 +17,11 @@ from sktensor_dp.queries.counts import WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.query import Bounded
 from sktensor_dp.spectral_lda import defaults
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import n_unique
 from sktensor_dp.topics.concentration import USUAL, has_one_topic
 from sktensor_dp.topics.moments import spread_of_pairs
 from sktensor_dp.topics.shrinkage import RATIOS
-
-# Most arrays of each size that a fit holds at once, counted in the code. Matrices of pairs: a total
-# and a rest of sums, a part's sum, and its sparse product; then the released pairs, corrected ones
-# twice, or those of a joint fit. Cubes of topics: third moments, their positions, and products in
-# each mode.
-PAIR_MATRICES, CUBES = 8, 12
-# Columns in the search for eigenvectors of pairs, for each topic and beyond: eight blocks of a
-# basis, their products and residuals.
-SEARCH_COLUMNS, MORE_COLUMNS = 24, 10
-# Doubles in blocks and public tables that are worked on at once.
-WORKSPACE = 2**21
 
 
 @dataclass(frozen=True)
@@ -57,11 +48,19 @@ class TopicPlan:
     triple_quantile: float = 0.95
 
 
-def effective_documents(n_samples: int, epsilon: float, delta: float) -> float:
-    """Number of documents times the mu of one Gaussian release (epsilon / 4 if delta is 0)."""
-    if math.isinf(epsilon):
-        return math.inf
-    return n_samples * (gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4)
+@dataclass(frozen=True, eq=False)
+class TopicOptions:
+    """Settings of a topic fit that do not decide which releases it makes."""
+
+    # Sum of the Dirichlet prior; 0 for one topic per document, None to estimate it.
+    concentration: float | None
+    random_state: int | np.random.RandomState | None  # for restarts after release
+    # (n_features,): public word frequencies towards which noisy ones are shrunk; positive, of sum
+    # 1.
+    word_frequencies: Floats | None = None
+    # (k0, n_features): public topics, rows of sum 1; a word that is 0 in all of them is unknown to
+    # them.
+    public_topics: Floats | None = None
 
 
 def plan_topics(
@@ -75,81 +74,37 @@ def plan_topics(
     n_refinements: int | None,
     limits: Mapping[str, float],
     with_public: bool = False,
-    to_fit: bool = False,
 ) -> TopicPlan:
     """Choose the releases of a topic fit and split the budget among them."""
     # Most words whose pairs are released: with more, eigenvectors would take most of the time.
     max_words = 1500
-    n_effective, k = effective_documents(n_samples, epsilon, delta), min(n_components, n_features)
-    exact, moment = math.isinf(n_effective), perturbation == "moment_tensor"
-    sought = n_features * n_components
-    small = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * sought
-    kind = "moment" if moment else "small" if small else "large"
+    exact = math.isinf(epsilon)
+    # Documents times the mu of one Gaussian release, or times epsilon / 4.
+    n_effective = math.inf
+    if not exact:
+        n_effective = n_samples * (gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4)
+    in_word_space, n_numbers = perturbation == "moment_tensor", n_features * n_components
+    small = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * n_numbers
+    kind = "moment" if in_word_space else "small" if small else "large"
     n_steps, n_single = _steps(n_refinements, exact, delta, kind)
     asks_public = n_steps > 0 and n_components > 1 and with_public
-    triples = "triple_moments" if moment else "whitened_triple_moments"
-    third = triples if kind != "large" or n_steps == 0 else None
-    fractions = _fractions(kind, n_steps, asks_public, third is not None)
-    most = max_words if n_steps else n_features
-    n_words = _n_words(n_effective, fractions["pairs"], n_features, n_components, small, most)
-    multiplies = exact and n_words > max_words
-    plan = TopicPlan(
-        n_components=k, n_words=n_words, all_words=n_words == n_features, triples=third,
-        match_moments=small, clip_quantile=_clip_quantile(n_effective, small),
-        asks_public=asks_public,
-        multiplies_pairs=multiplies, n_refinements=n_steps, n_single=n_single,
-        releases=_release_plan(epsilon, delta, fractions, third, n_steps, limits),
+    triples = None
+    if kind != "large" or n_steps == 0:
+        triples = "triple_moments" if in_word_space else "whitened_triple_moments"
+    fractions = _fractions(kind, n_steps, triples, asks_public)
+    n_words = min(n_features, max_words) if n_steps else n_features
+    if not (small or exact):  # as many as their fraction of the budget pays for
+        paid = n_effective * math.sqrt(fractions["pair_moments"]) / defaults.DOCUMENTS_PER_WORD
+        n_words = min(max(int(paid), 10 * n_components), n_words)
+    return TopicPlan(
+        n_components=min(n_components, n_features), n_words=n_words,
+        all_words=n_words == n_features, triples=triples, match_moments=small,
+        # For few words the clipped fraction falls with the noise, so that estimates converge.
+        clip_quantile=1 - min(0.05, 500 / n_effective) if small else 0.1,
+        asks_public=asks_public, multiplies_pairs=exact and n_words > max_words,
+        n_refinements=n_steps, n_single=n_single,
+        releases=_release_plan(epsilon, delta, fractions, triples, n_steps, limits),
     )  # fmt: skip
-    if to_fit:
-        check_feasible(
-            _numbers_held(plan, float(n_features), with_public),
-            f"A fit of {counted(n_features, 'feature')} by n_components={k}",
-            "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents "
-            "hold.",
-        )
-    return plan
-
-
-def _numbers_held(plan: TopicPlan, n_features: float, with_public: bool) -> float:
-    """Most numbers that a fit holds at once, by public sizes."""
-    # For few words: rows in the history of the joint fit, and squares of curvatures and their
-    # inverses for each topic.
-    matched_rows, matched_squares = 64, 8
-    # Arrays of words by ratios of the prior, for one centre: likelihoods, posteriors, means and
-    # squares. The grid of word frequencies is half as large again, in eight arrays.
-    prior_arrays = 14
-    # Rows of all words for each topic: topics, deviations, averages and answers of steps.
-    topic_rows = 24
-    k, n_words = plan.n_components, float(plan.n_words)
-    # With public topics the prior of a word has a second centre.
-    priors = prior_arrays * RATIOS.size * (1 + with_public)
-    held = n_features * (topic_rows * k + priors) + CUBES * float(k) ** 3
-    held += SEARCH_COLUMNS * n_words * (k + MORE_COLUMNS)
-    if plan.match_moments:
-        held += n_words * k * (matched_rows + matched_squares * k)
-    if not plan.multiplies_pairs:
-        held += PAIR_MATRICES * (n_words + 1) ** 2
-    return held + WORKSPACE
-
-
-def _fractions(kind: str, n_steps: int, asks: bool, with_triples: bool) -> dict[str, float]:
-    """Fraction of the budget of each release, by name."""
-    found = dict(defaults.FRACTIONS[kind])
-    question = found.pop("held_out_scores")
-    # With third moments, steps that a caller asks for get the fraction of those of many words.
-    others = {**defaults.FRACTIONS["large"], "held_out_scores": 0.0}
-    left = 1 - sum(others.values())
-    if not with_triples:
-        left += found.pop("triples")
-    steps = left if n_steps else 0.0
-    used = sum(found.values())
-    fractions = {name: part * (1 - steps) / used for name, part in found.items()}
-    if steps:
-        fractions["expected_counts"] = steps
-    if asks:
-        fractions = {name: part * (1 - question) for name, part in fractions.items()}
-        fractions["held_out_scores"] = question
-    return fractions
 
 
 def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int, int]:
@@ -165,33 +120,35 @@ def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int
     return defaults.STEPS if delta > 0 else max(round(defaults.STEPS**0.5), 1), 0
 
 
-def _clip_quantile(n_effective: float, small: bool) -> float:
-    """Quantile of documents' norms to clip at; closer to 1 for a joint fit of moments."""
-    # For few words the clipped fraction falls with the noise, so that estimates converge.
-    return 1 - min(0.05, 500 / n_effective) if small else 0.1
-
-
-def _n_words(
-    n_effective: float, fraction: float, n_features: int, n_components: int, small: bool, most: int
-) -> int:
-    """Number of words whose pairs are released: as many as `fraction` of the budget pays for."""
-    if small or math.isinf(n_effective):
-        return min(n_features, most)
-    wanted = int(n_effective * math.sqrt(fraction) / defaults.DOCUMENTS_PER_WORD)
-    return min(max(wanted, 10 * n_components), n_features, most)
+def _fractions(kind: str, n_steps: int, triples: str | None, asks_public: bool) -> dict[str, float]:
+    """Fraction of the budget of each release, by name; before histograms are counted."""
+    found = dict(defaults.FRACTIONS[kind])
+    question = found.pop("held_out_scores")
+    # EM steps get what the other releases of a fit to many words leave, whatever this fit is.
+    steps = 1 - sum({**defaults.FRACTIONS["large"], "held_out_scores": 0.0}.values())
+    if triples is None:
+        steps += found.pop("whitened_triple_moments")
+    if n_steps == 0:
+        steps = 0.0
+    used = sum(found.values())
+    fractions = {name: part * (1 - steps) / used for name, part in found.items()}
+    if n_steps:
+        fractions["expected_counts"] = steps
+    if asks_public:
+        fractions = {name: part * (1 - question) for name, part in fractions.items()}
+        fractions["held_out_scores"] = question
+    return fractions
 
 
 def _release_plan(
     epsilon: float,
     delta: float,
-    fractions: Mapping[str, float],
+    fractions: dict[str, float],
     triples: str | None,
-    n_refinements: int,
+    n_steps: int,
     limits: Mapping[str, float],
 ) -> ReleasePlan:
     """Plan the releases, with a histogram of norms for each clip without a public limit."""
-    names = {"pairs": "pair_moments", "triples": triples}
-    fractions = {names.get(name) or name: part for name, part in fractions.items()}
     clipped = {"counts", "pairs"} | ({"triples"} if triples else set())
     if delta == 0:
         # The number of tokens bounds pairs, and triples in word space, too.
@@ -199,21 +156,48 @@ def _release_plan(
     n_histograms = 0 if math.isinf(epsilon) else len(clipped - set(limits))
     if n_histograms == 0:
         fractions.pop("norm_histogram")
-    uses = {"norm_histogram": n_histograms, "expected_counts": n_refinements}
+    uses = {"norm_histogram": n_histograms, "expected_counts": n_steps}
     return ReleasePlan.split(epsilon, delta, fractions, uses)
+
+
+def check_memory(plan: TopicPlan, n_features: int, with_public: bool) -> None:
+    """Raise ValueError if a fit would hold more numbers at once than fit into memory."""
+    # Matrices of pairs: a total and a rest of sums, a part's sum, and its sparse product; then the
+    # released pairs, corrected ones twice, or those of a joint fit. Cubes of topics: third moments,
+    # their positions, and products in each mode.
+    pair_matrices, cubes = 8, 12
+    # Columns in the search for eigenvectors of pairs, for each topic and beyond: eight blocks of a
+    # basis, their products and residuals.
+    search_columns, more_columns = 24, 10
+    # For few words: rows in the history of the joint fit, and squares of curvatures and their
+    # inverses for each topic.
+    matched_rows, matched_squares = 64, 8
+    # Arrays of words by ratios of the prior, for one centre: likelihoods, posteriors, means and
+    # squares. The grid of word frequencies is half as large again, in eight arrays.
+    prior_arrays = 14
+    # Rows of all words for each topic: topics, deviations, averages and answers of steps.
+    topic_rows = 24
+    # Doubles in blocks and public tables that are worked on at once.
+    workspace = 2**21
+    k, n_words = plan.n_components, float(plan.n_words)
+    # With public topics the prior of a word has a second centre.
+    priors = prior_arrays * RATIOS.size * (1 + with_public)
+    held = float(n_features) * (topic_rows * k + priors) + cubes * float(k) ** 3
+    held += search_columns * n_words * (k + more_columns)
+    if plan.match_moments:
+        held += n_words * k * (matched_rows + matched_squares * k)
+    if not plan.multiplies_pairs:
+        held += pair_matrices * (n_words + 1) ** 2
+    check_feasible(
+        held + workspace,
+        f"A fit of {counted(n_features, 'feature')} by n_components={k}",
+        "Fit fewer features: PrivateCountVectorizer keeps the words that enough documents hold.",
+    )
 
 
 # Frequency of the word of rank r in a text without stop words is about in proportion to 1 / (r +
 # OFFSET) (Mandelbrot).
 OFFSET = 50.0
-# Queries by release, for their sensitivities.
-QUERIES: dict[str, type[Bounded]] = {
-    "word_frequencies": WordFrequencies,
-    "pair_moments": PairMoments,
-    "expected_counts": ExpectedCounts,
-    "triple_moments": TripleMoments,
-    "whitened_triple_moments": WhitenedTripleMoments,
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -275,26 +259,44 @@ def forecast_topics(
         single = plan.triples is None and has_one_topic(USUAL, length, k)
         concentration = 0.0 if single else USUAL
     spread = min(words_per_topic, max(n_features / k, 1.0))
-    # Norm of one document's statistic relative to its number of tokens; all words are taken to be
-    # distinct, except in pairs.
-    norms = {
-        "word_frequencies": 1.0 if pure else length**-0.5,
-        "pair_moments": 1.0 if pure else pair_norm(plan, n_features, length, spread, concentration),
-        "expected_counts": 1.0 if pure else length**-0.5,
-        "triple_moments": 1.0 if pure else (length * (length - 1) * (length - 2)) ** -0.5,
-        "whitened_triple_moments": k**1.5,
-    }
+    # Eigenvalue of k equally likely topics with disjoint words.
+    eigenvalue = 1 / (k * spread * (concentration + 1))
+    norm_of_counts = length**-0.5
+    norm_of_pairs = pair_norm(plan, n_features, length, spread, concentration)
+    norm_of_triples = (length * (length - 1) * (length - 2)) ** -0.5
+    if pure:  # the number of tokens bounds all of them
+        norm_of_counts = norm_of_pairs = norm_of_triples = 1.0
+    root_cubes = math.sqrt(k * (k + 1) * (k + 2) / 6)
+    # Each release: its query; norm of one document's statistic relative to its number of tokens,
+    # all words being distinct except in pairs; noise of deviation 1 and signal, in the norm in
+    # which they are compared. Entries of pairs off the diagonal have half the deviation, and an
+    # eigenvector stands out if its eigenvalue is above half the edge of the noise (Baik, Ben Arous
+    # & Peche, 2005).
+    table: dict[str, tuple[type[Bounded], float, float, float]] = {
+        "word_frequencies": (WordFrequencies, norm_of_counts, 1.0, 1 / n_features),
+        "pair_moments": (
+            PairMoments, norm_of_pairs, math.sqrt(plan.n_words) / 2,
+            eigenvalue * _squares(plan, n_features),
+        ),
+        "expected_counts": (ExpectedCounts, norm_of_counts, 1.0, 1 / (k * n_features)),
+        "triple_moments": (TripleMoments, norm_of_triples, root_cubes, k * eigenvalue**1.5),
+        "whitened_triple_moments": (WhitenedTripleMoments, k**1.5, root_cubes, k),
+    }  # fmt: skip
     rows = []
     for planned in releases.planned:
-        if planned.name not in norms:
+        if planned.name not in table:
             continue
-        sigma = _sigma(planned.name, norms[planned.name], pure, neighbours)
-        sigma /= n_samples * (planned.cost.epsilon or planned.cost.mu)
+        query, norm, noise, signal = table[planned.name]
         if pure and planned.name == plan.triples:
+            sigma = query.sensitivity_of(norm, neighbours=neighbours)
             seen = plan.n_words if plan.triples == "triple_moments" else k
             sigma *= spherical_spread(n_unique(seen, 3))
-        noise, signal = _against(planned.name, sigma, plan, n_features, spread, concentration)
-        rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
+        elif pure:  # Laplace noise of scale 1 has a deviation of sqrt(2)
+            sigma = math.sqrt(2) * query.sensitivity_of(norm, 1, neighbours)
+        else:
+            sigma = query.sensitivity_of(norm, neighbours=neighbours)
+        sigma /= n_samples * (planned.cost.epsilon or planned.cost.mu)
+        rows.append(ReleaseForecast(planned.name, sigma, sigma * noise, signal))
     pairs = next(row for row in rows if row.name == "pair_moments")
     needed = n_samples / pairs.ratio if pairs.noise > 0 else k
     return TopicForecast(
@@ -324,32 +326,3 @@ def _squares(plan: TopicPlan, n_features: int) -> float:
     """Fraction of the sum of squared word frequencies that the released words have."""
     d = plan.n_words
     return d * (n_features + OFFSET) / (n_features * (d + OFFSET))
-
-
-def _sigma(name: str, limit: float, pure: bool, neighbours: str) -> float:
-    """Deviation of the noise on a sum of statistics, at mu = 1, or at epsilon = 1 if `pure`."""
-    if name.endswith("triple_moments") or not pure:
-        return QUERIES[name].sensitivity_of(limit, neighbours=neighbours)
-    # Laplace noise of scale 1 has a standard deviation of sqrt(2).
-    return math.sqrt(2) * QUERIES[name].sensitivity_of(limit, 1, neighbours)
-
-
-def _against(
-    name: str, sigma: float, plan: TopicPlan, n_features: int, spread: float, concentration: float
-) -> tuple[float, float]:
-    """Noise and signal of a release, in the norm in which they are compared."""
-    k = plan.n_components
-    # Eigenvalue of k equally likely topics with disjoint words.
-    eigenvalue = 1 / (k * spread * (concentration + 1))
-    if name == "pair_moments":
-        # Entries off the diagonal have half the deviation, and an eigenvector stands out of the
-        # noise if its eigenvalue is above half the edge (Baik, Ben Arous & Peche, 2005).
-        return sigma / 2 * math.sqrt(plan.n_words), eigenvalue * _squares(plan, n_features)
-    if name == "whitened_triple_moments":
-        return sigma * math.sqrt(k * (k + 1) * (k + 2) / 6), k
-    if name == "triple_moments":
-        unwhitened = sigma * math.sqrt(k * (k + 1) * (k + 2) / 6)
-        return unwhitened, math.sqrt(k) * eigenvalue**1.5 * math.sqrt(k)
-    if name == "expected_counts":
-        return sigma, 1 / (k * n_features)
-    return sigma, 1 / n_features

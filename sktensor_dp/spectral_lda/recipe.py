@@ -8,35 +8,51 @@ all pairs, and the pairs tell the concentration. 5. `plan.n_refinements` EM step
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.counts import MIN_TOKENS, Clip, WordFrequencies
+from sktensor_dp.queries.counts import (
+    MIN_TOKENS,
+    Clip,
+    TripleNorm,
+    WhitenedTripleNorm,
+    WordFrequencies,
+)
 from sktensor_dp.queries.query import Query
-from sktensor_dp.spectral_lda.clips import DIAGONAL_WEIGHT, Clips
-from sktensor_dp.spectral_lda.plan import TopicPlan
-from sktensor_dp.spectral_lda.refinement import MIX_FINAL, Refinement, smoothed, with_public
-from sktensor_dp.spectral_lda.released import (
+from sktensor_dp.spectral_lda.clips import DIAGONAL_WEIGHT, Clips, count_order
+from sktensor_dp.spectral_lda.fitted import (
     FittedTopics,
+    TopicStream,
+    attributes_of,
+    warnings_of_noise,
+)
+from sktensor_dp.spectral_lda.pairs import (
     Moment,
     ReleasedPairs,
-    TopicOptions,
     WhitenedPairs,
     corrected_pairs,
     diagnostics,
     product_of,
 )
+from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
+from sktensor_dp.spectral_lda.refinement import MIX_FINAL, refine, smoothed, with_public
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
-from sktensor_dp.tensor.whitening import NoisyWhitener, noisy_whitener, top_eigenpairs
+from sktensor_dp.tensor.whitening import (
+    FramedWhitener,
+    NoisyWhitener,
+    noisy_whitener,
+    top_eigenpairs,
+)
 from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,
     USUAL,
@@ -79,37 +95,25 @@ ASSUMED = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class _TopicsOfPairs:
-    """Topics of the words whose pairs were released, their shares, and deviations of both."""
-
-    topics: Floats
-    weights: Floats
-    topics_std: Floats
-    weights_std: Floats
-    concentration: float
-
-
-@dataclass(frozen=True, eq=False)
-class ReleasedTopics:
-    """Topics made of released values, with the limits in force and notes for the report."""
-
-    topics: FittedTopics
-    limits: Mapping[str, float]
-    notes: tuple[str, ...]
-
-
 def fit_topics(
     ask: Session,
-    known: Mapping[str, float],
+    limits: Mapping[str, float],
     plan: TopicPlan,
     options: TopicOptions,
-) -> ReleasedTopics:
-    """Make the planned releases and fit topics; `known` are public limits."""
-    clips = Clips(ask, known)
+    budget: tuple[float, float] | None,
+) -> Fitted:
+    """Make the planned releases and fit topics, with public `limits` of documents.
+
+    The first batch of a stream has the `budget` (epsilon, delta) of later ones.
+    """
+    clips = Clips(ask, limits)
     fit = _SpectralFit(ask, clips, plan, options)
     topics = fit.run()
-    return ReleasedTopics(topics, clips.limits, (ASSUMED,) if fit.assumed else ())
+    attributes = {**attributes_of(topics), "clip_norm_": clips.limits}
+    if budget is not None:
+        attributes["_stream"] = TopicStream.of_first_batch(topics, ask.n_units, budget)
+    warned = warnings_of_noise(topics, plan, begins=budget is not None)
+    return Fitted(attributes, warned, (ASSUMED,) if fit.assumed else ())
 
 
 class _SpectralFit:
@@ -119,7 +123,6 @@ class _SpectralFit:
         self._ask, self._clips = ask, clips
         self._plan, self._options = plan, options
         self._random_state = check_random_state(options.random_state)
-        self._in_word_space = plan.triples == "triple_moments"
         self.assumed = False  # whether releases left the concentration open
         # Released first: noisy word frequencies; then denoised ones, and the mean number of tokens.
         self._frequencies: Answer
@@ -134,26 +137,25 @@ class _SpectralFit:
         pair_clip = self._pair_clip(None, count_clip) if plan.all_words else None
         others = () if pair_clip is None else (pair_clip,)
         noisy = self._ask(WordFrequencies(count_clip, others, MIN_TOKENS if plan.all_words else 0))
-        self._length = length = max(float(noisy.value.sum()), 1e-9)
-        self._frequencies = known = noisy.over(length)
-        self._unigram = _normalised(
-            denoise_frequencies(known.value, known.sigma, expected=options.word_frequencies)
-        )
+        self._length = max(float(noisy.value.sum()), 1e-9)
+        self._frequencies = noisy.over(self._length)
+        self._unigram = _normalised(denoise_frequencies(
+            self._frequencies.value, self._frequencies.sigma, expected=options.word_frequencies
+        ))  # fmt: skip
         pairs = self._pairs(count_clip, pair_clip)
-        found = self._start(pairs) if plan.triples is None else self._of_triples(pairs)
-        topics, topics_std = found.topics, found.topics_std
-        if pairs.words is not None:
-            topics, topics_std = self._on_all_words(found, pairs.words)
-        fitted = FittedTopics(
-            smoothed(topics, self._unigram, MIX_FINAL), found.weights, self._unigram,
-            known.sigma, pairs.white.n_resolved, length, topics_std, found.weights_std,
-            concentration=found.concentration,
-        )  # fmt: skip
+        if plan.triples is None:
+            fitted = self._rotated(pairs)
+        elif plan.match_moments:
+            fitted = self._matched(pairs)
+        else:
+            fitted = self._decomposed(pairs)
         if plan.n_refinements > 0:
-            steps = Refinement(self._ask, plan, options, known, count_clip, self._unigram, pairs)
-            fitted = steps.run(fitted)
-            self.assumed &= fitted.concentration == found.concentration
-        return replace(fitted, **diagnostics(pairs, fitted.topics))
+            before = fitted.concentration
+            fitted = refine(self._ask, plan, options, self._frequencies, count_clip, pairs, fitted)
+            self.assumed &= fitted.concentration == before
+        return replace(
+            fitted, n_resolved=pairs.white.n_resolved, **diagnostics(pairs, fitted.topics)
+        )
 
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Clip) -> Clip:
         """Release a clip on documents' pairs; with pure noise, the clip on counts serves."""
@@ -162,7 +164,10 @@ class _SpectralFit:
         return self._clips.of_pairs(self._plan.clip_quantile, words)
 
     def _pairs(self, count_clip: Clip, pair_clip: Clip | None) -> WhitenedPairs:
-        """Release pair moments, correct them for the prior, and whiten them above their noise."""
+        """Release pair moments, correct them for the prior, and whiten them above their noise.
+
+        Without a `pair_clip`, those of the most frequent words.
+        """
         words, total = None, self._length
         own, sigma = self._frequencies.value, self._frequencies.sigma
         clips: tuple[Clip, ...]
@@ -174,26 +179,30 @@ class _SpectralFit:
             pair_clip = self._pair_clip(words, count_clip)
             clips = (pair_clip,)
         least = MIN_TOKENS if words is None else 2
-        released = self._released_pairs(
-            PairMoments(pair_clip, DIAGONAL_WEIGHT, clips[:-1], words, least)
-        )
+        query = PairMoments(pair_clip, DIAGONAL_WEIGHT, clips[:-1], words, least)
+        if self._plan.multiplies_pairs:
+            released = ReleasedPairs(None, self._ask.exact_product(query), 0.0, 0.0)
+        else:
+            noisy = self._ask(query)
+            released = ReleasedPairs(
+                noisy.value, noisy.value.__matmul__, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT
+            )
         if words is not None:
             # These documents were clipped anew, so their total weight is taken from the pairs.
-            total = max(_mass(released, len(own)), 1e-12) / float(own.sum()) ** 2
+            sums = released.product(np.ones((len(own), 1)))
+            weight = float((sums if released.matrix is None else released.matrix).sum())
+            total = max(weight, 1e-12) / float(own.sum()) ** 2
         given = self._options.concentration
         correction = PriorCorrection(USUAL if given is None else given, own, sigma)
         corrected = corrected_pairs(released, correction, total)
-        scale = correction.pair_scale / total
         white, edge = self._white(released, corrected, correction, total)
-        return WhitenedPairs(
-            words, clips, total, correction, released, corrected, scale, white, edge
-        )
+        return WhitenedPairs(words, clips, total, correction, released, corrected, white, edge)
 
     def _white(
         self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection, total: float
     ) -> tuple[NoisyWhitener, float]:
         """Whitener of the `corrected` second moment by what noise and sampling do not explain, and
-        the edge of these.
+        the largest eigenvalue that these give.
         """
         scale, shift = correction.pair_scale, correction.pair_shift
         known, pure, keep_all = correction.frequencies, self._ask.is_pure, self._plan.match_moments
@@ -204,6 +213,7 @@ class _SpectralFit:
             "dim": len(known), "tol": EIGEN_TOL, "random_state": self._random_state,
             "n_iter": FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
         }  # fmt: skip
+        # Eigenvalues of E2 that noise gives, expected and at most, in units of M2.
         edge, apart = (scale * x + shift for x in noise_edges(*deviations, known, pure=pure))
         white = noisy_whitener(
             corrected, wanted, edge=edge, apart=apart, keep_all=keep_all, **search
@@ -227,9 +237,8 @@ class _SpectralFit:
         white = noisy_whitener(corrected, n, edge=0.0, keep_all=keep_all, **search)
         return replace(white, n_resolved=min(shown, white.n_resolved)), edge
 
-    def _start(self, pairs: WhitenedPairs) -> _TopicsOfPairs:
+    def _rotated(self, pairs: WhitenedPairs) -> FittedTopics:
         """Topics from which EM starts: rotated eigenvectors, refined to explain all pairs."""
-        k, known = pairs.white.n_components, pairs.of_words(self._unigram)
         topics, weights = rotated(pairs.white)
         concentration = self._concentration(topics, weights, pairs)
         if self._options.concentration is None:
@@ -237,96 +246,90 @@ class _SpectralFit:
             concentration = 0.0 if one_each else max(concentration, LEAST_CONCENTRATION)
         pairs = pairs.with_concentration(concentration)
         topics = topics_of_pairs(
-            topics, weights, pairs.product, known, pairs.released.sigma * pairs.scale
-        )
-        return _TopicsOfPairs(topics, weights, np.ones(topics.shape), np.ones(k), concentration)
+            topics, weights, pairs.product, pairs.of_words(self._unigram),
+            pairs.released.sigma * pairs.scale,
+        )  # fmt: skip
+        return self._on_all_words(pairs, topics, weights, concentration)
 
     def _concentration(self, topics: Floats, weights: Floats, pairs: WhitenedPairs) -> float:
         """Concentration given, or estimated from the pairs; else `USUAL`, with `assumed` set."""
         if self._options.concentration is not None:
             return self._options.concentration
-        seen = pairs.against_chance(self._unigram, self._length, self._ask.n_units)
-        found = concentration_of_pairs(topics, weights, *seen)
+        if pairs.released.matrix is None:
+            # Products of pairs do not determine it; fits with EM steps never have products alone.
+            found = None
+        else:
+            seen = pairs.against_chance(self._unigram, self._length, self._ask.n_units)
+            found = concentration_of_pairs(topics, weights, *seen)
         self.assumed = found is None
         return USUAL if found is None else found
 
-    def _of_triples(self, pairs: WhitenedPairs) -> _TopicsOfPairs:
-        """Release the third moment; decompose it, or fit topics to all moments jointly."""
-        concentration = self._options.concentration
-        if concentration is None and pairs.released.matrix is None:
-            # Products of pairs do not determine the concentration; fits with EM steps do not have
-            # products only.
-            self.assumed, concentration = True, USUAL
-        elif concentration is None and not self._plan.match_moments:
-            topics, weights = rotated(pairs.white)
-            concentration = self._concentration(topics, weights, pairs)
+    def _decomposed(self, pairs: WhitenedPairs) -> FittedTopics:
+        """Release the third moment in the whitened space, and decompose it."""
+        concentration = self._concentration(*rotated(pairs.white), pairs)
+        if self._options.concentration is None and pairs.released.matrix is not None:
             pairs = pairs.with_concentration(concentration)
             white, _ = self._white(pairs.released, pairs.corrected, pairs.correction, pairs.total)
             pairs = replace(pairs, white=white)
-        basis = self._basis(pairs.white)
-        noisy = self._triples(basis, pairs)
-        mean_pairs = basis.T @ pairs.released.product(basis) / pairs.total
-        triples = pairs.correction.triples(noisy.value, mean_pairs, basis)
-        framed, k = pairs.white.in_frame(basis), pairs.white.n_components
-        eigenvalues, vectors = orthogonal_decomposition(
-            multilinear(triples, framed.transform), k, random_state=self._random_state
-        )
-        topics = topics_from_components(framed.unwhiten(vectors))
-        weights = np.clip(np.maximum(eigenvalues, 1e-9) ** -2.0, 0.2 / k, 5 / k)
-        weights /= weights.sum()
-        if self._plan.match_moments:
-            return self._matched(topics, weights, pairs, basis, noisy)
-        assert concentration is not None
-        sigma = noisy.sigma * pairs.correction.triple_scale
+        basis, triples = self._triples(pairs)
+        topics, weights, framed, vectors = self._eigenpairs(basis, triples, pairs)
+        # Factor by which the transform of all three modes enlarges the deviation of noise.
+        volume = min(float(np.mean(np.linalg.norm(framed.transform, axis=0) ** 2)), 1e60) ** 1.5
         std = std_of_decomposed(
             framed.unwhiten(vectors), vectors @ framed.matrix.T, weights,
-            pairs.released.sigma * pairs.scale, sigma * _volume(framed.transform),
+            pairs.released.sigma * pairs.scale,
+            triples.sigma * pairs.correction.triple_scale * volume,
         )  # fmt: skip
-        return _TopicsOfPairs(topics, weights, *std, concentration)
+        return self._on_all_words(pairs, topics, weights, concentration, *std)
 
-    def _released_pairs(self, query: PairMoments) -> ReleasedPairs:
-        """Release the second moment of words; without noise its products serve for many words."""
-        if self._plan.multiplies_pairs:
-            return ReleasedPairs(None, self._ask.exact_product(query), 0.0, 0.0)
-        noisy = self._ask(query)
-        product = noisy.value.__matmul__
-        return ReleasedPairs(noisy.value, product, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT)
-
-    def _basis(self, white: NoisyWhitener) -> Floats:
-        """Matrix (d, m), made of released values, in whose columns the third moment is released."""
-        if self._in_word_space:
-            return white.basis
-        whitener = white.matrix
-        norms = np.linalg.norm(whitener, axis=1)
-        norms = np.maximum(norms, LEAST_ROW * float(norms.max()))
-        if self._plan.match_moments:
-            # With rows of equal length the largest contribution of a document is least.
-            return whitener / norms[:, None]
-        return whitener * np.minimum(1, np.quantile(norms, 0.9) / norms)[:, None]
-
-    def _triples(self, basis: Floats, pairs: WhitenedPairs) -> Answer:
-        """Release the third moment in a `basis`, in units of one document of mean weight."""
+    def _triples(self, pairs: WhitenedPairs) -> tuple[Floats, Answer]:
+        """Release the third moment, in units of one document of mean weight, in the columns of a
+        basis (d, m), which is made of released values and returned first.
+        """
         quantile, words, clips = self._plan.triple_quantile, pairs.words, pairs.clips
         query: Query
-        if not self._in_word_space:
-            clip = self._clips.of_whitened_triples(quantile, basis, words, clips)
-            query = WhitenedTripleMoments(basis, (clip, *clips), words)
-        else:
-            clip = clips[0] if self._ask.is_pure else self._clips.of_triples(quantile)
+        if self._plan.triples == "triple_moments":
+            basis, pure = pairs.white.basis, self._ask.is_pure
+            clip = clips[0] if pure else self._clips.of_triples(quantile, TripleNorm())
             query = TripleMoments(basis, (clip, *clips), words)
-        return self._ask(query).over(pairs.total)
+        else:
+            norms = np.linalg.norm(pairs.white.matrix, axis=1)
+            norms = np.maximum(norms, LEAST_ROW * float(norms.max()))
+            # The largest contribution of a document is least with rows of equal length.
+            if self._plan.match_moments:
+                basis = pairs.white.matrix / norms[:, None]
+            else:
+                shorter = np.minimum(1, np.quantile(norms, 0.9) / norms)
+                basis = pairs.white.matrix * shorter[:, None]
+            clip = self._clips.of_triples(quantile, WhitenedTripleNorm(basis, words), clips)
+            query = WhitenedTripleMoments(basis, (clip, *clips), words)
+        return basis, self._ask(query).over(pairs.total)
 
-    def _matched(
-        self,
-        topics: Floats,
-        weights: Floats,
-        pairs: WhitenedPairs,
-        basis: Floats,
-        triples: Answer,
-    ) -> _TopicsOfPairs:
-        """Fit topics, shares and, unless given, the concentration to all moments jointly."""
+    def _eigenpairs(
+        self, basis: Floats, triples: Answer, pairs: WhitenedPairs
+    ) -> tuple[Floats, Floats, FramedWhitener, Floats]:
+        """Topics and shares by the whitened third moment; the whitener in the `basis`, and the
+        eigenvectors, as rows.
+        """
+        mean_pairs = basis.T @ pairs.released.product(basis) / pairs.total
+        third = pairs.correction.triples(triples.value, mean_pairs, basis)
+        framed, k = pairs.white.in_frame(basis), pairs.white.n_components
+        eigenvalues, vectors = orthogonal_decomposition(
+            multilinear(third, framed.transform), k, random_state=self._random_state
+        )
+        # The eigenvalue of a topic of share w is w^(-1/2).
+        weights = np.clip(np.maximum(eigenvalues, 1e-9) ** -2.0, 0.2 / k, 5 / k)
+        topics = topics_from_components(framed.unwhiten(vectors))
+        return topics, weights / weights.sum(), framed, vectors
+
+    def _matched(self, pairs: WhitenedPairs) -> FittedTopics:
+        """Release the third moment; fit topics, shares and, unless given, the concentration to all
+        moments jointly.
+        """
         released, seen = pairs.released, self._frequencies
         assert released.matrix is not None
+        basis, triples = self._triples(pairs)
+        topics, weights, _, _ = self._eigenpairs(basis, triples, pairs)
         unigram = _normalised(np.maximum(seen.value, LEAST_FREQUENCY / topics.shape[1]))
         moments = ReleasedMoments(
             frequencies=seen.value, frequencies_sigma=seen.sigma,
@@ -347,41 +350,43 @@ class _SpectralFit:
             other = match_with_concentration(public.topics, public.weights, moments, given)
             if other[0].misfit < found.misfit:
                 found, moments, self.assumed = other
+        fit = found.topics, found.weights, found.concentration
         std: tuple[Floats, Floats] = np.zeros(topics.shape), np.zeros(len(topics))
         if released.sigma > 0:
-            known, order = self._clips.limits, 1 if self._ask.is_pure else 2
-            limits = Limits(known["counts"], order, known.get("pairs", np.inf))
-            fit = found.topics, found.weights, found.concentration
+            known = self._clips.limits
+            limits = Limits(known["counts"], count_order(self._ask), known.get("pairs", np.inf))
             std = std_of_matched(found, moments, clip_drift(*fit, limits, self._length))
-        return _TopicsOfPairs(found.topics, found.weights, *std, found.concentration)
+        return self._on_all_words(pairs, *fit, *std)
 
     def _on_all_words(
-        self, found: _TopicsOfPairs, words: NDArray[np.intp]
-    ) -> tuple[Floats, Floats]:
-        """Extend topics and their deviations: other words keep their unigram frequency."""
-        share = self._unigram[words].sum()
-        topics = np.tile(self._unigram, (len(found.topics), 1))
-        std = std_of_frequencies(self._frequencies.sigma, topics.shape)
-        topics[:, words], std[:, words] = found.topics * share, found.topics_std * share
-        return topics, std
+        self,
+        pairs: WhitenedPairs,
+        topics: Floats,
+        weights: Floats,
+        concentration: float,
+        topics_std: Floats | None = None,
+        weights_std: Floats | None = None,
+    ) -> FittedTopics:
+        """Topics of the words whose `pairs` were released; others keep their unigram frequency."""
+        if (words := pairs.words) is not None:
+            share, of_words = self._unigram[words].sum(), topics
+            topics = np.tile(self._unigram, (len(of_words), 1))
+            topics[:, words] = of_words * share
+            if topics_std is not None:
+                own_std = topics_std * share
+                topics_std = std_of_frequencies(self._frequencies.sigma, topics.shape)
+                topics_std[:, words] = own_std
+        return FittedTopics(
+            smoothed(topics, self._unigram, MIX_FINAL), weights, self._unigram,
+            self._frequencies.sigma, pairs.white.n_resolved, self._length, topics_std, weights_std,
+            concentration=concentration,
+        )  # fmt: skip
 
 
 def rotated(white: NoisyWhitener) -> tuple[Floats, Floats]:
     """Topics (k, d) that share few words, by varimax of the eigenvectors, and even shares."""
     topics = _normalised(np.maximum(varimax(white.unwhitening), 0.0).T + 1e-300)
     return topics, np.full(len(topics), 1 / len(topics))
-
-
-def _volume(transform: Floats) -> float:
-    """Factor by which `transform` of all three modes enlarges the deviation of noise."""
-    return min(float(np.mean(np.linalg.norm(transform, axis=0) ** 2)), 1e60) ** 1.5
-
-
-def _mass(released: ReleasedPairs, n_words: int) -> float:
-    """Sum of all entries of a released second moment of `n_words` words."""
-    if released.matrix is not None:
-        return float(released.matrix.sum())
-    return float(released.product(np.ones((n_words, 1))).sum())
 
 
 def _normalised(values: Floats) -> Floats:

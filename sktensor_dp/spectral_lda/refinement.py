@@ -12,8 +12,10 @@ from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.query import Query
 from sktensor_dp.queries.topic_gains import HeldOutWords, TopicGains
 from sktensor_dp.spectral_lda import defaults
-from sktensor_dp.spectral_lda.plan import TopicPlan
-from sktensor_dp.spectral_lda.released import FittedTopics, TopicOptions, WhitenedPairs
+from sktensor_dp.spectral_lda.clips import count_order
+from sktensor_dp.spectral_lda.fitted import FittedTopics
+from sktensor_dp.spectral_lda.pairs import WhitenedPairs
+from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import concentration_of_topics
 from sktensor_dp.topics.shrinkage import (
@@ -63,119 +65,98 @@ class StepAverage:
         return (counts - echo) / kept, self.scales * self.variance**0.5 / kept
 
 
-class Refinement:
-    """EM steps on released expected counts, denoised towards the unigram."""
+def refine(
+    ask: Session,
+    plan: TopicPlan,
+    options: TopicOptions,
+    frequencies: Answer,
+    clip: Clip,
+    pairs: WhitenedPairs,
+    start: FittedTopics,
+) -> FittedTopics:
+    """Make the planned EM steps from `start`; each releases expected counts.
 
-    def __init__(
-        self,
-        ask: Session,
-        plan: TopicPlan,
-        options: TopicOptions,
-        frequencies: Answer,
-        count_clip: Clip,
-        unigram: Floats,
-        pairs: WhitenedPairs,
-    ) -> None:
-        self._pairs = pairs
-        self._ask, self._plan, self._options = ask, plan, options
-        self._frequencies, self._clip = frequencies, count_clip
-        self._is_noisy = frequencies.sigma > 0
-        # What counts of each word are divided by before clipping; None for nothing.
-        self._scales: Floats | None = None
-        if self._is_noisy and not ask.is_pure:
-            self._scales = scales_of_words(unigram)
-            if not plan.match_moments:
-                self._clip = replace(count_clip, limit=defaults.STEP_LIMIT * count_clip.limit)
-
-    def run(self, start: FittedTopics) -> FittedTopics:
-        """Make the planned EM steps from `start`, and return the topics.
-
-        Each step is a release. With noise one topic needs no steps: one release takes the budget of
-        all. A further release compares fitted topics with public ones, if there are any.
-        """
-        public = self._options.public_topics if self._plan.asks_public else None
-        if public is not None:
-            start = with_public(start, public, keep_learnt=True)
-        elif len(start.topics) == 1 and self._is_noisy:
-            return self._words_alone(start)
-        fitted = self._with_deviations(*self._steps(start))
-        return fitted if public is None else self._or_public_alone(fitted, public)
-
-    def _steps(self, start: FittedTopics) -> tuple[FittedTopics, StepAverage]:
-        """Make all steps; the first ones may take each document to have one topic."""
-        none = np.zeros_like(start.topics)
-        average = StepAverage(1.0 if self._scales is None else self._scales, none, 0.0, none)
-        fitted = start
-        for step in range(self._plan.n_refinements):
-            concentration = 0.0 if step < self._plan.n_single else start.concentration
-            fitted, average = self._step(replace(fitted, concentration=concentration), average)
-        return replace(fitted, concentration=self._concentration(fitted)), average
-
-    def _concentration(self, fitted: FittedTopics) -> float:
-        """Concentration by which the topics explain the released pairs; else the one in use."""
-        if self._options.concentration is not None or fitted.concentration == 0:
-            return fitted.concentration
-        words = self._pairs.words
-        topics = fitted.topics if words is None else fitted.topics[:, words]
-        seen = self._pairs.against_chance(fitted.unigram, fitted.length, self._ask.n_units)
-        found = concentration_of_topics(topics, fitted.weights, *seen)
-        return fitted.concentration if found is None else found
-
-    def _with_deviations(self, fitted: FittedTopics, average: StepAverage) -> FittedTopics:
-        """Add deviations by the noise of the `average`; without noise shrink topics by sampling."""
-        if average.variance == 0:
-            tokens = self._ask.n_units * float(average.mean.sum())
-            topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
-            fitted = replace(fitted, topics=topics)
-        order = 1 if self._ask.is_pure else 2
-        limits = Limits(self._clip.limit, order, scales=self._scales)
-        return with_deviations(fitted, *average.without_echo(), limits)
-
-    def _step(self, fitted: FittedTopics, average: StepAverage) -> tuple[FittedTopics, StepAverage]:
-        """Release expected counts at the topics `fitted`; return updated topics and average."""
+    `frequencies` are those released, `clip` is the limit on counts. With noise one topic needs no
+    steps: one release takes the budget of all. A further release compares fitted topics with public
+    ones, if there are any.
+    """
+    is_noisy = frequencies.sigma > 0
+    # What counts of each word are divided by before clipping; None for nothing.
+    scales: Floats | None = None
+    if is_noisy and not ask.is_pure:
+        scales = scales_of_words(start.unigram)
+        if not plan.match_moments:
+            clip = replace(clip, limit=defaults.STEP_LIMIT * clip.limit)
+    public = options.public_topics if plan.asks_public else None
+    if public is not None:
+        start = with_public(start, public, keep_learnt=True)
+    elif len(start.topics) == 1 and is_noisy:
+        return _words_alone(ask, start, clip, scales, frequencies, options.word_frequencies)
+    none = np.zeros_like(start.topics)
+    average = StepAverage(1.0 if scales is None else scales, none, 0.0, none)
+    fitted = start
+    for step in range(plan.n_refinements):
+        concentration = 0.0 if step < plan.n_single else start.concentration
         noisy = expected_counts(
-            self._ask, fitted.topics, fitted.weights, fitted.concentration,
-            self._clip, self._scales,
+            ask, fitted.topics, fitted.weights, concentration, clip, scales
         )  # fmt: skip
         # A step weighs at least as much as one of `STEPS` equal steps.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1))
         average = average.after(noisy, fitted, 1.0 if noisy.sigma == 0 else rate)
-        known, expected = self._frequencies, self._options.word_frequencies
-        counts = average.without_echo()
-        return updated(fitted, *counts, known.value, known.sigma, expected), average
+        fitted = updated(
+            fitted, *average.without_echo(), frequencies.value, frequencies.sigma,
+            options.word_frequencies,
+        )  # fmt: skip
+    if options.concentration is None and fitted.concentration > 0:
+        seen = pairs.against_chance(fitted.unigram, fitted.length, ask.n_units)
+        words = slice(None) if pairs.words is None else pairs.words
+        found = concentration_of_topics(fitted.topics[:, words], fitted.weights, *seen)
+        fitted = fitted if found is None else replace(fitted, concentration=found)
+    if average.variance == 0:
+        tokens = ask.n_units * float(average.mean.sum())
+        topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
+        fitted = replace(fitted, topics=topics)
+    limits = Limits(clip.limit, count_order(ask), scales=scales)
+    fitted = with_deviations(fitted, *average.without_echo(), limits)
+    if public is None:
+        return fitted
+    alone = public_alone(fitted, public)
+    gain = HeldOutWords(
+        fitted.topics, fitted.weights, fitted.concentration,
+        HeldOutWords(alone.topics, alone.weights, alone.concentration),
+        divides_words=not ask.is_exact,
+    )  # fmt: skip
+    gained = ask(TopicGains.of(gain))
+    # Public topics stay as they are if the fitted ones are worse by more than the noise.
+    return alone if gained.value[0] < -gained.sigma else fitted
 
-    def _or_public_alone(self, fitted: FittedTopics, public: Floats) -> FittedTopics:
-        """Return the public topics if a released gain says that fitted ones are worse."""
-        alone = public_alone(fitted, public)
-        gain = HeldOutWords(
-            fitted.topics, fitted.weights, fitted.concentration,
-            HeldOutWords(alone.topics, alone.weights, alone.concentration),
-            divides_words=not self._ask.is_exact,
-        )  # fmt: skip
-        noisy = self._ask(TopicGains.of(gain))
-        return alone if noisy.value[0] < -noisy.sigma else fitted
 
-    def _words_alone(self, start: FittedTopics) -> FittedTopics:
-        """Spend the budget of all steps on word frequencies, the only topic."""
-        noisy = expected_counts(
-            self._ask, start.unigram[None], np.ones(1), 0.0, self._clip, self._scales,
-            paid_by=ExpectedCounts,
-        )  # fmt: skip
-        scales: Floats | float = 1.0 if self._scales is None else self._scales
-        total = max(float((scales * noisy.value[0]).sum()), 1e-9)
-        value, sigma = scales * noisy.value[0] / total, scales * noisy.sigma / total
-        first = self._frequencies
-        own = first.sigma**2 / (sigma**2 + first.sigma**2)
-        unigram = denoise_frequencies(
-            own * value + (1 - own) * first.value, own**0.5 * sigma,
-            expected=self._options.word_frequencies,
-        )  # fmt: skip
-        unigram = smoothed(unigram / unigram.sum(), unigram / unigram.sum(), MIX_FINAL)
-        std = std_of_frequencies(own**0.5 * sigma, (1, unigram.size))
-        return replace(
-            start, topics=unigram[None], weights=np.ones(1), public=None, unigram=unigram,
-            topics_std=std, weights_std=np.zeros(1),
-        )  # fmt: skip
+def _words_alone(
+    ask: Session,
+    start: FittedTopics,
+    clip: Clip,
+    scales: Floats | None,
+    first: Answer,
+    expected: Floats | None,
+) -> FittedTopics:
+    """Spend the budget of all steps on word frequencies, the only topic, after the `first` ones."""
+    noisy = expected_counts(
+        ask, start.unigram[None], np.ones(1), 0.0, clip, scales, paid_by=ExpectedCounts
+    )
+    divisors: Floats | float = 1.0 if scales is None else scales
+    total = max(float((divisors * noisy.value[0]).sum()), 1e-9)
+    value, sigma = divisors * noisy.value[0] / total, divisors * noisy.sigma / total
+    # Weigh both releases by their inverse variances.
+    own = first.sigma**2 / (sigma**2 + first.sigma**2)
+    unigram = denoise_frequencies(
+        own * value + (1 - own) * first.value, own**0.5 * sigma, expected=expected
+    )
+    unigram = smoothed(unigram / unigram.sum(), unigram / unigram.sum(), MIX_FINAL)
+    std = std_of_frequencies(own**0.5 * sigma, (1, unigram.size))
+    return replace(
+        start, topics=unigram[None], weights=np.ones(1), public=None, unigram=unigram,
+        topics_std=std, weights_std=np.zeros(1),
+    )  # fmt: skip
 
 
 def expected_counts(
@@ -193,8 +174,8 @@ def expected_counts(
     prior = weights if single else np.full(len(topics), concentration / len(topics))
     last = ask.left(ExpectedCounts) <= LAST_STEPS
     n_iter = EXACT_MEAN_FIELD if ask.is_exact and last else MEAN_FIELD
-    order = 1 if ask.is_pure else 2
-    return ask(ExpectedCounts(topics, prior, single, clip.limit, order, n_iter, scales), paid_by)
+    query = ExpectedCounts(topics, prior, single, clip.limit, count_order(ask), n_iter, scales)
+    return ask(query, paid_by)
 
 
 def updated(

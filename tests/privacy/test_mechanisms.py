@@ -44,6 +44,7 @@ from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import TripleMoments, WhitenedTripleMoments
+from sktensor_dp.queries.counts import TripleNorm, WhitenedTripleNorm
 from sktensor_dp.queries.entries import Entries, RowSums
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
@@ -305,10 +306,10 @@ def test_noise_of_triples_has_the_deviation_that_is_told(name, delta, seed):
         clips = Clips(ask, {"counts": 9.0, "triples": 5.0})
         counts = clips.of_counts(0.1)
         if name == "triple_moments":
-            clip = counts if delta == 0 else clips.of_triples(0.1)
+            clip = counts if delta == 0 else clips.of_triples(0.1, TripleNorm())
             query = TripleMoments(basis, (clip, counts), None)
         else:
-            clip = clips.of_whitened_triples(0.1, basis, None, (counts,))
+            clip = clips.of_triples(0.1, WhitenedTripleNorm(basis, None), (counts,))
             query = WhitenedTripleMoments(basis, (clip, counts), None)
         answers = [ask(query) for _ in range(uses)]
     values = np.array([symmetric_to_coordinates(answer.value) for answer in answers])

@@ -7,9 +7,9 @@ import pytest
 from internals import gains_of, plan_of
 
 from sktensor_dp import PrivateSpectralLDA, unsafe_seeded_noise
+from sktensor_dp.spectral_lda.fitted import FittedTopics
 from sktensor_dp.spectral_lda.public_words import expected_frequencies, public_topics
 from sktensor_dp.spectral_lda.refinement import with_public
-from sktensor_dp.spectral_lda.released import FittedTopics
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),

@@ -10,8 +10,8 @@ from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda.defaults import ECHO, STEP_LIMIT
+from sktensor_dp.spectral_lda.fitted import FittedTopics
 from sktensor_dp.spectral_lda.refinement import StepAverage, scales_of_words
-from sktensor_dp.spectral_lda.released import FittedTopics
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 INF = float("inf")

@@ -1,4 +1,4 @@
-"""Options and results of a fit of topics, and the released second moment of words."""
+"""The released second moment of words: which pairs of words documents hold, and how often."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,53 +10,11 @@ from numpy.typing import NDArray
 from sktensor_dp.queries.counts import Clip
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.whitening import NoisyWhitener, top_eigenpairs
-from sktensor_dp.topics.concentration import USUAL
 from sktensor_dp.topics.measures import umass
 from sktensor_dp.topics.moments import PriorCorrection, spread_of_pairs
 
 # A second moment of words: a matrix, or the function V -> M V.
 Moment = Floats | Callable[[Floats], Floats]
-
-
-@dataclass(frozen=True, eq=False)
-class FittedTopics:
-    """Topic model that a fit learned; made of released values only."""
-
-    topics: Floats  # (k, n_features): rows are distributions
-    weights: Floats  # (k,): share of each topic
-    unigram: Floats  # (n_features,): denoised word frequencies
-    unigram_sigma: float  # noise of the released ones
-    n_resolved: int  # eigenvalues of the second moment above its noise
-    length: float  # tokens of a document, as released
-    # Standard deviations by noise of topics (k, n_features) and shares (k,).
-    topics_std: Floats | None = None
-    weights_std: Floats | None = None
-    # (k,): coherence of the leading words of each topic in the released second moment; None if the
-    # topics come from later data.
-    coherence: Floats | None = None
-    # (m,): leading eigenvalues of the released second moment, corrected for the prior.
-    spectrum: Floats | None = None
-    noise_edge: float | None = None  # what noise and sampling may lift one to
-    # Sum of the Dirichlet prior in use; 0 for one topic per document.
-    concentration: float = USUAL
-    # (k0, n_features): public topics towards which the first topics are shrunk; None if there are
-    # none, or if fitted topics were better.
-    public: Floats | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class TopicOptions:
-    """Settings of a topic fit that do not decide which releases it makes."""
-
-    # Sum of the Dirichlet prior; 0 for one topic per document, None to estimate it.
-    concentration: float | None
-    random_state: int | np.random.RandomState | None  # for restarts after release
-    # (n_features,): public word frequencies towards which noisy ones are shrunk; positive, of sum
-    # 1.
-    word_frequencies: Floats | None = None
-    # (k0, n_features): public topics, rows of sum 1; a word that is 0 in all of them is unknown to
-    # them.
-    public_topics: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,16 +37,20 @@ class WhitenedPairs:
     correction: PriorCorrection  # for the Dirichlet prior
     released: ReleasedPairs
     corrected: Moment  # M2
-    scale: float  # factor of the noise of `corrected` over that of `released`
     white: NoisyWhitener
     edge: float  # largest eigenvalue of M2 that noise and sampling give
+
+    @property
+    def scale(self) -> float:
+        """Factor of the noise of `corrected` over that of `released`."""
+        return self.correction.pair_scale / self.total
 
     def with_concentration(self, concentration: float) -> "WhitenedPairs":
         """Return a copy corrected for another concentration; the whitener stays."""
         old = self.correction
         correction = PriorCorrection(concentration, old.frequencies, old.variance**0.5)
         return replace(
-            self, correction=correction, scale=correction.pair_scale / self.total,
+            self, correction=correction,
             corrected=corrected_pairs(self.released, correction, self.total),
         )  # fmt: skip
 
@@ -139,17 +101,14 @@ def diagnostics(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
     words = pairs.words if pairs.words is not None else np.arange(topics.shape[1])
     leading = np.argsort(-topics[:, words], axis=1, kind="stable")[:, :coherent_words]
     named, places = np.unique(leading, return_inverse=True)
+    if pairs.released.matrix is not None:
+        together = pairs.released.matrix[np.ix_(named, named)]
+    else:
+        picked = np.zeros((len(words), len(named)))
+        picked[named, np.arange(len(named))] = 1.0
+        together = pairs.released.product(picked)[named]
     coherence = umass(
-        places.reshape(leading.shape), _moment_of(pairs, named),
+        places.reshape(leading.shape), together / pairs.total,
         pairs.correction.frequencies[named], pairs.released.sigma / pairs.total,
     )  # fmt: skip
     return {"coherence": coherence, "spectrum": spectrum, "noise_edge": pairs.edge}
-
-
-def _moment_of(pairs: WhitenedPairs, words: NDArray[np.intp]) -> Floats:
-    """Released second moment of the columns `words` with each other."""
-    if pairs.released.matrix is not None:
-        return pairs.released.matrix[np.ix_(words, words)] / pairs.total
-    picked = np.zeros((len(pairs.correction.frequencies), len(words)))
-    picked[words, np.arange(len(words))] = 1.0
-    return np.asarray(pairs.released.product(picked))[words] / pairs.total

@@ -1,0 +1,77 @@
+"""Topics on batches of documents that come once: one step of online EM on each."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.counts import Clip, CountNorm
+from sktensor_dp.spectral_lda.clips import count_order
+from sktensor_dp.spectral_lda.fitted import TopicStream, attributes_of
+from sktensor_dp.spectral_lda.refinement import expected_counts, updated, with_deviations
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics.uncertainty import Limits
+
+
+def continue_stream(
+    ask: Session,
+    stream: TopicStream,
+    concentration: float,
+    limits: Mapping[str, float],
+    word_frequencies: Floats | None,
+    n_components: int,
+) -> Fitted:
+    """Make one step of online EM on a new batch, clipped as the first was: release expected counts
+    and update the topics; return the fitted attributes.
+    """
+    fitted, order = stream.fitted, count_order(ask)
+    clip = Clip(CountNorm(order), limits["counts"])
+    noisy = expected_counts(ask, fitted.topics, fitted.weights, concentration, clip)
+    squares = limits["counts"] ** order
+    rate, precisions = _rate(stream, noisy, squares)
+    mean = (1 - rate) * stream.mean + rate * noisy.value
+    variance = (1 - rate) ** 2 * stream.variance + (rate * noisy.sigma) ** 2
+    total = max(float(mean.sum()), 1e-9)
+    counts, sigma = mean / total, variance**0.5 / total
+    known = fitted.unigram, fitted.unigram_sigma
+    fitted = updated(fitted, counts, sigma, *known, word_frequencies)
+    # The coherence is that of the first batch's topics, from its pairs.
+    fitted = with_deviations(
+        replace(fitted, coherence=None, concentration=concentration), counts, sigma,
+        Limits(limits["counts"], order),
+    )  # fmt: skip
+    stream = replace(stream, fitted=fitted, mean=mean, variance=variance, precisions=precisions)
+    told: tuple[Warning, ...] = ()
+    if len(fitted.topics) < n_components and noisy.n > stream.n_first:
+        told = (
+            NotEnoughDataWarning(
+                f"No batch adds a topic: the first one, of {stream.n_first:,}, showed "
+                f"{len(fitted.topics)} of {n_components}. This one, of {noisy.n:,}, could show "
+                "more: a stream that begins with it costs anew."
+            ),
+        )
+    return Fitted({**attributes_of(fitted), "clip_norm_": limits, "_stream": stream}, told)
+
+
+def _rate(stream: TopicStream, noisy: Answer, squares: float) -> tuple[float, tuple[float, float]]:
+    """Weight of a batch in the running mean, by its noisy counts; and updated sums of precisions.
+
+    `squares` is the sum of squares that one document's counts are clipped to.
+    """
+    # Forgetting rate of online EM (Cappe & Moulines, 2009), between 1/2 and 1.
+    forgetting = 0.6
+
+    def precision(n: int) -> float:
+        """Inverse variance of an expected count, by noise and by sampling `n` documents."""
+        sigma = noisy.sigma * noisy.n / n
+        return 1 / (sigma**2 + squares / noisy.value.size / n) if sigma > 0 else float(n)
+
+    own, first = precision(noisy.n), precision(stream.n_first)
+    total, of_squares = stream.precisions if any(stream.precisions) else (first, first**2)
+    # Number of equally precise batches that all earlier ones are worth.
+    typical = of_squares / total
+    n_batches = total / typical
+    kept = typical * ((n_batches + 1) ** forgetting - 1)
+    return own / (own + kept), (total + own, of_squares + own**2)
