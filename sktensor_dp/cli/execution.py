@@ -134,19 +134,20 @@ def _show_expected(run: Run, progress: Progress) -> None:
 
 
 def _stopped(run: Run, folder: Folder) -> str:
-    """Say why a run stopped, and which change of one option would allow more."""
-    ways = []
-    for name in ("epsilon", "topics", "groups", "words"):
+    """Say why a run stopped, and which change of one option would allow more, the least first."""
+    found = []
+    for name in ("epsilon", "each", "topics", "groups", "words"):
         value = vars(run.options)[name] or 0
         for power in range(1, 7):
-            changed = value * 2**power if name == "epsilon" else value // 2**power
+            changed = value * 2**power if name in ("epsilon", "each") else value // 2**power
             allowed = changed >= 2  # one group is no answer
             if name == "epsilon":
                 allowed = changed <= LARGEST_ADVISED and folder.covers(run.charge(changed))
             if allowed and run.changed(**{name: changed}).verdict() in HOPEFUL:
-                ways.append(f"--{name} {changed:g}")
+                truth = " (if that is true)" * (name == "each")
+                found.append((power, f"--{name} {changed:g}{truth}"))
                 break
-    ways.append(f"{run.least()} {run.unit}s")
+    ways = [*(way for _, way in sorted(found)), f"{run.least()} {run.unit}s"]
     return (
         f"{run.verdict()} {run.unit}s for this, so it stopped; nothing was spent. More can be "
         f"expected with {' or '.join(ways)}. To go on all the same: --anyway"

@@ -24,8 +24,8 @@ from sktensor_dp.privacy.report import PrivacyReport
 RECOMMENDED = "PRIVATE-recommendations.csv"
 ESTIMATES = "These numbers are estimates, with noise."
 ORDER = "They are in order of how likely each is to be chosen and liked, not of the rating shown."
-# Verdicts on ratings, with the least fraction of the differences of items that noise leaves
-# visible.
+# Verdicts on ratings, with the least fraction of the differences of items that noise and sampling
+# leave visible.
 SEEN = (("enough", 0.8), ("may be enough", 0.4), ("likely too few", 0.05))
 
 
@@ -94,19 +94,28 @@ class Ratings(Run):
         return model.forecast(n * each, (n, self.n_items))
 
     def verdict(self) -> str:
-        """Verdict by the fraction of the differences of items that noise leaves visible."""
-        noise, now, exact = (
-            self.forecast(epsilon=epsilon).of_biases ** 2
-            for epsilon in (1e-9, self.models["ratings"].epsilon, math.inf)
-        )
-        # With so many persons that noise has no effect, data is enough.
-        seen = (noise - now) / (noise - exact) if noise > exact else 1.0
+        """Verdict by the fraction of the differences of items that are visible."""
+        forecast = self.forecast()
+        seen = 1 - (forecast.bias_errors[1] / forecast.bias_deviation) ** 2
         return next((said for said, least in SEEN if seen >= least), "too few")
 
     def hidden(self) -> list[str]:
         """Sentences on the order of items, where it is chance, and on directions of taste."""
         order = ["The order of items is chance: noise hides how they differ."]
         return order * self._order_is_chance() + super().hidden()
+
+    def helps(self) -> list[str]:
+        """Changes that would show more: directions of taste, or the order of items before them."""
+        return super().helps() if self._order_is_chance() else self._for_tastes()
+
+    def _for_tastes(self) -> list[str]:
+        """Changes by each of which directions of taste could be seen, the smallest first."""
+        words = {
+            "epsilon": "--epsilon {:g}", "units": "{:,.0f} persons",
+            "each": "{:,.0f} ratings of each person",
+        }  # fmt: skip
+        found = self.forecast().what_helps().items()
+        return [words[name].format(number) for name, number in found]
 
     def _order_is_chance(self) -> bool:
         (items,) = shared_model(self.models["ratings"]).effects
@@ -137,6 +146,9 @@ class Ratings(Run):
         said = f"{verdict.capitalize()} ({assumed}). Items that many rated need fewer."
         head, rows = ("predicted by", "typical error"), [(n, f"{e:.3g}") for n, e in errors.items()]
         below = [f"if ratings are typically {forecast.of_mean:.3g} away from their average"]
+        if self.options.rank > 0 and not forecast.finds_components:
+            ways = ", or ".join(self._for_tastes()) or "fewer items alone"
+            below.append(f"Directions of taste could be seen with {ways}.")
         return [*listed, as_text(Table(said, head, rows, below, head))]
 
     def fit(self) -> Iterator[str]:

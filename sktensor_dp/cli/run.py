@@ -281,15 +281,20 @@ class Run:
         """Say for the officer what the results show."""
         return self.fits()
 
-    def doubts(self) -> str:
-        """Text on what noise hides, and what would help; "" if nothing."""
+    def helps(self) -> list[str]:
+        """Changes that would show more."""
         ways = [f"more {self.unit}s"]
         if self.options.epsilon < LARGEST_ADVISED:
             ways.append("a larger --epsilon")
         if self.n_seen():
             ways.append(f"a smaller --{self.option}")
+        return ways
+
+    def doubts(self) -> str:
+        """Text on what noise hides, and what would help; "" if nothing."""
         hidden = self.hidden()
-        return " ".join([*hidden, f"What would help: {', or '.join(ways)}."]) if hidden else ""
+        helps = f"What would help: {', or '.join(self.helps()) or 'fewer items'}."
+        return " ".join([*hidden, helps]) if hidden else ""
 
 
 def in_words(value: object) -> str:

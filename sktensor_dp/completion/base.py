@@ -44,6 +44,7 @@ from sktensor_dp.completion.forecast import CompletionForecast, forecast_complet
 from sktensor_dp.completion.model import SharedModel, count_components, shared_model, values_at
 from sktensor_dp.completion.person_recipe import fit_persons
 from sktensor_dp.completion.plan import (
+    ASSUMED,
     Assumed,
     CompletionPlan,
     ModelOptions,
@@ -253,7 +254,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         shape = chunks.shape
         plan, ranks = self._plan(chunks.n_units, shape)
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
-        self._warn(self._expected_warnings(plan, ranks, chunks.n_units))
+        self._warn(self._expected_warnings(plan, ranks, chunks.n_units, shape))
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.max_iter
         )
@@ -268,7 +269,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 found = fit_entries(ask, plan, options)
         warned = (
             *warnings_of_range(ValueHistogram.name, seen=seen),
-            *found.warnings, *self._warnings_of_noise(found.attributes, plan, chunks.n_units),
+            *found.warnings,
+            *self._warnings_of_noise(found.attributes, plan, chunks.n_units, shape),
         )  # fmt: skip
         n_found, most = count_components(found.attributes), max(ranks)
         notes = (f"Components found: {n_found} of {most}.",) if most > 0 else ()
@@ -284,46 +286,52 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return count_components(vars(self))
 
     def _expected_warnings(
-        self, plan: CompletionPlan | PersonPlan, ranks: Sequence[int], n_units: int
-    ) -> list[Warning]:
+        self, plan: CompletionPlan | PersonPlan, ranks: Sequence[int], n_units: int,
+        shape: tuple[int, ...],
+    ) -> list[Warning]:  # fmt: skip
         """Warnings by public numbers: that no components can be found, or of a slow fit."""
         # Numbers of a core of which a sweep takes two seconds; time grows with their square.
         slow_core = 2500
         if max(ranks) > 0 and not plan.seeks_components:
-            return [self._nothing_found(n_units)]
+            return [self._nothing_found(n_units, shape)]
         solves = plan.seeks_components and isinstance(plan, CompletionPlan) and self._full_core
         return [UserWarning(SLOW)] if solves and math.prod(ranks) > slow_core else []
 
     def _warnings_of_noise(
-        self, found: Mapping[str, Any], plan: CompletionPlan | PersonPlan, n_units: int
-    ) -> list[Warning]:
+        self, found: Mapping[str, Any], plan: CompletionPlan | PersonPlan, n_units: int,
+        shape: tuple[int, ...],
+    ) -> list[Warning]:  # fmt: skip
         """Warnings, where no components were found, of that and of rows that noise hides."""
         if count_components(found) > 0:
             return []
         told: list[Warning] = []
         if plan.seeks_components and np.max(self.rank) > 0:
-            told.append(self._nothing_found(n_units))
+            told.append(self._nothing_found(n_units, shape))
         shared: SharedModel = found.get("_shared", found["_model"])
         modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
-        told += [
-            NotEnoughDataWarning(
-                f"Rows of mode {mode} are told apart by noise more than by values: their biases "
-                f"have larger standard errors (bias_errors_) than differences at epsilon="
+        of_modes = zip(modes, shared.effects, strict=True)
+        hidden = " and of mode ".join(str(mode) for mode, one in of_modes if one.is_hidden)
+        if hidden and math.isfinite(self.epsilon):
+            said = (
+                f"Rows of mode {hidden} are told apart by noise more than by values: their biases "
+                "have larger standard errors (bias_errors_) than differences at epsilon="
                 f"{self.epsilon:g}. Do not take their order for more than chance."
             )
-            for mode, effects in zip(modes, shared.effects, strict=True)
-            if effects.is_hidden and math.isfinite(self.epsilon)
-        ]
+            told.append(NotEnoughDataWarning(said))
         return told
 
-    def _nothing_found(self, n_units: int) -> Warning:
+    def _nothing_found(self, n_units: int, shape: tuple[int, ...]) -> Warning:
         """Warning that no components can be found, or that none were."""
-        units = "entries" if self.unit_mode is None else "units"
+        units, n_observed = "entries", n_units
+        if self.unit_mode is not None:
+            # The number of entries is private.
+            units, n_observed = "units", math.ceil(ASSUMED.observed_share * math.prod(shape))
+        forecast = self.forecast(n_observed, shape)
         return NotEnoughDataWarning(
             f"No components can be seen: {n_units:,} {units} show none above the noise of "
             f"epsilon={self.epsilon:g}. Predictions are made of the mean and the biases of rows, "
-            "so that everybody is recommended nearly the same, and transform returns 0. More "
-            f"{units} or a larger epsilon would help: see forecast(). rank=0 asks for none."
+            "so that everybody is recommended nearly the same, and transform returns 0. "
+            f"{forecast.advice()} See forecast(). rank=0 asks for none."
         )
 
     @property

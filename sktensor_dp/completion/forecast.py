@@ -58,14 +58,16 @@ def forecast_completion(
     """Forecast of a plan's errors; `width` is that of the bounds, which gives the units."""
     finds = plan.seeks_components
     if isinstance(plan, PersonPlan):
-        error, found = person_errors(n_observed, shape, plan, assumed, rank)
+        error, found, biases = person_errors(n_observed, shape, plan, assumed, rank)
         finds = found is not None
         model = folded = error if found is None else found
+        biases.insert(plan.unit_mode, math.nan)
     else:
-        error, model, folded = entry_errors(n_observed, shape, plan, assumed, rank)
+        error, model, folded, biases = entry_errors(n_observed, shape, plan, assumed, rank)
     return CompletionForecast(
         plan.perturbation, width * assumed.deviation, width * error, finds,
         width * assumed.bias_deviation, width * model, assumed.component_share, width * folded,
+        tuple(width * math.sqrt(variance) for variance in biases),
     )  # fmt: skip
 
 
@@ -75,9 +77,10 @@ def entry_errors(
     plan: CompletionPlan,
     assumed: Assumed,
     rank: int,
-) -> tuple[float, float, float]:
+) -> tuple[float, float, float, list[float]]:
     """Expected errors where one value is the unit, in widths of the bounds: with mean and biases,
-    with the whole model, and with the entries of a row of the first mode folded in.
+    with the whole model, and with the entries of a row of the first mode folded in; and the error
+    variance of an average row's bias of each mode.
     """
     left, count = assumed.about_biases(len(shape)), min(ASSUMED.n_components, rank)
     each = assumed.component_share * assumed.deviation**2 / max(count, 1)
@@ -91,6 +94,7 @@ def entry_errors(
     kept = [bias * v / (bias + v) if bias > 0 else 0.0 for v in noise]
     error = math.sqrt(left + math.fsum(kept))
     model = math.sqrt(error**2 - count * each * math.prod(found))
+    biases = kept.copy()
     del kept[0], found[0]
     if plan.with_pairs:
         shown = pairs_detectability(n_observed, shape, plan.releases.cost_of(EntryPairs.name))
@@ -98,7 +102,7 @@ def entry_errors(
     else:
         cosines = [math.prod(found)] * count
     own = _fold_in_variance(rows[0], [each * seen for seen in cosines], left, bias)
-    return error, model, math.sqrt(own + math.fsum(kept))
+    return error, model, math.sqrt(own + math.fsum(kept)), biases
 
 
 def squared_cosines(rows: list[float], each: float, noise: float, count: int) -> list[float]:
@@ -158,9 +162,10 @@ def _fold_in_variance(n: float, seen: list[float], left: float, bias: float) -> 
 
 def person_errors(
     n_observed: int, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int
-) -> tuple[float, float | None]:
+) -> tuple[float, float | None, list[float]]:
     """Expected errors where units are persons, in widths of the bounds.
-    Of predictions with biases alone, and with components too (None if no component will be found).
+    Of predictions with biases alone, and with components too (None if no component will be found);
+    and the error variance of an average row's bias of each shared mode.
     """
     each = max(n_observed / shape[plan.unit_mode], 1.0)
     bias = assumed.bias_deviation**2
@@ -169,20 +174,22 @@ def person_errors(
     prior = 1 / kernels.LEVEL_VARIANCE
     own = (bias * prior**2 + left * each) / (each + prior) ** 2
     if plan.n_sweeps > 0:
-        rows = _bias_variance(each, shape, plan, left, bias)
-        after = _bias_variance(each, shape, plan, left, bias, plan.n_sweeps - trial_sweeps(plan))
+        biases = _bias_variances(each, shape, plan, left, bias)
+        rest, rows = plan.n_sweeps - trial_sweeps(plan), math.fsum(biases)
+        after = math.fsum(_bias_variances(each, shape, plan, left, bias, rest))
         explained = _Search(each, shape, plan, assumed, rank, rows - after).explained()
         if explained is not None:
-            return math.sqrt(left + own + rows), math.sqrt(left + own + rows - explained)
-    rows = _bias_variance(each, shape, plan, left, bias, plan.n_sweeps)
-    return math.sqrt(left + own + rows), None
+            error = math.sqrt(left + own + rows)
+            return error, math.sqrt(error**2 - explained), biases
+    biases = _bias_variances(each, shape, plan, left, bias, plan.n_sweeps)
+    return math.sqrt(left + own + math.fsum(biases)), None, biases
 
 
-def _bias_variance(
+def _bias_variances(
     each: float, shape: tuple[int, ...], plan: PersonPlan, left: float, bias: float, sweeps: int = 0
-) -> float:
-    """Error variance of the biases of shared rows, at the budget of biases plus `sweeps` sweeps.
-    `each` is the number of entries of a unit.
+) -> list[float]:
+    """Error variance of an average row's bias of each shared mode, at the budget of biases plus
+    `sweeps` sweeps. `each` is the number of entries of a unit.
     """
     # Together rounds are as precise as one release with all of their budget.
     cost = PrivacyCost.total([(plan.releases.cost_of(SharedRowSums.name), plan.n_rounds)])
@@ -193,13 +200,12 @@ def _bias_variance(
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
     gain = clipped_response(residual_clip(math.sqrt(left), 1 / 2))
-    found = 0.0
-    for mode, n in enumerate(shape):
-        if mode != plan.unit_mode and bias > 0:
-            # Each entry of a unit weighs one over the root of the number of its entries.
-            weight = shape[plan.unit_mode] * math.sqrt(each) / n
-            variance = left * (noise + weight / math.sqrt(each)) / (gain * weight) ** 2
-            found += bias * variance / (bias + variance)
+    found = []
+    for n in np.delete(shape, plan.unit_mode):
+        # Each entry of a unit weighs one over the root of the number of its entries.
+        weight = shape[plan.unit_mode] * math.sqrt(each) / n
+        variance = left * (noise + weight / math.sqrt(each)) / (gain * weight) ** 2
+        found.append(bias * variance / (bias + variance) if bias > 0 else 0.0)
     return found
 
 
@@ -318,6 +324,9 @@ class CompletionForecast(InvertibleForecast):
     of_fold_in : float
         Error of values of rows of ``unit_mode`` (or of the first mode) whose own entries are
         folded in.
+    bias_errors : tuple of float
+        Expected standard error of the bias of an average row of each mode, as ``bias_errors_`` of
+        a fit has it; NaN for ``unit_mode``.
 
     Examples
     --------
@@ -336,6 +345,7 @@ class CompletionForecast(InvertibleForecast):
     of_model: float
     component_share: float
     of_fold_in: float
+    bias_errors: tuple[float, ...]
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     _page = "completion.html"
@@ -356,7 +366,7 @@ class CompletionForecast(InvertibleForecast):
         Returns
         -------
         float or None
-            From .01 to 100, to three digits; None if no epsilon reaches the error. Costs no
+            From .01 to 10, to three digits; None if no epsilon reaches the error. Costs no
             privacy.
         """
         return least_epsilon(lambda epsilon: self._again(epsilon=epsilon).of_model <= error)
@@ -384,6 +394,68 @@ class CompletionForecast(InvertibleForecast):
             limits = (1 if isinstance(rank, Integral) else rank[mode], MOST_UNITS)
         return least_number(lambda n: self._again(n=n).of_model <= error, *limits)
 
+    def what_helps(self) -> dict[str, float]:
+        """Find what would let components be found, each change by itself.
+
+        Returns
+        -------
+        dict of str to float
+            The least ``"epsilon"`` up to 10, number of ``"units"`` (rows of ``unit_mode``, or
+            entries), and with a ``unit_mode`` of entries of ``"each"`` unit; the smallest change
+            first. Empty if nothing of this suffices. Costs no privacy.
+
+        Examples
+        --------
+        >>> from sktensor_dp import PrivateCPCompletion
+        >>> model = PrivateCPCompletion(2, epsilon=0.5, bounds=(1, 5), unit_mode=0)
+        >>> model.forecast(60_000, (1000, 500)).what_helps()
+        {'units': 22872.0}
+        """
+        asked = self._asked()
+        n, shape = asked.numbers["n_observed"], asked.numbers["shape"]
+        mode, most = asked.parameters["unit_mode"], math.prod(shape)
+        now = {"epsilon": asked.parameters["epsilon"], "units": n if mode is None else shape[mode]}
+        found: dict[str, float | None] = {
+            "epsilon": least_epsilon(lambda epsilon: self._again(epsilon=epsilon).finds_components)
+        }
+        if mode is not None:
+            n_units, now["each"] = shape[mode], n / shape[mode]
+
+            def with_each(each: int) -> bool:
+                numbers = {"n_observed": each * n_units}
+                return bool(asked.forecast(None, numbers).finds_components)
+
+            found["each"] = least_number(with_each, most=most // n_units)
+            most = MOST_UNITS
+        found["units"] = least_number(
+            lambda n: self._again(n=n).finds_components, now["units"], most
+        )
+        helping = {name: float(number) for name, number in found.items() if number is not None}
+        return dict(sorted(helping.items(), key=lambda item: item[1] / now[item[0]]))
+
+    def advice(self) -> str:
+        """Say in a sentence what would let components be found, if they will not be.
+
+        Returns
+        -------
+        str
+            Numbers of :meth:`what_helps`. Costs no privacy.
+        """
+        if self.finds_components:
+            return "Components as large as those assumed could be found."
+        parameters = self._asked().parameters
+        of_units = parameters["unit_mode"] is not None
+        words = {
+            "epsilon": "epsilon={:g}", "units": "{:,.0f} " + ("units" if of_units else "entries"),
+            "each": "{:,.0f} entries of each unit",
+        }  # fmt: skip
+        ways = [words[name].format(number) for name, number in self.what_helps().items()]
+        if ways:
+            return f"Components could be found with {', or with '.join(ways)}."
+        if of_units and parameters["delta"] == 0:
+            return "Components of units need a delta above 0."
+        return "Neither an epsilon of 10 nor more data would show components; fewer rows may."
+
     def _sized(self, n: int) -> dict[str, Any]:
         asked = self._asked()
         mode = asked.parameters["unit_mode"]
@@ -399,10 +471,24 @@ class CompletionForecast(InvertibleForecast):
         """True where nothing better than the mean can be expected."""
         return not self.finds_components and self.of_biases > 0.99 * self.of_mean
 
+    @property
+    def hidden_modes(self) -> list[int]:
+        """Modes of which the bias of an average row has a larger error than differences, as
+        a fit would see them.
+        """
+        half = self.bias_deviation**2 / 2
+        return [m for m, error in enumerate(self.bias_errors) if error**2 > half]
+
     def _table(self) -> Table:
         said = "Mean and biases can be found."
         if self.mean_is_all:
             said = "At this epsilon predicting the mean is all there is."
+        elif hidden := self.hidden_modes:
+            errors = " and ".join(f"{self.bias_errors[m]:.3g} in mode {m}" for m in hidden)
+            said = (
+                f"Noise hides biases, which differ by {self.bias_deviation:.3g}: the expected "
+                f"error of an average row's is {errors}."
+            )
         elif self.finds_components:
             said = "Components can be found on top of mean and biases."
         rows = [
@@ -418,7 +504,7 @@ class CompletionForecast(InvertibleForecast):
             f"mode one of {self.bias_deviation:.3g}, and components {self.component_share:.0%} of "
             "the variance. Say otherwise by arguments of forecast()."
         )
-        return Table(
-            said, ("prediction by", "expected RMSE"), rows,
-            (assumed, f"Noise: perturbation={self.perturbation!r}."), ("prediction by",),
-        )  # fmt: skip
+        below = [assumed, f"Noise: perturbation={self.perturbation!r}."]
+        if np.max(self._asked().parameters["rank"]) > 0:
+            below.insert(0, self.advice())
+        return Table(said, ("prediction by", "expected RMSE"), rows, below, ("prediction by",))

@@ -9,6 +9,7 @@ from small_completions import MODELS, SHAPE, SLICE, TASTES, build, tastes
 
 from sktensor_dp import BudgetAccountant, PrivateCPCompletion, unsafe_seeded_noise
 from sktensor_dp.completion.forecast import entry_errors
+from sktensor_dp.completion.model import shared_model
 from sktensor_dp.completion.plan import Assumed, plan_completion
 
 pytestmark = [
@@ -70,15 +71,39 @@ def test_predictions_and_own_entries_do_as_forecast(epsilon, seed):
 def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
     assumed = Assumed.given(2, 4.0, None, None, None)
     for way in ("input", "sufficient_statistics"):
-        before = (math.inf,) * 3
+        before = (math.inf,) * 5
         for epsilon in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 40.0, math.inf):
             plan = plan_completion(
                 10**6, (10**4, 200), 3, epsilon=epsilon, delta=1e-6, perturbation=way, max_iter=None
             )  # fmt: skip
             now = entry_errors(10**6, (10**4, 200), plan, assumed, 3)
-            assert all(one <= other * (1 + 1e-12) for one, other in zip(now, before, strict=True))
             assert now[1] <= now[0]
+            now = (*now[:3], *now[3])
+            assert all(one <= other * (1 + 1e-12) for one, other in zip(now, before, strict=True))
             before = now
+
+
+@pytest.mark.parametrize("unit_mode", [0, None])
+@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.5, 1.0, 4.0])
+def test_item_averages_are_as_hidden_as_forecast(epsilon, unit_mode, seed):
+    rng, shape = np.random.default_rng(seed), (3000, 200)
+    X = np.argwhere(rng.random(shape) < 25 / 200)
+    items = 0.4 * rng.standard_normal(200)
+    items -= items.mean()
+    y = 3 + 0.4 * rng.standard_normal(3000)[X[:, 0]] + items[X[:, 1]]
+    y = np.clip(y + 0.8 * rng.standard_normal(len(X)), 1, 5)
+    model = PrivateCPCompletion(
+        0, bounds=(1, 5), shape=shape, unit_mode=unit_mode, epsilon=epsilon
+    )  # fmt: skip
+    said = model.forecast(len(y), shape)
+    with unsafe_seeded_noise(seed):
+        found = model.fit(X, y).biases_[1]
+    # The size of the items' differences errs by a 20th of .4, four times at most, and the theory,
+    # which knows no clamped values and no estimated sizes, by as much as once.
+    error = math.sqrt(np.mean((found - found.mean() - items) ** 2))
+    assert said.bias_errors[1] == pytest.approx(error, abs=0.1)
+    (effects,) = shared_model(model).effects
+    assert effects.is_hidden == (1 in said.hidden_modes) == (epsilon < 0.2)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -136,12 +161,35 @@ def test_few_columns_hold_few_components():
     assert errors[2] == pytest.approx(0.985, rel=0.02)
 
 
+def test_advice_names_what_helps_most_and_it_does():
+    model = PrivateCPCompletion(3, bounds=(1, 5), unit_mode=0, epsilon=4.0)
+    asked = (60_000, (3000, 60, 4))
+    said = model.forecast(*asked)
+    helps = said.what_helps()
+    # 1.3 times the ratings of each, or a little more than that of people, or 1.45 times epsilon.
+    assert list(helps) == ["each", "units", "epsilon"]
+    assert said.advice().startswith(f"Components could be found with {helps['each']:,.0f} entries")
+    changed = {
+        "each": (model, int(helps["each"]) * 3000, asked[1]),
+        "units": (model, int(helps["units"]) * 20, (int(helps["units"]), 60, 4)),
+        "epsilon": (clone(model).set_params(epsilon=helps["epsilon"]), *asked),
+    }
+    assert all(one.forecast(*numbers).finds_components for one, *numbers in changed.values())
+    assert not said.finds_components
+    # No epsilon helps 943 people with 1,682 films; no number does without a delta.
+    assert list(model.forecast(100_000, (943, 1682)).what_helps()) == ["units"]
+    assert "delta above 0" in clone(model).set_params(delta=0).forecast(*asked).advice()
+
+
 def test_forecasts_show_what_they_assume():
     table = str(sliced(2.0).forecast(120_000, TASTES, deviation=1.0, component_share=0.5))
     for part in ("deviation of 1,", "mode one of 0.4", "components 50%", "components too"):
         assert part in table
     assert "deviation of 2," in str(sliced(2.0).forecast(120_000, TASTES))
     entries = PrivateCPCompletion(4, bounds=(-4, 4)).forecast(N * EACH, (N, D))
+    few = sliced(0.1).forecast(1200, TASTES)
+    assert "Noise hides biases, which differ by 0.8: the expected error" in str(few)
+    assert few.advice() in str(few)
     assert "own entries folded in" in str(entries)
 
 
