@@ -521,6 +521,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             self._unit, own_units=self.unit_mode is not None, n_units=n_units,
             is_pure=self.unit_mode is None and (self.perturbation in pure or self._chooses_bounds),
             target_range=None if isinstance(self.bounds, str) else self.bounds,
+            scored_by=frozenset({"bounds"}),
             worst_case=partial(
                 worst_entries, bounds=self.bounds, shape=self.shape, unit_mode=self.unit_mode,
                 row_names=self.row_names,

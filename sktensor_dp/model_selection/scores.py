@@ -1,7 +1,7 @@
 """Scores of one number per row by name, and scorers that release their mean with noise."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -25,6 +25,7 @@ from sktensor_dp.model_selection.splits import checked_units, n_rows, one_row, t
 from sktensor_dp.model_selection.steps import (
     calling_row_by_row,
     checked_rows,
+    owner_of,
     private_steps,
     steps_of,
 )
@@ -168,6 +169,26 @@ def _row_sums(counts: object) -> Floats:
     return np.asarray(sp.csr_matrix(counts, dtype=np.float64).sum(axis=1)).ravel()
 
 
+def check_comparable(
+    names: Iterable[str], steps: Mapping[str, BaseEstimator], scoring: str, *, given: bool
+) -> None:
+    """Refuse to search over parameters that decide what is scored; `given` says if bounds are."""
+    # Likelihoods of rows that a step changed, or of other words, have no common measure. Errors of
+    # targets have one, once the range that they are clipped to is the search's own.
+    of_rows = SCORES[scoring] == "score_samples"
+    for full in names:
+        step, parameter = owner_of(full, steps)
+        private = isinstance(step, PrivateEstimatorMixin)
+        decides = parameter in step._public_facts().scored_by if private else of_rows
+        if decides and (of_rows or not given):
+            advice = "" if of_rows else ", or give score_bounds, the same for all candidates"
+            raise ValueError(
+                f"{full!r} cannot be searched over: it decides what {scoring!r} measures, so that "
+                "scores of candidates cannot be compared, and a wrong one would win. Set it by "
+                f"public knowledge{advice}. Nothing was charged."
+            )
+
+
 def check_scoring(scoring: object, name: str) -> None:
     """Raise ValueError if `scoring` is not the name of a score; `name` is the parameter's name."""
     if not isinstance(scoring, str) or scoring not in SCORES:
@@ -209,9 +230,14 @@ def checked_score_bounds(
     name: str,
     *,
     texts: bool = False,
+    n_features: int | None = None,
 ) -> tuple[float, float]:
-    """Public (low, high) that scores are clipped to: `given`, or implied by the private `step`."""
-    bounds = given if given is not None else _implied_bounds(scoring, step, texts)
+    """Public (low, high) that scores are clipped to: `given`, or implied by the private `step`
+    and the number of features that it is given.
+    """
+    bounds = given
+    if bounds is None:
+        bounds = _implied_bounds(scoring, step, texts=texts, n_features=n_features)
     if bounds is None:
         raise ValueError(
             f"{name} must be given: the public (low, high) that the score of a unit is clipped "
@@ -224,15 +250,17 @@ def checked_score_bounds(
     return float(bounds[0]), float(bounds[1])
 
 
-def _implied_bounds(scoring: str, step: BaseEstimator, texts: bool) -> tuple[float, float] | None:
+def _implied_bounds(
+    scoring: str, step: BaseEstimator, *, texts: bool, n_features: int | None
+) -> tuple[float, float] | None:
     """Bounds of a score, from the number of words or the range of targets; None if unknown."""
     # Log-likelihood per token is clipped at this multiple of that of equally likely words.
     worst_token = 2.0
     if scoring == "log_likelihood_per_token":
         if texts:
             return math.log(UNKNOWN_WORD), 0.0
-        n_words = getattr(step, "n_features_in_", None)
-        return None if n_words is None else (-worst_token * math.log(max(n_words, 2)), 0.0)
+        most = None if n_features is None else worst_token * math.log(max(n_features, 2))
+        return None if most is None else (-most, 0.0)
     targets = step._public_facts().target_range
     if SCORES[scoring] == "score_samples" or targets is None:
         return None
@@ -375,8 +403,9 @@ class PrivateScorer(HasAccountant, BaseEstimator):
             labels = own
         words = word_counter(model)
         bounds = checked_score_bounds(
-            self.bounds, self.metric, steps[-1], "bounds", texts=words is not None
-        )
+            self.bounds, self.metric, steps[-1], "bounds", texts=words is not None,
+            n_features=getattr(steps[-1], "n_features_in_", None),
+        )  # fmt: skip
         if labels is None and any(report.unit == "person" for report in reports):
             raise ValueError(
                 "groups must be given: the model was fitted with groups, and a score of single "

@@ -48,6 +48,7 @@ from sktensor_dp.model_selection.costs import (
 )
 from sktensor_dp.model_selection.scores import (
     UnitScores,
+    check_comparable,
     check_scoring,
     checked_score_bounds,
     checked_targets,
@@ -74,6 +75,7 @@ from sktensor_dp.model_selection.steps import (
     configured,
     delta_in_use,
     private_steps,
+    steps_of,
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, LedgerEntry, owed
 from sktensor_dp.privacy.composition import Part
@@ -145,6 +147,7 @@ class Trials:
     own: bool  # whether X says which rows are one unit's
     splits: Splits
     costs: TrialCosts
+    bounds: tuple[float, float]  # that all scores are clipped to
 
     def best(self, stop: float) -> Trial:
         """Best of a random number of trials, each the last with probability `stop`; refitted."""
@@ -233,11 +236,7 @@ class Trials:
     def _scored(self, model: BaseEstimator, chosen: Mask) -> tuple[float, PrivacyReport]:
         """Noisy score of a model on the `chosen`, held-out units, and the report on its release."""
         step, words = [*private_steps(model).values()][-1], word_counter(self.search.estimator)
-        scoring = self.request.scoring
-        low, high = checked_score_bounds(
-            self.search.score_bounds, scoring, step, "score_bounds", texts=words is not None
-        )
-        query = HeldOutScores(UnitScores(scoring, model, words), low, high)
+        query = HeldOutScores(UnitScores(self.request.scoring, model, words), *self.bounds)
         rows = self.splits.rows(chosen)
         labels = None if self.labels is None else self.labels[rows]
         n = int(chosen.sum()) if self.own else None
@@ -294,7 +293,8 @@ class PrivateSearchCV(
         stands for each row on which it fails.
     param_distributions : dict or list of dicts
         Names of parameters, with lists of values or distributions with ``rvs``, drawn from
-        as by ``sklearn.model_selection.ParameterSampler``.
+        as by ``sklearn.model_selection.ParameterSampler``. Refused are parameters that decide what
+        a score measures: a wrong value would win (``docs/tuning.md``).
     n_trials : float, default=10.0
         Expected number of trials, >= 1. Ten cost a third of the signal-to-noise ratio of
         a single fit (on ``mu``; see ``docs/tuning.md``), fifty a half.
@@ -523,7 +523,14 @@ class PrivateSearchCV(
         failure = failure_of_trials(request.delta, stop) if request.sets_aside else 0.0
         trial = trial_cost(self.epsilon, request.delta, stop, failure)
         costs = TrialCosts.divided(trial, self.cv)
-        return Trials(self, request, X, y, labels, own is not None, splits, costs)
+        # What the last step is given, if no other private step decides it.
+        alone = request.steps[first] is request.last and getattr(rows, "ndim", 0) == 2
+        columns = int(rows.shape[1]) if alone else None
+        bounds = checked_score_bounds(
+            self.score_bounds, request.scoring, request.last, "score_bounds",
+            texts=word_counter(self.estimator) is not None, n_features=columns,
+        )  # fmt: skip
+        return Trials(self, request, X, y, labels, own is not None, splits, costs, bounds)
 
     def _warn_of_delta(self, delta: float, n_units: int, unit: str) -> None:
         """Warn where delta is large for a public or released number of units."""
@@ -560,8 +567,9 @@ class PrivateSearchCV(
         if scoring is None:
             raise ValueError(f"scoring must be given: {type(step).__name__} has no default.")
         check_scoring(scoring, "scoring")
-        if self.score_bounds is not None:
-            checked_score_bounds(self.score_bounds, scoring, step, "score_bounds")
+        names = dict.fromkeys(full for candidates in distributions for full in candidates)
+        given = self.score_bounds is not None
+        check_comparable(names, steps_of(self.estimator), scoring, given=given)
         return Request(steps, distributions, scoring, delta, aside)
 
     def _attributes(self, best: Trial, delta: float, paid: bool) -> dict[str, Any]:

@@ -262,7 +262,7 @@ def check_values(
     tried = list(private_steps(estimator).values())
     for candidates in distributions:
         for full in candidates:
-            step, parameter = _owner(full, steps)
+            step, parameter = owner_of(full, steps)
             if step is None or parameter not in step.get_params(deep=False):
                 raise ValueError(
                     f"param_distributions names {full!r}, which is no parameter of the "
@@ -281,7 +281,7 @@ def check_values(
     return tried
 
 
-def _owner(full: str, steps: Mapping[str, BaseEstimator]) -> tuple[BaseEstimator, str]:
+def owner_of(full: str, steps: Mapping[str, BaseEstimator]) -> tuple[BaseEstimator, str]:
     """Step that has the parameter of the full name, or None, and the name that it has there."""
     name, _, parameter = full.partition("__") if "" not in steps else ("", "", full)
     return steps.get(name), parameter
@@ -300,7 +300,7 @@ def _checked_steps(
     model = with_values(estimator, choice)
     steps, found = steps_of(model), list(private_steps(model).values())
     for full in choice:
-        step, parameter = _owner(full, steps)
+        step, parameter = owner_of(full, steps)
         if step in found and parameter in step._own_constraints:
             check_parameters(step, {parameter: step._own_constraints[parameter]})
     for step in found if whole else ():

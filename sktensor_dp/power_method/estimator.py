@@ -718,11 +718,14 @@ class PrivateTensorPowerMethod(
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         X = self._validated_rows(X, reset=True, fits=True, grouped=grouped)
-        if not {"moment", "n_components"} & set(searched):
+        if "n_components" not in searched:
             check_width(self, X.shape[1])
 
     def _public_facts(self) -> PublicFacts:
-        return PublicFacts(self._unit, score="log_likelihood", worst_case=self._worst_case)
+        return PublicFacts(
+            self._unit, score="log_likelihood", scored_by=frozenset({"moment"}),
+            worst_case=self._worst_case,
+        )  # fmt: skip
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         shuffled_by = self.random_state if self.perturbation == "stream" else None

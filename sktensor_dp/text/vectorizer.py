@@ -116,7 +116,12 @@ def _is_range(value: Any) -> bool:
 PATTERN = Condition(_is_pattern, "a str that is a regular expression")
 N_GRAMS = Condition(_is_range, "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n")
 # Parameters that decide what is accepted as a document.
-READ_BY = {"input", "encoding", "decode_error", "preprocessor", "analyzer"}
+READ_BY = frozenset({"input", "encoding", "decode_error", "preprocessor", "analyzer"})
+# Parameters that decide which words a document has.
+COUNTED_BY = frozenset(
+    {"strip_accents", "lowercase", "tokenizer", "stop_words", "token_pattern", "ngram_range",
+     "binary"}
+)  # fmt: skip
 
 
 class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
@@ -422,6 +427,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         return PublicFacts(
             self._unit, delta_set_aside=0.0 if given else THRESHOLD_FRACTION,
             releases_nothing=given,
+            scored_by=READ_BY | COUNTED_BY,
             word_counter=self._word_counter,
             worst_case=self._worst_case,
         )  # fmt: skip

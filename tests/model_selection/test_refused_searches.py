@@ -27,6 +27,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
     make_private_scorer,
+    scale_by_ranges,
 )
 from sktensor_dp.model_selection import steps
 
@@ -133,6 +134,7 @@ TOGETHER = [
     (make_pipeline(calling(), public_topics()),
      [{"privatespectrallda__n_components": [number]} for number in (3, 1)], TOO_FEW),
     (entries(), {"bounds": [(0, 1), (1, 0)]}, "low < high"),
+    (entries(), {"bounds": [(0, 1), (0.4, 0.6)]}, "give score_bounds"),
     (entries(), {"shape": [(20, 10), (20, 11)], "row_names": [(None, list(range(10)))]},
      "the number of names"),
     (PrivateGaussianMixture(), {"n_components": [1, 2]}, "'data_norm' parameter .* must be given"),
@@ -178,6 +180,14 @@ DATA = [
     *((make_pipeline(*steps_, calling(fussy), public_topics()), (COUNTS + 50,), "a blank row")
       for fussy in FUSSY for steps_ in ((), (Normalizer(),))),
 ]  # fmt: skip
+# What decides what is scored: the narrowest bounds, or the coarsest table, would win.
+SCORED_BY = [
+    (samples(), "moment", ["raw", "gaussian_mixture"]),
+    (pipeline(), "counts__ngram_range", [(1, 1), (1, 2)]),
+    (pipeline(), "counts__stop_words", [None, "english"]),
+    (make_pipeline(hashing(), PrivateSpectralLDA()), "hashingvectorizer__n_features", [8, 16]),
+    (make_pipeline(scale_by_ranges({0: (0, 9)}), mixture()), "rangescaler__ranges", [{0: (0, 99)}]),
+]
 bounded = partial(PrivateSearchCV, score_bounds=(-9.0, 0.0))
 REFUSED = [
     *((topics(**options), (counts(),), message) for options, message in OPTIONS),
@@ -187,7 +197,14 @@ REFUSED = [
       for step in LEARNING),
     *((PrivateSearchCV(model, candidates), (CELLS, RATINGS), message)
       for model, candidates, message in (*TOGETHER, *OTHERS)),
-    (bounded(samples(), {"moment": ["raw"]}), (with_one(np.nan, COUNTS),), "NaN"),
+    (bounded(samples(), {"data_norm": [3.0]}), (with_one(np.nan, COUNTS),), "NaN"),
+    *((bounded(model, {name: values}), (TEXTS,), f"'{name}' cannot be searched.* what 'log_likeli")
+      for model, name, values in SCORED_BY),
+    # After the charge it would be too late to ask for them.
+    *((PrivateSearchCV(model, {}), data, "score_bounds must be given") for model, data in (
+        (PrivateGaussianMixture(data_norm=9.0), (COUNTS,)), (samples(), (COUNTS,)),
+        (entries(bounds="auto"), (CELLS, RATINGS)),
+    )),
     *((bounded(model, {}), data, message) for model, data, message in DATA),
     # Of two groups one is held out, and one alone is all of the training data.
     *((topics(**options), (COUNTS, None, np.arange(200) // size), message)
@@ -221,6 +238,9 @@ def test_candidates_that_are_right_together_are_tried():
     steps.check_values([lists, {"n_components": [4]}], model)
     with pytest.raises(ValueError, match="n_components"):
         steps.check_values([lists, {"n_components": [1]}], model)
+    # Bounds may be tried where the range of scores is not theirs.
+    bounds = {"bounds": [(0, 1), (0.4, 0.6)]}
+    PrivateSearchCV(entries(), bounds, score_bounds=(-1, 0))._request(None, {})
     # Too many to try, and those that are drawn, are not.
     drawn = {"n_components": stats.randint(1, 5)}
     many = {"n_components": list(range(1, 200)), "doc_topic_prior": [0.1, 0.2]}

@@ -308,11 +308,9 @@ def test_allows_listed_steps(words):
     assert search.fit(TEXTS).transform(TEXTS[:4]).shape[0] == 4
     assert search.privacy_report_.unit == "document"
     scale = scale_by_ranges(dict.fromkeys(range(7), (0, 20)))
-    known = (scale, Binarizer(), Normalizer("l1"), FunctionTransformer(np.ceil))
-    pipe = make_pipeline(*known, *pipe[-1:])
-    candidates = {"normalizer__norm": ["l1", "max"], "binarizer__threshold": [-0.9]}
-    search.set_params(estimator=pipe, param_distributions=candidates).fit(counts())
-    assert set(search.best_params_) == set(candidates)
+    known = (scale, Binarizer(threshold=-0.9), Normalizer("l1"), FunctionTransformer(np.ceil))
+    search.set_params(estimator=make_pipeline(*known, *pipe[-1:])).fit(counts())
+    assert search.best_estimator_[:-1].transform(counts()).shape[1] == 7
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "tuning.md"
