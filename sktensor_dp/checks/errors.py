@@ -149,12 +149,13 @@ def _of_conversion(error: BaseException, name: str) -> Exception | None:
 
 def _if_safe(error: BaseException) -> BaseException | None:
     """Return the error without its context if its message shows no data; or None."""
-    own = _package(_place(error)) == OWN and _is_raised(_place(error))
-    return _without_context(error) if own or SHOWS_NONE.fullmatch(_message(error)) else None
-
-
-def _without_context(error: BaseException) -> BaseException:
-    """Remove the error's cause, context, traceback and notes, which may hold data."""
+    place = _place(error)
+    # Raised by a ``raise`` statement of this package, and not by C code that it called.
+    opcode = place.tb_frame.f_code.co_code[place.tb_lasti]
+    own = _package(place) == OWN and dis.opname[opcode] == "RAISE_VARARGS"
+    if not (own or SHOWS_NONE.fullmatch(_message(error))):
+        return None
+    # Causes, traceback and notes may hold data.
     error.__cause__ = error.__context__ = error.__traceback__ = None
     error.__dict__.pop("__notes__", None)
     return error
@@ -187,11 +188,6 @@ def _place(error: BaseException) -> TracebackType:
 def _package(trace: TracebackType) -> str:
     """Top-level package whose code runs in the frame."""
     return str(trace.tb_frame.f_globals.get("__name__")).split(".")[0]
-
-
-def _is_raised(trace: TracebackType) -> bool:
-    """Return True if a ``raise`` statement in the frame made the error, not C code it called."""
-    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
 
 def _message(error: BaseException) -> str:

@@ -39,8 +39,9 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 def as_labels(groups: object, n_rows: int, name: str = "groups") -> Labels:
     """Validate one label (integer or string) for each of `n_rows` rows; errors show no label."""
     labels = read_labels(groups, n_rows, name)
-    if are_texts(labels) and not all(map(_is_well_formed, set(labels.tolist()))):
-        raise ValueError(MALFORMED.format(name=name))
+    for label in set(labels.tolist()) if are_texts(labels) else ():
+        if "\0" in label or label != label.strip():
+            raise ValueError(MALFORMED.format(name=name))
     return labels
 
 
@@ -97,11 +98,6 @@ def _objects(items: list[object]) -> NDArray[np.object_]:
     array = np.empty(len(items), object)
     array[:] = items
     return array
-
-
-def _is_well_formed(label: str) -> bool:
-    """True for a label without NUL and without outer blanks."""
-    return "\0" not in label and label == label.strip()
 
 
 def are_texts(labels: Labels) -> bool:
@@ -187,13 +183,9 @@ def normalise_labels(labels: ArrayLike) -> Labels:
     found = read_labels(labels, None, "labels")
     if not len(found) or not are_texts(found):
         return found
-    # Equal labels share one object, to save memory.
-    forms = {label: _normal(label) for label in set(found.tolist())}
+    forms: dict[str, str] = {}  # equal labels share one object, to save memory
+    for label in set(found.tolist()):
+        # Decompose first: composed and decomposed letters are then folded alike.
+        folded = unicodedata.normalize("NFD", label).casefold()
+        forms[label] = unicodedata.normalize("NFC", folded).strip()
     return _objects(list(map(forms.__getitem__, found.tolist())))
-
-
-def _normal(label: str) -> str:
-    """Stripped, case-folded and composed form of a label; applied twice it changes nothing."""
-    # Decompose first: composed and decomposed letters are then folded alike.
-    folded = unicodedata.normalize("NFD", label).casefold()
-    return unicodedata.normalize("NFC", folded).strip()

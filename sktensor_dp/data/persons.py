@@ -80,22 +80,19 @@ class PersonChunks(ValueRange):
     def count_norms(self, mode: int) -> Floats:
         """Norm of each unit's numbers of entries in the rows of `mode`, at least 1."""
         if mode not in self._count_norms:
-            self._count_norms[mode] = self._norms_of_counts(self.coordinates[:, mode])
+            if len(self.shape) == 2:
+                # Entries are distinct, so no row of the mode occurs twice in a unit.
+                squares = np.bincount(self.units, minlength=self.n_units)
+            else:
+                # Number of entries of each (unit, row) pair, from runs of equal pairs.
+                order = np.lexsort([self.coordinates[:, mode], self.units])
+                units, rows = self.units[order], self.coordinates[order, mode]
+                first = np.ones(len(units), dtype=bool)
+                first[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
+                counts = np.bincount(np.cumsum(first) - 1).astype(float)
+                squares = np.bincount(units[first], counts**2, self.n_units)
+            self._count_norms[mode] = np.sqrt(np.maximum(squares, 1.0))
         return self._count_norms[mode]
-
-    def _norms_of_counts(self, rows: Integers) -> Floats:
-        """Norms of `count_norms`, from the row of each entry in the mode."""
-        if len(self.shape) == 2:
-            # Entries are distinct, so no row of the mode occurs twice in a unit.
-            return np.sqrt(np.maximum(np.bincount(self.units, minlength=self.n_units), 1.0))
-        # Number of entries of each (unit, row) pair, from runs of equal pairs.
-        order = np.lexsort([rows, self.units])
-        units, rows = self.units[order], rows[order]
-        first = np.ones(len(units), dtype=bool)
-        first[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
-        counts = np.bincount(np.cumsum(first) - 1).astype(float)
-        squares = np.bincount(units[first], weights=counts**2, minlength=self.n_units)
-        return np.sqrt(np.maximum(squares, 1.0))
 
     def __iter__(self) -> Iterator["PersonChunks"]:
         return iter([self])

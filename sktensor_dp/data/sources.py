@@ -76,11 +76,6 @@ def is_read_in_parts(X: object) -> bool:
     return is_dask(X) or isinstance(X, TextsInParts)
 
 
-def is_grouped(source: PartitionedSource) -> bool:
-    """True if the partitions of a source are pairs of rows and labels."""
-    return bool(call_untrusted(lambda: getattr(source, "grouped", False), "The source"))
-
-
 def summed(source: PartitionedSource, query: PartialQuery) -> PartialSum:
     """Sum of a query over the partitions of a source; its errors show no data."""
     found = call_untrusted(lambda: source.sum(query), "Adding up partitions")

@@ -74,28 +74,20 @@ class AccurateSum:
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
     """Sum `terms` accurately: apply `add` to their high and low digits separately."""
     # `add` must add up rows of an array shaped like `terms`, in any order, and do nothing else.
+    # Plain sums are accurate enough up to this sum of squared numbers of terms.
+    plain_squares = 2**28
     largest = max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0)))
-    anchor = split_anchor(largest, len(terms), squares)
-    if anchor is None:
+    # A power of 2 above the sum of all moduli: multiples of its last digit add up without rounding.
+    # The factor leaves room for terms that are products with numbers of 1 at most.
+    exponent = math.frexp(largest * (1 + 1e-12))[1] + math.frexp(len(terms))[1]
+    if squares <= plain_squares or exponent >= 1023:  # a larger power would overflow
         return add(terms)
+    anchor = math.ldexp(1.0, exponent)
     part = terms + anchor
     part -= anchor
     total = add(part)
     np.subtract(terms, part, out=part)
     return total + add(part)
-
-
-def split_anchor(largest: float, n_terms: int, squares: float) -> float | None:
-    """Power of 2 that splits terms up to `largest`; None where plain sums do."""
-    # Plain sums are accurate enough up to this sum of squared numbers of terms.
-    plain_squares = 2**28
-    if squares <= plain_squares:
-        return None
-    # A power of 2 above the sum of all moduli: multiples of its last digit add up without rounding.
-    # The factor leaves room for terms that are products with numbers of 1 at most.
-    exponent = math.frexp(largest * (1 + 1e-12))[1] + math.frexp(n_terms)[1]
-    # A larger anchor would overflow.
-    return math.ldexp(1.0, exponent) if exponent < 1023 else None
 
 
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.checks.errors import error_or, read, read_each
+from sktensor_dp.checks.errors import call_untrusted, error_or, read, read_each
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.data.labels import (
     EXPECTED,
@@ -24,7 +24,7 @@ from sktensor_dp.data.labels import (
     distinct,
     joined,
 )
-from sktensor_dp.data.sources import PartitionedSource, is_grouped, summed
+from sktensor_dp.data.sources import PartitionedSource, summed
 from sktensor_dp.data.sums import UNITS_AT_ONCE, AccurateSum, Chunk, PartialQuery, Summable
 from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only
 
@@ -52,10 +52,13 @@ class GroupTable:
     @classmethod
     def of(cls, source: Iterable[object], least: int = 2) -> Self:
         """Read the labels of every chunk of `source`, of `least` groups or more."""
-        read = [
-            distinct(_labels(split_chunk(part)[1]))
-            for part in read_each(source, "The source of chunks")
-        ]
+        read = []
+        for part in read_each(source, "The source of chunks"):
+            groups: Any = split_chunk(part)[1]
+            if groups is None:
+                raise ValueError(MIXED)
+            labels = as_labels(groups, np.shape(groups)[0] if np.ndim(groups) else 0)
+            read.append(distinct(labels))
         found = joined([names for names, _ in read])
         if found is None:
             raise ValueError(f"{EXPECTED.format(name='groups')}, in all chunks alike.")
@@ -81,13 +84,6 @@ class GroupTable:
         return places
 
 
-def _labels(groups: Any) -> Labels:
-    """Validated labels of a chunk of pairs; ValueError where it has none."""
-    if groups is None:
-        raise ValueError(MIXED)
-    return as_labels(groups, np.shape(groups)[0] if np.ndim(groups) else 0)
-
-
 class GroupBuffer:
     """Buffer that holds rows of a group back until the last chunk of the group was read."""
 
@@ -111,7 +107,9 @@ class GroupBuffer:
             self._waiting[chunk].append((rows, places))
         else:
             # Copy: the caller may reuse the memory of a chunk for the next one.
-            for end, some in _parted(ends):
+            order = np.argsort(ends, kind="stable")
+            for some in np.split(order, np.flatnonzero(np.diff(ends[order])) + 1):
+                end = int(ends[some[0]])
                 self._waiting[end].append((rows[some], places[some]))
         ready = [part for part in self._waiting.pop(chunk, []) if len(part[1])]
         if not ready:
@@ -125,14 +123,6 @@ class GroupBuffer:
         """Raise ValueError if the source ended before the last row of a group."""
         if self._left.any():
             raise ValueError(CHANGED)
-
-
-def _parted(numbers: Integers) -> Iterator[tuple[int, Integers]]:
-    """Each different number, with the places at which it stands."""
-    order = np.argsort(numbers, kind="stable")
-    cuts = np.flatnonzero(np.diff(numbers[order])) + 1
-    for some in np.split(order, cuts):
-        yield int(numbers[some[0]]), some
 
 
 def stacked(parts: list[Any]) -> Any:
@@ -363,7 +353,9 @@ class RowChunks(Chunks, Generic[ChunkT]):
         if not (sp.issparse(source) or isinstance(source, np.ndarray)):
             if isinstance(source, PartitionedSource):
                 self._partitions, self.apart = source, True
-                self.grouped = is_grouped(source)
+                # A registered class may lack the attribute.
+                grouped = call_untrusted(lambda: getattr(source, "grouped", False), "The source")
+                self.grouped = bool(grouped)
             else:
                 self._source = source if prepared is None else prepared(source)
         elif groups is None:
@@ -404,10 +396,9 @@ class RowChunks(Chunks, Generic[ChunkT]):
             raise ValueError(f"The chunks have {seen} {noun} in all; n_samples is {self.n_units}.")
 
     def __iter__(self) -> Iterator[ChunkT]:
-        return self._from_source() if self._whole is None else iter(self._whole)
-
-    def _from_source(self) -> Iterator[ChunkT]:
-        """Read the source once, yield its chunks, and check the number of units at the end."""
+        if self._whole is not None:
+            yield from self._whole
+            return
         seen = 0
         for X, units in self._read():
             seen += units.n

@@ -359,7 +359,13 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         counts = relation == "add_remove" and bool(plan.planned)
         plan = plan.before_count() if counts else plan
         if units.read_before_charge and not payer.has_paid:
-            self._read_through(units, plan, payer)
+            payer.check(plan, self.neighbours)
+            with np.errstate(all="ignore"):  # as where the session reads them
+                if units.apart:
+                    units.sum(UnitCount())
+                else:
+                    for _ in units:
+                        pass
         # Rows have been read here, so it is known whether they have groups.
         unit = unit_of(unit or self._unit, units.grouped)
         if not (counts or has_paid):
@@ -447,16 +453,6 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         """
         check_output(self)
         return super().fit_transform(X, y, **fit_params)  # type: ignore[misc]
-
-    def _read_through(self, chunks: Any, plan: ReleasePlan, payer: Payer) -> None:
-        """Read all chunks once before the charge, to refuse those of other sizes than announced."""
-        payer.check(plan, self.neighbours)
-        with np.errstate(all="ignore"):  # as where the session reads them
-            if chunks.apart:
-                chunks.sum(UnitCount())
-            else:
-                for _ in chunks:
-                    pass
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -204,11 +204,7 @@ class Forecast(InvertibleForecast):
     @property
     def _ratio(self) -> float:
         """Number of samples divided by the typically needed number."""
-        return self.n_samples / self._typically_needed()
-
-    def _typically_needed(self) -> float:
-        """Number of samples that is typically needed."""
-        return float(self.n_samples_needed)
+        return self.n_samples / self.n_samples_needed
 
     def _table(self) -> Table:
         said = (

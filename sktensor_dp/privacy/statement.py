@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -196,7 +195,15 @@ def _composition(node: Statement) -> Composition:
         )
         for part in node.get("parts", [])
     )
-    rows = tuple(_row(row) for row in node.get("releases", []))
+    rows = []
+    for row in node.get("releases", []):
+        cost, law, sensitivity = _cost(row), law_of(row["mechanism"]), float(row["sensitivity"])
+        rows.append(
+            ReleaseRecord(
+                row["name"], row["description"], sensitivity, sigma_of(law, sensitivity, cost),
+                *cost.amounts, int(row["uses"]), law.id,
+            )
+        )  # fmt: skip
     unused = tuple(
         PlannedRelease(row["name"], _cost(row), int(row["uses"])) for row in node.get("unused", [])
     )
@@ -209,23 +216,9 @@ def _composition(node: Statement) -> Composition:
         for name, default in (("expected_trials", 1.0), ("epsilon", 0.0), ("delta", 0.0))
     )
     try:
-        return Composition(node["kind"], rows, unused, parts, memberships, *selected)
+        return Composition(node["kind"], tuple(rows), unused, parts, memberships, *selected)
     except ValueError as error:
         raise StatementError(f"its parts cannot be put together: {error}") from None
-
-
-def _row(row: Statement) -> ReleaseRecord:
-    """Release from plain values; sigma is computed from the others."""
-    cost, sensitivity = _cost(row), float(row["sensitivity"])
-    return ReleaseRecord(
-        name=row["name"],
-        description=row["description"],
-        sensitivity=sensitivity,
-        sigma=sigma_of(law_of(row["mechanism"]), sensitivity, cost),
-        uses=int(row["uses"]),
-        mechanism=row["mechanism"],
-        **asdict(cost),
-    )
 
 
 def _cost(row: Statement) -> PrivacyCost:
