@@ -147,12 +147,6 @@ def test_names_that_do_not_fit_are_refused_and_numbers_stand_for_none(tmp_path: 
     assert " ".join(first.words) in write(tmp_path, None).words
 
 
-def test_a_model_without_known_noise_has_no_intervals() -> None:
-    known = model()
-    known.topic_prior_std_ = None
-    assert all(topic.interval is None for topic in topics_of(known, WORDS))
-
-
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 2.0, 4.0, 6.5])
 def test_odds_are_rounded_outwards(epsilon: float) -> None:
     for before, (_, *said) in zip((0.01, 0.1, 0.5), odds_in_hundred(epsilon), strict=True):

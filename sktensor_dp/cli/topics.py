@@ -216,12 +216,11 @@ class Topics(Run):
 
     def lines(self) -> list[str]:
         """Topics with their shares and words."""
-        head = ("topic", "share", "within (90%)", "words that set it apart")
-        below = ["Intervals show noise; another run may split topics, or find others."]
+        head = ("topic", "share", "words that set it apart")
+        below = ["Shares are estimates: another run may split topics, or find others."]
         rows = [
             (
                 f"{topic.number}{'*' * topic.below_noise}", f"{topic.weight:.1%}",
-                " to ".join(f"{end:.1%}" for end in topic.interval or ()),
                 " ".join(topic.distinctive[:8]) or "-",
             )
             for topic in self._topics
@@ -242,12 +241,11 @@ class Topics(Run):
             lambda path: write_topic_page(path, model, names, report=report, warnings=warnings),
         )
         leading = (
-            [topic.number, topic.weight, *ends, rank, word, "yes" if topic.below_noise else "no"]
+            [topic.number, topic.weight, rank, word, "yes" if topic.below_noise else "no"]
             for topic in self._topics
-            for ends in [topic.interval or (math.nan, math.nan)]
             for rank, word in enumerate(topic.words, start=1)
         )
-        columns = ["topic", "share", "low", "high", "rank", "word", "hidden"]
+        columns = ["topic", "share", "rank", "word", "hidden"]
         folder.add("topics.csv", table_of([columns, *leading]))
         head = [f"topic_{topic.number}" for topic in self._topics]
         table = zip(names, np.column_stack([model.unigram_, model.components_.T]), strict=True)

@@ -130,8 +130,8 @@ class PrivateSpectralLDA(
     topic_prior_ : ndarray of shape (n_components_,)
         Dirichlet parameters of the shares of topics in a document; with
         ``doc_topic_prior=0`` the probabilities of the topics.
-    components_std_, topic_prior_std_ : ndarray or None
-        Standard deviations of these by the noise of the fit (:meth:`components_interval`).
+    components_std_ : ndarray of shape (n_components_, n_features) or None
+        Their standard deviations by the noise of the fit (:meth:`components_interval`).
     doc_topic_prior_ : float
         Mean of ``topic_prior_``; 0: one topic per document. Where ``"auto"`` had to assume one,
         ``privacy_report_`` says so.
@@ -143,10 +143,6 @@ class PrivateSpectralLDA(
     coherence_ : ndarray of shape (n_components_,) or None
         UMass coherence of the ten leading words of each topic, by the released second
         moment: mean of ``log P(word | a more probable word)``. None after later batches.
-    spectrum_ : ndarray of shape (n_eigenvalues,) or None
-        Leading eigenvalues of the released second moment, more than there are topics.
-    noise_edge_ : float or None
-        Largest eigenvalue that noise and sampling would give (:meth:`suggest_n_components`).
     clip_norm_ : dict
         Limits in force, public or released.
     privacy_report_ : PrivacyReport

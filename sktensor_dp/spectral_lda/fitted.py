@@ -37,15 +37,10 @@ class FittedTopics:
     unigram_sigma: float  # noise of the released ones
     n_resolved: int  # eigenvalues of the second moment above its noise
     length: float  # tokens of a document, as released
-    # Standard deviations by noise of topics (k, n_features) and shares (k,).
-    topics_std: Floats | None = None
-    weights_std: Floats | None = None
+    topics_std: Floats | None = None  # (k, n_features): standard deviations of topics by noise
     # (k,): coherence of the leading words of each topic in the released second moment; None if the
     # topics come from later data.
     coherence: Floats | None = None
-    # (m,): leading eigenvalues of the released second moment, corrected for the prior.
-    spectrum: Floats | None = None
-    noise_edge: float | None = None  # what noise and sampling may lift one to
     # Sum of the Dirichlet prior in use; 0 for one topic per document.
     concentration: float = USUAL
     # (k0, n_features): public topics towards which the first topics are shrunk; None if there are
@@ -89,11 +84,8 @@ def attributes_of(found: FittedTopics) -> dict[str, Any]:
         "components_": found.topics[order],
         "components_std_": in_order(found.topics_std),
         "topic_prior_": found.weights[order] * scale,
-        "topic_prior_std_": None if found.weights_std is None else found.weights_std[order] * scale,
         "doc_topic_prior_": found.concentration / len(found.topics),
         "coherence_": in_order(found.coherence),
-        "spectrum_": found.spectrum,
-        "noise_edge_": found.noise_edge,
         "unigram_": found.unigram,
         "n_components_": len(found.topics),
         "_n_features_out": len(found.topics),
@@ -137,16 +129,14 @@ class SavedTopics(SavedState):
         "components_": Numbers("kd+"), "topic_prior_": Numbers("k+"), "unigram_": Numbers("d+"),
         "doc_topic_prior_": Real("+"), "n_components_": Whole("k"),
         "clip_norm_": ByName(Real("+")), "components_std_": Maybe(Numbers("kd+")),
-        "topic_prior_std_": Maybe(Numbers("k+")), "coherence_": Maybe(Numbers("k")),
-        "spectrum_": Maybe(Numbers("?")), "noise_edge_": Maybe(Real("+")),
+        "coherence_": Maybe(Numbers("k")),
         "_stream": Part(
             TopicStream,
             fitted=Part(
                 FittedTopics, topics=Numbers("kd+"), weights=Numbers("k+"), unigram=Numbers("d+"),
                 unigram_sigma=Real("+"), n_resolved=Whole(), length=Real("+"),
                 topics_std=Maybe(Numbers("kd+")),
-                weights_std=Maybe(Numbers("k+")), coherence=Maybe(Numbers("k")),
-                spectrum=Maybe(Numbers("?")), noise_edge=Maybe(Real("+")),
+                coherence=Maybe(Numbers("k")),
                 concentration=Real("+"), public=Maybe(Numbers("?d+")),
             ),
             mean=Numbers("kd"), variance=Real("+"), n_first=Whole(),
@@ -162,10 +152,7 @@ class SavedTopics(SavedState):
     n_components_: int
     clip_norm_: dict[str, float]
     components_std_: Floats | None
-    topic_prior_std_: Floats | None
     coherence_: Floats | None
-    spectrum_: Floats | None
-    noise_edge_: float | None
     _stream: TopicStream = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:

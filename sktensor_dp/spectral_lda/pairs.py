@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.queries.counts import Clip
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.whitening import NoisyWhitener, top_eigenpairs
+from sktensor_dp.tensor.whitening import NoisyWhitener
 from sktensor_dp.topics.measures import umass
 from sktensor_dp.topics.moments import PriorCorrection, spread_of_pairs
 
@@ -38,7 +37,6 @@ class WhitenedPairs:
     released: ReleasedPairs
     corrected: Moment  # M2
     white: NoisyWhitener
-    edge: float  # largest eigenvalue of M2 that noise and sampling give
 
     @property
     def scale(self) -> float:
@@ -86,20 +84,10 @@ def corrected_pairs(released: ReleasedPairs, correction: PriorCorrection, total:
     return correction.pairs(lambda V: released.product(V) / total)
 
 
-def diagnostics(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
-    """Coherence of topics, leading eigenvalues, and their noise, as fields of FittedTopics."""
-    # Number of eigenvalues reported beyond those of the topics, and of words whose coherence is
-    # computed.
-    more_eigenvalues, coherent_words = 10, 10
-    spectrum = pairs.white.eigenvalues
-    if pairs.released.matrix is not None:
-        n_values = max(2 * len(topics), len(topics) + more_eigenvalues)
-        # A seed of its own, so that later draws do not depend on whether this is computed.
-        spectrum, _ = top_eigenpairs(
-            pairs.corrected, min(n_values, len(pairs.released.matrix)), tol=1e-3, random_state=0
-        )
+def coherence_of(pairs: WhitenedPairs, topics: Floats) -> Floats:
+    """Coherence (k,) of the ten leading words of each topic in the released second moment."""
     words = pairs.words if pairs.words is not None else np.arange(topics.shape[1])
-    leading = np.argsort(-topics[:, words], axis=1, kind="stable")[:, :coherent_words]
+    leading = np.argsort(-topics[:, words], axis=1, kind="stable")[:, :10]
     named, places = np.unique(leading, return_inverse=True)
     if pairs.released.matrix is not None:
         together = pairs.released.matrix[np.ix_(named, named)]
@@ -107,8 +95,7 @@ def diagnostics(pairs: WhitenedPairs, topics: Floats) -> dict[str, Any]:
         picked = np.zeros((len(words), len(named)))
         picked[named, np.arange(len(named))] = 1.0
         together = pairs.released.product(picked)[named]
-    coherence = umass(
+    return umass(
         places.reshape(leading.shape), together / pairs.total,
         pairs.correction.frequencies[named], pairs.released.sigma / pairs.total,
     )  # fmt: skip
-    return {"coherence": coherence, "spectrum": spectrum, "noise_edge": pairs.edge}

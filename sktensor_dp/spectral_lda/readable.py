@@ -30,10 +30,7 @@ class ReadableTopics:
     components_: Floats
     components_std_: Floats | None
     coherence_: Floats | None
-    spectrum_: Floats | None
-    noise_edge_: float | None
     topic_prior_: Floats
-    topic_prior_std_: Floats | None
     unigram_: Floats
     n_features_in_: int
     privacy_report_: "PrivacyReport"
@@ -91,7 +88,8 @@ class ReadableTopics:
         Parameters
         ----------
         level : float, default=0.9
-            About this share of them, among words above the noise, holds the fit without noise.
+            About this share of them or more, among words above the noise, holds what an EM step
+            without noise makes of these topics. Another fit may find others.
 
         Returns
         -------
@@ -108,35 +106,12 @@ class ReadableTopics:
         check_is_fitted(self)
         return _interval(self.components_, self.components_std_, level)
 
-    def shares_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Intervals around the shares of topics, for the noise of the fit.
-
-        They hold if the model does: where texts have more topics than were asked for, another fit
-        joins them otherwise, and shares of topics that look alike differ by several times as much.
-
-        Parameters
-        ----------
-        level : float, default=0.9
-            As for :meth:`components_interval`.
-
-        Returns
-        -------
-        low, high : ndarray of shape (n_components_,)
-            Bounds around ``topic_prior_ / topic_prior_.sum()``; 0 and 1 where the noise is not
-            known, or hides the topic (:meth:`below_noise`).
-        """
-        check_is_fitted(self)
-        total, std = self.topic_prior_.sum(), self.topic_prior_std_
-        std = None if std is None else np.where(self.below_noise(), np.inf, std / total)
-        return _interval(self.topic_prior_ / total, std, level)
-
     def topic_table(
         self,
         feature_names: Names = None,
         *,
         n_words: int = 10,
         relevance: float = 0.6,
-        level: float = 0.9,
         backend: str = "pandas",
     ) -> Any:
         """Topics as a table, the most frequent first.
@@ -149,8 +124,6 @@ class ReadableTopics:
             Number of words of each kind.
         relevance : float, default=0.6
             Ranks distinctive words, as for :meth:`top_words`.
-        level : float, default=0.9
-            Coverage of the intervals around shares.
         backend : {"pandas", "polars", "pyarrow"}, default="pandas"
             Library of the returned table.
 
@@ -158,7 +131,7 @@ class ReadableTopics:
         -------
         DataFrame or Table
             One row per topic, numbered from 1 by falling share (index of pandas, or a column
-            ``topic``): ``share``, ``share_low``, ``share_high``; ``words``, the most probable, and
+            ``topic``): ``share``; ``words``, the most probable, and
             ``distinctive_words``; ``uncertainty``, about how much of its probability noise has
             moved to other words; ``coherence``, UMass; ``below_noise``, as :meth:`below_noise`;
             and ``component``, its row in ``components_``.
@@ -174,11 +147,9 @@ class ReadableTopics:
         """
         check_is_fitted(self)
         shares = self.topic_prior_ / self.topic_prior_.sum()
-        low, high = self.shares_interval(level)
         unknown = np.full(len(shares), np.nan)
         table = {
-            "share": shares, "share_low": low, "share_high": high,
-            "words": _phrases(self.top_words(n_words, feature_names)),
+            "share": shares, "words": _phrases(self.top_words(n_words, feature_names)),
             "distinctive_words": _phrases(self.top_words(n_words, feature_names, relevance)),
             "uncertainty": self._uncertainty(),
             "coherence": unknown if self.coherence_ is None else self.coherence_,
@@ -187,34 +158,6 @@ class ReadableTopics:
         columns = {name: list(values) for name, values in table.items()}
         frame = new_frame({"topic": range(1, len(shares) + 1), **columns}, backend)
         return frame.set_index("topic") if backend == "pandas" else frame
-
-    def suggest_n_components(self) -> int:
-        """Number of topics that the released second moment shows above noise and sampling.
-
-        Returns
-        -------
-        int
-            At least 1; at most the number of eigenvalues released (``spectrum_``).
-
-        Raises
-        ------
-        ValueError
-            If the model has no spectrum, as one whose attributes were set by hand.
-
-        Notes
-        -----
-        **Privacy.** Made of released values alone; costs nothing.
-        """
-        # An eigenvalue counts as a topic if it exceeds the expected edge of noise by this factor:
-        # chance and sampling move the largest eigenvalue of noise by a fifth.
-        clearance = 1.5
-        check_is_fitted(self)
-        spectrum, edge = self.spectrum_, self.noise_edge_
-        if spectrum is None or edge is None:
-            raise ValueError(
-                "suggest_n_components needs a released spectrum and its noise; this model has none."
-            )
-        return max(int((spectrum > clearance * edge).sum()), 1)
 
     def to_pyldavis(self, feature_names: Names = None) -> dict[str, Any]:
         """Arguments of ``pyLDAvis.prepare``: draw topics by ``prepare(**model.to_pyldavis())``.

@@ -27,7 +27,7 @@ from sktensor_dp.queries.counts import (
     WordFrequencies,
 )
 from sktensor_dp.queries.query import Query
-from sktensor_dp.spectral_lda.clips import DIAGONAL_WEIGHT, Clips, count_order
+from sktensor_dp.spectral_lda.clips import DIAGONAL_WEIGHT, Clips
 from sktensor_dp.spectral_lda.fitted import (
     FittedTopics,
     TopicStream,
@@ -38,8 +38,8 @@ from sktensor_dp.spectral_lda.pairs import (
     Moment,
     ReleasedPairs,
     WhitenedPairs,
+    coherence_of,
     corrected_pairs,
-    diagnostics,
     product_of,
 )
 from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
@@ -70,8 +70,6 @@ from sktensor_dp.topics.noise_edge import noise_edges, sampling_of_pairs, scaled
 from sktensor_dp.topics.shrinkage import denoise_frequencies
 from sktensor_dp.topics.start import topics_of_pairs, varimax
 from sktensor_dp.topics.uncertainty import (
-    Limits,
-    clip_drift,
     std_of_decomposed,
     std_of_frequencies,
     std_of_matched,
@@ -154,7 +152,7 @@ class _SpectralFit:
             fitted = refine(self._ask, plan, options, self._frequencies, count_clip, pairs, fitted)
             self.assumed &= fitted.concentration == before
         return replace(
-            fitted, n_resolved=pairs.white.n_resolved, **diagnostics(pairs, fitted.topics)
+            fitted, n_resolved=pairs.white.n_resolved, coherence=coherence_of(pairs, fitted.topics)
         )
 
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Clip) -> Clip:
@@ -195,15 +193,13 @@ class _SpectralFit:
         given = self._options.concentration
         correction = PriorCorrection(USUAL if given is None else given, own, sigma)
         corrected = corrected_pairs(released, correction, total)
-        white, edge = self._white(released, corrected, correction, total)
-        return WhitenedPairs(words, clips, total, correction, released, corrected, white, edge)
+        white = self._white(released, corrected, correction, total)
+        return WhitenedPairs(words, clips, total, correction, released, corrected, white)
 
     def _white(
         self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection, total: float
-    ) -> tuple[NoisyWhitener, float]:
-        """Whitener of the `corrected` second moment by what noise and sampling do not explain, and
-        the largest eigenvalue that these give.
-        """
+    ) -> NoisyWhitener:
+        """Whitener of the `corrected` second moment by what noise and sampling do not explain."""
         scale, shift = correction.pair_scale, correction.pair_shift
         known, pure, keep_all = correction.frequencies, self._ask.is_pure, self._plan.match_moments
         sampling = sampling_of_pairs(self._length, self._ask.n_units, len(known))
@@ -219,7 +215,7 @@ class _SpectralFit:
             corrected, wanted, edge=edge, apart=apart, keep_all=keep_all, **search
         )
         if white.n_resolved >= wanted:
-            return white, edge
+            return white
         # If sampling is most of what varies, frequent words hide topics of rare ones: search again
         # with words weighted so that all entries vary about alike.
         weights, *edges = scaled_edges(*deviations, known, self._ask.n_units, pure=pure)
@@ -232,10 +228,10 @@ class _SpectralFit:
         shown = int((values > low).sum())
         # One eigenvalue is always above chance: that of the word frequencies.
         if shown <= max(white.n_resolved, 1) or values[1] <= high:
-            return white, edge
+            return white
         n = wanted if keep_all else shown
         white = noisy_whitener(corrected, n, edge=0.0, keep_all=keep_all, **search)
-        return replace(white, n_resolved=min(shown, white.n_resolved)), edge
+        return replace(white, n_resolved=min(shown, white.n_resolved))
 
     def _rotated(self, pairs: WhitenedPairs) -> FittedTopics:
         """Topics from which EM starts: rotated eigenvectors, refined to explain all pairs."""
@@ -269,7 +265,7 @@ class _SpectralFit:
         concentration = self._concentration(*rotated(pairs.white), pairs)
         if self._options.concentration is None and pairs.released.matrix is not None:
             pairs = pairs.with_concentration(concentration)
-            white, _ = self._white(pairs.released, pairs.corrected, pairs.correction, pairs.total)
+            white = self._white(pairs.released, pairs.corrected, pairs.correction, pairs.total)
             pairs = replace(pairs, white=white)
         basis, triples = self._triples(pairs)
         topics, weights, framed, vectors = self._eigenpairs(basis, triples, pairs)
@@ -280,7 +276,7 @@ class _SpectralFit:
             pairs.released.sigma * pairs.scale,
             triples.sigma * pairs.correction.triple_scale * volume,
         )  # fmt: skip
-        return self._on_all_words(pairs, topics, weights, concentration, *std)
+        return self._on_all_words(pairs, topics, weights, concentration, std)
 
     def _triples(self, pairs: WhitenedPairs) -> tuple[Floats, Answer]:
         """Release the third moment, in units of one document of mean weight, in the columns of a
@@ -351,12 +347,8 @@ class _SpectralFit:
             if other[0].misfit < found.misfit:
                 found, moments, self.assumed = other
         fit = found.topics, found.weights, found.concentration
-        std: tuple[Floats, Floats] = np.zeros(topics.shape), np.zeros(len(topics))
-        if released.sigma > 0:
-            known = self._clips.limits
-            limits = Limits(known["counts"], count_order(self._ask), known.get("pairs", np.inf))
-            std = std_of_matched(found, moments, clip_drift(*fit, limits, self._length))
-        return self._on_all_words(pairs, *fit, *std)
+        std = std_of_matched(found, moments) if released.sigma > 0 else np.zeros(topics.shape)
+        return self._on_all_words(pairs, *fit, std)
 
     def _on_all_words(
         self,
@@ -365,7 +357,6 @@ class _SpectralFit:
         weights: Floats,
         concentration: float,
         topics_std: Floats | None = None,
-        weights_std: Floats | None = None,
     ) -> FittedTopics:
         """Topics of the words whose `pairs` were released; others keep their unigram frequency."""
         if (words := pairs.words) is not None:
@@ -378,7 +369,7 @@ class _SpectralFit:
                 topics_std[:, words] = own_std
         return FittedTopics(
             smoothed(topics, self._unigram, MIX_FINAL), weights, self._unigram,
-            self._frequencies.sigma, pairs.white.n_resolved, self._length, topics_std, weights_std,
+            self._frequencies.sigma, pairs.white.n_resolved, self._length, topics_std,
             concentration=concentration,
         )  # fmt: skip
 

@@ -26,7 +26,7 @@ from sktensor_dp.topics.shrinkage import (
     shares_of_topics,
     shrink_sampled,
 )
-from sktensor_dp.topics.uncertainty import Limits, std_of_frequencies, std_of_refined
+from sktensor_dp.topics.uncertainty import std_of_frequencies, std_of_refined
 
 # Fraction of the word frequencies in the final topics, so that no word has probability 0.
 MIX_FINAL = 1e-4
@@ -116,8 +116,7 @@ def refine(
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
         fitted = replace(fitted, topics=topics)
-    limits = Limits(clip.limit, count_order(ask), scales=scales)
-    fitted = with_deviations(fitted, *average.without_echo(), limits)
+    fitted = with_deviations(fitted, *average.without_echo())
     if public is None:
         return fitted
     alone = public_alone(fitted, public)
@@ -155,7 +154,7 @@ def _words_alone(
     std = std_of_frequencies(own**0.5 * sigma, (1, unigram.size))
     return replace(
         start, topics=unigram[None], weights=np.ones(1), public=None, unigram=unigram,
-        topics_std=std, weights_std=np.zeros(1),
+        topics_std=std,
     )  # fmt: skip
 
 
@@ -195,14 +194,12 @@ def updated(
     return replace(fitted, topics=topics, weights=weights, unigram=unigram)
 
 
-def with_deviations(
-    fitted: FittedTopics, counts: Floats, sigma: float | Floats, limits: Limits
-) -> FittedTopics:
-    """Add standard deviations of topics and shares, by the noise of their expected counts."""
-    topics_std, weights_std = std_of_refined(
-        counts, sigma, fitted.unigram, fitted.weights, fitted.concentration, limits, fitted.public
+def with_deviations(fitted: FittedTopics, counts: Floats, sigma: float | Floats) -> FittedTopics:
+    """Add standard deviations of topics, by the noise of their expected counts."""
+    std = std_of_refined(
+        counts, sigma, fitted.unigram, fitted.weights, fitted.concentration, fitted.public
     )
-    return replace(fitted, topics_std=topics_std, weights_std=weights_std)
+    return replace(fitted, topics_std=std)
 
 
 def scales_of_words(unigram: Floats) -> Floats:
@@ -233,7 +230,7 @@ def with_public(learnt: FittedTopics, public: Floats, *, keep_learnt: bool) -> F
     weights = np.concatenate([weights, learnt.weights[others]])
     return replace(
         learnt, topics=topics, weights=weights / weights.sum(), topics_std=np.ones(topics.shape),
-        weights_std=np.ones(len(topics)), public=public,
+        public=public,
     )  # fmt: skip
 
 
@@ -246,5 +243,4 @@ def public_alone(fitted: FittedTopics, public: Floats) -> FittedTopics:
     return replace(
         fitted, topics=topics, weights=weights / weights.sum(),
         topics_std=np.minimum(np.tile(std, (len(topics), 1)), 1.0),
-        weights_std=np.zeros(len(topics)),
     )  # fmt: skip

@@ -12,7 +12,6 @@ from sktensor_dp.spectral_lda.clips import count_order
 from sktensor_dp.spectral_lda.fitted import TopicStream, attributes_of
 from sktensor_dp.spectral_lda.refinement import expected_counts, updated, with_deviations
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.uncertainty import Limits
 
 
 def continue_stream(
@@ -39,9 +38,8 @@ def continue_stream(
     fitted = updated(fitted, counts, sigma, *known, word_frequencies)
     # The coherence is that of the first batch's topics, from its pairs.
     fitted = with_deviations(
-        replace(fitted, coherence=None, concentration=concentration), counts, sigma,
-        Limits(limits["counts"], order),
-    )  # fmt: skip
+        replace(fitted, coherence=None, concentration=concentration), counts, sigma
+    )
     stream = replace(stream, fitted=fitted, mean=mean, variance=variance, precisions=precisions)
     told: tuple[Warning, ...] = ()
     if len(fitted.topics) < n_components and noisy.n > stream.n_first:

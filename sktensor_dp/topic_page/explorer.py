@@ -30,10 +30,7 @@ class Explorer:
     topics: Floats
     std: Floats | None
     unigram: Floats
-    # (k,): shares of topics, and the ends of their intervals.
-    shares: Floats
-    low: Floats
-    high: Floats
+    shares: Floats  # (k,): of topics
     hidden: tuple[bool, ...]  # whether noise hides a topic
     distances: Floats  # (k, k): Jensen-Shannon divergences
 
@@ -50,15 +47,12 @@ class Explorer:
         most_numbers, least_words = 40_000, 200
         shares = model.topic_prior_ / model.topic_prior_.sum()
         topics, std = model.components_, model.components_std_
-        low, high = shares, shares
-        if model.topic_prior_std_ is not None:
-            low, high = model.shares_interval(LEVEL)
         most = max(most_numbers // len(topics), least_words)
         chosen = _chosen(topics, model.unigram_, std, most)
         return cls(
             tuple(str(names[word]) for word in chosen), topics.shape[1], topics[:, chosen],
             None if std is None else std[:, chosen], model.unigram_[chosen], shares,
-            low, high, tuple(map(bool, hidden)), divergences(topics, topics),
+            tuple(map(bool, hidden)), divergences(topics, topics),
         )  # fmt: skip
 
     def as_json(self) -> str:
@@ -66,7 +60,6 @@ class Explorer:
         topics = [
             {
                 "number": row + 1, "share": _short(self.shares[row]),
-                "low": _short(self.low[row]), "high": _short(self.high[row]),
                 "hidden": self.hidden[row], "p": _shorts(self.topics[row]),
                 "std": None if self.std is None else _shorts(self.std[row]),
             }

@@ -106,9 +106,8 @@
         bar(topic.p[w], largest, low, high, everywhere[w]), value(topic.p[w])],
         pick({ word: words[w] }));
     });
-    let note = `${percent(topic.share)} of all text`;
-    if (topic.high > topic.low) note += ` (${percent(topic.low)} to ${percent(topic.high)})`;
-    note += ". Bars: probability; thin line: interval; tick: all texts";
+    let note = `${percent(topic.share)} of all text`
+      + ". Bars: probability; thin line: interval; tick: all texts";
     note += topic.std ? "; italic: noise could have put the word here." : ".";
     if (topic.hidden) {
       note = "Hidden by noise: no word is known to be more likely here than in all texts. " + note;
@@ -299,11 +298,11 @@
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   byId("csv").addEventListener("click", () => {
-    const lines = [["topic", "share", "share_low", "share_high", "below_noise", "rank", "word",
-      "probability", "low", "high", "all_texts"]];
+    const lines = [["topic", "share", "below_noise", "rank", "word", "probability",
+      "low", "high", "all_texts"]];
     for (const topic of topics) {
-      ranked(topic).forEach((w, place) => lines.push([topic.number, topic.share, topic.low,
-        topic.high, topic.hidden ? "yes" : "no", place + 1, words[w], topic.p[w],
+      ranked(topic).forEach((w, place) => lines.push([topic.number, topic.share,
+        topic.hidden ? "yes" : "no", place + 1, words[w], topic.p[w],
         ...bounds(topic, w).map((x) => Number(x.toPrecision(4))), everywhere[w]]));
     }
     const text = lines.map((cells) => cells.map(quoted).join(",")).join("\r\n");

@@ -55,7 +55,7 @@ def _in_hundred(share: float, rounded: Callable[[float], int]) -> str:
 
 @dataclass(frozen=True)
 class Topic:
-    """Topic as shown on the page: words, share and intervals.
+    """Topic as shown on the page: words and share.
 
     Attributes
     ----------
@@ -65,8 +65,6 @@ class Topic:
         Its most probable words, and those known to set it apart, the first ones first.
     below_noise : bool
         Whether noise hides it: no word is known to set it apart.
-    interval : tuple of float or None
-        90 % interval of its share, for the noise.
     """
 
     number: int
@@ -74,7 +72,6 @@ class Topic:
     words: tuple[str, ...]
     below_noise: bool
     distinctive: tuple[str, ...]
-    interval: tuple[float, float] | None
 
 
 def topics_of(
@@ -96,15 +93,13 @@ def topics_of(
     list of Topic
     """
     shares = model.topic_prior_ / model.topic_prior_.sum()
-    low, high = model.shares_interval()
-    known = model.topic_prior_std_ is not None
     words = model.top_words(n_words, names)
     distinctive = model.top_words(n_words, names, relevance=0.6)
     hidden = model.below_noise()
     return [
         Topic(
             row + 1, float(shares[row]), tuple(words[row]), bool(hidden[row]),
-            tuple(distinctive[row]), (float(low[row]), float(high[row])) if known else None,
+            tuple(distinctive[row]),
         )
         for row in range(len(shares))
     ]  # fmt: skip
@@ -286,13 +281,10 @@ def _cells(tag: str, values: Iterable[str]) -> str:
 
 
 def _topic_row(topic: Topic, largest: float) -> str:
-    interval = hidden = probable = ""
+    hidden = probable = ""
     apart = _words(topic.distinctive) if topic.distinctive else ""
     if topic.words != topic.distinctive:
         probable = f"<small>Most probable: {_words(topic.words)}</small>"
-    if topic.interval is not None:
-        low, high = topic.interval
-        interval = f"<br><small>{100 * low:.1f} to {100 * high:.1f} %</small>"
     if topic.below_noise:
         hidden = (
             '<small class="hidden">Hidden by noise: no word is known to be more likely here than '
@@ -303,7 +295,7 @@ def _topic_row(topic: Topic, largest: float) -> str:
         f'<th scope="row">{topic.number}</th>'
         f'<td class="weight"><span class="bar" aria-hidden="true">'
         f'<i style="width:{100 * topic.weight / largest:.1f}%"></i></span>'
-        f'<span class="share">{100 * topic.weight:.1f} %</span>{interval}</td>'
+        f'<span class="share">{100 * topic.weight:.1f} %</span></td>'
         f'<td class="words">{apart}{probable}{hidden}</td></tr>'
     )
 

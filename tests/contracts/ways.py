@@ -221,9 +221,9 @@ def shown_to_people(model: Any) -> list[Any]:
         text = page.read_text(encoding="utf-8")
     return [
         *of_public_rows(model), text, model.topic_table(names).to_csv(),
-        model.top_words(5, names, relevance=0.3), model.suggest_n_components(),
-        repr(model.to_pyldavis(names)), model.components_interval(), model.shares_interval(0.5),
-        model.below_noise(), model.recommend(X, 4),
+        model.top_words(5, names, relevance=0.3),
+        repr(model.to_pyldavis(names)), model.components_interval(), model.below_noise(),
+        model.recommend(X, 4),
     ]  # fmt: skip
 
 
