@@ -86,9 +86,9 @@ def test_hostile_words_are_drawn_as_they_are(tmp_path):
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert labels[:4] == [HOSTILE[0], HOSTILE[1], "two lines tabs", "w" * 17 + "…"]
     # Without a date in it: the same picture is the same file.
-    save_svg(display.figure_, tmp_path / "a.svg")
+    save_svg(display.figure_, tmp_path / "new" / "a.svg")
     save_svg(ComponentDisplay(HOSTILE, values[0], title="$").plot().figure_, tmp_path / "b.svg")
-    for name in ("a.svg", "b.svg"):
+    for name in ("new/a.svg", "b.svg"):
         written = (tmp_path / name).read_text(encoding="utf-8")
         assert "<svg" in written
         assert "<script" not in written

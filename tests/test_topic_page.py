@@ -53,7 +53,7 @@ def report(**changes: Any) -> PrivacyReport:
 
 
 def write(tmp_path: Path, names: Any = WORDS, **options: Any) -> Page:
-    path = write_topic_page(tmp_path / "page.html", model(), names, **options)
+    path = write_topic_page(tmp_path / "new" / "page.html", model(), names, **options)
     return Page(path.read_text(encoding="utf-8"))
 
 

@@ -209,8 +209,8 @@ def check_names(estimator: Any) -> None:
     for mode, (index, length) in enumerate(zip(indices, shape, strict=True)):
         if index is not None and length != len(index):
             raise ValueError(
-                f"shape[{mode}] must be the number of names in row_names[{mode}], {len(index)}; "
-                f"got {shown(length)}."
+                f"shape[{mode}] must be the number of different names in row_names[{mode}], "
+                f"{len(index)}; got {shown(length)}."
             )
 
 

@@ -47,8 +47,9 @@ def load_texts(
     ----------
     path : str or Path
         A folder, in which every ``.txt`` file, also below, is a document; or a file: ``.csv`` or
-        ``.tsv`` with a header, ``.jsonl`` with an object per line, or ``.parquet`` (read with
-        pyarrow). All but the last may be followed by ``.gz``.
+        ``.tsv`` with a header (of any other suffix if `delimiter` is given), ``.jsonl`` with an
+        object per line, or ``.parquet`` (read with pyarrow). All but the last may be followed by
+        ``.gz``.
     column : str, default=None
         The column (or key) that holds the text. May be left out of a table with one column.
     delimiter : str, default=None
@@ -298,10 +299,13 @@ def _check_options(path: Path, delimiter: str | None, quoting: str, encoding: st
     packed_parquet = kind == ".parquet" and path.suffix.lower() == ".gz"
     if kind in SPREADSHEETS:
         raise ValueError(f"{path.name!r} is a spreadsheet: save its sheet as .csv, in UTF-8")
+    if delimiter is not None and kind not in SUFFIXES and not path.is_dir():
+        kind = ".csv"
     if not path.is_dir() and (kind not in SUFFIXES or packed_parquet):
         raise ValueError(
-            f"the suffix of {path.name!r} is not supported; give a folder of .txt "
-            f"files or a file ending in {', '.join(SUFFIXES)} (or .gz after all but the last)"
+            f"the suffix of {path.name!r} is not supported; give a folder of .txt files or a file "
+            f"ending in {', '.join(SUFFIXES)} (or .gz after all but the last); of a table with "
+            r"another ending pass delimiter='\t', or what else stands between cells"
         )
     if kind not in (".csv", ".tsv") and (delimiter is not None or quoting != "auto"):
         name = "quoting" if delimiter is None else "delimiter"
@@ -529,9 +533,12 @@ def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[
         problem = f"column {column!r} does not exist" + "".join(
             f"; did you mean {name!r}?" for name in alike[:1]
         )
+    where = "exactly as it stands in its header, the first line, which may be data and is not shown"
+    if suffix_of(path) == ".parquet":
+        where = f"of {', '.join(map(repr, columns))}"
     raise ValueError(
         f"{problem}: {path.name!r} has {counted(len(columns), 'column')}; give the name of the one "
-        f"that holds the {holds}, exactly as it stands in its header, the first line"
+        f"that holds the {holds}, {where}"
         + ("; or is the delimiter another?" if len(columns) == 1 else "")
     )
 

@@ -155,13 +155,17 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 
 def write_file(path: str | os.PathLike[str], parts: Sequence[bytes]) -> None:
-    """Write a file, or replace it; it appears whole or not at all, even if writing fails."""
+    """Write a file, or replace it; it appears whole or not at all, even if writing fails.
+
+    A folder that does not exist is made: what the file is to hold was paid for.
+    """
     # Resolve links. Refuse targets that are no regular files, such as pipes, which replacing would
     # destroy.
     target = Path(os.path.realpath(path))
     mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     if mode is not None and not target.is_file():
         raise OSError(f"{os.fspath(path)!r} is no regular file; it was left as it is.")
+    target.parent.mkdir(parents=True, exist_ok=True)
     writer = f"{os.getpid()}-{threading.get_ident()}"
     unfinished = target.with_name(f".{target.name}.{writer}.unfinished")
     file = open(unfinished, "xb")  # noqa: SIM115  (what is not ours is not removed below)

@@ -32,7 +32,7 @@ class ModelFileMixin:
         Parameters
         ----------
         path : str or path-like
-            Where to write.
+            Where to write; missing folders are made.
 
         Raises
         ------

@@ -108,7 +108,7 @@ def save_svg(figure: "Figure", path: str | Path) -> None:
     figure : matplotlib.figure.Figure
         Figure, for example ``display.figure_``.
     path : str or Path
-        Where to write.
+        Where to write; missing folders are made.
 
     Examples
     --------
@@ -116,6 +116,7 @@ def save_svg(figure: "Figure", path: str | Path) -> None:
     >>> from sktensor_dp.plotting import ComponentDisplay, save_svg
     >>> save_svg(ComponentDisplay(["ship"], [0.5], title="Topic 1").plot().figure_, os.devnull)
     """
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         # Letters that the font lacks are drawn as boxes; tables hold the words too.
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)

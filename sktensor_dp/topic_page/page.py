@@ -119,7 +119,7 @@ def write_topic_page(
     Parameters
     ----------
     path : str or Path
-        Where to write; an existing file is replaced.
+        Where to write; an existing file is replaced, and missing folders are made.
     model : PrivateSpectralLDA
         Fitted topics.
     feature_names : sequence of str of length n_features, default=None
@@ -175,6 +175,7 @@ def write_topic_page(
         **_facts(report),
     )
     path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page(title, [body], explorer), encoding="utf-8")
     return path
 

@@ -84,6 +84,13 @@ def test_csv_with_quoted_newlines_and_missing_cells(tmp_path, newline):
     assert load_texts(path, column="id") == ["1", "2", "3", "", ""]
 
 
+@pytest.mark.parametrize("name", ["u.data", "u.data.gz", "u"])
+def test_tables_of_any_suffix_are_read_by_their_delimiter(tmp_path, name):
+    path = save(tmp_path / name, 't\tn\n"x, y"\t1\n')
+    assert load_texts(path, "t", delimiter="\t") == ["x, y"]
+    assert parts_of(path, "t", delimiter="\t") == ["x, y"]
+
+
 @settings(deadline=None)  # a loaded machine is slow at times
 @given(
     st.lists(
@@ -141,7 +148,7 @@ def test_parquet_is_read_with_pyarrow(tmp_path, monkeypatch):
     pd.DataFrame({"t": ["a", None, ""], "n": [1, 2, 3]}).to_parquet(path)
     assert load_texts(path, "t") == parts_of(path, "t") == ["a", "", ""]
     refused(r"column 'n' of 'a\.parquet' should hold text", load_texts, path, "n")
-    refused(r"'a\.parquet' has 2 columns", load_texts, path)
+    refused(r"'a\.parquet' has 2 columns; .* of 't', 'n'$", load_texts, path)
     pd.DataFrame({"t": ["a", None, "c"]}).to_parquet(path)
     assert load_texts(path) == ["a", "", "c"]
     monkeypatch.setattr("sktensor_dp.datasets.files.find_spec", lambda name: None)
@@ -188,7 +195,8 @@ ODD = ['say "hi",1', ' "hi",1', '"hi"!,1', '"hi" ,1', 'a"b,1', '1,"']
         ("a.jsonl", "[" * 100_000, "t", "line 1 of 'a.jsonl' is not a JSON object"),
         ("a.jsonl", f'["{SECRET}"]', "t", "line 1 of 'a.jsonl' is not a JSON object"),
         ("a.jsonl", f'{{"t": ["{SECRET}"]}}', "t", "should hold text, it also holds list"),
-        ("a.txt", SECRET, None, "suffix of 'a.txt' is not supported; give a folder"),
+        ("a.txt", SECRET, None, "suffix of 'a.txt' is not supported; .* pass delimiter="),
+        ("a.csv", f"{SECRET},id\n", "body", "the first line, which may be data and is not shown"),
         ("a.parquet.gz", SECRET, None, "suffix of 'a.parquet.gz' is not supported"),
         ("a.parquet", SECRET, "t", "Opening 'a.parquet' failed"),
         ("a.csv.gz", gzip.compress(SECRET.encode(), mtime=0)[:-9], None, "cannot be decompressed"),

@@ -178,6 +178,8 @@ def test_paths_that_are_no_files(tmp_path):
         with pytest.raises(OSError, match="no regular file; it was left as it is"):
             MODELS["topics"].save(tmp_path / name)
     assert (tmp_path / "pipe").is_fifo()
+    MODELS["topics"].save(tmp_path / "new" / "folder" / "model")
+    PrivateSpectralLDA.load(tmp_path / "new" / "folder" / "model")
     with open(tmp_path / "huge", "wb") as file:
         file.truncate(LARGEST_FILE + 1)  # takes no room on the disk
     with pytest.raises(ModelFileError, match="at most"):
