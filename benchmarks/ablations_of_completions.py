@@ -63,7 +63,7 @@ ABLATIONS = (
         f"{PERSONS}.residual_clip": lambda *_: 0.25,
         "completion.entry_recipe.residual_clip": lambda *_: 0.25,
     }),
-    _part("components of people", PERSON, f"{PLAN}.person_detectability", lambda *_: 0.0),
+    _part("components of people", PERSON, f"{PLAN}.snr_in_person_sums", lambda *_: 0.0),
     _part("test of directions", PERSON, f"{PERSONS}.gain_of_components", lambda *_: math.inf),
     _part("products of pairs", ENTRY, f"{PLAN}.pair_fraction", lambda *_: 0.0),
     _part("released values", ENTRY, f"{PLAN}.values_pay", lambda *_: False),

@@ -75,7 +75,7 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import ValueHistogram
 from sktensor_dp.queries.query import SIZE_EDGES
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.tucker_completion import Model
+from sktensor_dp.tensor.tucker_completion import EntryModel
 
 # Number of entries whose values are computed at once.
 BLOCK = 2**20
@@ -123,7 +123,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     mean_: float
     biases_: list[Floats]
-    _model: Model | SharedModel
+    _model: EntryModel | SharedModel
     _full_core: ClassVar[bool]
 
     def __init__(

@@ -13,6 +13,7 @@ from sktensor_dp.completion.model import SharedModel, attributes_of, unexplained
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.privacy.mechanisms import piecewise_deviation
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums
 from sktensor_dp.queries.gradients import LARGEST, LEAST_RIDGE, Jacobian, RidgeBlock
@@ -21,7 +22,7 @@ from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp, with_fac
 from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects, clipped_response
 from sktensor_dp.tensor.tucker_completion import (
-    Model,
+    EntryModel,
     complete_tucker,
     tucker_of_cp,
     with_orthonormal_factors,
@@ -51,7 +52,8 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
     width, places = 2 * ask.public("half"), ask.public("index_set")
     assumed, noise_variance = (width * ASSUMED.residual) ** 2, 0.0
     if plan.perturbation in ("input", "output"):
-        noise_variance = (width * plan.value_deviation) ** 2
+        spent = plan.releases.cost_of(Entries.name).epsilon
+        noise_variance = (width * piecewise_deviation(spent)) ** 2
     # What units share, the effects and factors of all modes but the first, by which rows fold in.
     if plan.with_pairs:
         columns, residual_variance = pair_components(ask, model, options)
@@ -75,7 +77,7 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
     return Fitted(state, () if model.converged else (ConvergenceWarning(NOT_SETTLED),))
 
 
-def _from_values(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Model:
+def _from_values(ask: Session, plan: CompletionPlan, options: ModelOptions) -> EntryModel:
     """Model fitted to released values, whose noise variance is known."""
     # The noise of the piecewise mechanism depends on the value; `sigma` is for the middle of the
     # range.
@@ -84,15 +86,15 @@ def _from_values(ask: Session, plan: CompletionPlan, options: ModelOptions) -> M
     # Free the values: a number for each entry is a large part of all memory.
     del noisy
     complete: Any = complete_tucker if options.full_core else complete_cp
-    found: Model = complete(
-        entries, released.pop(), options.ranks if options.full_core else options.rank,
+    found: EntryModel = complete(
+        entries, released.pop(), options.ranks if options.full_core else min(options.ranks),
         noise_variance=variance, max_iter=SWEEPS if options.max_iter is None else options.max_iter,
         random_state=options.random_state,
     )  # fmt: skip
     return found
 
 
-def _from_sums(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Model:
+def _from_sums(ask: Session, plan: CompletionPlan, options: ModelOptions) -> EntryModel:
     """Model of mean and biases alone, from released row sums."""
     places, half = ask.public("index_set"), ask.public("half")
     # First, from coordinates alone: the weights of entries, made later, need not be in memory too.
@@ -108,7 +110,7 @@ def _from_sums(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Mod
     return tucker_of_cp(model, options.ranks) if options.full_core else model
 
 
-def _with_released_block(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Model:
+def _with_released_block(ask: Session, plan: CompletionPlan, options: ModelOptions) -> EntryModel:
     """Model of released values whose last factor is replaced by a released ridge regression."""
     model, half = _from_values(ask, plan, options), ask.public("half")
     index_set: IndexSet = ask.public("index_set")
@@ -141,7 +143,7 @@ def _with_released_block(ask: Session, plan: CompletionPlan, options: ModelOptio
     return with_orthonormal_factors(model, options.ranks, factors, model.core)
 
 
-def pair_components(ask: Session, model: Model, options: ModelOptions) -> tuple[Floats, float]:
+def pair_components(ask: Session, model: EntryModel, options: ModelOptions) -> tuple[Floats, float]:
     """Release the sums over rows of products of residuals in two columns; return loadings of the
     columns, (n_columns, r), and the residual variance that these loadings leave unexplained.
     """
@@ -179,7 +181,7 @@ def _clipped_variance(t: float) -> float:
     return float((inside - 2 * t * density) / t**2 + 1 - inside)
 
 
-def with_columns(model: Model, found: Floats) -> Model:
+def with_columns(model: EntryModel, found: Floats) -> EntryModel:
     """Copy of a CP model with loadings `found` of columns, and 0 for rows; Tucker models stay."""
     if not isinstance(model, CPCompletion):
         return model
@@ -190,7 +192,7 @@ def with_columns(model: Model, found: Floats) -> Model:
     return replace(model, factors=factors, weights=norms, factor_scales=scales)
 
 
-def _effects(model: Model, entries: IndexSet, mode: int) -> SharedEffects:
+def _effects(model: EntryModel, entries: IndexSet, mode: int) -> SharedEffects:
     """Posterior of the biases of a mode, and its rows' popularity by the number of entries."""
     counts, scale = entries.counts[mode], float(model.bias_scales[mode])
     variances = np.where(counts > 0, model.bias_variances[mode], scale)
@@ -200,7 +202,7 @@ def _effects(model: Model, entries: IndexSet, mode: int) -> SharedEffects:
     return SharedEffects(model.biases[mode], variances, popularity, scale)
 
 
-def _scaled_components(model: Model) -> SharedComponents | None:
+def _scaled_components(model: EntryModel) -> SharedComponents | None:
     """Factors of all modes but the first, scaled so that the first mode's weights have variance 1.
     None if there are no components.
     """

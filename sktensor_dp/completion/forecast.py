@@ -24,10 +24,10 @@ from sktensor_dp.completion.plan import (
     Assumed,
     CompletionPlan,
     PersonPlan,
-    noise_of_sums,
-    noise_of_values,
-    pairs_detectability,
+    bias_variances_by_sums,
+    bias_variances_by_values,
     residual_clip,
+    snr_in_pairs,
 )
 from sktensor_dp.estimator.forecast import (
     MOST_UNITS,
@@ -97,7 +97,7 @@ def entry_errors(
     biases = kept.copy()
     del kept[0], found[0]
     if plan.with_pairs:
-        shown = pairs_detectability(n_observed, shape, plan.releases.cost_of(EntryPairs.name))
+        shown = snr_in_pairs(n_observed, shape, plan.releases.cost_of(EntryPairs.name))
         cosines = [_cosine_by_pairs(shown, each, left)] * count
     else:
         cosines = [math.prod(found)] * count
@@ -128,9 +128,9 @@ def _bias_noise(
     """Variance of the estimation error of a bias, for an average row of each mode."""
     epsilon, residual = plan.releases.epsilon, math.sqrt(assumed.about_biases(len(shape)))
     if plan.perturbation != "sufficient_statistics":
-        return noise_of_values(n_observed, shape, epsilon, residual)
+        return bias_variances_by_values(n_observed, shape, epsilon, residual)
     spent = plan.releases.cost_of(RowSums.name).epsilon
-    return noise_of_sums(n_observed, shape, spent, residual)
+    return bias_variances_by_sums(n_observed, shape, spent, residual)
 
 
 def _cosine_by_pairs(shown: float, each: float, left: float) -> float:

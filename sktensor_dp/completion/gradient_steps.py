@@ -2,22 +2,21 @@
 
 import numpy as np
 
-from sktensor_dp.completion.model import posterior_rows
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, with_factors
-from sktensor_dp.tensor.normal_equations import core_equations
+from sktensor_dp.tensor.normal_equations import core_equations, posterior_rows
 from sktensor_dp.tensor.row_effects import fit_row_sums
-from sktensor_dp.tensor.tucker_completion import Model, with_orthonormal_factors
+from sktensor_dp.tensor.tucker_completion import EntryModel, with_orthonormal_factors
 
 # Least mean square of products of factors that counts; factors have mean square 1 or 0.
 NULL_SPREAD = 1e-12
 
 
-def fit_gradients(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Model:
+def fit_gradients(ask: Session, plan: CompletionPlan, options: ModelOptions) -> EntryModel:
     """Model after the plan's steps of descent, each of which is a release."""
     return _BlockGaussNewton(ask, options).run(plan.n_steps)
 
@@ -49,7 +48,7 @@ class _BlockGaussNewton:
         self._weights: Floats = np.zeros(self._ranks[0])
         self._averages: list[_Average] = [_Average() for _ in range(len(shape) + full_core)]
 
-    def run(self, n_steps: int) -> Model:
+    def run(self, n_steps: int) -> EntryModel:
         """Take `n_steps` steps and return the model in its standard form."""
         for step in range(n_steps):
             offsets = self._step(step)

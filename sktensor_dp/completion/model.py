@@ -1,4 +1,4 @@
-"""Released models of completions: posteriors of rows, predictions, attributes and files."""
+"""Released models of completions: predictions, attributes and files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,11 +24,9 @@ from sktensor_dp.model_files.fields import (
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
-from sktensor_dp.tensor.tucker_completion import Model, TuckerCompletion
+from sktensor_dp.tensor.tucker_completion import EntryModel, TuckerCompletion
 from sktensor_dp.tensor.unit_parameters import N_PLAIN, EntryEffects, effects_at_entries
 
-# Least prior variance relative to the first one, and ridge of matrices relative to their size.
-LEAST_PRIOR, LEAST_RIDGE = 1e-8, 1e-12
 # Least fraction of the variance of values that is attributed to noise.
 LEAST_NOISE = 0.2
 
@@ -40,49 +38,7 @@ def unexplained(deviation: float, explained: float) -> float:
     return max(deviation**2 - explained, LEAST_NOISE * deviation**2)
 
 
-def posterior_rows(
-    sums: Floats,
-    grams: Floats,
-    noise: Floats,
-    residual: float,
-    prior: float,
-) -> Floats:
-    """Posterior means (n, r) of rows a_i observed as ``sums_i = grams_i @ a_i + e_i``, where e_i is
-    noise of covariance ``noise_i + residual * grams_i``.
-
-    Rows have prior mean 0. Their common prior variance is estimated from the data, in steps from
-    `prior` on.
-    """
-    # Number of EM steps for the prior variance of the rows.
-    prior_steps = 20
-    # Rows whose gram is 0 have no entries and stay 0.
-    r = sums.shape[1]
-    seen = np.trace(grams, axis1=1, axis2=2) > 0
-    found = np.zeros_like(sums)
-    if r == 0 or not seen.any():
-        return found
-    H, g, N = grams[seen], sums[seen], noise[seen] + residual * grams[seen]
-    size = np.trace(prior * (H @ H) + N, axis1=1, axis2=2) / r
-    # With L L' = N, M = L^-1 H and M M' = U D U', the matrix to invert is L U (p D + 1) U' L' for
-    # any prior variance p, so iterations need no further factorisation.
-    L = np.linalg.cholesky(N + (LEAST_RIDGE * size)[:, None, None] * np.eye(r))
-    solved = np.linalg.solve(L, np.concatenate([H, g[..., None]], axis=2))
-    M, scaled = solved[:, :, :r], solved[:, :, r:]
-    squares, axes = np.linalg.eigh(M @ M.transpose(0, 2, 1))
-    squares = np.maximum(squares, 0.0)
-    scaled = (axes.transpose(0, 2, 1) @ scaled)[..., 0]
-    least = LEAST_PRIOR * prior
-    for _ in range(prior_steps):
-        variances = prior / (prior * squares + 1)
-        turned = variances * scaled
-        # Rotations keep sums of squares and traces.
-        prior = max(float(np.mean(squares * turned**2 + variances)), least)
-    rows = (M.transpose(0, 2, 1) @ (axes @ turned[..., None]))[..., 0]
-    found[seen] = rows
-    return found
-
-
-def attributes_of(model: Model) -> dict[str, Any]:
+def attributes_of(model: EntryModel) -> dict[str, Any]:
     """Fitted attributes of an estimator from a model of entries."""
     found = {"mean_": model.mean, "biases_": model.biases, "factors_": model.factors}
     if isinstance(model, CPCompletion):
@@ -274,7 +230,7 @@ class SavedCompletion(SavedState):
             require(self.weights_ is not ABSENT, "components must have weights")
             n = len(self.weights_)
             right = columns == [n] * len(shape) and n <= min(ranks) and len(set(ranks)) == 1
-            model: Model = CPCompletion(
+            model: EntryModel = CPCompletion(
                 self.mean_, self.biases_, self.factors_, self.weights_, 0.0, self.n_iter_, [], none,
                 none,
             )  # fmt: skip

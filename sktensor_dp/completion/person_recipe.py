@@ -17,7 +17,6 @@ from sktensor_dp.completion import defaults
 from sktensor_dp.completion.model import (
     SharedModel,
     attributes_of_units,
-    posterior_rows,
     unexplained,
 )
 from sktensor_dp.completion.plan import UNCLIPPED, ModelOptions, PersonPlan, residual_clip
@@ -35,6 +34,7 @@ from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.alternating import core_components
 from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.tensor.largest_of_noise import largest_of_noise
+from sktensor_dp.tensor.normal_equations import posterior_rows
 from sktensor_dp.tensor.shared_parameters import (
     SharedComponents,
     SharedEffects,

@@ -99,6 +99,8 @@ class Assumed:
 ASSUMED = Assumed()
 
 
+# Number of steps of gradient descent.
+STEPS = 30
 # Clip of residuals, in standard deviations, that does not change a table of two equally frequent
 # values.
 UNCLIPPED = 2.0
@@ -113,48 +115,6 @@ def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
     return UNCLIPPED * deviation**2 / max(half**2 - mean**2, deviation**2)
 
 
-def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: float) -> float:
-    """Fraction of epsilon for pairs that costs predictions little; 0 if pairs would show nothing.
-    A pair is the product of two residuals of a row of a matrix.
-    """
-    if len(shape) != 2 or math.isinf(epsilon):
-        return 0.0
-
-    def excess(fraction: float) -> float:
-        return loss_by_pairs(n_observed, shape, epsilon, fraction) - defaults.PAIR_LOSS
-
-    fraction = 0.5 if excess(0.5) <= 0 else brentq(excess, 0.0, 0.5)
-    shown = pairs_detectability(n_observed, shape, cost_at(fraction * epsilon, delta))
-    return fraction if shown > 1 else 0.0
-
-
-def pairs_detectability(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> float:
-    """Signal-to-noise ratio of a component in the released pairs; above 1 it can be found.
-    Eigenvalue of a component worth finding over the edge of the noise's spectrum.
-    """
-    # Largest number of columns of a table whose pairs are released.
-    most_paired = 1024
-    n_rows, n_columns = shape
-    each = n_observed / n_rows
-    if each <= 1 or not 1 < n_columns <= most_paired:
-        return 0.0
-    if cost.mu > 0:
-        noise = 2 * math.sqrt(each - 1) / cost.mu
-    else:
-        noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
-    counts = n_rows * min(each / n_columns, 1.0) ** 2
-    clip = residual_clip(ASSUMED.residual, 1 / 2)
-    response = (clipped_response(clip, ASSUMED.residual) * ASSUMED.component) ** 2
-    return counts * n_columns * response / (2 * math.sqrt(n_columns) * noise)
-
-
-def cost_at(epsilon: float, delta: float) -> PrivacyCost:
-    """Privacy cost of Gaussian noise at (epsilon, delta), or of pure noise where delta is 0."""
-    return (
-        PrivacyCost(mu=gaussian_mu(epsilon, delta)) if delta > 0 else PrivacyCost(epsilon=epsilon)
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class ModelOptions:
     """Options of the fitted model, whichever releases it is made of."""
@@ -163,15 +123,6 @@ class ModelOptions:
     full_core: bool  # whether all combinations of columns are components (Tucker)
     random_state: np.random.RandomState  # of starts
     max_iter: int | None = None  # most sweeps over released values
-
-    @property
-    def rank(self) -> int:
-        """Number of components of a CP model: the smallest rank."""
-        return min(self.ranks)
-
-
-# Number of steps of gradient descent.
-STEPS = 30
 
 
 def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
@@ -201,77 +152,9 @@ class CompletionPlan:
     with_pairs: bool = False  # whether products of pairs are released, for `fold_in`
 
     @property
-    def value_deviation(self) -> float:
-        """Standard deviation of the noise in released values, in widths of the bounds."""
-        return piecewise_deviation(self.releases.cost_of(Entries.name).epsilon)
-
-    @property
     def seeks_components(self) -> bool:
         """True if the plan releases more than is needed for mean and biases."""
         return self.perturbation != "sufficient_statistics" or self.with_pairs
-
-
-def detectability(n_observed: int, shape: Sequence[int], epsilon: float) -> float:
-    """Signal-to-noise ratio of a component in released values; above 1 it can be found.
-    Eigenvalue of a component worth finding over the edge of the noise's spectrum.
-    """
-    # Gram matrix of the best unfolding of the values, released with noise of pure epsilon.
-    if math.isinf(epsilon):
-        return math.inf
-    noise = piecewise_deviation(epsilon) ** 2 + ASSUMED.residual**2
-    cells = math.prod(shape)
-    edges = [2 * noise * math.sqrt(n * min(n_observed, max(cells // n, 1))) for n in shape]
-    return ASSUMED.component**2 * n_observed / min(edges)
-
-
-def noise_of_values(
-    n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
-) -> list[float]:
-    """Error variance of a bias from released values, for an average row of each mode."""
-    # In squared widths of the bounds, as all that follows.
-    value = residual**2 + piecewise_deviation(epsilon) ** 2
-    return [value * n / n_observed for n in shape]
-
-
-def noise_of_sums(
-    n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
-) -> list[float]:
-    """Error variance of a bias from released row sums, for an average row of each mode."""
-    laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
-    rows = [n_observed / n for n in shape]
-    shares = [r**-0.5 / math.fsum(other**-0.5 for other in rows) for r in rows]
-    return [
-        (residual**2 * s**2 * r + laplace) / (s * r) ** 2 for s, r in zip(shares, rows, strict=True)
-    ]
-
-
-def _error_variance(noise: list[float]) -> float:
-    """Error variance of a prediction from biases with error variances `noise` before shrinkage."""
-    return math.fsum(ASSUMED.bias_deviation**2 * v / (ASSUMED.bias_deviation**2 + v) for v in noise)
-
-
-def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, fraction: float) -> float:
-    """Relative increase of the prediction error if a fraction of epsilon goes to pairs."""
-    less, usual = (noise_of_sums(n_observed, shape, e) for e in ((1 - fraction) * epsilon, epsilon))
-    return (
-        math.sqrt(
-            (ASSUMED.residual**2 + _error_variance(less))
-            / (ASSUMED.residual**2 + _error_variance(usual))
-        )
-        - 1
-    )
-
-
-def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
-    """True if components found in released values gain more than their noise costs biases."""
-    # A spiked matrix shows 1 - 1 / d**2 of a component that is d times as strong as the weakest
-    # detectable one. A row of the longest mode has only few values for its own part of a component.
-    noise = noise_of_values(n_observed, shape, epsilon)
-    found = 1 - max(1.0, detectability(n_observed, shape, epsilon)) ** -2
-    gain = found * ASSUMED.n_components * ASSUMED.component**4 / (ASSUMED.component**2 + max(noise))
-    return found > 0 and gain >= _error_variance(noise) - _error_variance(
-        noise_of_sums(n_observed, shape, epsilon)
-    )
 
 
 def plan_completion(
@@ -308,28 +191,128 @@ def plan_completion(
         perturbation = "input" if pays else "sufficient_statistics"
         if not pays and rank > 0:
             fraction = pair_fraction(n_observed, shape, epsilon, delta)
-    n_steps = 0
     if perturbation == "gradient":
         n_steps = STEPS if max_iter is None else max_iter
-    releases = _releases(perturbation, n_steps, epsilon, delta, fraction)
-    return CompletionPlan(perturbation, n_steps, releases, fraction > 0)
-
-
-def _releases(
-    perturbation: str, n_steps: int, epsilon: float, delta: float, fraction: float
-) -> ReleasePlan:
-    """Releases with their costs; `fraction` is that of pairs."""
-    if perturbation == "gradient":
         alone = EntryGradients.name
-        return ReleasePlan.split(epsilon, delta, {alone: 1.0}, {alone: n_steps})
-    name, second = (Entries.name if perturbation == "input" else RowSums.name), EntryPairs.name
-    if perturbation == "output":
-        # Values and the last factor get half each.
-        name, second, fraction = Entries.name, RidgeBlock.name, 0.5
-    found = [PlannedRelease(name, PrivacyCost(epsilon=(1 - fraction) * epsilon))]
+        releases = ReleasePlan.split(epsilon, delta, {alone: 1.0}, {alone: n_steps})
+        return CompletionPlan(perturbation, n_steps, releases)
+    first, second = RowSums.name, EntryPairs.name
+    if perturbation == "input":
+        first = Entries.name
+    elif perturbation == "output":  # values and the last factor get half each
+        first, second, fraction = Entries.name, RidgeBlock.name, 0.5
+    planned = [PlannedRelease(first, PrivacyCost(epsilon=(1 - fraction) * epsilon))]
     if fraction > 0:
-        found.append(PlannedRelease(second, cost_at(fraction * epsilon, delta)))
-    return ReleasePlan(float(epsilon), float(delta), tuple(found))
+        planned.append(PlannedRelease(second, cost_at(fraction * epsilon, delta)))
+    releases = ReleasePlan(float(epsilon), float(delta), tuple(planned))
+    return CompletionPlan(perturbation, 0, releases, second == EntryPairs.name and fraction > 0)
+
+
+def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
+    """True if components found in released values gain more than their noise costs biases."""
+    # A spiked matrix shows 1 - 1 / d**2 of a component that is d times as strong as the weakest
+    # detectable one. A row of the longest mode has only few values for its own part of a component.
+    noise = bias_variances_by_values(n_observed, shape, epsilon)
+    found = 1 - max(1.0, snr_in_values(n_observed, shape, epsilon)) ** -2
+    gain = found * ASSUMED.n_components * ASSUMED.component**4 / (ASSUMED.component**2 + max(noise))
+    return found > 0 and gain >= _error_variance(noise) - _error_variance(
+        bias_variances_by_sums(n_observed, shape, epsilon)
+    )
+
+
+def snr_in_values(n_observed: int, shape: Sequence[int], epsilon: float) -> float:
+    """Signal-to-noise ratio of a component in released values; above 1 it can be found.
+    Eigenvalue of a component worth finding over the edge of the noise's spectrum.
+    """
+    # Gram matrix of the best unfolding of the values, released with noise of pure epsilon.
+    if math.isinf(epsilon):
+        return math.inf
+    noise = piecewise_deviation(epsilon) ** 2 + ASSUMED.residual**2
+    cells = math.prod(shape)
+    edges = [2 * noise * math.sqrt(n * min(n_observed, max(cells // n, 1))) for n in shape]
+    return ASSUMED.component**2 * n_observed / min(edges)
+
+
+def bias_variances_by_values(
+    n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
+) -> list[float]:
+    """Error variance of a bias from released values, for an average row of each mode."""
+    # In squared widths of the bounds, as all that follows.
+    value = residual**2 + piecewise_deviation(epsilon) ** 2
+    return [value * n / n_observed for n in shape]
+
+
+def bias_variances_by_sums(
+    n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
+) -> list[float]:
+    """Error variance of a bias from released row sums, for an average row of each mode."""
+    laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
+    rows = [n_observed / n for n in shape]
+    shares = [r**-0.5 / math.fsum(other**-0.5 for other in rows) for r in rows]
+    return [
+        (residual**2 * s**2 * r + laplace) / (s * r) ** 2 for s, r in zip(shares, rows, strict=True)
+    ]
+
+
+def _error_variance(noise: list[float]) -> float:
+    """Error variance of a prediction from biases with error variances `noise` before shrinkage."""
+    return math.fsum(ASSUMED.bias_deviation**2 * v / (ASSUMED.bias_deviation**2 + v) for v in noise)
+
+
+def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: float) -> float:
+    """Fraction of epsilon for pairs that costs predictions little; 0 if pairs would show nothing.
+    A pair is the product of two residuals of a row of a matrix.
+    """
+    if len(shape) != 2 or math.isinf(epsilon):
+        return 0.0
+
+    def excess(fraction: float) -> float:
+        return loss_by_pairs(n_observed, shape, epsilon, fraction) - defaults.PAIR_LOSS
+
+    fraction = 0.5 if excess(0.5) <= 0 else brentq(excess, 0.0, 0.5)
+    shown = snr_in_pairs(n_observed, shape, cost_at(fraction * epsilon, delta))
+    return fraction if shown > 1 else 0.0
+
+
+def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, fraction: float) -> float:
+    """Relative increase of the prediction error if a fraction of epsilon goes to pairs."""
+    less, usual = (
+        bias_variances_by_sums(n_observed, shape, e) for e in ((1 - fraction) * epsilon, epsilon)
+    )
+    return (
+        math.sqrt(
+            (ASSUMED.residual**2 + _error_variance(less))
+            / (ASSUMED.residual**2 + _error_variance(usual))
+        )
+        - 1
+    )
+
+
+def snr_in_pairs(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> float:
+    """Signal-to-noise ratio of a component in the released pairs; above 1 it can be found.
+    Eigenvalue of a component worth finding over the edge of the noise's spectrum.
+    """
+    # Largest number of columns of a table whose pairs are released.
+    most_paired = 1024
+    n_rows, n_columns = shape
+    each = n_observed / n_rows
+    if each <= 1 or not 1 < n_columns <= most_paired:
+        return 0.0
+    if cost.mu > 0:
+        noise = 2 * math.sqrt(each - 1) / cost.mu
+    else:
+        noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
+    counts = n_rows * min(each / n_columns, 1.0) ** 2
+    clip = residual_clip(ASSUMED.residual, 1 / 2)
+    response = (clipped_response(clip, ASSUMED.residual) * ASSUMED.component) ** 2
+    return counts * n_columns * response / (2 * math.sqrt(n_columns) * noise)
+
+
+def cost_at(epsilon: float, delta: float) -> PrivacyCost:
+    """Privacy cost of Gaussian noise at (epsilon, delta), or of pure noise where delta is 0."""
+    return (
+        PrivacyCost(mu=gaussian_mu(epsilon, delta)) if delta > 0 else PrivacyCost(epsilon=epsilon)
+    )
 
 
 @dataclass(frozen=True)
@@ -348,28 +331,6 @@ class PersonPlan:
         return self.n_sweeps > 0
 
 
-def person_detectability(
-    shape: Sequence[int], unit_mode: int, epsilon: float, delta: float
-) -> float:
-    """Signal-to-noise ratio of a component in sums over units; above 1 it can be found.
-    Length of a component worth finding over that of the noise.
-    """
-    # Fraction of the budget after which components of persons are judged.
-    judged_fraction = 0.15
-    n_cells = math.prod(shape) // shape[unit_mode]
-    if delta == 0 or n_cells > MOST_CELLS:
-        return 0.0
-    if math.isinf(epsilon):
-        return math.inf
-    noise = SharedFactorSums.farthest / (gaussian_mu(epsilon, delta) * math.sqrt(judged_fraction))
-    # Response of a clipped residual to a component, half of whose weights noise hides.
-    response = 0.68 * (ASSUMED.component / ASSUMED.residual) / 2
-    # For one component, and units with entries in a quarter of the cells.
-    each = max(ASSUMED.observed_share * n_cells, 1.0)
-    weight = shape[unit_mode] * math.sqrt(each) / n_cells
-    return weight * response * math.sqrt(n_cells) / (math.sqrt(n_cells) + 1) / noise
-
-
 def plan_persons(
     shape: Sequence[int],
     rank: int,
@@ -380,7 +341,7 @@ def plan_persons(
 ) -> PersonPlan:
     """Plan releases and split the budget where the unit is a slice: all entries of one row."""
     n_sweeps = 0
-    if rank > 0 and person_detectability(shape, unit_mode, epsilon, delta) >= 1:
+    if rank > 0 and snr_in_person_sums(shape, unit_mode, epsilon, delta) >= 1:
         n_sweeps = defaults.DIRECTION_SWEEPS
     # Residuals about better effects are more informative; with pure noise the division of epsilon
     # costs more than that.
@@ -401,14 +362,24 @@ def plan_persons(
     return PersonPlan(unit_mode, n_sweeps, releases, n_rounds)
 
 
-# Columns in a search for singular vectors, for each vector and beyond: eight blocks of a basis, the
-# block, its product and its residual, twice.
-SEARCH_COLUMNS, MORE_COLUMNS = 16, 11
-# Matrices of pairs of entries of a core: normal equations, their average, and those of the solver.
-# And matrices of pairs of columns.
-CORE_SQUARES, PAIR_MATRICES = 16, 12
-# Doubles in blocks that are worked on at once, and in the largest core that a start solves for.
-WORKSPACE = 2**22
+def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, delta: float) -> float:
+    """Signal-to-noise ratio of a component in sums over units; above 1 it can be found.
+    Length of a component worth finding over that of the noise.
+    """
+    # Fraction of the budget after which components of persons are judged.
+    judged_fraction = 0.15
+    n_cells = math.prod(shape) // shape[unit_mode]
+    if delta == 0 or n_cells > MOST_CELLS:
+        return 0.0
+    if math.isinf(epsilon):
+        return math.inf
+    noise = SharedFactorSums.farthest / (gaussian_mu(epsilon, delta) * math.sqrt(judged_fraction))
+    # Response of a clipped residual to a component, half of whose weights noise hides.
+    response = 0.68 * (ASSUMED.component / ASSUMED.residual) / 2
+    # For one component, and units with entries in a quarter of the cells.
+    each = max(ASSUMED.observed_share * n_cells, 1.0)
+    weight = shape[unit_mode] * math.sqrt(each) / n_cells
+    return weight * response * math.sqrt(n_cells) / (math.sqrt(n_cells) + 1) / noise
 
 
 def check_model_size(
@@ -416,6 +387,14 @@ def check_model_size(
     full_core: bool,
 ) -> None:  # fmt: skip
     """Raise an error for a public shape whose model memory cannot hold; `asked` is the rank."""
+    # Doubles in blocks that are worked on at once, and in the largest core that a start solves for.
+    workspace = 2**22
+    # Columns in a search for singular vectors, for each vector and beyond: eight blocks of a basis,
+    # the block, its product and its residual, twice.
+    search_columns, more_columns = 16, 11
+    # Matrices of pairs of entries of a core: normal equations, their average, and those of the
+    # solver. And matrices of pairs of columns.
+    core_squares, pair_matrices = 16, 12
     # Doubles for each row of a shared mode and each point of the grid of weights.
     grid_arrays = 10
     # Further doubles for each row and each singular vector of the pattern of entries: products with
@@ -427,21 +406,21 @@ def check_model_size(
     row_numbers, row_components, row_squares = 48, 28, 5
     if not plan.seeks_components:
         ranks = (0,) * len(shape)
-    lengths, n_rows, held = [float(n) for n in shape], float(sum(shape)), float(WORKSPACE)
+    lengths, n_rows, held = [float(n) for n in shape], float(sum(shape)), float(workspace)
     if full_core:
-        held += CORE_SQUARES * math.prod(map(float, ranks)) ** 2
+        held += core_squares * math.prod(map(float, ranks)) ** 2
     for n, r in zip(lengths, ranks, strict=True):
         held += n * (row_numbers + row_components * r + row_squares * float(r) ** 2)
-    searched = max(n * (r + MORE_COLUMNS) for n, r in zip(lengths, ranks, strict=True))
+    searched = max(n * (r + more_columns) for n, r in zip(lengths, ranks, strict=True))
     if isinstance(plan, PersonPlan):
         held += grid_arrays * GRID_SIZE * (n_rows - lengths[plan.unit_mode])
     elif plan.perturbation == "sufficient_statistics":
-        side, width = max(min(n, n_rows - n) for n in lengths), VECTORS + MORE_COLUMNS
+        side, width = max(min(n, n_rows - n) for n in lengths), VECTORS + more_columns
         searched = max(searched, side * width)
         held += feature_columns * n_rows * width
         if plan.with_pairs:
-            held += PAIR_MATRICES * lengths[-1] ** 2
-    held += SEARCH_COLUMNS * searched
+            held += pair_matrices * lengths[-1] ** 2
+    held += search_columns * searched
     check_feasible(
         held,
         f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={asked!r}",

@@ -66,8 +66,8 @@ class ComponentStream:
 
 
 ANSWERS = Part(
-    BatchMean, value=Numbers("d?"), noise=Numbers("?+"), sampling=Numbers("?+"), excess=Real(),
-    expected=Real("+"),
+    BatchMean, value=Numbers("d?"), noise_variance=Numbers("?+"), sampling=Numbers("?+"),
+    excess=Real(), expected=Real("+"),
 )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ class SavedComponents(SavedState):
                 max_iter=Whole(), seed=Whole(), n_answers=Whole(), n_waits=Whole(),
                 log_precision=Real(), weights=Numbers("n"), vectors=Numbers("nd"),
                 found=ANSWERS, starts=Numbers("dl"), pending=Maybe(ANSWERS), best_weight=Real(),
-                best_noise=Real("+"), best_vector=Numbers("d"),
+                best_noise_variance=Real("+"), best_vector=Numbers("d"),
             ),
             budget=Items(Real("+"), 3, tuple), ticket=Maybe(Plain(str)),
         ),

@@ -16,7 +16,7 @@ class BatchMean:
     # the distances of answers to the mean before them.
 
     value: Floats  # (d, m)
-    noise: Floats  # (m,): variance of each column's noise
+    noise_variance: Floats  # (m,): of each column
     sampling: Floats  # (m,): variance of each column by sampling, over the spread
     # Sums over answers, relative to their variances: squared distances in excess of the noise, and
     # the part that a spread of 1 would add.
@@ -25,14 +25,19 @@ class BatchMean:
 
     def __post_init__(self) -> None:
         columns = self.value.shape[1:]
-        if not columns == self.noise.shape == self.sampling.shape or (self.sampling <= 0).any():
-            raise ValueError("value, noise and sampling must be of as many columns, sampling > 0.")
+        if (
+            not columns == self.noise_variance.shape == self.sampling.shape
+            or (self.sampling <= 0).any()
+        ):
+            raise ValueError(
+                "value, noise_variance and sampling must be of as many columns, sampling > 0."
+            )
 
     @classmethod
-    def of(cls, value: Floats, noise: float, n_samples: float) -> "BatchMean":
-        """Answer of one batch of `n_samples`, with the variance `noise` of its noise."""
+    def of(cls, value: Floats, noise_variance: float, n_samples: float) -> "BatchMean":
+        """Answer of one batch of `n_samples`, whose noise has a `noise_variance`."""
         each = np.ones(value.shape[1])
-        return cls(value, noise * each, each / n_samples)
+        return cls(value, noise_variance * each, each / n_samples)
 
     @property
     def spread(self) -> float:
@@ -42,24 +47,25 @@ class BatchMean:
     @property
     def precision(self) -> float:
         """Inverse of the noise's variance, of the mean over columns; without noise, of samples."""
-        noise = float(self.noise.mean())
+        noise = float(self.noise_variance.mean())
         return 1 / noise if noise > 0 else 1 / float(self.sampling.mean())
 
     def after(self, other: "BatchMean", share: float = 1.0) -> "BatchMean":
         """Mean with the answer of one more batch.
 
-        `share` is the mean variance of noise in an entry of a column over the column's `noise`.
+        `share` is the mean variance of noise in an entry of a column over `noise_variance`.
         """
-        before, new = (one.noise + self.spread * one.sampling for one in (self, other))
+        # Variances of both means; those by sampling alone where one is exact.
+        before, new = (one.noise_variance + self.spread * one.sampling for one in (self, other))
         if not (before + new).all():
             before, new = self.sampling, other.sampling
         rate = before / (before + new)
         distance = np.square(other.value - self.value).mean(axis=0) / share
-        excess = (distance - self.noise - other.noise) / (before + new)
+        excess = (distance - self.noise_variance - other.noise_variance) / (before + new)
         expected = (self.sampling + other.sampling) / (before + new)
         return BatchMean(
             value=self.value + rate * (other.value - self.value),
-            noise=(1 - rate) ** 2 * self.noise + rate**2 * other.noise,
+            noise_variance=(1 - rate) ** 2 * self.noise_variance + rate**2 * other.noise_variance,
             sampling=(1 - rate) ** 2 * self.sampling + rate**2 * other.sampling,
             excess=self.excess + float(excess.sum()),
             expected=self.expected + float(expected.sum()),
@@ -68,12 +74,12 @@ class BatchMean:
     def column(self, place: int) -> "BatchMean":
         """Column `place` as the answer to one question."""
         only = slice(place, place + 1)
-        value, noise = self.value[:, only], self.noise[only]
-        return replace(self, value=value, noise=noise, sampling=self.sampling[only])
+        value, noise = self.value[:, only], self.noise_variance[only]
+        return replace(self, value=value, noise_variance=noise, sampling=self.sampling[only])
 
     def beside(self, other: "BatchMean") -> "BatchMean":
         """Answers to two questions in one array, with the spread of this one."""
-        pairs = ((self.value, other.value), (self.noise, other.noise),
+        pairs = ((self.value, other.value), (self.noise_variance, other.noise_variance),
                  (self.sampling, other.sampling))  # fmt: skip
         value, noise, sampling = (np.concatenate(pair, axis=-1) for pair in pairs)
-        return replace(self, value=value, noise=noise, sampling=sampling)
+        return replace(self, value=value, noise_variance=noise, sampling=sampling)

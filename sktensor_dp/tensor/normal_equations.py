@@ -228,3 +228,46 @@ def _solve_block(packed: Floats, b: Floats, rank: int) -> tuple[Floats, Floats]:
     own = [row[: rank - i] for i, row in enumerate(rows[:rank])]
     roots_of_inverses(own, pivots[:rank])
     return found, products_of_roots(own)
+
+
+def posterior_rows(
+    sums: Floats,
+    grams: Floats,
+    noise: Floats,
+    residual: float,
+    prior: float,
+) -> Floats:
+    """Posterior means (n, r) of rows a_i observed as ``sums_i = grams_i @ a_i + e_i``, where e_i is
+    noise of covariance ``noise_i + residual * grams_i``.
+
+    Rows have prior mean 0. Their common prior variance is estimated from the data, in steps from
+    `prior` on.
+    """
+    # EM steps for the prior variance of the rows, its least value relative to the first one, and
+    # ridge of matrices relative to their size.
+    prior_steps, least_prior, least_ridge = 20, 1e-8, 1e-12
+    # Rows whose gram is 0 have no entries and stay 0.
+    r = sums.shape[1]
+    seen = np.trace(grams, axis1=1, axis2=2) > 0
+    found = np.zeros_like(sums)
+    if r == 0 or not seen.any():
+        return found
+    H, g, N = grams[seen], sums[seen], noise[seen] + residual * grams[seen]
+    size = np.trace(prior * (H @ H) + N, axis1=1, axis2=2) / r
+    # With L L' = N, M = L^-1 H and M M' = U D U', the matrix to invert is L U (p D + 1) U' L' for
+    # any prior variance p, so iterations need no further factorisation.
+    L = np.linalg.cholesky(N + (least_ridge * size)[:, None, None] * np.eye(r))
+    solved = np.linalg.solve(L, np.concatenate([H, g[..., None]], axis=2))
+    M, scaled = solved[:, :, :r], solved[:, :, r:]
+    squares, axes = np.linalg.eigh(M @ M.transpose(0, 2, 1))
+    squares = np.maximum(squares, 0.0)
+    scaled = (axes.transpose(0, 2, 1) @ scaled)[..., 0]
+    least = least_prior * prior
+    for _ in range(prior_steps):
+        variances = prior / (prior * squares + 1)
+        turned = variances * scaled
+        # Rotations keep sums of squares and traces.
+        prior = max(float(np.mean(squares * turned**2 + variances)), least)
+    rows = (M.transpose(0, 2, 1) @ (axes @ turned[..., None]))[..., 0]
+    found[seen] = rows
+    return found

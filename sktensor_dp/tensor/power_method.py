@@ -336,7 +336,7 @@ class OnlinePowerMethod:
     starts: Floats  # iterates of the component at work, unit columns, (d, n_restarts)
     pending: BatchMean | None  # answers to the present question, too noisy for a step, (d, L)
     best_weight: float  # largest T(u, u, u) of the last answers
-    best_noise: float  # variance of the noise in it
+    best_noise_variance: float  # of the noise in it
     best_vector: Floats  # iterate of the start that had it, (d,)
 
     def __post_init__(self) -> None:
@@ -371,7 +371,7 @@ class OnlinePowerMethod:
             n_components=n_components, n_restarts=n_restarts, max_iter=max_iter, seed=seed,
             n_answers=0, n_waits=0, log_precision=0.0, weights=np.zeros(0),
             vectors=np.zeros((0, dim)), found=BatchMean.of(np.zeros((dim, 0)), 0.0, 1.0),
-            starts=starts, pending=None, best_weight=0.0, best_noise=0.0,
+            starts=starts, pending=None, best_weight=0.0, best_noise_variance=0.0,
             best_vector=starts[:, 0],
         )  # fmt: skip
 
@@ -429,9 +429,12 @@ class OnlinePowerMethod:
 
     def n_above(self, deviations: float) -> int:
         """Number of components, including the current one, above this many deviations of noise."""
-        weights, noise = self.weights, self.found.noise
+        weights, noise = self.weights, self.found.noise_variance
         if not self.is_complete:
-            weights, noise = np.append(weights, self.best_weight), np.append(noise, self.best_noise)
+            weights, noise = (
+                np.append(weights, self.best_weight),
+                np.append(noise, self.best_noise_variance),
+            )
         return int((weights > deviations * np.sqrt(noise)).sum())
 
     @property
@@ -445,7 +448,7 @@ class OnlinePowerMethod:
         moved = unit_columns(answers, self.starts)
         best = int(np.argmax(values))
         self.best_weight, self.best_vector = float(values[best]), moved[:, best]
-        self.best_noise = float(answer.noise[best])
+        self.best_noise_variance = float(answer.noise_variance[best])
         self.starts = moved
         if self._n_steps % (self.max_iter + 1) == 0:
             self.weights = np.append(self.weights, self.best_weight)

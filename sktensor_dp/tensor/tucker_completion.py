@@ -61,6 +61,10 @@ class TuckerCompletion(Completion):
         return tucker_values(self.core, self.factors, coordinates)
 
 
+# Fitted model of single entries.
+EntryModel = CPCompletion | TuckerCompletion
+
+
 def complete_tucker(
     entries: SortedEntries,
     values: ArrayLike,
@@ -314,11 +318,8 @@ def _check(ranks: Sequence[int], entries: SortedEntries) -> None:
         )
 
 
-Model = CPCompletion | TuckerCompletion
-
-
 def with_orthonormal_factors(
-    model: Model,
+    model: EntryModel,
     ranks: Sequence[int],
     factors: Sequence[Floats],
     core: Floats,

@@ -13,7 +13,7 @@ from sktensor_dp import (
     PrivateCPCompletion,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.completion.model import posterior_rows
+from sktensor_dp.tensor.normal_equations import posterior_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 nightly = pytest.mark.nightly
