@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Literal
 
+from sktensor_dp.estimator.base import level_of_caller
 from sktensor_dp.exceptions import UnsoundClaimWarning
 
 Verdict = Literal["holds", "holds if", "does not hold", "no claim"]
@@ -221,7 +222,7 @@ def claim_of_call(
     """Claim of a call of the published function `name`; warn if it does not hold."""
     claim = PRINTED[name][form].at(epsilon, delta, exact_epsilon)
     if claim.verdict == "does not hold":
-        warnings.warn(str(claim), UnsoundClaimWarning, stacklevel=3)
+        warnings.warn(str(claim), UnsoundClaimWarning, stacklevel=level_of_caller())
     return claim
 
 

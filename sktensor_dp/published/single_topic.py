@@ -51,7 +51,6 @@ from sktensor_dp.queries.counts import Clip, CountNorm
 from sktensor_dp.tensor import Whitener, robust_tensor_power_method, whitener
 from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
 from sktensor_dp.tensor.symmetric import (
-    Oracle,
     coordinates_to_symmetric,
     multilinear,
     n_unique,
@@ -137,10 +136,7 @@ def agn(
     >>> round(found.claim.exact_epsilon, 2)
     0.53
     """
-    chunk = validated_counts(X, n_components, epsilon, delta)
-    noise = agn_noise(chunk.X.shape[0], chunk.X.shape[1], epsilon, delta)
-    claim = claim_of_call("agn", epsilon, delta, noise.exact_epsilon)
-    return _topics(chunk, n_components, noise, claim, random_state)
+    return _topics("agn", X, n_components, epsilon, delta, random_state)
 
 
 def avn(
@@ -176,10 +172,7 @@ def avn(
     >>> avn([[2, 1], [1, 2], [3, 0]], 1, epsilon=float("inf")).topics.round(2)
     array([[0.67, 0.33]])
     """
-    chunk = validated_counts(X, n_components, epsilon, delta)
-    noise = avn_noise(chunk.X.shape[0], chunk.X.shape[1], epsilon, delta)
-    claim = claim_of_call("avn", epsilon, delta, noise.exact_epsilon)
-    return _topics(chunk, n_components, noise, claim, random_state)
+    return _topics("avn", X, n_components, epsilon, delta, random_state)
 
 
 class MomentNoise(NamedTuple):
@@ -190,23 +183,22 @@ class MomentNoise(NamedTuple):
     exact_epsilon: float
 
 
-def agn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> MomentNoise:
-    """Gaussian noise on both moments, each calibrated to half of epsilon and of delta."""
-    noise, delta2 = NoiseSource(), math.sqrt(2) / n_documents
-    sigma = classical_sigma(delta2, epsilon / 2, delta / 2)
-    pairs, triples = (gaussian_unique_entries(dim, order, sigma, noise) for order in (2, 3))
-    mu = math.sqrt(2) * delta2 / sigma if sigma > 0 else math.inf
-    return MomentNoise(pairs, triples, gaussian_epsilon(mu, delta))
+def _moment_noise(
+    n_documents: int, dim: int, epsilon: float, delta: float, *, spherical: bool
+) -> MomentNoise:
+    """Noise for half of epsilon on each moment: Gaussian (AGN), or `spherical` on M3 (AVN).
 
-
-def avn_noise(n_documents: int, dim: int, epsilon: float, delta: float) -> MomentNoise:
-    """Gaussian noise on M2, with all of delta, and noise of density ``exp(-beta |b|)`` on M3."""
-    noise, delta2 = NoiseSource(), math.sqrt(2) / n_documents
-    sigma = classical_sigma(delta2, epsilon / 2, delta)
+    Gaussian moments share delta.
+    """
+    noise, sensitivity, half = NoiseSource(), math.sqrt(2) / n_documents, epsilon / 2
+    sigma = classical_sigma(sensitivity, half, delta if spherical else delta / 2)
+    mu = sensitivity / sigma if sigma > 0 else math.inf
     pairs = gaussian_unique_entries(dim, 2, sigma, noise)
-    triples = spherical_unique_entries(dim, 3, epsilon / 2 / delta2, noise)
-    mu = delta2 / sigma if sigma > 0 else math.inf
-    return MomentNoise(pairs, triples, epsilon / 2 + gaussian_epsilon(mu, delta))
+    if spherical:
+        triples = spherical_unique_entries(dim, 3, half / sensitivity, noise)
+        return MomentNoise(pairs, triples, half + gaussian_epsilon(mu, delta))
+    triples = gaussian_unique_entries(dim, 3, sigma, noise)
+    return MomentNoise(pairs, triples, gaussian_epsilon(math.sqrt(2) * mu, delta))
 
 
 def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
@@ -239,14 +231,18 @@ def _from_unique(entries: Floats, dim: int, order: int) -> Floats:
 
 
 def _topics(
-    chunk: CountChunk,
+    name: str,
+    X: ArrayLike,
     n_components: int,
-    noise: MomentNoise,
-    claim: Claim,
+    epsilon: float,
+    delta: float,
     random_state: RandomState,
 ) -> PublishedTopics:
-    """Topics from noisy moments of counts: steps 2 to 8 of Algorithm 1, and the power method."""
-    n_documents = chunk.X.shape[0]
+    """Topics of counts by Algorithm 1 in the form `name`, and the power method."""
+    chunk = validated_counts(X, n_components, epsilon, delta)
+    n_documents, dim = chunk.X.shape
+    noise = _moment_noise(n_documents, dim, epsilon, delta, spherical=name == "avn")
+    claim = claim_of_call(name, epsilon, delta, noise.exact_epsilon)
     M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents + noise.pairs
     white = positive_whitener(M2, n_components)
     # M3(W, W, W) from M3(U, U, U), which is the same and needs no dense tensor of words.
@@ -345,11 +341,7 @@ def agn_of_words(
     ...     agn_of_words([[0, 1, 2], [2, 2, 0]], 3, 2).claim.exact_epsilon
     inf
     """
-    index = _validated_words(words, n_features, n_components, epsilon, delta)
-    claim = claim_of_call("agn_of_words", epsilon, delta)
-    return _whitened_words(
-        index, n_components, agn_noise(len(index), n_features, epsilon, delta), claim
-    )
+    return _whitened_words("agn_of_words", words, n_features, n_components, epsilon, delta)
 
 
 def avn_of_words(
@@ -384,34 +376,18 @@ def avn_of_words(
     ...     avn_of_words([[0, 1, 2], [2, 2, 0]], 3, 2).claim.verdict
     'does not hold'
     """
-    index = _validated_words(words, n_features, n_components, epsilon, delta)
-    claim = claim_of_call("avn_of_words", epsilon, delta)
-    return _whitened_words(
-        index, n_components, avn_noise(len(index), n_features, epsilon, delta), claim
-    )
+    return _whitened_words("avn_of_words", words, n_features, n_components, epsilon, delta)
 
 
 def _whitened_words(
-    index: NDArray[np.intp], n_components: int, noise: MomentNoise, claim: Claim
+    name: str,
+    words: ArrayLike,
+    n_features: int,
+    n_components: int,
+    epsilon: float,
+    delta: float,
 ) -> WhitenedMoments:
     """Whiten the noisy moments of ordered words: steps 2 to 4, 7 and 8 of Algorithm 1."""
-    U, scale, _ = np.linalg.svd(_mean(index[:, :2], noise.pairs.shape) + noise.pairs)
-    W = U[:, :n_components] / np.sqrt(scale[:n_components])
-    return WhitenedMoments(
-        multilinear(_mean(index, noise.triples.shape) + noise.triples, W), W, claim
-    )
-
-
-def _mean(index: NDArray[np.intp], shape: tuple[int, ...]) -> Floats:
-    """Mean over documents of t1 (x) t2 (x) ..., the indicator vectors of the words `index`."""
-    cells = np.ravel_multi_index(tuple(index.T), shape)
-    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape) / len(index)
-
-
-def _validated_words(
-    words: ArrayLike, n_features: int, n_components: int, epsilon: float, delta: float
-) -> NDArray[np.intp]:
-    """Validate words (n_documents, 3) and parameters; return the words as an array of indices."""
     check(POSITIVE_INT, n_features=n_features, n_components=n_components)
     check_guarantee(epsilon, delta)
     check_rank(n_components, n_features, "words")
@@ -423,7 +399,18 @@ def _validated_words(
         )
     if index.min() < 0 or index.max() >= n_features:
         raise ValueError(f"words must be between 0 and n_features - 1 = {n_features - 1}.")
-    return index.astype(np.intp)
+    claim = claim_of_call(name, epsilon, delta)
+    noise = _moment_noise(len(index), n_features, epsilon, delta, spherical=name == "avn_of_words")
+    U, scale, _ = np.linalg.svd(_mean(index[:, :2], n_features) + noise.pairs)
+    W = U[:, :n_components] / np.sqrt(scale[:n_components])
+    return WhitenedMoments(multilinear(_mean(index, n_features) + noise.triples, W), W, claim)
+
+
+def _mean(index: NDArray[np.integer], dim: int) -> Floats:
+    """Mean over documents of t1 (x) t2 (x) ..., the indicator vectors of the words `index`."""
+    shape = (dim,) * index.shape[1]
+    cells = np.ravel_multi_index(tuple(index.T), shape)
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape) / len(index)
 
 
 def dp_tpm(
@@ -480,7 +467,18 @@ def dp_tpm(
     nu = 2 * multiplier / (1 if sensitivity == "printed" else n_documents)
     # M3(W, W, W) from M3(U, U, U), which needs no dense tensor of words.
     M3 = TripleMoments(white.basis, (ONE_DRAW,)).total(chunk) / n_documents
-    step, value = _whitened_queries(multilinear(M3, white.transform), white.matrix, nu, noise)
+    oracle, W = tensor_oracle(multilinear(M3, white.transform)), white.matrix
+
+    # A query for v in whitened space has the noise of one for x = W v over words.
+    def step(V: Floats) -> Floats:
+        X = W @ V
+        words = noisy_columns(np.zeros(X.shape), nu * np.abs(X).max(axis=0) ** 2, noise)
+        return oracle(V) + W.T @ words
+
+    def value(V: Floats) -> Floats:
+        deviation = nu * np.abs(W @ V).max(axis=0) ** 3
+        return noisy_columns(np.sum(V * oracle(V), axis=0), deviation, noise)
+
     weights, vectors = noisy_power_iteration(
         step, value, white.n_components, white.n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
@@ -491,19 +489,3 @@ def dp_tpm(
     form = int(sensitivity == "per_document")
     claim = claim_of_call("dp_tpm", epsilon, delta, gaussian_epsilon(mu, delta), form=form)
     return PublishedTopics(*topics_of_eigenpairs(weights, white.unwhiten(vectors)), claim)
-
-
-def _whitened_queries(T: Floats, W: Floats, nu: float, noise: NoiseSource) -> tuple[Oracle, Oracle]:
-    """Noisy T(I, v, v) and T(v, v, v), with the noise of queries ``x = W v`` over words."""
-    oracle = tensor_oracle(T)
-
-    def step(V: Floats) -> Floats:
-        X = W @ V
-        words = noisy_columns(np.zeros(X.shape), nu * np.abs(X).max(axis=0) ** 2, noise)
-        return oracle(V) + W.T @ words
-
-    def value(V: Floats) -> Floats:
-        deviation = nu * np.abs(W @ V).max(axis=0) ** 3
-        return noisy_columns(np.sum(V * oracle(V), axis=0), deviation, noise)
-
-    return step, value

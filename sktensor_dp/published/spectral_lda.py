@@ -46,7 +46,6 @@ from sktensor_dp.published.single_topic import (
     validated_counts,
 )
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments
-from sktensor_dp.tensor import Whitener
 from sktensor_dp.tensor.arrays import Floats, RandomState
 from sktensor_dp.tensor.power_method import simultaneous_power_iteration
 from sktensor_dp.tensor.symmetric import multilinear, symmetric_product
@@ -261,120 +260,85 @@ def dp_spectral_lda(
     if chunk.X.shape[0] < 3:
         raise ValueError(f"X must have at least 3 documents, got {chunk.X.shape[0]}.")
     printed = PrintedSensitivities(chunk.X.shape[0], concentration, n_components)
-    task = _Configuration(CorpusMoments(chunk, concentration), printed, random_state)
-    run = (task.first, task.second, task.third, task.fourth)[configuration - 1]
-    parts = 4 if configuration == 3 else 3
-    topics, weights = run(epsilon / parts, delta / parts)
-    exact = _exact_epsilon(printed, epsilon, delta) if configuration == 1 else math.inf
+    moments, exact = CorpusMoments(chunk, concentration), math.inf
+    releases = 4 if configuration == 3 else 3
+    topics, weights = _noisy_topics(
+        configuration, moments, printed, epsilon / releases, delta / releases, random_state
+    )
+    unit = printed_sigma(1.0, epsilon / 3, delta / 3)
+    if configuration == 1 and unit > 0:
+        # Three Gaussian releases, by the L2 bounds that are proved.
+        pairs, triples = printed.proved
+        squared_ratios = 2 * (pairs / printed.pairs) ** 2 + (triples / printed.triples) ** 2
+        exact = gaussian_epsilon(math.sqrt(squared_ratios) / unit, delta)
     claim = claim_of_call("dp_spectral_lda", epsilon, delta, exact, form=configuration - 1)
     return PublishedTopics(topics, weights, claim)
 
 
-class _Configuration:
-    """One corpus, and a method for each of the four placements of noise."""
+def _noisy_topics(
+    configuration: int,
+    moments: CorpusMoments,
+    printed: PrintedSensitivities,
+    epsilon: float,
+    delta: float,
+    random_state: RandomState,
+) -> tuple[Floats, Floats]:
+    """Topics and weights; every release has noise for `epsilon` and `delta`."""
+    alpha0, k, pairs, noise = (
+        printed.concentration,
+        printed.n_components,
+        moments.pairs(),
+        NoiseSource(),
+    )
 
-    def __init__(
-        self, moments: CorpusMoments, printed: PrintedSensitivities, seed: RandomState
-    ) -> None:
-        self._moments, self._printed, self._seed = moments, printed, seed
-        self._source, self._pairs = NoiseSource(), moments.pairs()
-        self._k = printed.n_components
+    def noisy_pairs() -> Floats:
+        sigma = printed_sigma(printed.pairs, epsilon, delta)
+        return pairs + gaussian_unique_entries(len(pairs), 2, sigma, noise)
 
-    def first(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
-        """Noise on M3, on M2 for the whitener, and on M2 again (edges 3, 4 and 8)."""
-        white = positive_whitener(self._noisy_pairs(epsilon, delta), self._k, self._k)
-        sigma = printed_sigma(self._printed.triples, epsilon, delta)
-        noise = gaussian_unique_entries(len(self._pairs), 3, sigma, self._source)
-        # M3(W, W, W) from M3(U, U, U), which is the same and needs no dense tensor of words.
-        M3 = self._moments.triples(white.basis) + multilinear(noise, white.basis)
-        values, vectors = self._eigenpairs(multilinear(M3, white.transform))
-        inverse = self._noisy_pairs(epsilon, delta) @ white.matrix
-        return self._topics(values, vectors @ inverse.T)
+    def noisy(values: Floats, sensitivity: float) -> Floats:
+        return noisy_columns(values, np.array(printed_sigma(sensitivity, epsilon, delta)), noise)
 
-    def second(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
-        """Topics and weights with noise on the whitened tensor T and on M2 (edges 6 and 8)."""
-        T, white = self._whitened()
-        bound = self._printed.whitened(self._singular_value(white, epsilon, delta))
-        sigma = printed_sigma(bound, epsilon, delta)
-        T += gaussian_unique_entries(self._k, 3, sigma, self._source)
-        return self._unwhitened(*self._eigenpairs(T), epsilon, delta)
-
-    def third(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
-        """Topics and weights with noise on eigenpairs of T and on M2 (edges 7, 8; (138), (139))."""
-        T, white = self._whitened()
-        values, vectors = self._eigenpairs(T)
-        sigma_k = self._singular_value(white, epsilon, delta)
-        bound = self._printed.eigenpairs(sigma_k, self._gap(values, epsilon, delta))
-        sigma = printed_sigma(bound, epsilon, delta)
-        noisy = self._with_noise(values, sigma), self._with_noise(vectors, sigma)
-        return self._unwhitened(*noisy, epsilon, delta)
-
-    def fourth(self, epsilon: float, delta: float) -> tuple[Floats, Floats]:
-        """Topics and weights with noise of sensitivity (117) on them (edge 9, (141))."""
-        T, white = self._whitened()
-        values, vectors = self._eigenpairs(T)
-        sigma_k = self._singular_value(white, epsilon, delta)
-        gap = self._gap(values, epsilon, delta)
-        largest = float(white.scale.max()) ** 2
-        bound = self._printed.topics(largest, sigma_k, float(values[0]), gap)
-        sigma = printed_sigma(bound, epsilon, delta)
-        topics, weights = self._topics(values, white.unwhiten(vectors))
-        return self._with_noise(topics, sigma), self._with_noise(weights, sigma)
-
-    def _noisy_pairs(self, epsilon: float, delta: float) -> Floats:
-        """M2 with Gaussian noise for its printed sensitivity."""
-        sigma = printed_sigma(self._printed.pairs, epsilon, delta)
-        return self._pairs + gaussian_unique_entries(len(self._pairs), 2, sigma, self._source)
-
-    def _whitened(self) -> tuple[Floats, Whitener]:
-        """Whitened third moment T and the whitener, both without noise."""
-        white = positive_whitener(self._pairs, self._k, self._k)
-        return multilinear(self._moments.triples(white.basis), white.transform), white
-
-    def _eigenpairs(self, T: Floats) -> tuple[Floats, Floats]:
-        """Eigenvalues, largest first, and eigenvectors, as rows, of the whitened third moment."""
-        return simultaneous_power_iteration(T, self._k, random_state=self._seed)
-
-    def _singular_value(self, white: Whitener, epsilon: float, delta: float) -> float:
-        """Private lower bound on sigma_k of M2: Lemma 9 with the sensitivity 1 / N of its text."""
-        sigma, unit = float(white.scale.min()) ** 2, 1 / self._printed.n_documents
-        return private_lower_bound(sigma, unit, epsilon, delta, self._source)
-
-    def _gap(self, values: Floats, epsilon: float, delta: float) -> float:
-        """Private lower bound on gamma_s, a quarter of the least gap of eigenvalues of T."""
-        gaps = values[:-1] - values[1:] if len(values) > 1 else values
-        gap = private_lower_bound(float(np.min(gaps)) / 4, 1.0, epsilon, delta, self._source)
-        if gap <= 0:
-            raise ValueError(
-                "X must show a gap between eigenvalues: its private bound is not positive, and "
-                "the sensitivity that follows from it is infinite; a larger epsilon is needed."
-            )
-        return gap
-
-    def _unwhitened(
-        self, values: Floats, vectors: Floats, epsilon: float, delta: float
-    ) -> tuple[Floats, Floats]:
-        """Topics and weights from eigenpairs of T, by a whitener of M2 with new noise (edge 8)."""
-        white = positive_whitener(self._noisy_pairs(epsilon, delta), self._k, self._k)
-        return self._topics(values, white.unwhiten(vectors))
-
-    def _topics(self, values: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
-        """Topics and weights from eigenvalues of T and eigenvectors mapped back to words."""
-        alpha0 = self._printed.concentration
+    def read(values: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
         topics, weights = topics_of_eigenpairs(values, unwhitened)
         # Printed factor 2 sqrt((alpha0 + 1) alpha0) / ((alpha0 + 2) sqrt(alpha_i)), with alpha_i =
         # alpha0 w_i.
         return topics, weights * 4 * (alpha0 + 1) / (alpha0 + 2) ** 2
 
-    def _with_noise(self, values: Floats, sigma: float) -> Floats:
-        return noisy_columns(values, np.array(sigma), self._source)
-
-
-def _exact_epsilon(printed: PrintedSensitivities, epsilon: float, delta: float) -> float:
-    """Epsilon of the three Gaussian releases of configuration 1, by the proved L2 bounds."""
-    pairs, triples = printed.proved
-    unit = printed_sigma(1.0, epsilon / 3, delta / 3)
-    if unit == 0:
-        return math.inf
-    squared_ratios = 2 * (pairs / printed.pairs) ** 2 + (triples / printed.triples) ** 2
-    return gaussian_epsilon(math.sqrt(squared_ratios) / unit, delta)
+    # Edge 4.
+    white = positive_whitener(noisy_pairs() if configuration == 1 else pairs, k, k)
+    # M3(W, W, W) from M3(U, U, U), which is the same and needs no dense tensor of words.
+    M3, sigma_k, gap = moments.triples(white.basis), 0.0, 0.0
+    if configuration == 1:  # edge 3
+        sigma = printed_sigma(printed.triples, epsilon, delta)
+        dense = gaussian_unique_entries(len(pairs), 3, sigma, noise)
+        M3 = M3 + multilinear(dense, white.basis)
+    else:
+        # Sigma_k of M2 by Lemma 9, with the sensitivity 1 / N of its text.
+        unit, least = 1 / printed.n_documents, float(white.scale.min()) ** 2
+        sigma_k = private_lower_bound(least, unit, epsilon, delta, noise)
+    T = multilinear(M3, white.transform)
+    if configuration == 2:  # edge 6
+        sigma = printed_sigma(printed.whitened(sigma_k), epsilon, delta)
+        T += gaussian_unique_entries(k, 3, sigma, noise)
+    values, vectors = simultaneous_power_iteration(T, k, random_state=random_state)
+    if configuration == 1:  # edge 8
+        return read(values, vectors @ (noisy_pairs() @ white.matrix).T)
+    if configuration > 2:
+        # gamma_s is a quarter of the least gap of eigenvalues.
+        gaps = values[:-1] - values[1:] if len(values) > 1 else values
+        gap = private_lower_bound(float(np.min(gaps)) / 4, 1.0, epsilon, delta, noise)
+        if gap <= 0:
+            raise ValueError(
+                "X must show a gap between eigenvalues: its private bound is not positive, and "
+                "the sensitivity that follows from it is infinite; a larger epsilon is needed."
+            )
+    if configuration == 4:  # edge 9, (141)
+        largest = float(white.scale.max()) ** 2
+        sensitivity = printed.topics(largest, sigma_k, float(values[0]), gap)
+        topics, weights = read(values, white.unwhiten(vectors))
+        return noisy(topics, sensitivity), noisy(weights, sensitivity)
+    if configuration == 3:  # edge 7, (138) and (139)
+        sensitivity = printed.eigenpairs(sigma_k, gap)
+        values, vectors = noisy(values, sensitivity), noisy(vectors, sensitivity)
+    # Edge 8: a whitener of M2 with new noise.
+    return read(values, positive_whitener(noisy_pairs(), k, k).unwhiten(vectors))
