@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sktensor_dp.checks.display import counted, plain, printable
 from sktensor_dp.estimator.base import names_of_columns
 from sktensor_dp.privacy.report import PrivacyReport, number_cells
-from sktensor_dp.topic_page.explorer import Explorer
+from sktensor_dp.topic_page.explorer import explorer
 
 ALONE = (
     '<p class="soft">This counts this fit alone: an earlier step on the same data, such as a '
@@ -158,38 +158,46 @@ def write_topic_page(
     alone = "" if report is not None else ALONE
     report = model.privacy_report_ if report is None else report
     topics = topics_of(model, feature_names)
-    explorer = Explorer.of(model, feature_names, [topic.below_noise for topic in topics])
+    hidden = [topic.below_noise for topic in topics]
+    section, data = explorer(model, feature_names, hidden, _template("explorer.html"))
     told = "".join(f"<li>{escape(printable(warning))}</li>" for warning in warnings)
-    why_not = _why_not_private(report)
+    not_private = ""
+    if report.seeded:
+        not_private = "The noise was seeded, so whoever knows the seed can take it off again."
+    elif math.isinf(report.epsilon):
+        not_private = "This run added no noise: it is the baseline, and anything may leak from it."
+    guarantee = _guarantee(report) + alone
+    if not_private:
+        guarantee = f'<p class="box alarm"><strong>Not private.</strong> {not_private}</p>'
     if title is None:
-        title = "Private topics" if why_not is None else "Topics, not private"
+        title = "Topics, not private" if not_private else "Private topics"
     body = _template("topics.html").format(
         title=escape(title),
         n_topics=counted(len(topics), "topic"),
-        guarantee=_guarantee(report) + alone if why_not is None else _alarm(why_not),
+        guarantee=guarantee,
         warnings=told and f'<section><h2>Warnings</h2><ul class="box alarm">{told}</ul></section>',
-        explorer=explorer.section(_template("explorer.html")),
+        explorer=section,
         topics="".join(_topic_row(topic, topics[0].weight) for topic in topics),
-        promise="" if why_not else _promise(report),
+        promise="" if not_private else _promise(report),
         **_releases(report),
         **_facts(report),
     )
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(title, [body], explorer), encoding="utf-8")
+    path.write_text(page(title, [body], data), encoding="utf-8")
     return path
 
 
-def page(title: str, sections: Sequence[str], explorer: Explorer | None = None) -> str:
-    """HTML of a page that loads nothing, with the sections given."""
+def page(title: str, sections: Sequence[str], data: str | None = None) -> str:
+    """HTML of a page that loads nothing, with the sections given and `data` of the script."""
     policy, script = "default-src 'none'; img-src data:; style-src 'unsafe-inline'", ""
-    if explorer is not None:
+    if data is not None:
         program = _template("page.js")
         digest = base64.b64encode(hashlib.sha256(program.encode("utf-8")).digest()).decode("ascii")
         # Allow this script by its digest and no other, whatever words the page holds.
         policy += f"; script-src 'sha256-{digest}'"
-        data = f'<script type="application/json" id="data">{explorer.as_json()}</script>'
-        script = f"{data}\n<script>{program}</script>\n"
+        script = f'<script type="application/json" id="data">{data}</script>\n'
+        script += f"<script>{program}</script>\n"
     return _template("page.html").format(
         title=escape(title), policy=policy, style=_template("page.css"), body="\n".join(sections),
         script=script,
@@ -207,18 +215,6 @@ def _facts(report: PrivacyReport) -> dict[str, str]:
         "unit": unit, "units": f"{unit}s", "several": f"{about}{counted(report.n_units, unit)}",
         "epsilon": f"{report.epsilon:.4g}", "delta": plain(report.delta),
     }  # fmt: skip
-
-
-def _why_not_private(report: PrivacyReport) -> str | None:
-    if report.seeded:
-        return "The noise was seeded, so whoever knows the seed can take it off again."
-    if math.isinf(report.epsilon):
-        return "This run added no noise: it is the baseline, and anything may leak from it."
-    return None
-
-
-def _alarm(reason: str) -> str:
-    return f'<p class="box alarm"><strong>Not private.</strong> {escape(reason)}</p>'
 
 
 def _guarantee(report: PrivacyReport) -> str:
