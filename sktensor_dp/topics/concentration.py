@@ -77,10 +77,10 @@ def concentration_of_pairs(
         return None
     words = np.sort(np.argsort(-frequencies, kind="stable")[:tried_words])
     pairs, frequencies, topics = pairs[np.ix_(words, words)], frequencies[words], topics[:, words]
-    units = _units(frequencies, sigma, sampling)
-    units = np.maximum(units, 1e-12 * max(float(units.max()), 1e-300))
+    scales = _word_scales(frequencies, sigma, sampling)
+    scales = np.maximum(scales, 1e-12 * max(float(scales.max()), 1e-300))
     total = float(frequencies.sum())
-    mean, pairs = frequencies / units, pairs / units[:, None] / units
+    mean, pairs = frequencies / scales, pairs / scales[:, None] / scales
 
     def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
         topics, scale = start.topics, 1 + concentration
@@ -89,14 +89,14 @@ def concentration_of_pairs(
             topics = (topics + pair_step(
                 topics, weights,
                 lambda V: scale * (pairs @ V) - concentration * np.outer(mean, mean @ V), mean,
-                units / total,
+                scales / total,
             )) / 2  # fmt: skip
         own = weights @ topics
         left = pairs - topics.T @ ((weights / scale)[:, None] * topics)
         left -= concentration / scale * np.outer(own, own)
         return ExplainedTopics(topics, weights, concentration, float((left**2).sum()) / 2)
 
-    topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / units
+    topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / scales
     single = explain(ExplainedTopics(topics, weights, 0.0, 0.0), 0.0)
     bounds, d = LACKED * (len(topics) - 1) * len(words), len(words)
     # If topics do not fit, the residual of the moment is used as the variance.
@@ -117,16 +117,16 @@ def concentration_of_topics(
     """Concentration by which known `topics` explain released pairs; None if noise hides it."""
     # Between documents words vary as between topics, divided by 1 + concentration. The ratio is
     # found by least squares off the diagonal, which has noise of its own. A word that is hardly
-    # there has the units of a hundredth of an even share.
+    # there has the scale of a hundredth of an even share.
     frequencies = np.maximum(frequencies, frequencies.sum() / (100 * frequencies.size))
-    units = _units(frequencies, sigma, sampling)
-    if not units.any():
+    scales = _word_scales(frequencies, sigma, sampling)
+    if not scales.any():
         return None
     mean = weights @ topics
     product = np.outer(mean, mean)
-    between = (topics.T @ (weights[:, None] * topics) - product) / units[:, None] / units
+    between = (topics.T @ (weights[:, None] * topics) - product) / scales[:, None] / scales
     np.fill_diagonal(between, 0.0)
-    seen = float((between * ((pairs - product) / units[:, None] / units)).sum())
+    seen = float((between * ((pairs - product) / scales[:, None] / scales)).sum())
     most = float((between**2).sum())
     # `seen` has a variance of about twice `most`, as the matrix is symmetric.
     if seen <= 3 * (2 * most) ** 0.5:
@@ -134,8 +134,8 @@ def concentration_of_topics(
     return min(max(most / seen - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
 
 
-def _units(frequencies: Floats, sigma: float, sampling: float) -> Floats:
-    """Units of words in which entries of pairs have a variance of about 1."""
+def _word_scales(frequencies: Floats, sigma: float, sampling: float) -> Floats:
+    """Scales (d,) of words: over those of both words an entry of pairs varies by about 1."""
     # From noise or from sampling; `sampling` is an entry's sampling variance over the product of
     # its words' frequencies.
     return np.asarray((sigma**2 + sampling * frequencies**2) ** 0.25)

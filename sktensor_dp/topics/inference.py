@@ -28,11 +28,11 @@ def expected_log_proportions(gamma: Floats) -> Floats:
     return psi(gamma) - psi(gamma.sum(axis=1, keepdims=True))
 
 
-def word_ratios(X: sp.csr_matrix, weights: Floats, topics_by_word: Floats) -> sp.csr_matrix:
-    """Divide each count by the probability of its word in its document's mixture of topics."""
-    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    mixture = np.einsum("ij,ij->i", weights[rows], topics_by_word[X.indices])
-    return of_same_shape(X, X.data / np.maximum(mixture, TINY))
+def _word_probabilities(counts: sp.csr_matrix, weights: Floats, by_word: Floats) -> Floats:
+    """Probability (nnz,) of the word of each count in its document's mixture of topics."""
+    rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    mixture = np.einsum("ij,ij->i", weights[rows], by_word[counts.indices])
+    return np.maximum(mixture, TINY)
 
 
 def variational_proportions(
@@ -40,28 +40,22 @@ def variational_proportions(
 ) -> Floats:
     """Dirichlet parameters (n, k) by mean field (Blei, Ng & Jordan, 2003, eq. 6 and 7)."""
     by_word = np.ascontiguousarray(topics.T)
-    gamma = np.empty((X.shape[0], topics.shape[0]))
+    gamma = prior + np.asarray(X.sum(axis=1)).reshape(-1, 1) / len(prior)
     for block in row_blocks(X):
-        gamma[block] = _ascend(X[block], prior, by_word, n_iter, tol)
-    return gamma
-
-
-def _ascend(
-    counts: sp.csr_matrix, prior: Floats, by_word: Floats, n_iter: int, tol: float
-) -> Floats:
-    """Mean field updates of a block's Dirichlet parameters, skipping converged documents."""
-    lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
-    gamma = current = prior + lengths / len(prior)
-    open_rows = np.arange(len(lengths))
-    for _ in range(n_iter):
-        weights = np.exp(expected_log_proportions(current))
-        updated = prior + weights * (word_ratios(counts, weights, by_word) @ by_word)
-        going = np.abs(updated - current).mean(axis=1) >= tol
-        gamma[open_rows], current = updated, updated
-        if not going.all():
-            open_rows, current, counts = open_rows[going], current[going], counts[going]
-        if open_rows.size == 0:
-            break
+        # Documents that have converged are left out of further updates.
+        counts, current = X[block], gamma[block]
+        open_rows = np.arange(block.start, block.stop)
+        for _ in range(n_iter):
+            weights = np.exp(expected_log_proportions(current))
+            probabilities = _word_probabilities(counts, weights, by_word)
+            ratios = of_same_shape(counts, counts.data / probabilities)
+            updated = prior + weights * (ratios @ by_word)
+            going = np.abs(updated - current).mean(axis=1) >= tol
+            gamma[open_rows], current = updated, updated
+            if not going.all():
+                open_rows, current, counts = open_rows[going], current[going], counts[going]
+            if open_rows.size == 0:
+                break
     return gamma
 
 
@@ -149,9 +143,8 @@ def token_log_likelihood(X: sp.csr_matrix, weights: Floats, topics: Floats) -> F
     by_word, found = np.ascontiguousarray(topics.T), np.empty(X.shape[0])
     for block in row_blocks(X):
         counts, own = X[block], weights[block]
+        terms = counts.data * np.log(_word_probabilities(counts, own, by_word))
         rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-        mixture = np.einsum("ij,ij->i", own[rows], by_word[counts.indices])
-        terms = counts.data * np.log(np.maximum(mixture, TINY))
         found[block] = np.bincount(rows, weights=terms, minlength=counts.shape[0])
     return found
 

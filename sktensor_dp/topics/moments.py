@@ -123,12 +123,6 @@ class ReleasedMoments:
     spread: float  # :func:`spread_of_pairs` of the documents
     second: Floats  # (d, d): a second moment without noise, for the sampling variances
 
-    @property
-    def n_values(self) -> int:
-        """Number of released values, those equal by symmetry counted once."""
-        d, m = self.basis.shape
-        return d + d * (d + 1) // 2 + m * (m + 1) * (m + 2) // 6
-
 
 def match_moments(
     topics: Floats,
@@ -167,7 +161,10 @@ def match_with_concentration(
     def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
         return match_moments(start.topics, start.weights, moments, concentration)
 
-    freedom = max(moments.n_values - topics.size, 1)
+    # Released values, those equal by symmetry counted once, less fitted ones.
+    d, m = moments.basis.shape
+    n_values = d + d * (d + 1) // 2 + m * (m + 1) * (m + 2) // 6
+    freedom = max(n_values - topics.size, 1)
     allowed = float(chi2.isf(LEVEL, freedom)) / freedom
     estimated = largest_not_rejected(explain, found, allowed * found.misfit)
     if estimated is None:
@@ -231,23 +228,16 @@ class MomentDistance:
         weights = joint.sum(axis=1) + 1e-12
         topics = joint / weights[:, None]
         mean = joint.sum(axis=0)
-        value, gradient = self._words(mean)
-        for part in (self._pairs, self._triples):
-            extra, slope = part(joint, topics, weights, mean)
-            value += extra
-            gradient = gradient + slope
+        error = mean - self._m.frequencies
+        weighted = self._word_precision * error
+        of_pairs, slope_of_pairs = self._pairs(joint, topics, mean)
+        of_triples, slope_of_triples = self._triples(topics, weights, mean)
+        value = float(weighted @ error) + of_pairs + of_triples
+        gradient = 2 * weighted[None, :] + slope_of_pairs + slope_of_triples
         gradient = root * (gradient - (gradient * joint).sum()) / total
         return value / 2, gradient.ravel()
 
-    def _words(self, mean: Floats) -> tuple[float, Floats]:
-        """Weighted squared error of the first moment, and its gradient in w_j mu_j."""
-        error = mean - self._m.frequencies
-        weighted = self._word_precision * error
-        return float(weighted @ error), 2 * weighted[None, :]
-
-    def _pairs(
-        self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
-    ) -> tuple[float, Floats]:
+    def _pairs(self, joint: Floats, topics: Floats, mean: Floats) -> tuple[float, Floats]:
         """Weighted squared error of the second moment, and its gradient in w_j mu_j."""
         c = self._c
         error = (topics.T @ joint + c * np.outer(mean, mean)) / (1 + c) - self._m.pairs
@@ -257,9 +247,7 @@ class MomentDistance:
         gradient = 4 * slope - 2 * through_weights[:, None] + 4 * c * (weighted @ mean)
         return float((weighted * error).sum()), gradient / (1 + c)
 
-    def _triples(
-        self, joint: Floats, topics: Floats, weights: Floats, mean: Floats
-    ) -> tuple[float, Floats]:
+    def _triples(self, topics: Floats, weights: Floats, mean: Floats) -> tuple[float, Floats]:
         """Weighted squared error of the third moment, and its gradient in w_j mu_j."""
         c, basis = self._c, self._m.basis
         scale = (1 + c) * (2 + c)

@@ -57,9 +57,19 @@ def scaled_edges(
 def _lifted(bulk: float, level: float, on_diagonal: Floats, pure: bool) -> tuple[float, float]:
     """Edge, and what is exceeded with the probability `LEVEL`, by the diagonal's deviations too."""
     level *= 1 + TRACY_WIDOM / 2 * len(on_diagonal) ** (-2 / 3)
+    most = float(on_diagonal.max())
+    if most == 0:
+        return bulk, level
+    scaled = np.maximum(on_diagonal / most, LEAST_DEVIATION)
+
+    def excess(x: float) -> float:
+        tails = laplace.sf(math.sqrt(2) * x / scaled) if pure else norm.sf(x / scaled)
+        return float(tails.sum()) - LEVEL
+
+    # Number that the largest of the entries on the diagonal exceeds with the probability `LEVEL`.
+    entry = most * float(brentq(excess, 0.0, FARTHEST))
     # Entries of the diagonal have more noise, and Laplace noise has heavy tails: one of size x
     # lifts an eigenvalue to x + bulk^2 / 4 x (Capitaine, Donati-Martin & Feral, 2009).
-    entry = largest_entry(on_diagonal, pure=pure)
     lifted = entry + bulk**2 / 4 / entry if entry > bulk / 2 else 0.0
     return max(bulk, lifted), max(level, lifted)
 
@@ -74,20 +84,6 @@ def sampling_of_pairs(length: float, n_documents: int, n_words: int) -> float:
     # factor.
     few = 1 + math.sqrt(n_words / n_documents) / 2
     return few**2 / (length * (length - 1) * n_documents)
-
-
-def largest_entry(deviations: Floats, *, pure: bool) -> float:
-    """Number that the largest of independent entries exceeds with the probability `LEVEL`."""
-    most = float(deviations.max())
-    if most == 0:
-        return 0.0
-    scaled = np.maximum(deviations / most, LEAST_DEVIATION)
-
-    def excess(x: float) -> float:
-        tails = laplace.sf(math.sqrt(2) * x / scaled) if pure else norm.sf(x / scaled)
-        return float(tails.sum()) - LEVEL
-
-    return most * float(brentq(excess, 0.0, FARTHEST))
 
 
 def bulk_edge(sigma: float, diagonal_sigma: float, sampling: float, p: Floats) -> float:

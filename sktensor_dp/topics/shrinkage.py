@@ -195,17 +195,15 @@ def _few_deviate(n_components: int) -> Floats:
     return weights
 
 
-def _ratio_prior() -> Floats:
-    """Probabilities of the `RATIOS` under each component of the prior, a row each."""
-    ends = np.sqrt(RATIOS[1:-1] * RATIOS[2:])
-    below = [
-        np.concatenate([[0.0], gammainc(shape, shape * ends), [1.0]]) for shape in GAMMA_SHAPES
-    ]
-    gammas = np.hstack([np.zeros((len(below), 1)), np.diff(below)])
-    return np.vstack([np.arange(RATIOS.size) == 0, gammas]).astype(np.float64)
-
-
-_RATIO_PRIOR = _ratio_prior()
+# Probabilities of the `RATIOS` under each component of the prior, a row each: equal frequency, and
+# the gamma distributions.
+_RATIO_PRIOR = np.vstack([np.eye(1, RATIOS.size), np.hstack([
+    np.zeros((len(GAMMA_SHAPES), 1)),
+    np.diff([
+        [0.0, *gammainc(shape, shape * np.sqrt(RATIOS[1:-1] * RATIOS[2:])), 1.0]
+        for shape in GAMMA_SHAPES
+    ]),
+])])  # fmt: skip
 
 
 def denoise_topics(
@@ -243,9 +241,19 @@ def denoise_topics(
     sums = topics.sum(axis=1, keepdims=True)
     # A topic that no document uses gets the unigram.
     topics = np.where(sums > 1e-12 * total, topics / np.maximum(sums, 1e-300), base)
-    if noise:
-        topics, weights = _with_marginal(topics, weights, base)
-    return topics, base, weights
+    if not noise:
+        return topics, base, weights
+    # Rescale words so that the topics' mixture has the frequencies `base`, by this factor at most.
+    # Topics that stand out of noise need less than 4; on synthetic documents 2 to 4 are equally
+    # good.
+    most_rescaled = 3.0
+    joint = weights[:, None] * topics
+    joint *= np.minimum(base / np.maximum(joint.sum(axis=0), 1e-300), most_rescaled)
+    # If noise removed a word from a large topic, small topics must not take all of its probability:
+    # the missing part goes to all topics alike.
+    joint += weights[:, None] * np.maximum(base - joint.sum(axis=0), 0.0)
+    weights = np.maximum(joint.sum(axis=1), 1e-300)
+    return joint / weights[:, None], base, weights / weights.sum()
 
 
 def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: float) -> Floats:
@@ -258,18 +266,3 @@ def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: floa
         posterior, _ = _fit_log_mixture(log_likelihood, np.full(a.size, 1 / a.size), 60)
         found[row] = (posterior * centre * (x + a) / (a + centre)).sum(axis=1)
     return np.asarray(found / found.sum(axis=1, keepdims=True))
-
-
-def _with_marginal(topics: Floats, weights: Floats, base: Floats) -> tuple[Floats, Floats]:
-    """Rescale words so that the topics' mixture has the frequencies `base`."""
-    # Largest factor by which a word may be multiplied in all topics so that they mix to its
-    # frequency. Topics that stand out of noise need less than 4; on synthetic documents 2 to 4 are
-    # equally good.
-    most_rescaled = 3.0
-    joint = weights[:, None] * topics
-    joint *= np.minimum(base / np.maximum(joint.sum(axis=0), 1e-300), most_rescaled)
-    # If noise removed a word from a large topic, small topics must not take all of its probability:
-    # the missing part goes to all topics alike.
-    joint += weights[:, None] * np.maximum(base - joint.sum(axis=0), 0.0)
-    weights = np.maximum(joint.sum(axis=1), 1e-300)
-    return joint / weights[:, None], weights / weights.sum()

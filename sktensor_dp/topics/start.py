@@ -58,10 +58,10 @@ def pair_step(
     weights: Floats,
     product: Callable[[Floats], Floats],
     mean: Floats,
-    units: Floats | float = 1.0,
+    scales: Floats | float = 1.0,
     sigma: float = 0.0,
 ) -> Floats:
-    """Make one step of least squares; rows of the result times `units` sum to 1."""
+    """Make one step of least squares; rows of the result times `scales` sum to 1."""
     roots = np.sqrt(weights)[:, None]
     centres = roots * mean
     deviations = roots * (topics - weights @ topics)
@@ -78,7 +78,7 @@ def pair_step(
         ])  # fmt: skip
     joint = roots * np.maximum(centres + found, LEAST_SHARE * centres)
     joint *= mean / np.maximum(joint.sum(axis=0), 1e-300)
-    sums = (joint * units).sum(axis=1, keepdims=True)
+    sums = (joint * scales).sum(axis=1, keepdims=True)
     return np.asarray(joint / np.maximum(sums, 1e-300))
 
 
