@@ -108,7 +108,8 @@ def kinds_of(data: object, name: str) -> list[tuple[str, str]]:
 def _kind_of(dtype: Any) -> str:
     if dtype.kind in "US" or getattr(dtype, "type", None) is str:
         return "text"
-    return "time" if dtype.kind in "mM" else "other"
+    # Periods of pandas are objects by their letter.
+    return "time" if dtype.kind in "mM" or str(dtype).startswith("period") else "other"
 
 
 def _kind_of_column(dtype: Any) -> str:

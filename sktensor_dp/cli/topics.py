@@ -106,13 +106,16 @@ class Topics(Run):
         self.count(self._texts)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
-        """Yield whether each text has two words: of one alone no words go together."""
+        """Yield whether each text has two words: of one alone no words go together.
+
+        Words joined by hyphens count as one: ids and dates are no texts.
+        """
         words = self.models["words"]
         if self._known:
             yield np.asarray(words.transform(self._texts).sum(axis=1)).ravel() > 1
         else:
             split = words.build_analyzer()
-            yield np.fromiter((len(split(text)) > 1 for text in self._texts), bool)
+            yield np.fromiter((len(split(text.replace("-", ""))) > 1 for text in self._texts), bool)
 
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how many words were used of those allowed."""

@@ -333,15 +333,16 @@ def _unless_counting(estimator: Parameters, message: str) -> Callable[[str], str
 
 
 def plain_numbers(array: NDArray[Any], name: str, message: str) -> NDArray[Any]:
-    """Numeric array from an array of numbers or objects; ValueError with `message` for text."""
-    if array.dtype.kind in "US":
+    """Numeric array from one of numbers or objects; ValueError with `message` for text or time."""
+    if array.dtype.kind in "USmM":
         raise ValueError(message)
     if array.dtype.kind != "O":
         return array
     # Replaces numpy's message, which quotes the entry.
+    of_others = ("could not convert", "float() argument")
     return read(
         lambda: array.astype(np.float64), name,
-        lambda quoting: message if quoting.startswith("could not convert") else None,
+        lambda said: message if said.startswith(of_others) else None,
     )  # fmt: skip
 
 

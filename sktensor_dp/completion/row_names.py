@@ -90,7 +90,8 @@ class RowIndex:
         Raises
         ------
         TypeError
-            If values are numbers where names are text, or are text where names are numbers.
+            If values are numbers where names are text, or text where they are numbers; or if some
+            are of another type, such as dates.
         ValueError
             If values are numbers of double precision from 2**53 on, which may stand for others.
         """
@@ -101,6 +102,7 @@ class RowIndex:
         items = column.tolist()
         dtype = _kind_of_items(items) if known is object else values.dtype
         _check_kind(dtype, type(self._names[0]))
+        _refuse_other_types(items)
         if any(isinstance(item, float) and abs(item) >= largest_float for item in items):
             raise ValueError(
                 "X has a column of numbers in double precision, which does not hold every whole "
@@ -165,6 +167,17 @@ def _check_kind(dtype: object, kind: type) -> None:
             f"X has a column of {have} where row_names are {wanted}. Convert one of the two: as "
             "they are no row has its name."
         )
+
+
+def _refuse_other_types(items: list[Any]) -> None:
+    """Raise TypeError for items that are no text, number, or missing value."""
+    missing = {"NoneType", "NAType", "NaTType"}
+    for kind in set(map(type, items)):
+        if not issubclass(kind, str | float | int | np.generic) and kind.__name__ not in missing:
+            raise TypeError(
+                f"X has a column with a {kind.__name__}, which no row has as its name: row_names "
+                "are text or whole numbers. Convert it, for example by astype(str)."
+            )
 
 
 Indices = tuple[RowIndex | None, ...]

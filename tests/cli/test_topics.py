@@ -103,13 +103,15 @@ def test_without_a_column_of_persons_it_says_who_is_not_protected(command, posts
 
 
 def test_a_column_of_few_words_ends_before_topics_are_paid_for(command, tmp_path):
-    days = "".join(f"2020-0{n % 9 + 1}-11\n" for n in range(6000))
+    days = "".join(f"2020/0{n % 9 + 1}/11\n" for n in range(6000))
     (tmp_path / "days.csv").write_text(f"day\n{days}", encoding="utf-8")
     asked = ("topics", "days.csv", "--topics", 3, "--epsilon", 8, "--words-per-text", 100)
     said = command(*asked, status=2).err
     assert "Too few words were found to tell topics apart: 11, such as '01', '02'," in said
     assert float(re.search(r"folder: epsilon ([\d.]+) at", said)[1]) < 5
     assert "Topics, of 11 words" in command(*asked, "--anyway", "--output", "all").out
+    (tmp_path / "days.csv").write_text(f"day\n{days.replace('/', '-')}", encoding="utf-8")
+    assert "Too few rows match (texts of" in command(*asked, "--output", "ids", status=2).err
 
 
 def test_swapped_columns_end_in_a_question(command, posts, tmp_path):

@@ -1,5 +1,6 @@
 """Entries by name: public lists, and ids of persons that no fit keeps."""
 
+import datetime
 import pickle
 
 import dask.dataframe as dd
@@ -90,6 +91,15 @@ def test_an_index_is_a_value():
     assert "tea" not in repr(RowIndex.from_public(DRINKS))
 
 
+def test_names_of_another_type_are_refused_and_missing_ones_are_no_row():
+    names = RowIndex.from_public(["tea", "2026-01"])
+    assert names.encode(["tea", None, np.nan, pd.NA, pd.NaT]).tolist() == [0, -1, -1, -1, -1]
+    for other in (pd.Period("2026-01"), datetime.date(2026, 1, 1), b"tea"):
+        for values in ([other, "tea"], pd.Series([other, "tea"]), pd.Series([other] * 2)):
+            with pytest.raises(TypeError, match=f"with a {type(other).__name__}, which no row"):
+                names.encode(values)
+
+
 WRONG = {
     "no names": (lambda: RowIndex.from_public([]), "none at all"),
     "one name": (lambda: RowIndex.from_public("tea"), "list of names"),
@@ -111,7 +121,7 @@ REFUSED = {
     "one list": ({"row_names": DRINKS[:1]}, "row_names"),
     "a table": ({"row_names": (None, pd.DataFrame({"a": DRINKS}), None)}, "RowIndex.from_public"),
     "mixed names": ({"row_names": (None, ["tea", 1], None)}, "row_names"),
-    "other length": ({"shape": (4, 5, 4)}, "number of names"),
+    "other length": ({"shape": (4, 5, 4)}, "number of different names"),
     "fewer modes": ({"shape": (4, 3)}, "2 modes"),
     "uncounted persons": ({"shape": None}, "shape"),
     "more persons than counted": ({"shape": (3, 3, 4)}, "more ids"),

@@ -66,9 +66,16 @@ def refused(name, call, message):
 
 MATRICES = {
     "a frame with dates": (FRAME[["n", "day"]], "X must hold numbers.*dates and times are none"),
+    "periods": (
+        FRAME[["day"]].apply(lambda c: c.dt.to_period("M")),
+        "numbers.*dates and times are",
+    ),
     "an array of dates": (FRAME[["day"]].to_numpy(), "X must hold numbers.*number the periods"),
     "durations": (np.ones((30, 2), "timedelta64[s]"), "X must hold numbers.*dates and times"),
-    "datetime objects": (np.array([[datetime.date(2026, 1, 1)] * 2] * 9), "X must hold numbers"),
+    "datetime objects": (
+        np.array([[datetime.date(2026, 1, 1)] * 2] * 9),
+        "hold numbers|integer co",
+    ),
     "a frame of text": (FRAME[["text", "text"]].set_axis(["a", "b"], axis=1), "([Cc]ount|encode) "),
     "lists of several lengths": ([[1, 2], [3]], "X must be a table of numbers|inhomogeneous"),
     "integers beyond floats": (np.full((30, 2), 10**400), "X must hold numbers within"),
