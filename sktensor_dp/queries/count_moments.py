@@ -54,15 +54,6 @@ def _whitened_sum(X: sp.csr_matrix, B: Floats, projected: Floats, weight: Floats
     return result - doubled.transpose(0, 2, 1) - doubled.transpose(2, 1, 0)
 
 
-def words_in_use(X: sp.csr_matrix, basis: Floats) -> tuple[sp.csr_matrix, Floats]:
-    """Columns of `X` with a non-zero count, and the rows of `basis` that belong to them."""
-    occurs = np.zeros(X.shape[1], dtype=bool)
-    occurs[X.indices] = True
-    places = np.cumsum(occurs) - 1
-    layout = (X.data, places.astype(X.indices.dtype)[X.indices], X.indptr)
-    return sp.csr_matrix(layout, (X.shape[0], int(occurs.sum()))), basis[occurs]
-
-
 def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
     """``sum_n A_na A_nb C_nc``, (k, k, k); `all_alike` if rows of C are multiples of those of A."""
     # Columns are contiguous and taken one at a time, so that nothing larger than A is formed; equal
@@ -189,7 +180,9 @@ class _Triples:
 
     def total(self, chunk: CountChunk) -> Floats:
         """Symmetric tensor of shape (k, k, k); takes time in the non-zeros and in n_words k^3."""
-        X, B = words_in_use(chunk.restricted(self.words).X, self.basis)
+        X = chunk.restricted(self.words).X
+        in_use = np.flatnonzero(X.getnnz(axis=0))  # words with a count
+        X, B = X[:, in_use], self.basis[in_use]
         projected = X @ B
         return _whitened_sum(X, B, projected, self.weights(chunk, projected))
 

@@ -81,17 +81,14 @@ class PairNorm:
     def of(self, chunk: CountChunk) -> Floats:
         """Mean of a unit's documents' norms or, where cheap, its smaller exact norm."""
         part = chunk.restricted(self.words)
-        means = chunk.units.means(self._of_documents(part))
-        return np.minimum(means, NORM_SLACK * norms_of_mean_pairs(part, self.diagonal_weight))
-
-    def _of_documents(self, part: CountChunk) -> Floats:
-        """Exact pair norm of each document, from power sums of its counts; (n_documents,)."""
         squares = part.squares
-        # sum over i < j of (2 c_i c_j)^2, and over i of (c_i (c_i - 1))^2
+        # Of each document the sum over i < j of (2 c_i c_j)^2, and over i of (c_i (c_i - 1))^2.
         distinct = 2 * (squares**2 - part.sum_over_words(lambda c: c**4))
         repeated = part.sum_over_words(lambda c: (c * (c - 1)) ** 2)
         total = np.maximum(distinct, 0) + self.diagonal_weight**2 * repeated
-        return NORM_SLACK * np.sqrt(total) / np.maximum(part.lengths - 1, 1)
+        norms = NORM_SLACK * np.sqrt(total) / np.maximum(part.lengths - 1, 1)
+        exact = NORM_SLACK * norms_of_mean_pairs(part, self.diagonal_weight)
+        return np.minimum(chunk.units.means(norms), exact)
 
 
 def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:

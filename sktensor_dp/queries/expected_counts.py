@@ -1,7 +1,7 @@
 """Expected counts of words per topic, the sums of one EM step."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -305,13 +305,21 @@ def _norms(own: Singles, expected: Singles, ratios: Singles, asked: Integers) ->
 
 def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_components: int) -> None:
     """Call `work` on batches of documents sorted by their number of words, in several threads."""
-    # With fewer batches threads cost more than they gain.
-    fewest_batches = 8
+    # With fewer batches threads cost more than they gain; and the largest number of proportions in
+    # a batch.
+    fewest_batches, most_proportions = 8, 2**15
     # At most 4 MB of float32 in a batch, and enough batches for the threads, but none below 1 MB,
     # as calls on small arrays are slow.
     least, most = rows_at_once(1, 1 / 2), rows_at_once(1, 2)
     room = min(max(counts.nnz * n_components // fewest_batches, least), most)
-    batches = list(batches_of(np.diff(counts.indptr), n_components, room))
+    # Documents are sorted by their number of words: a batch holds as many as its longest allows.
+    n_words, batches = np.diff(counts.indptr), []
+    stop, first = len(n_words), int(np.searchsorted(n_words, 1))
+    while stop > first:
+        fits = min(room // int(n_words[stop - 1]), most_proportions) // n_components
+        start = max(stop - max(fits // LANES * LANES, LANES), first)
+        batches.append(slice(start, stop))
+        stop = start
 
     def run(batch: slice) -> None:
         # Threads have numpy's own error state, and a warning would tell of the data.
@@ -324,18 +332,6 @@ def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_compo
     else:
         with ThreadPoolExecutor(N_THREADS) as pool:
             list(pool.map(run, batches))
-
-
-def batches_of(n_words: NDArray[np.integer], n_components: int, room: int) -> Iterator[slice]:
-    """Slices of documents sorted by `n_words` that hold up to `room` numbers each."""
-    # Largest number of proportions in a batch.
-    proportions = 2**15
-    stop, first = len(n_words), int(np.searchsorted(n_words, 1))
-    while stop > first:
-        most = min(room // int(n_words[stop - 1]), proportions) // n_components
-        start = max(stop - max(most // LANES * LANES, LANES), first)
-        yield slice(start, stop)
-        stop = start
 
 
 def columns(

@@ -68,46 +68,32 @@ class Jacobian:
         parts = [weights.sum()[None], *(self.index_set.sums(m, weights) for m in modes)]
         for m in modes:
             parts.append(self.index_set.sums(m, weights[:, None] * self.rows(m)).ravel())
-        if self.core is not None:
-            parts.append(self._core_sums(weights, self.core.size))
-        return np.concatenate(parts)
-
-    def _core_sums(self, weights: Floats, size: int) -> Floats:
-        """Part of ``scatter`` for the core, (core.size,)."""
+        if self.core is None:
+            return np.concatenate(parts)
         # Number of entries that are added plainly before their sum is added accurately.
-        entries_at_once = 2**8
-        *others, last = range(len(self.factors))
-        factors, total = [self.factors[k] for k in others], AccurateSum()
-        for block in blocks(self.index_set.n_entries, min(entries_at_once, rows_at_once(size))):
+        at_once = min(2**8, rows_at_once(self.core.size))
+        *others, last = modes
+        factors, total = [self.factors[m] for m in others], AccurateSum()
+        for block in blocks(self.index_set.n_entries, at_once):
             products = kronecker_rows(factors, self.index_set.coordinates[block][:, others])
             own = self.factors[last][self.index_set.rows(last)[block]] * weights[block, None]
             total.add(products.T @ own)
-        return total.value().ravel()
+        return np.concatenate([*parts, total.value().ravel()])
 
-    def norms(self) -> Floats:
-        """L2 norm of each entry's J_e, of shape (n_entries,)."""
-        return np.sqrt(self._added(np.square) + self._core_norms(2) ** 2)
-
-    def absolute_norms(self) -> Floats:
-        """L1 norm of each entry's J_e, of shape (n_entries,)."""
-        return self._added(np.abs) + self._core_norms(1)
-
-    def _added(self, operation: np.ufunc) -> Floats:
-        """Sum of ``operation(derivative)`` of each entry's parameters but a core; (n_entries,)."""
+    def norms(self, order: int) -> Floats:
+        """L1 or L2 norm (`order`) of each entry's J_e, of shape (n_entries,)."""
+        power = np.abs if order == 1 else np.square
+        # Derivatives in the mean and the biases are 1.
         total = np.full(self.index_set.n_entries, 1.0 + len(self.factors))
         for m in range(len(self.factors)):
-            total += operation(self.rows(m)).sum(axis=1)
-        return total
-
-    def _core_norms(self, order: int) -> Floats:
-        """L1 or L2 norm (`order`) of each entry's derivatives in the core; 0 without a core."""
-        if self.core is None:
-            return np.zeros(self.index_set.n_entries)
-        columns = [
-            np.linalg.norm(factor, order, axis=1)[self.index_set.rows(m)]
-            for m, factor in enumerate(self.factors)
-        ]
-        return np.prod(columns, axis=0)
+            total += power(self.rows(m)).sum(axis=1)
+        if self.core is not None:  # a derivative in the core is a product of entries of factors
+            of_rows = [
+                np.linalg.norm(factor, order, axis=1)[self.index_set.rows(m)]
+                for m, factor in enumerate(self.factors)
+            ]
+            total += power(np.prod(of_rows, axis=0))
+        return total if order == 1 else np.sqrt(total)
 
 
 # A block: its span, z of shape (r, b), rows of the mode, and the first entry of each row.
@@ -230,7 +216,7 @@ class EntryGradients(Query):
     @cached_property
     def _norms(self) -> Floats:
         """L2 norm of each entry's J_e, computed once."""
-        return self.jacobian.norms()
+        return self.jacobian.norms(2)
 
     @property
     def l2_sensitivity(self) -> float:
@@ -240,7 +226,7 @@ class EntryGradients(Query):
     @cached_property
     def l1_sensitivity(self) -> float:
         """Width of the range times the largest L1 norm of an entry's J_e."""
-        return self._largest_move(self.jacobian.absolute_norms())
+        return self._largest_move(self.jacobian.norms(1))
 
     def _largest_move(self, norms: Floats) -> float:
         """Width of the range times the largest of `norms`; the width itself if all are 0."""

@@ -129,7 +129,24 @@ class MixtureStatistics(Bounded):
         """Weights (k,), shifts (k, q), then shapes of each group or of all; as one vector."""
         weights = chunk.units.shares
         sums = sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part, weights))
-        return self._coordinates(sums)
+        # Orthonormal coordinates of the sums, each part times the root of its squared scale.
+        a, b, h, _ = self.scales
+        q, square = self.width, self.limit**2
+        counts, shifts = sums[:, 0], sums[:, 1 : 1 + q]
+        squares = sums[:, 1 + q :].reshape(-1, q, q)
+        sizes = np.trace(squares, axis1=1, axis2=2) / square - self.centre * counts
+        parts = [a**0.5 * counts, b**0.5 / self.limit * shifts.ravel()]
+        if self.pooled:
+            squares, sizes = squares.sum(axis=0, keepdims=True), sizes.sum(keepdims=True)
+        if self.shape == "spherical":
+            return np.concatenate([*parts, h**0.5 * sizes])
+        identity = np.eye(q) / q
+        traces = np.trace(squares, axis1=1, axis2=2)[:, None, None]
+        shapes = (self._spread_shape**0.5 / square) * (squares - traces * identity)
+        shapes += (h * q) ** 0.5 * sizes[:, None, None] * identity
+        if self.shape == "diag":
+            return np.concatenate([*parts, np.diagonal(shapes, axis1=1, axis2=2).ravel()])
+        return np.concatenate([*parts, *[symmetric_to_coordinates(one) for one in shapes]])
 
     def _part(self, chunk: SampleChunk, part: slice, weights: Floats) -> Floats:
         """Sums (k, 1 + q + q * q) over a slice of rows: shares, and clipped y and yy'."""
@@ -178,26 +195,6 @@ class MixtureStatistics(Bounded):
         clips = seen.limit / np.maximum(np.sqrt(squares), seen.limit)
         clipped = np.ascontiguousarray((whitened * clips[:, :, None]).swapaxes(0, 1))
         return shares_of(seen.log_scales - squares / 2), clipped
-
-    def _coordinates(self, sums: Floats) -> Floats:
-        """Scaled orthonormal coordinates of sums as `_part` returns them."""
-        a, b, h, _ = self.scales
-        q, square = self.width, self.limit**2
-        weights, shifts = sums[:, 0], sums[:, 1 : 1 + q]
-        squares = sums[:, 1 + q :].reshape(-1, q, q)
-        sizes = np.trace(squares, axis1=1, axis2=2) / square - self.centre * weights
-        parts = [a**0.5 * weights, b**0.5 / self.limit * shifts.ravel()]
-        if self.pooled:
-            squares, sizes = squares.sum(axis=0, keepdims=True), sizes.sum(keepdims=True)
-        if self.shape == "spherical":
-            return np.concatenate([*parts, h**0.5 * sizes])
-        identity = np.eye(q) / q
-        traces = np.trace(squares, axis1=1, axis2=2)[:, None, None]
-        shapes = (self._spread_shape**0.5 / square) * (squares - traces * identity)
-        shapes += (h * q) ** 0.5 * sizes[:, None, None] * identity
-        if self.shape == "diag":
-            return np.concatenate([*parts, np.diagonal(shapes, axis1=1, axis2=2).ravel()])
-        return np.concatenate([*parts, *[symmetric_to_coordinates(one) for one in shapes]])
 
     def statistics(self, coordinates: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Weights (k,), whitened shifts (k, q), sizes and traceless shapes, from released ones."""

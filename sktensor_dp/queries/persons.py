@@ -63,7 +63,8 @@ class UnitLevels(Query):
 
     def total(self, chunk: PersonChunks) -> Floats:
         """Sum of the units' means and sum of their deviations, of shape (2,)."""
-        counts, means = _unit_means(chunk, chunk.values)
+        counts = _unit_sums(chunk, None)
+        means = _unit_sums(chunk, chunk.values) / np.maximum(counts, 1.0)
         squares = _unit_sums(chunk, np.square(chunk.values - means[chunk.units]))
         deviations = np.sqrt(squares / np.maximum(counts, 1))
         # Rounding may carry a contribution out of the half disc.
@@ -169,17 +170,12 @@ class SharedRowSums(Query):
             )
         residuals = np.clip(self.about.residuals(chunk) / self.scale, -1.0, 1.0)
         rows = chunk.coordinates[:, self.mode]
-        weights = self._weights(chunk)
-        size = self.shape[self.mode]
-        return sums_by_row(rows, np.stack([weights * residuals, weights], axis=1), size).T.copy()
-
-    def _weights(self, chunk: PersonChunks) -> Floats:
-        """Weight of each entry: one over the norm of its unit's counts C; (n_distinct,)."""
+        # Each entry weighs one over the norm of its unit's counts C.
+        norms = chunk.count_norms(self.mode)
         if self.order == 1:
             norms = np.maximum(_unit_sums(chunk, None), 1.0)
-        else:
-            norms = chunk.count_norms(self.mode)
-        return np.asarray(1 / norms[chunk.units])
+        weights, size = 1 / norms[chunk.units], self.shape[self.mode]
+        return sums_by_row(rows, np.stack([weights * residuals, weights], axis=1), size).T.copy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,12 +279,6 @@ def _inverses(lengths: Floats) -> Floats:
     least_length = 1e-100
     usable = (lengths > least_length) & np.isfinite(lengths)
     return np.where(usable, 1 / np.where(usable, lengths, 1.0), 0.0)
-
-
-def _unit_means(chunk: PersonChunks, values: Floats) -> tuple[Floats, Floats]:
-    """Number of entries of each unit, and the mean of their `values` (0 without entries)."""
-    counts = _unit_sums(chunk, None)
-    return counts, _unit_sums(chunk, values) / np.maximum(counts, 1.0)
 
 
 def _unit_sums(chunk: PersonChunks, terms: Floats | None) -> Floats:

@@ -79,10 +79,6 @@ class LiftedBall:
             result += self.offset * basis[n_features]
         return result
 
-    def square_norms(self, chunk: SampleChunk, rows: slice) -> Floats:
-        """Squared norms of the embedded samples z of the slice `rows`."""
-        return chunk.square_norms[rows] * chunk.scales(self.radius)[rows] ** 2 + self.offset**2
-
 
 @dataclass(frozen=True, eq=False)
 class SecondMoments(NonNegative):
@@ -152,7 +148,8 @@ class _ThirdMoments:
             seen[rows] = self.ball.projected(chunk, rows, self.basis)
             if self.residual_weight > 0:
                 inside = np.square(self.ball.projected(chunk, rows, frame)).sum(axis=1)
-                squares = self.ball.square_norms(chunk, rows)
+                scales = chunk.scales(self.ball.radius)[rows]
+                squares = chunk.square_norms[rows] * scales**2 + self.ball.offset**2
                 distances[rows] = np.maximum(squares - inside, 0.0)
         return seen, distances
 

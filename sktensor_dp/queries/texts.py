@@ -9,9 +9,8 @@ from itertools import repeat
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sktensor_dp.data.texts import Integers, WordCounts, Words, checksums
+from sktensor_dp.data.texts import Integers, WordCounts, checksums
 from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_THRESHOLDED, LAPLACE
 from sktensor_dp.queries.query import NonNegative, Norms
 from sktensor_dp.tensor.arrays import Floats
@@ -138,11 +137,6 @@ class WordVotes(WordContributions):
         if weights.shape != (N_BUCKETS,) or not np.all((weights >= 0) & (weights <= 1)):
             raise ValueError(f"weights must be {N_BUCKETS} numbers from 0 to 1.")
 
-    @property
-    def _slack(self) -> float:
-        """Relative slack by which votes are lowered, to cover rounding in their norms."""
-        return min(VOTE_SLACK * max(1.0, self.max_words_per_document / SLACK_WORDS), 0.5)
-
     def total(self, chunk: WordCounts) -> Counter[str]:
         """Sum of the votes of the units in `chunk` for each word, by word."""
         weights = np.asarray(self.weights, np.float64)[chunk.words.checksums % N_BUCKETS]
@@ -152,10 +146,14 @@ class WordVotes(WordContributions):
         np.maximum.at(largest, documents, weights[kept])
         votes = weights[kept] / largest[documents]
         norms = np.sqrt(np.bincount(documents, votes**2, minlength=chunk.n_units))
-        votes *= self.l2_contribution * (1 - self._slack) / norms[documents]
+        # Lowered by a slack, which covers rounding in their norms.
+        slack = min(VOTE_SLACK * max(1.0, self.max_words_per_document / SLACK_WORDS), 0.5)
+        votes *= self.l2_contribution * (1 - slack) / norms[documents]
         steps = np.floor(np.minimum(votes, self.largest) / VOTE)
         totals = np.bincount(kept, steps, minlength=len(weights)) * VOTE
-        return named_totals(totals, chunk.words)
+        found = np.flatnonzero(totals)
+        names = map(chunk.words.names.__getitem__, found.tolist())
+        return Counter(dict(zip(names, totals[found].tolist(), strict=True)))
 
 
 def chosen_words(chunk: WordCounts, most: int, weights: Floats) -> tuple[Integers, Integers]:
@@ -177,10 +175,3 @@ def chosen_words(chunk: WordCounts, most: int, weights: Floats) -> tuple[Integer
     first = np.searchsorted(those[0], those[0])
     order = order[np.arange(order.size) - first < most]
     return np.concatenate([few[0], those[0][order]]), np.concatenate([few[1], those[1][order]])
-
-
-def named_totals(totals: NDArray[np.generic], words: Words) -> Counter[str]:
-    """Totals above 0, by word instead of by number."""
-    found = np.flatnonzero(totals)
-    names = map(words.names.__getitem__, found.tolist())
-    return Counter(dict(zip(names, totals[found].tolist(), strict=True)))
