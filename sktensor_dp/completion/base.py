@@ -277,7 +277,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         known = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             known["_indices"] = indices
-        return self._finish(ask, replace(found, warnings=warned, notes=notes), known)
+        return self._publish_with_report(ask, replace(found, warnings=warned, notes=notes), known)
 
     @property
     def n_components_(self) -> int:

@@ -411,7 +411,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
             return ()
         return warnings_of_delta(plan.delta, n_units, unit)
 
-    def _finish(
+    def _publish_with_report(
         self,
         ask: Session,
         fitted: Fitted,

@@ -555,7 +555,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             plan = plan_mixture(self, ask.count(), units.n_features)
             ask.follow(plan.releases)
             fitted = fit_groups(ask, plan)
-        return self._finish(ask, fitted, columns)
+        return self._publish_with_report(ask, fitted, columns)
 
     def _log_joint(self, X: Any) -> Floats:
         """Log of weight times density of each sample and group."""

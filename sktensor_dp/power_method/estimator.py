@@ -419,7 +419,7 @@ class PrivateTensorPowerMethod(
         ) as ask:  # fmt: skip
             found = fit_by_steps(ask, plan, TensorPowerIterations, bound)
             fitted = fitted_of(found, plan)
-        return self._finish(ask, fitted, columns)
+        return self._publish_with_report(ask, fitted, columns)
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
         """Coordinates of samples: probabilities in a mixture, projections otherwise.
@@ -669,7 +669,7 @@ class PrivateTensorPowerMethod(
             ask.count()  # releases nothing where the number is public
             ask.follow(plan.releases)  # the same, whatever the number of units
             fitted = fit_moments(ask, plan)
-        return self._finish(ask, fitted, columns)
+        return self._publish_with_report(ask, fitted, columns)
 
     def _fit_stream(self, batches: Iterable[SampleChunks], checked: object) -> Self:
         """Make one power step on each batch of a stream; set fitted attributes after the last."""

@@ -460,7 +460,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             plan = self._plan(units, ask.count())
             ask.follow(plan.releases)
             fitted = learn_vocabulary(ask, plan, self.max_features)
-        return self._finish(ask, fitted, self._known_of(units))
+        return self._publish_with_report(ask, fitted, self._known_of(units))
 
     def _known_of(self, units: Texts) -> dict[str, Any]:
         """Public attributes of what was read, by name; overridden by the encoder."""
@@ -478,4 +478,4 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
         with self._session(units, ReleasePlan(self.epsilon, 0.0, ())) as ask:
             fitted = Fitted(state, notes=("The vocabulary was given; it is public.",))
-        return self._finish(ask, fitted, {})
+        return self._publish_with_report(ask, fitted, {})
