@@ -25,7 +25,7 @@ from sktensor_dp.data.labels import (
     joined,
 )
 from sktensor_dp.data.sources import PartitionedSource, summed
-from sktensor_dp.data.sums import UNITS_AT_ONCE, AccurateSum, Chunk, PartialQuery, Summable
+from sktensor_dp.data.sums import UNITS_AT_ONCE, AccurateSum, Chunk, PartialQuery, Reader, Summable
 from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only
 
 MIXED = "Every chunk must be a pair (X, groups), or none may be."
@@ -350,14 +350,13 @@ class RowChunks(Chunks, Generic[ChunkT]):
         self._table: GroupTable | None = None
         self._partitions: PartitionedSource | None = None
         self._prepared = prepared
-        if not (sp.issparse(source) or isinstance(source, np.ndarray)):
-            if isinstance(source, PartitionedSource):
-                self._partitions, self.apart = source, True
-                # A registered class may lack the attribute.
-                grouped = call_untrusted(lambda: getattr(source, "grouped", False), "The source")
-                self.grouped = bool(grouped)
-            else:
-                self._source = source if prepared is None else prepared(source)
+        if isinstance(source, PartitionedSource):
+            self._partitions, self.apart = source, True
+            # A registered class may lack the attribute.
+            grouped = call_untrusted(lambda: getattr(source, "grouped", False), "The source")
+            self.grouped = bool(grouped)
+        elif not (sp.issparse(source) or isinstance(source, np.ndarray)):
+            self._source = source if prepared is None else prepared(source)
         elif groups is None:
             self._whole = self._cut(source, Units.single(source.shape[0]))
         else:
@@ -385,9 +384,10 @@ class RowChunks(Chunks, Generic[ChunkT]):
         self._check_number(partial.n_units)
         return value
 
-    def _reader(self) -> "RowReader":
-        """Callable that workers use to make chunks of a partition."""
-        return RowReader(type(self), self.n_features, self._prepared, self.grouped)
+    def _reader(self) -> Reader:
+        """Picklable callable that makes chunks of a partition on a worker, of public numbers."""
+        public = type(self), self.n_features, self._prepared, self.grouped
+        return partial(chunks_of_partition, *public)
 
     def _check_number(self, seen: int) -> None:
         """Raise ValueError if the number of units `seen` is not the one announced."""
@@ -418,13 +418,12 @@ class RowChunks(Chunks, Generic[ChunkT]):
         for number, part in enumerate(read_each(self._source, "The source of chunks")):
             X, groups = split_chunk(part)
             if number == 0 and groups is not None:
-                self._table = self._table or GroupTable.of(
-                    self._source, least=2 if self._announced_units is not None else 0
-                )
+                least = 2 if self._announced_units is not None else 0
+                self._table = self._table or GroupTable.of(self._source, least)
                 self.grouped, waiting = True, GroupBuffer(self._table)
-            if (groups is None) != (waiting is None) or (groups is None) != (self._table is None):
+            if (groups is None) != (self._table is None):
                 raise ValueError(MIXED)
-            if waiting is None or groups is None or self._table is None:
+            if waiting is None:
                 # Validate and count in blocks, which bounds the memory for a large partition. Sums
                 # are cut at the same rows, so their digits stay the same.
                 parts: Iterable[Any] = [X]
@@ -435,7 +434,8 @@ class RowChunks(Chunks, Generic[ChunkT]):
                     yield rows, Units.single(rows.shape[0])
                 continue
             rows = read(partial(self._checked_part, X), "a chunk")
-            if (ready := waiting.add(rows, as_labels(groups, rows.shape[0]))) is not None:
+            ready = waiting.add(rows, as_labels(groups, rows.shape[0]))
+            if ready is not None:
                 any_rows = True
                 order, units = in_order(ready[1])
                 yield ready[0] if order is None else ready[0][order], units
@@ -450,19 +450,13 @@ class RowChunks(Chunks, Generic[ChunkT]):
             yield rows, Units.single(0)
 
 
-@dataclass(frozen=True, eq=False)
-class RowReader:
-    """Picklable callable that makes chunks of a partition on a worker, of public numbers only."""
-
-    kind: type[RowChunks[Any]]
-    n_features: int
-    prepared: Prepared | None
-    grouped: bool
-
-    def __call__(self, partition: object) -> Iterator[Any]:
-        """Yield the chunks of a partition, each with whole units."""
-        chunks: Any = self.kind([partition], None, self.n_features, prepared=self.prepared)
-        yield from chunks
-        # Rows without labels would each be a unit, which is another guarantee.
-        if chunks.grouped != self.grouped:
-            raise ValueError(MIXED)
+def chunks_of_partition(
+    kind: type[RowChunks[Any]], n_features: int, prepared: Prepared | None, grouped: bool,
+    partition: object,
+) -> Iterator[Any]:  # fmt: skip
+    """Yield the chunks of a partition, each with whole units."""
+    chunks = kind([partition], None, n_features, prepared=prepared)
+    yield from chunks
+    # Rows without labels would each be a unit, which is another guarantee.
+    if chunks.grouped != grouped:
+        raise ValueError(MIXED)

@@ -470,21 +470,22 @@ class BudgetAccountant(TableDisplay):
                 f"{now.spent.epsilon_at(now.delta):.6g} is spent. Nothing was charged. Ask for "
                 "less (see remaining()), or use a larger budget."
             )
-        least = (
-            f"delta={left:.3g} at most, with the epsilon that remaining(kind='vocabulary') gives"
-        )
-        uses = "A vocabulary sets half of its delta aside"
-        if searches:
-            least = f"delta={left:.3g}, with epsilon={epsilon:.3g} at most"
-            uses = "A guarantee of an epsilon and a delta, as of a search, uses its delta up"
+        if left <= 0:
+            raise BudgetError(
+                "Delta is what is short: Gaussian noise needs some, and of the budget's delta "
+                f"{plain(now.delta)} none is left. Nothing was charged. Ask for pure noise "
+                "(delta=0), or use a budget of larger delta."
+            )
+        least = f"delta={left:.3g}, with epsilon={epsilon:.3g} at most"
+        uses = "A guarantee of an epsilon and a delta, as of a search, uses its delta up"
+        if not searches:
+            gives = "with the epsilon that remaining(kind='vocabulary') gives"
+            least = f"delta={left:.3g} at most, {gives}"
+            uses = "A vocabulary sets half of its delta aside"
         raise BudgetError(
             f"Delta is what is short: ask for {least}, or use a budget of larger delta. {uses}: of "
             f"the budget's {plain(now.delta)}, {now.spent.cost.delta:.3g} is used already, and "
             "Gaussian noise needs a part. Nothing was charged."
-            if left > 0
-            else f"Delta is what is short: Gaussian noise needs some, and of the budget's delta "
-            f"{plain(now.delta)} none is left. Nothing was charged. Ask for pure noise (delta=0), "
-            "or use a budget of larger delta."
         )
 
     def __enter__(self) -> "BudgetAccountant":

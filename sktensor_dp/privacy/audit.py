@@ -514,6 +514,10 @@ def one_run_audit(
 
 def _gaussian_bound(n_canaries: int, n_guesses: int, n_correct: int, error: float) -> float:
     """Largest mu at which this many right guesses have a probability below `error`."""
+    # docs/proofs/audits.md: T_0 > 1 rejects mu, where T_0 = (R_0 + W_0) m / r of m canaries and
+    # r guesses follows from R_c = c / m * error and W_c = (r - c) / m * error by
+    # W_{j-1} = max(W_j, Phi(Phi^-1(R_j) - mu)) for j = c, ..., 1. Where W_j is g more than
+    # W_{j+1}, R_j is j / (r - j) * g more than R_{j+1}.
 
     def excess(mu: float) -> float:
         right = error * n_correct / n_canaries

@@ -237,10 +237,11 @@ class Ledger:
             if verdict != "ok":
                 raise sqlite3.DatabaseError(verdict)
         balance, entries, changes = self.contents()
-        budgets = [one.new for one in changes]
+        # Each change starts from the budget of the one before; the last leads to today's budget.
+        begun = [*(one.old for one in changes), balance.epsilon]
         if balance.spent != Spending().plus(entries):
             wrong = "its sums are not those of its charges"
-        elif [one.old for one in changes[1:]] + [balance.epsilon] * bool(changes) != budgets:
+        elif changes and begun[1:] != [one.new for one in changes]:
             wrong = "its budget is not that of its changes"
         else:
             return

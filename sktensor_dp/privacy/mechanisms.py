@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -42,8 +41,6 @@ from sktensor_dp.tensor.symmetric import (
     symmetric_to_coordinates,
 )
 
-# Looks up the method of a noise source that adds noise of a law to coordinates of sensitivity 1.
-Method = Callable[[NoiseSource], Callable[..., Floats]]
 # Number of grid points to half the range: rounding moves a value by at most 2.4e-7 of the range.
 POINTS = 2**20
 # Probabilities are multiples of 1 / WHOLE.
@@ -52,10 +49,6 @@ WHOLE = 2**64
 LARGEST_EPSILON, LEAST_EPSILON = 44.0, 1e-9
 # Bound on the relative error of exp and expm1 in double precision.
 RELATIVE_ERROR = Fraction(1, 2**50)
-
-
-_gaussian, _laplace = attrgetter("gaussian"), attrgetter("laplace")
-_spherical_laplace = attrgetter("spherical_laplace")
 
 
 @dataclass(frozen=True)
@@ -112,42 +105,46 @@ def sigma_of(law: Law, sensitivity: float, cost: PrivacyCost) -> float:
     return scale * math.sqrt(2) if law.norm == "l1" else scale
 
 
+# Functions of a `law` take the name of the method of a noise source that adds noise of that law to
+# coordinates in which the sensitivity is 1.
+
+
 def _on_entries(
-    adder: Method, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
+    law: str, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
     *geometry: object,
 ) -> Floats:  # fmt: skip
     """Add noise of a law to the entries of an array of any shape."""
-    noisy = adder(noise)(np.ravel(value) / sensitivity, strength, *geometry) * sensitivity
+    noisy = getattr(noise, law)(np.ravel(value) / sensitivity, strength, *geometry) * sensitivity
     return noisy.reshape(np.shape(value))
 
 
 def _on_unique(
-    adder: Method, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
+    law: str, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
     *geometry: object,
 ) -> Floats:  # fmt: skip
     """Add noise of a law to the orthonormal coordinates of a symmetric array."""
     coordinates = symmetric_to_coordinates(value)
     coordinates /= sensitivity
-    coordinates = adder(noise)(coordinates, strength, *geometry)
+    coordinates = getattr(noise, law)(coordinates, strength, *geometry)
     coordinates *= sensitivity
     return coordinates_to_symmetric(coordinates, value.shape[0], value.ndim)
 
 
-gaussian_vector = partial(_on_entries, _gaussian)
+gaussian_vector = partial(_on_entries, "gaussian")
 # Needs the L1 sensitivity.
-laplace_vector = partial(_on_entries, _laplace)
+laplace_vector = partial(_on_entries, "laplace")
 # Isotropic noise on a third-order tensor, by its sensitivity in the Frobenius norm. On a projection
 # `E(U, U, U)` with orthonormal `U` it has the law of projected isotropic noise on the whole space.
-gaussian_symmetric = partial(_on_unique, _gaussian)
+gaussian_symmetric = partial(_on_unique, "gaussian")
 # Density exp(-epsilon |b|_2 / sensitivity), on symmetric arrays in the Frobenius norm (AVN). The
 # last argument, if given, is the dimension of the space of which the value is an orthonormal
 # projection.
-spherical_laplace_vector = partial(_on_entries, _spherical_laplace)
-spherical_laplace_symmetric = partial(_on_unique, _spherical_laplace)
+spherical_laplace_vector = partial(_on_entries, "spherical_laplace")
+spherical_laplace_symmetric = partial(_on_unique, "spherical_laplace")
 
 
 def _pair_masses(
-    adder: Method,
+    law: str,
     value: Floats,
     sensitivity: float,
     strength: float,
@@ -167,7 +164,7 @@ def _pair_masses(
         i += start
         own = i == j
         masses = released[i, j] * np.where(own, diagonal_weight, pair_weight) / sensitivity
-        masses = adder(noise)(masses, strength, size * (size + 1) // 2) * sensitivity
+        masses = getattr(noise, law)(masses, strength, size * (size + 1) // 2) * sensitivity
         masses = np.where(own, masses * (1 / diagonal_weight), masses / pair_weight)
         released[i, j] = released[j, i] = masses
         start = stop
@@ -183,10 +180,10 @@ def spherical_laplace_rows(
 
 
 # Isotropic Gaussian noise on a matrix, drawn in blocks as for pairs.
-gaussian_matrix = partial(_pair_masses, _gaussian, pair_weight=math.sqrt(2))
-gaussian_pair_masses = partial(_pair_masses, _gaussian)
+gaussian_matrix = partial(_pair_masses, "gaussian", pair_weight=math.sqrt(2))
+gaussian_pair_masses = partial(_pair_masses, "gaussian")
 # Needs the L1 sensitivity.
-laplace_pair_masses = partial(_pair_masses, _laplace)
+laplace_pair_masses = partial(_pair_masses, "laplace")
 
 
 class Piecewise:

@@ -48,8 +48,10 @@ def assigned(
     random_state: object,
     n_units: int | None = None,
 ) -> tuple[Integers, Integers | None]:
-    """Part of each unit (of `n_parts`, or 1 for a `fraction`, else 0), and the unit of each row.
-    Where some of `n_units` may have no rows, these are dealt after the others.
+    """Deal units out to parts 0 .. `n_parts` - 1; or to part 1 a `fraction` of them, to 0 the rest.
+
+    Returns the part of each unit, and the unit of each row (None where each row is a unit). Of
+    `n_units` some may have no rows; these come after the others.
     """
     names, units, found = None, None, n_rows
     if labels is not None:
