@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,43 +155,37 @@ MOST_COLUMNS = 2**20
 WAYS = ("sufficient_statistics", "gradient", "input", "output")
 
 
+# State of a model that units share: S rows of each shared mode.
+SHARED = Maybe(Part(
+    SharedModel, level=Real(), noise_variance=Real("+"), unit_mode=Whole(),
+    effects=Items(Part(
+        SharedEffects, effects=Numbers("S"), variances=Numbers("S+"),
+        popularity=Numbers("S"), scale=Real("+"),
+    )),
+    components=Maybe(Part(
+        SharedComponents, factors=Items(Numbers("S?"), kind=tuple), full_core=Plain(bool),
+        mixing=Maybe(Numbers("??")),
+    )),
+    level_variance=Maybe(Real("+")),
+))  # fmt: skip
+
+
 @dataclass(kw_only=True)
 class SavedCompletion(SavedState):
     """Serialisation schema of a completion: a model of entries, or the model that units share."""
 
-    forms = {  # noqa: RUF012
-        **SavedState.forms,
-        "shape_": Items(Whole("N"), "d", tuple), "bounds_": Items(Real(), 2, tuple),
-        "n_iter_": Whole(), "perturbation_": Plain(str), "_ranks": Items(Whole(), "d", tuple),
-        # State of a model that units share: S rows of each shared mode.
-        "units": Maybe(Part(
-            SharedModel, level=Real(), noise_variance=Real("+"), unit_mode=Whole(),
-            effects=Items(Part(
-                SharedEffects, effects=Numbers("S"), variances=Numbers("S+"),
-                popularity=Numbers("S"), scale=Real("+"),
-            )),
-            components=Maybe(Part(
-                SharedComponents, factors=Items(Numbers("S?"), kind=tuple), full_core=Plain(bool),
-                mixing=Maybe(Numbers("??")),
-            )),
-            level_variance=Maybe(Real("+")),
-        )),
-        "mean_": Real(), "biases_": Items(Numbers("N"), "d"), "factors_": Items(Numbers("N?"), "d"),
-        "weights_": Numbers("r+"), "core_": Numbers(),
-    }  # fmt: skip
-
-    shape_: tuple[int, ...]
-    bounds_: tuple[float, float]
-    n_iter_: int
-    perturbation_: str
-    _ranks: tuple[int, ...]
-    units: SharedModel | None
+    shape_: Annotated[tuple[int, ...], Items(Whole("N"), "d", tuple)]
+    bounds_: Annotated[tuple[float, float], Items(Real(), 2, tuple)]
+    n_iter_: Annotated[int, Whole()]
+    perturbation_: Annotated[str, Plain(str)]
+    _ranks: Annotated[tuple[int, ...], Items(Whole(), "d", tuple)]
+    units: Annotated[SharedModel | None, SHARED]
     # State of a model of entries; for units these follow from the shared model.
-    mean_: float = ABSENT
-    biases_: list[Floats] = ABSENT
-    factors_: list[Floats] = ABSENT
-    weights_: Floats = ABSENT
-    core_: Floats = ABSENT
+    mean_: Annotated[float, Real()] = ABSENT
+    biases_: Annotated[list[Floats], Items(Numbers("N"), "d")] = ABSENT
+    factors_: Annotated[list[Floats], Items(Numbers("N?"), "d")] = ABSENT
+    weights_: Annotated[Floats, Numbers("r+")] = ABSENT
+    core_: Annotated[Floats, Numbers()] = ABSENT
 
     @classmethod
     def of(cls, estimator: object, **rebuilt: object) -> Self:

@@ -1,7 +1,7 @@
 """Fitted attributes of a mixture: as scikit-learn shapes them, in files, and back."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -32,27 +32,19 @@ class FittedMixture:
 class SavedMixture(SavedState):
     """Serialisation schema: attributes of k groups in d columns."""
 
-    forms = {  # noqa: RUF012
-        **SavedState.forms,
-        "weights_": Numbers("k+"), "means_": Numbers("kd"), "covariances_": Numbers(),
-        "n_components_": Whole("k"), "n_iter_": Whole(), "data_norm_": Real("+"),
-        "gains_": Numbers("m"), "gain_over_start_": Real(),
-        "_step_noise": Part(
-            StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
-            rates=Real("+"),
-        ), "_way": Numbers("kp"),
-    }  # fmt: skip
-
-    weights_: Floats
-    means_: Floats
-    covariances_: Floats
-    n_components_: int
-    n_iter_: int
-    data_norm_: float = ABSENT
-    gains_: Floats
-    gain_over_start_: float
-    _step_noise: StepNoise = ABSENT
-    _way: Floats = ABSENT
+    weights_: Annotated[Floats, Numbers("k+")]
+    means_: Annotated[Floats, Numbers("kd")]
+    covariances_: Annotated[Floats, Numbers()]
+    n_components_: Annotated[int, Whole("k")]
+    n_iter_: Annotated[int, Whole()]
+    data_norm_: Annotated[float, Real("+")] = ABSENT
+    gains_: Annotated[Floats, Numbers("m")]
+    gain_over_start_: Annotated[float, Real()]
+    _step_noise: Annotated[StepNoise, Part(
+        StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
+        rates=Real("+"),
+    )] = ABSENT  # fmt: skip
+    _way: Annotated[Floats, Numbers("kp")] = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if no mixture of this type can have them."""

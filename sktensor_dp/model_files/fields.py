@@ -8,7 +8,7 @@ import json
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -286,18 +286,14 @@ class Report(Form):
 
 @dataclasses.dataclass(kw_only=True)
 class SavedState:
-    """Base of dataclasses that declare which fitted attributes a model file holds.
+    """Base of dataclasses whose annotations declare fitted attributes in a file, and their forms.
 
-    `forms` has the form of each field, in the order of the fields.
+    An attribute whose default is ABSENT may be missing.
     """
 
-    forms: ClassVar[Mapping[str, Form]] = {
-        "n_features_in_": Whole("d"), "feature_names_in_": Words("d"), "privacy_report_": Report(),
-    }  # fmt: skip
-
-    n_features_in_: int = ABSENT
-    feature_names_in_: NDArray[np.object_] = ABSENT
-    privacy_report_: PrivacyReport
+    n_features_in_: Annotated[int, Whole("d")] = ABSENT
+    feature_names_in_: Annotated[NDArray[np.object_], Words("d")] = ABSENT
+    privacy_report_: Annotated[PrivacyReport, Report()]
 
     @classmethod
     def of(cls, estimator: Any, **rebuilt: Any) -> Self:
@@ -313,7 +309,9 @@ class SavedState:
     @classmethod
     def read(cls, arrays: Arrays, content: object) -> Self:
         """State that a file's JSON and arrays hold; else ModelFileError."""
-        state: Self = Part(cls, **cls.forms).read(Reader(arrays), content, "")
+        hints = get_type_hints(cls, include_extras=True)
+        forms = {one.name: hints[one.name].__metadata__[0] for one in dataclasses.fields(cls)}
+        state: Self = Part(cls, **forms).read(Reader(arrays), content, "")
         return state
 
     def attributes(self, estimator: object) -> dict[str, Any]:

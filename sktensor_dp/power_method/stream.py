@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,40 +70,33 @@ ANSWERS = Part(
     excess=Real(), expected=Real("+"),
 )  # fmt: skip
 
+STREAM = Part(
+    ComponentStream,
+    method=Part(
+        OnlinePowerMethod, n_components=Whole("m"), n_restarts=Whole("l"),
+        max_iter=Whole(), seed=Whole(), n_answers=Whole(), n_waits=Whole(),
+        log_precision=Real(), weights=Numbers("n"), vectors=Numbers("nd"),
+        found=ANSWERS, starts=Numbers("dl"), pending=Maybe(ANSWERS), best_weight=Real(),
+        best_noise_variance=Real("+"), best_vector=Numbers("d"),
+    ),
+    budget=Items(Real("+"), 3, tuple), ticket=Maybe(Plain(str)),
+)  # fmt: skip
+
 
 @dataclass(kw_only=True)
 class SavedComponents(SavedState):
     """Serialisation schema: attributes of k components of length d, and the state of a stream."""
 
-    forms = {  # noqa: RUF012
-        **SavedState.forms,
-        "components_": Numbers("kd"), "weights_": Numbers("k"), "data_norm_": Real(),
-        "covariances_": Numbers("k+"), "n_components_": Whole("k"),
-        "n_iter_": Whole(), "n_batches_seen_": Whole(), "n_batches_needed_": Whole(),
-        "is_complete_": Plain(bool),
-        "_stream": Part(
-            ComponentStream,
-            method=Part(
-                OnlinePowerMethod, n_components=Whole("m"), n_restarts=Whole("l"),
-                max_iter=Whole(), seed=Whole(), n_answers=Whole(), n_waits=Whole(),
-                log_precision=Real(), weights=Numbers("n"), vectors=Numbers("nd"),
-                found=ANSWERS, starts=Numbers("dl"), pending=Maybe(ANSWERS), best_weight=Real(),
-                best_noise_variance=Real("+"), best_vector=Numbers("d"),
-            ),
-            budget=Items(Real("+"), 3, tuple), ticket=Maybe(Plain(str)),
-        ),
-    }  # fmt: skip
-
-    components_: Floats
-    weights_: Floats
-    data_norm_: float = ABSENT
-    covariances_: Floats = ABSENT
-    n_components_: int
-    n_iter_: int
-    n_batches_seen_: int = ABSENT
-    n_batches_needed_: int = ABSENT
-    is_complete_: bool = ABSENT
-    _stream: ComponentStream = ABSENT
+    components_: Annotated[Floats, Numbers("kd")]
+    weights_: Annotated[Floats, Numbers("k")]
+    data_norm_: Annotated[float, Real()] = ABSENT
+    covariances_: Annotated[Floats, Numbers("k+")] = ABSENT
+    n_components_: Annotated[int, Whole("k")]
+    n_iter_: Annotated[int, Whole()]
+    n_batches_seen_: Annotated[int, Whole()] = ABSENT
+    n_batches_needed_: Annotated[int, Whole()] = ABSENT
+    is_complete_: Annotated[bool, Plain(bool)] = ABSENT
+    _stream: Annotated[ComponentStream, STREAM] = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if they are not those of the estimator's `moment`."""

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -120,40 +120,34 @@ LIMITS = (1e-40, 1e40)
 ROUNDING = 1e-6
 
 
+STREAM = Part(
+    TopicStream,
+    fitted=Part(
+        FittedTopics, topics=Numbers("kd+"), weights=Numbers("k+"), unigram=Numbers("d+"),
+        unigram_sigma=Real("+"), n_resolved=Whole(), length=Real("+"),
+        topics_std=Maybe(Numbers("kd+")),
+        coherence=Maybe(Numbers("k")),
+        concentration=Real("+"), public=Maybe(Numbers("?d+")),
+    ),
+    mean=Numbers("kd"), variance=Real("+"), n_first=Whole(),
+    budget=Items(Real(), 2, tuple), precisions=Items(Real("+"), 2, tuple),
+    ticket=Maybe(Plain(str)),
+)  # fmt: skip
+
+
 @dataclass(kw_only=True)
 class SavedTopics(SavedState):
     """Serialisation schema: attributes of k topics over d words, and the state of a stream."""
 
-    forms = {  # noqa: RUF012
-        **SavedState.forms,
-        "components_": Numbers("kd+"), "topic_prior_": Numbers("k+"), "unigram_": Numbers("d+"),
-        "doc_topic_prior_": Real("+"), "n_components_": Whole("k"),
-        "clip_norm_": ByName(Real("+")), "components_std_": Maybe(Numbers("kd+")),
-        "coherence_": Maybe(Numbers("k")),
-        "_stream": Part(
-            TopicStream,
-            fitted=Part(
-                FittedTopics, topics=Numbers("kd+"), weights=Numbers("k+"), unigram=Numbers("d+"),
-                unigram_sigma=Real("+"), n_resolved=Whole(), length=Real("+"),
-                topics_std=Maybe(Numbers("kd+")),
-                coherence=Maybe(Numbers("k")),
-                concentration=Real("+"), public=Maybe(Numbers("?d+")),
-            ),
-            mean=Numbers("kd"), variance=Real("+"), n_first=Whole(),
-            budget=Items(Real(), 2, tuple), precisions=Items(Real("+"), 2, tuple),
-            ticket=Maybe(Plain(str)),
-        ),
-    }  # fmt: skip
-
-    components_: Floats
-    topic_prior_: Floats
-    unigram_: Floats
-    doc_topic_prior_: float
-    n_components_: int
-    clip_norm_: dict[str, float]
-    components_std_: Floats | None
-    coherence_: Floats | None
-    _stream: TopicStream = ABSENT
+    components_: Annotated[Floats, Numbers("kd+")]
+    topic_prior_: Annotated[Floats, Numbers("k+")]
+    unigram_: Annotated[Floats, Numbers("d+")]
+    doc_topic_prior_: Annotated[float, Real("+")]
+    n_components_: Annotated[int, Whole("k")]
+    clip_norm_: Annotated[dict[str, float], ByName(Real("+"))]
+    components_std_: Annotated[Floats | None, Maybe(Numbers("kd+"))]
+    coherence_: Annotated[Floats | None, Maybe(Numbers("k"))]
+    _stream: Annotated[TopicStream, STREAM] = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if topics or limits are not those of a fit."""

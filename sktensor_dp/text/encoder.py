@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,9 +33,7 @@ SEPARATOR = "="
 class SavedCategories(SavedVocabulary):
     """Serialisation schema: a vocabulary, and the names of the columns that it describes."""
 
-    forms = {**SavedVocabulary.forms, "columns_": Words("c")}  # noqa: RUF012
-
-    columns_: NDArray[np.object_]
+    columns_: Annotated[NDArray[np.object_], Words("c")]
 
 
 class PrivateOneHotEncoder(PrivateCountVectorizer):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -59,16 +59,10 @@ from sktensor_dp.text.recipe import learn_vocabulary
 class SavedVocabulary(SavedState):
     """Serialisation schema: words in the order of their columns, and released numbers."""
 
-    forms = {  # noqa: RUF012
-        **SavedState.forms,
-        "words": Words("d"), "fixed_vocabulary_": Plain(bool),
-        "document_frequencies_": Numbers("d+"), "threshold_": Real("+"),
-    }  # fmt: skip
-
-    words: NDArray[np.object_]
-    fixed_vocabulary_: bool
-    document_frequencies_: Floats = ABSENT
-    threshold_: float = ABSENT
+    words: Annotated[NDArray[np.object_], Words("d")]
+    fixed_vocabulary_: Annotated[bool, Plain(bool)]
+    document_frequencies_: Annotated[Floats, Numbers("d+")] = ABSENT
+    threshold_: Annotated[float, Real("+")] = ABSENT
 
     @classmethod
     def of(cls, estimator: object, **rebuilt: object) -> Self:
