@@ -25,6 +25,7 @@ from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS
 from sktensor_dp.spectral_lda.plan import TopicPlan
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import USUAL
+from sktensor_dp.topics.shrinkage import smoothed
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ def attributes_of(found: FittedTopics) -> dict[str, Any]:
         "topic_prior_": found.weights[order] * scale,
         "doc_topic_prior_": found.concentration / len(found.topics),
         "coherence_": in_order(found.coherence),
-        "unigram_": found.unigram,
+        "unigram_": smoothed(found.unigram, found.unigram),
         "n_components_": len(found.topics),
         "_n_features_out": len(found.topics),
     }

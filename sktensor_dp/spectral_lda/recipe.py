@@ -43,7 +43,7 @@ from sktensor_dp.spectral_lda.pairs import (
     product_of,
 )
 from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
-from sktensor_dp.spectral_lda.refinement import MIX_FINAL, refine, smoothed, with_public
+from sktensor_dp.spectral_lda.refinement import refine, with_public
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
@@ -67,7 +67,7 @@ from sktensor_dp.topics.moments import (
     topics_from_components,
 )
 from sktensor_dp.topics.noise_edge import noise_edges, sampling_of_pairs, scaled_edges
-from sktensor_dp.topics.shrinkage import denoise_frequencies
+from sktensor_dp.topics.shrinkage import denoise_frequencies, smoothed
 from sktensor_dp.topics.start import topics_of_pairs, varimax
 from sktensor_dp.topics.uncertainty import (
     std_of_decomposed,
@@ -346,7 +346,9 @@ class _SpectralFit:
             other = match_with_concentration(public.topics, public.weights, moments, given)
             if other[0].misfit < found.misfit:
                 found, moments, self.assumed = other
-        fit = found.topics, found.weights, found.concentration
+        # Without noise, frequencies show which words no document has.
+        there = (seen.value > 0) | (seen.sigma > 0)
+        fit = _normalised(found.topics * there), found.weights, found.concentration
         std = std_of_matched(found, moments) if released.sigma > 0 else np.zeros(topics.shape)
         return self._on_all_words(pairs, *fit, std)
 
@@ -368,7 +370,7 @@ class _SpectralFit:
                 topics_std = std_of_frequencies(self._frequencies.sigma, topics.shape)
                 topics_std[:, words] = own_std
         return FittedTopics(
-            smoothed(topics, self._unigram, MIX_FINAL), weights, self._unigram,
+            smoothed(topics, self._unigram), weights, self._unigram,
             self._frequencies.sigma, pairs.white.n_resolved, self._length, topics_std,
             concentration=concentration,
         )  # fmt: skip

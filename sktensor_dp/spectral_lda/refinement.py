@@ -25,11 +25,10 @@ from sktensor_dp.topics.shrinkage import (
     on_all_words,
     shares_of_topics,
     shrink_sampled,
+    smoothed,
 )
 from sktensor_dp.topics.uncertainty import std_of_frequencies, std_of_refined
 
-# Fraction of the word frequencies in the final topics, so that no word has probability 0.
-MIX_FINAL = 1e-4
 # Mean field steps of a document; without noise, more in the last LAST_STEPS EM steps. At seven
 # their bias is below the noise; more in all EM steps would improve the error by 0.0005.
 MEAN_FIELD, EXACT_MEAN_FIELD, LAST_STEPS = 7, 13, 2
@@ -115,7 +114,7 @@ def refine(
     if average.variance == 0:
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
-        fitted = replace(fitted, topics=topics)
+        fitted = replace(fitted, topics=smoothed(topics, fitted.unigram))
     fitted = with_deviations(fitted, *average.without_echo())
     if public is None:
         return fitted
@@ -150,11 +149,11 @@ def _words_alone(
     unigram = denoise_frequencies(
         own * value + (1 - own) * first.value, own**0.5 * sigma, expected=expected
     )
-    unigram = smoothed(unigram / unigram.sum(), unigram / unigram.sum(), MIX_FINAL)
+    unigram = unigram / unigram.sum()
     std = std_of_frequencies(own**0.5 * sigma, (1, unigram.size))
     return replace(
-        start, topics=unigram[None], weights=np.ones(1), public=None, unigram=unigram,
-        topics_std=std,
+        start, topics=smoothed(unigram, unigram)[None], weights=np.ones(1), public=None,
+        unigram=unigram, topics_std=std,
     )  # fmt: skip
 
 
@@ -190,7 +189,7 @@ def updated(
         counts, sigma, frequencies, frequencies_sigma, expected=expected,
         public=fitted.public,
     )  # fmt: skip
-    topics = smoothed(topics, unigram, MIX_FINAL)
+    topics = smoothed(topics, unigram)
     return replace(fitted, topics=topics, weights=weights, unigram=unigram)
 
 
@@ -209,12 +208,6 @@ def scales_of_words(unigram: Floats) -> Floats:
     scales = (unigram + scale_floor / unigram.size) ** defaults.SCALE_POWER
     # Keep the mean length of scaled counts, so that the clip can stay the same.
     return scales * float(np.sqrt((unigram / scales**2).sum()))
-
-
-def smoothed(topics: Floats, unigram: Floats, share: float) -> Floats:
-    """Mix topics with a `share` of the unigram, itself mixed with 1 % of the uniform law."""
-    background = 0.99 * unigram + 0.01 / unigram.size
-    return (1 - share) * topics + share * background
 
 
 def with_public(learnt: FittedTopics, public: Floats, *, keep_learnt: bool) -> FittedTopics:

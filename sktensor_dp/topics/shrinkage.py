@@ -256,6 +256,13 @@ def denoise_topics(
     return joint / weights[:, None], base, weights / weights.sum()
 
 
+def smoothed(topics: Floats, unigram: Floats) -> Floats:
+    """Mix topics with a little of the unigram, itself mixed with 1 % of the uniform law."""
+    share = 1e-4  # so that no word has probability 0
+    background = 0.99 * unigram + 0.01 / unigram.size
+    return (1 - share) * topics + share * background
+
+
 def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: float) -> Floats:
     """Posterior means of topics without noise: Poisson counts under gamma priors."""
     a, found = np.array(GAMMA_SHAPES), np.empty_like(topics)

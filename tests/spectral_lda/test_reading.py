@@ -67,6 +67,16 @@ def test_words_that_set_a_topic_apart_are_more_likely_there_whatever_the_noise(m
         assert noisy.below_noise().tolist() == [not row for row in apart]
 
 
+@pytest.mark.parametrize("epsilon", [1e9, math.inf])
+@pytest.mark.parametrize("n_refinements", ["auto", 4])
+def test_words_that_no_document_has_set_no_topic_apart(comfortable, epsilon, n_refinements):
+    X = np.pad(comfortable, [(0, 0), (0, 3)])
+    model = seeded_fit(X, doc_topic_prior=0, epsilon=epsilon, n_refinements=n_refinements)
+    listed = {int(word) for row in model.top_words(8, relevance=0.0) for word in row}
+    assert listed <= set(range(comfortable.shape[1]))
+    assert (model.components_ > 1e-12).all()
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
