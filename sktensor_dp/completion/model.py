@@ -1,5 +1,6 @@
 """Released models of completions: predictions, attributes and files."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
@@ -47,18 +48,35 @@ def attributes_of(model: EntryModel) -> dict[str, Any]:
 
 
 def count_components(attributes: Mapping[str, Any]) -> int:
-    """Number of components in fitted attributes, or for Tucker the largest rank of a mode."""
-    # By weights or the core, unless they are absent or 0; then by factors that a unit's own
-    # parameters are fitted to, of the model itself or for `fold_in` alone.
+    """Number of components in fitted attributes, or for Tucker the largest rank of a mode.
+    Those that change no prediction do not count, nor those with the weight of others.
+    """
+    # By weights or the core, unless they are absent or 0; then by what a unit's own parameters are
+    # fitted to, of the model itself or for `fold_in` alone.
     if np.any(attributes.get("weights_", 0)):
         return int(np.count_nonzero(attributes["weights_"]))
     if np.any(core := attributes.get("core_", np.zeros(0))):
-        unfolded = (np.moveaxis(core, m, 0).reshape(n, -1) for m, n in enumerate(core.shape))
-        return int(max(map(np.linalg.matrix_rank, unfolded)))
-    factors = [] if "core_" in attributes else list(attributes.get("factors_", ()))
-    if (shared := attributes.get("_shared")) is not None and shared.components is not None:
-        factors += shared.components.factors
-    return max((int(np.any(factor, axis=0).sum()) for factor in factors), default=0)
+        return _largest_rank(core, core.ndim)
+    model = attributes.get("_model")
+    shared = model if isinstance(model, SharedModel) else attributes.get("_shared")
+    if shared is None or shared.components is None:
+        return 0
+    factors, mixing = shared.components.factors, shared.components.mixing
+    seen = [np.any(factor, axis=0) for factor in factors]
+    if mixing is None:
+        mixing = np.eye(math.prod(map(len, seen)) if shared.components.full_core else len(seen[0]))
+    if not shared.components.full_core:
+        return int(np.linalg.matrix_rank(mixing[np.all(seen, axis=0)]))
+    core = mixing.reshape(*map(len, seen), -1)[np.ix_(*seen)]
+    return _largest_rank(core, len(factors))
+
+
+def _largest_rank(core: Floats, n_modes: int) -> int:
+    """Largest rank of the unfoldings of a core along its first modes."""
+    if not core.any():
+        return 0
+    unfolded = (np.moveaxis(core, m, 0).reshape(core.shape[m], -1) for m in range(n_modes))
+    return int(max(map(np.linalg.matrix_rank, unfolded)))
 
 
 def attributes_of_units(model: "SharedModel", n_units: int, ranks: Sequence[int]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from internals import model_of, sums_and_covariance, with_model
 from sklearn.base import clone
-from small_completions import INF, TASTES, build, tastes
+from small_completions import INF, MODELS, TASTES, build, tastes
 
 from sktensor_dp import (
     NotEnoughDataWarning,
@@ -88,6 +88,24 @@ def test_a_generous_rank_does_little_harm(seed):
         errors.append(np.sqrt(np.mean((own.predict(X[test]) - y[test]) ** 2)))
     # Without components it is .99.
     assert errors[1] < 1.02 * errors[0] < 0.9
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("part", [0.0, 1.0])
+@pytest.mark.parametrize("shape", [(1000, 12), (1000, 12, 3)])
+def test_found_components_change_predictions(kind, part, shape, seed):
+    """Without noise the search ends with factors, which judged by chance may all be 0."""
+    rng = np.random.default_rng(seed + 2)  # where, of seed 0, chance hides all
+    X = np.argwhere(rng.random(shape) < 0.5)
+    people, items, effects = (rng.standard_normal(n) for n in (1000, 12, 12))
+    y = effects[X[:, 1]] + part * people[X[:, 0]] * items[X[:, 1]]
+    y += 0.5 * rng.standard_normal(len(X))
+    model = kind(3, bounds=(-5, 5), shape=shape, unit_mode=0, epsilon=INF, random_state=0)
+    model.fit(X, y)
+    n_found, whole = model.n_components_, model.fold_in(X, y).predict(X)
+    plain = with_model(model, components=None).fold_in(X, y).predict(X)
+    assert (n_found == 0) == np.allclose(whole, plain, rtol=0, atol=1e-9)
+    assert part <= n_found <= 3
 
 
 def test_releases_about_what_was_found_find_most(seed):
