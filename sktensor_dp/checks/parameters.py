@@ -173,5 +173,5 @@ def check_feasible(numbers: float, what: str, advice: str) -> None:
     if 8 * numbers > size:
         raise ValueError(
             f"{what} needs about {8e-9 * numbers:.3g} GB of memory; there are "
-            f"{1e-9 * size:.3g}. Nothing was charged for this fit. {advice}"
+            f"{1e-9 * size:.3g}. {advice}"
         )

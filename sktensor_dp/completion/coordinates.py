@@ -110,7 +110,7 @@ REPEATED = (
     "X must have different coordinates in every row: some are repeated, as in a bootstrap sample, "
     "where a value that is drawn k times would be protected k times less. If they belong to "
     "different values, pass repeated='distinct' to fit, or tell them apart by a mode of its own, "
-    "such as a day. Nothing was charged."
+    "such as a day."
 )
 
 CATEGORIES = (
@@ -411,7 +411,7 @@ def unit_labels(X: object, mode: int, indices: Indices | None) -> NDArray[Any]:
     if mode < len(indices) and indices[mode] is not None:
         raise ValueError(
             f"row_names[{mode}], that of the units, must be None in a search and in a private "
-            "score: units that are held out have any ids. Nothing was charged."
+            "score: units that are held out have any ids."
         )
     return as_labels(_columns(X)[mode], len(_columns(X)[mode]), f"column {mode} of X")
 

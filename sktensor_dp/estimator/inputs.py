@@ -282,12 +282,12 @@ def check_mark(X: object, grouped: bool, neighbours: str) -> None:
         raise ValueError(
             f"groups must be given to both fits or to none: X was counted by a vocabulary fitted "
             f"{have[not persons]}, and this fit would go {have[not grouped]}, so that together "
-            "they protect neither. If X holds other data, pass X.copy(). Nothing was charged."
+            "they protect neither. If X holds other data, pass X.copy()."
         )
     if relation != neighbours:
         raise ValueError(
             f"neighbours must be {relation!r}, as in the fit of the vocabulary that X was counted "
-            f"by; got {neighbours!r}. If X holds other data, pass X.copy(). Nothing was charged."
+            f"by; got {neighbours!r}. If X holds other data, pass X.copy()."
         )
 
 

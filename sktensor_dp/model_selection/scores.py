@@ -185,7 +185,7 @@ def check_comparable(
             raise ValueError(
                 f"{full!r} cannot be searched over: it decides what {scoring!r} measures, so that "
                 "scores of candidates cannot be compared, and a wrong one would win. Set it by "
-                f"public knowledge{advice}. Nothing was charged."
+                f"public knowledge{advice}."
             )
 
 

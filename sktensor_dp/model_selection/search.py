@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.floating_point import under_own_errors
-from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_parameters
+from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_parameters, check_sizes
 from sktensor_dp.data.labels import distinct
 from sktensor_dp.estimator.base import (
     COLUMNS,
@@ -46,6 +46,7 @@ from sktensor_dp.model_selection.costs import (
     part_of,
     report_of_search,
 )
+from sktensor_dp.model_selection.forecast import LEARNING, SearchForecast
 from sktensor_dp.model_selection.scores import (
     UnitScores,
     check_comparable,
@@ -77,7 +78,13 @@ from sktensor_dp.model_selection.steps import (
     private_steps,
     steps_of,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, LedgerEntry, owed
+from sktensor_dp.privacy.accountant import (
+    BEGUN,
+    BudgetAccountant,
+    HasAccountant,
+    LedgerEntry,
+    owed,
+)
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -465,7 +472,11 @@ class PrivateSearchCV(
         trials = self._trials(request, X, y, groups)
         unit = unit_of(request.last._public_facts().unit, trials.labels is not None)
         if not request.counted:
-            self._warn_of_delta(request.delta, len(trials.splits.parts), unit)
+            number = len(trials.splits.parts)
+            self._warn_of_delta(request.delta, number, unit)
+            expected = self._forecast(request, trials.costs, number, trials.bounds)
+            if expected.is_noise:
+                warnings.warn(str(expected), NotEnoughDataWarning, stacklevel=level_of_caller())
         payer = self._accountant_to_charge()
         if payer is not None:
             cost = PrivacyCost(epsilon=float(self.epsilon), delta=request.delta)
@@ -473,6 +484,7 @@ class PrivateSearchCV(
             payer.charge(
                 [LedgerEntry(name, "private_selection", 1, cost, unit, neighbours=relation)]
             )
+        BEGUN.set(BEGUN.get() + 1)
         self._say("search begins")
         try:
             best = trials.best(stop_probability(self.n_trials))
@@ -513,24 +525,75 @@ class PrivateSearchCV(
             if n_units is None or len(distinct(own)[0]) > n_units:
                 raise ValueError(
                     "The shape of the estimator must be given, and count all units that X has "
-                    "values of. Nothing was charged."
+                    "values of."
                 )
         splits = split_units(
             self.cv, self.test_size, n_rows(X), labels, counted=request.counted,
             random_state=self.random_state, n_units=n_units,
         )  # fmt: skip
+        # What the last step is given, if no other private step decides it.
+        alone = request.steps[first] is request.last and getattr(rows, "ndim", 0) == 2
+        bounds = self._bounds(request, int(rows.shape[1]) if alone else None)
+        costs = self._costs(request)
+        return Trials(self, request, X, y, labels, own is not None, splits, costs, bounds)
+
+    def _costs(self, request: Request) -> TrialCosts:
+        """Cost of each fit and score of a trial."""
         stop = stop_probability(self.n_trials)
         failure = failure_of_trials(request.delta, stop) if request.sets_aside else 0.0
         trial = trial_cost(self.epsilon, request.delta, stop, failure)
-        costs = TrialCosts.divided(trial, self.cv)
-        # What the last step is given, if no other private step decides it.
-        alone = request.steps[first] is request.last and getattr(rows, "ndim", 0) == 2
-        columns = int(rows.shape[1]) if alone else None
-        bounds = checked_score_bounds(
+        return TrialCosts.divided(trial, self.cv)
+
+    def _bounds(self, request: Request, n_features: int | None) -> tuple[float, float]:
+        """Public (low, high) that scores are clipped to, given or implied."""
+        return checked_score_bounds(
             self.score_bounds, request.scoring, request.last, "score_bounds",
-            texts=word_counter(self.estimator) is not None, n_features=columns,
+            texts=word_counter(self.estimator) is not None, n_features=n_features,
         )  # fmt: skip
-        return Trials(self, request, X, y, labels, own is not None, splits, costs, bounds)
+
+    def forecast(self, n_units: int, *, n_features: int | None = None) -> SearchForecast:
+        """Say, from public numbers alone, whether scores of candidates can be told apart.
+
+        Parameters
+        ----------
+        n_units : int
+            Number of units to come: rows, or groups of rows.
+        n_features : int, optional
+            Number of words, where they imply bounds of a score.
+
+        Returns
+        -------
+        SearchForecast
+            Noise of a score, and what scores of numbers of topics or components typically differ
+            by. Costs nothing.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is wrong, or `score_bounds` are needed.
+
+        Examples
+        --------
+        >>> from sktensor_dp import PrivateCPCompletion, PrivateSearchCV
+        >>> ranks = PrivateCPCompletion(bounds=(1, 5), unit_mode=0, shape=(943, 1682))
+        >>> search = PrivateSearchCV(ranks, {"rank": [1, 2, 4, 8]}, epsilon=2.0)
+        >>> search.forecast(943).is_noise
+        True
+        """
+        request = self._request(None, {})
+        check_sizes(n_units=n_units)
+        bounds = self._bounds(request, n_features)
+        return self._forecast(request, self._costs(request), n_units, bounds)
+
+    def _forecast(
+        self, request: Request, costs: TrialCosts, n_units: int, bounds: tuple[float, float]
+    ) -> SearchForecast:
+        """Forecast for a request; given bounds are taken to be those in which scores lie."""
+        part = 1.0 if self.score_bounds is not None else LEARNING.get(request.scoring, 1.0)
+        return SearchForecast.of(
+            costs, request.delta, n_units, (self.cv, self.test_size), bounds, request.neighbours,
+            part,
+        )  # fmt: skip
 
     def _warn_of_delta(self, delta: float, n_units: int, unit: str) -> None:
         """Warn where delta is large for a public or released number of units."""
@@ -556,7 +619,7 @@ class PrivateSearchCV(
             raise ValueError(
                 "estimator must be a private estimator by itself where neighbours='add_remove', "
                 "not a pipeline: a part may have no rows, which other steps refuse. Apply steps "
-                "that learn nothing from the data before the search. Nothing was charged."
+                "that learn nothing from the data before the search."
             )
         tried = check_values(distributions, self.estimator)
         delta, aside = delta_in_use(steps, tried, self.epsilon, self.delta)

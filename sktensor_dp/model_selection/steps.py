@@ -191,7 +191,7 @@ def private_steps(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
             raise ValueError(
                 f"A {type(step).__name__} with a unit_mode must be by itself, not a step of a "
                 "pipeline: which rows are one unit's is read from X. Apply steps that learn "
-                "nothing from the data before. Nothing was charged."
+                "nothing from the data before."
             )
     if len({step.neighbours for step in found.values()}) > 1:
         raise ValueError("neighbours of all private steps must be the same.")
@@ -321,7 +321,7 @@ def delta_in_use(
     if sets_aside and delta == 0 and math.isfinite(epsilon):
         raise ValueError(
             "delta must be > 0, and no step's noise pure: a step of the estimator, such as a "
-            "private vocabulary, sets a part of delta aside. Nothing was charged."
+            "private vocabulary, sets a part of delta aside."
         )
     return float(delta), sets_aside
 

@@ -64,7 +64,7 @@ from sktensor_dp.power_method.stream import (
     random_batches,
     warnings_of_stream,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.accountant import BudgetAccountant, telling_spending
 from sktensor_dp.privacy.noise import OneProcess
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.samples import TensorPowerIterations
@@ -320,6 +320,7 @@ class PrivateTensorPowerMethod(
         return self._learn(chunks, {"n_features_in_": n_features})
 
     @available_if(reads_batches)
+    @telling_spending
     @under_own_errors
     def partial_fit(
         self,
@@ -400,7 +401,7 @@ class PrivateTensorPowerMethod(
         if self._number_is_private:
             raise ValueError(
                 f"fit_tensor of {type(self).__name__} needs neighbours='replace_one': a tensor has "
-                "all of its entries, in a public shape. Nothing was charged."
+                "all of its entries, in a public shape."
             )
         if self.moment != "raw":
             raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")

@@ -1,5 +1,6 @@
 """A budget that several fits draw on, in this process or in many."""
 
+import inspect
 import json
 import math
 import os
@@ -9,7 +10,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict
 from datetime import UTC
-from functools import partial
+from functools import partial, wraps
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -488,6 +489,14 @@ class BudgetAccountant(TableDisplay):
             "Gaussian noise needs a part. Nothing was charged."
         )
 
+    def _so_far(self) -> str:
+        """Sentence that says what is spent; empty if nothing is, or the ledger is not readable."""
+        with suppress(LedgerError):
+            now = self._ledger.balance()
+            if spent := _total(now)[0]:
+                return f" Of the budget, epsilon {spent:.6g} of {now.epsilon:g} is spent."
+        return ""
+
     def __enter__(self) -> "BudgetAccountant":
         OPENED.set((*OPENED.get(), self))
         if self._holds_others:
@@ -553,10 +562,43 @@ def owed(paid: bool) -> dict[str, str]:
     return {NEEDS_PAYER: PAID} if paid else {}
 
 
+# Number of fits and searches of this thread, as a context, whose releases have begun.
+BEGUN: "ContextVar[int]" = ContextVar("begun", default=0)
+
+
+def telling_spending(method: Any) -> Any:
+    """Decorator of a method that fits: errors before its releases say that it made none."""
+
+    @wraps(method)
+    def run(self: Any, *args: object, **options: object) -> Any:
+        begun = BEGUN.get()
+        try:
+            return method(self, *args, **options)
+        except BudgetError:  # which says what was charged
+            raise
+        except BaseException as error:
+            # Earlier steps of a pipeline may have released and been charged.
+            told = f"This {type(self).__name__} released nothing."
+            if BEGUN.get() == begun and told not in "".join(getattr(error, "__notes__", ())):
+                with suppress(BudgetError):
+                    if isinstance(payer := self._accountant_to_charge(), BudgetAccountant):
+                        told += payer._so_far()
+                error.add_note(told)
+            raise
+
+    return run
+
+
 class HasAccountant:
     """Mixin that finds the accountant to charge, and refuses to run where one may be missed."""
 
     accountant: BudgetAccountant | None
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        for name, method in list(vars(cls).items()):
+            if inspect.isfunction(method) and name.startswith(("fit", "partial_fit")):
+                setattr(cls, name, telling_spending(method))
 
     def _accountant_to_charge(self) -> BudgetAccountant | None:
         """Accountant to charge: that of the parameter, else of the surrounding block, else None."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.accountant import BEGUN, BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.spending import charges_of
 
@@ -24,15 +24,19 @@ class Payer:
 
     def charge(self, plan: ReleasePlan, unit: str, neighbours: str) -> "Receipt | None":
         """Check and charge a whole plan; None if there is no accountant or the ticket pays."""
-        if self.accountant is None or self.has_paid:
-            return None
-        charges = charges_of(plan, self.spender, unit, neighbours)
-        return self.accountant.charge(charges, self.ticket)
+        receipt = None
+        if self.accountant is not None and not self.has_paid:
+            charges = charges_of(plan, self.spender, unit, neighbours)
+            receipt = self.accountant.charge(charges, self.ticket)
+        BEGUN.set(BEGUN.get() + 1)
+        return receipt
 
     def tell(self, error: BaseException) -> None:
         """Add a note to an error: the charge of this fit stays."""
         if self.accountant is not None:
-            error.add_note("What was charged for this fit stays charged.")
+            error.add_note(
+                f"What was charged for this fit stays charged.{self.accountant._so_far()}"
+            )
 
     def check(self, plan: ReleasePlan, neighbours: str) -> None:
         """Raise BudgetError for a plan that the accountant would refuse."""

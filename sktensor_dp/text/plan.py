@@ -167,13 +167,13 @@ def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | 
         raise NotEnoughDataError(
             f"With epsilon={releases.epsilon:g} and delta={releases.delta:g} a "
             f"{plan.wording.kept} must come from about {plan.units(plan.threshold)} to be kept, "
-            f"but there are {n_documents:,}. Nothing was charged. {plan.wording.fewer}, a larger "
+            f"but there are {n_documents:,}. {plan.wording.fewer}, a larger "
             f"epsilon, more {noun} or {plan.wording.public} would help."
         )
     if plan.most < plan.needed:
         raise NotEnoughDataError(
             f"max_df={max_df!r} drops words of more than {plan.units(plan.most)}, and "
-            f"noise those of fewer than {plan.needed:.0f}. Nothing was charged. Raise max_df."
+            f"noise those of fewer than {plan.needed:.0f}. Raise max_df."
         )
 
 

@@ -1,5 +1,6 @@
 """What a search refuses costs nothing and shows nothing: wrong options, steps and data."""
 
+import warnings
 from functools import partial
 
 import dask.array as da
@@ -19,6 +20,7 @@ from toy_regressor import NoisyMean
 
 from sktensor_dp import (
     BudgetAccountant,
+    NotEnoughDataWarning,
     PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
@@ -228,6 +230,24 @@ def test_what_is_wrong_is_refused_unspent_and_unseen(search, data, message):
     assert "swordfish" not in str(caught.value)
     assert budget.entries == ()
     assert not hasattr(search.estimator, "n_features_in_")
+
+
+@pytest.mark.parametrize(("cv", "epsilon"), [(None, 1.0), (3, 1.0), (None, INF)])
+def test_a_forecast_has_the_noise_of_scores_and_warns_before_the_charge(cv, epsilon):
+    budget = BudgetAccountant()
+    search = topics(cv=cv, epsilon=epsilon, accountant=budget, n_trials=1.0)
+    expected = search.forecast(len(COUNTS), n_features=COUNTS.shape[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotEnoughDataWarning)
+        if expected.is_noise:
+            with pytest.raises(NotEnoughDataWarning, match="noise decides"):
+                search.fit(COUNTS)
+            assert budget.entries == ()
+        assert expected.is_noise == (epsilon < INF)
+        warnings.simplefilter("ignore", NotEnoughDataWarning)
+        search.fit(COUNTS)
+    row, *_ = (one for one in search.privacy_report_.rows if one.name == "held_out_scores")
+    assert row.sigma / (cv or 1) ** 0.5 == pytest.approx(expected.score_sigma, rel=0.02)
 
 
 def test_candidates_that_are_right_together_are_tried():

@@ -13,6 +13,7 @@ import pytest
 from cases import READERS, plain, quiet
 from sklearn.base import clone
 from small_completions import X0, Y0, build
+from small_texts import pipeline
 
 from sktensor_dp import BudgetAccountant, BudgetError, PrivacyLeakWarning, make_private_scorer
 from sktensor_dp.privacy.accountant import HELD, OPENED
@@ -203,6 +204,16 @@ def test_what_was_pickled_inside_a_block_needs_an_accountant(carried, tmp_path):
         # Neither who says who pays, nor what was pickled elsewhere.
         for free in (pickle.loads(named), pickle.loads(plain)):
             free.fit(X0, Y0)
+
+
+def test_an_error_before_the_releases_of_a_step_says_what_earlier_ones_spent():
+    """Nothing is charged for the topics; the vocabulary before them has been."""
+    budget = BudgetAccountant(4.0)
+    steps = pipeline().set_params(topics__n_components=0)
+    with budget, quiet(), pytest.raises(ValueError, match="n_components") as refused:
+        steps.fit(["some words here", "other words there"] * 500)
+    told = f"Of the budget, epsilon {budget.total()[0]:.6g} of 4 is spent."
+    assert refused.value.__notes__ == [f"This PrivateSpectralLDA released nothing. {told}"]
 
 
 @pytest.mark.parametrize("name", READERS)
