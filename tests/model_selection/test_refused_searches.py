@@ -138,7 +138,7 @@ TOGETHER = [
     (entries(), {"bounds": [(0, 1), (1, 0)]}, "low < high"),
     (entries(), {"bounds": [(0, 1), (0.4, 0.6)]}, "give score_bounds"),
     (entries(), {"shape": [(20, 10), (20, 11)], "row_names": [(None, list(range(10)))]},
-     "the number of names"),
+     "the number of different names"),
     (PrivateGaussianMixture(), {"n_components": [1, 2]}, "'data_norm' parameter .* must be given"),
     (mixture(), {"whiten": [True, False]}, "needs whiten=True"),
 ]  # fmt: skip
