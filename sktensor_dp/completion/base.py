@@ -41,7 +41,7 @@ from sktensor_dp.completion.coordinates import (
 )
 from sktensor_dp.completion.entry_recipe import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
-from sktensor_dp.completion.model import SharedModel, count_components, shared_model, values_at
+from sktensor_dp.completion.model import SharedModel, count_components, shared_model
 from sktensor_dp.completion.person_recipe import fit_persons
 from sktensor_dp.completion.plan import (
     ASSUMED,
@@ -258,9 +258,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.max_iter
         )
-        of_persons = isinstance(plan, PersonPlan)
-        with self._session(chunks, plan.releases, unit="person" if of_persons else None) as ask:
-            seen = True
+        unit, seen = ("person" if isinstance(plan, PersonPlan) else None), True
+        with self._session(chunks, plan.releases, unit=unit) as ask:
             if self._chooses_bounds:
                 bounds, seen = choose_bounds(ask)
             if isinstance(plan, PersonPlan):
@@ -409,8 +408,20 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return np.clip(result, *self.bounds_).reshape(self.shape_)
 
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Predictions of shape (n,), not clamped to the bounds."""
-        return values_at(self._model, coordinates, self.shape_, self.mean_, self.biases_)
+        """Predictions of shape (n,), not clamped to the bounds, also where a row is unknown: below
+        0 or beyond the shape. Such a value is the mean plus the biases of its other rows.
+        """
+        inside = (coordinates >= 0) & (coordinates < np.array(self.shape_))
+        values: Floats = self._model.predict(np.where(inside, coordinates, 0))
+        if not inside.all():
+            beyond = ~inside.all(axis=1)
+            # Added in the order in which `SharedModel` adds, to be equal to the last bit.
+            effects = np.zeros(len(values))
+            for mode, bias in enumerate(self.biases_):
+                rows = beyond & inside[:, mode]
+                effects[rows] += bias[coordinates[rows, mode]]
+            values[beyond] = self.mean_ + effects[beyond]
+        return values
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         """Coordinates as integers, with -1 for unknown rows, from numbers or names."""

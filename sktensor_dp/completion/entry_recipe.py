@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion.gradient_steps import fit_gradients
-from sktensor_dp.completion.model import SharedModel, attributes_of, unexplained
+from sktensor_dp.completion.model import SharedModel, unexplained
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.estimator.base import Fitted
@@ -68,12 +68,17 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
     effects = [_effects(model, places, mode) for mode in range(1, places.n_modes)]
     level_variance = float(model.bias_scales[0])
     state = {
-        **attributes_of(model), "_model": model, "perturbation_": plan.perturbation,
+        "mean_": model.mean, "biases_": model.biases, "factors_": model.factors, "_model": model,
+        "perturbation_": plan.perturbation,
         "_shared": SharedModel(
             model.mean, residual_variance, 0, effects, components, level_variance
         ),
         "n_iter_": max(plan.n_steps, model.n_iter, 1),
     }  # fmt: skip
+    if isinstance(model, CPCompletion):
+        state["weights_"] = model.weights
+    else:
+        state["core_"] = model.core
     return Fitted(state, () if model.converged else (ConvergenceWarning(NOT_SETTLED),))
 
 

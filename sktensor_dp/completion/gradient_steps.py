@@ -74,7 +74,7 @@ class _BlockGaussNewton:
         base = offsets.predict(index_set.coordinates) - self._middle
         block = step % len(sizes)
         for place, (part, size) in enumerate(zip(parts[n_modes:], sizes, strict=True)):
-            moment, gram, spread = self._public(place, base)
+            moment, gram, spread = self._normal_equations(place, base)
             right = part.reshape(moment.shape) / size - moment
             variance = (noisy.sigma / size) ** 2
             self._averages[place].add(right, gram, variance, self._residual)
@@ -125,7 +125,7 @@ class _BlockGaussNewton:
             center=self._middle,
         )
 
-    def _public(self, place: int, base: Floats) -> tuple[Floats, Floats, float]:
+    def _normal_equations(self, place: int, base: Floats) -> tuple[Floats, Floats, float]:
         """Sums of ``base z`` and of ``z z'`` for the rows of a block, and the mean of |z|^2.
         z are the derivatives in the block: the factor of mode `place`, or the core.
         """

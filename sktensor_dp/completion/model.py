@@ -39,14 +39,6 @@ def unexplained(deviation: float, explained: float) -> float:
     return max(deviation**2 - explained, LEAST_NOISE * deviation**2)
 
 
-def attributes_of(model: EntryModel) -> dict[str, Any]:
-    """Fitted attributes of an estimator from a model of entries."""
-    found = {"mean_": model.mean, "biases_": model.biases, "factors_": model.factors}
-    if isinstance(model, CPCompletion):
-        return {**found, "weights_": model.weights}
-    return {**found, "core_": model.core}
-
-
 def count_components(attributes: Mapping[str, Any]) -> int:
     """Number of components in fitted attributes, or for Tucker the largest rank of a mode.
     Those that change no prediction do not count, nor those with the weight of others.
@@ -91,30 +83,6 @@ def attributes_of_units(model: "SharedModel", n_units: int, ranks: Sequence[int]
     return {**found, "factors_": factors}
 
 
-def values_at(
-    model: Any,
-    coordinates: NDArray[np.intp],
-    shape: Sequence[int],
-    mean: float,
-    biases: Sequence[Floats],
-) -> Floats:
-    """Predictions at coordinates, of shape (n,), also where a row is below 0 or beyond `shape`.
-    Such a value is `mean` plus the `biases` of its other rows.
-    """
-    inside = (coordinates >= 0) & (coordinates < np.array(shape))
-    known: Floats = model.predict(np.where(inside, coordinates, 0))
-    if inside.all():
-        return known
-    beyond = ~inside.all(axis=1)
-    # Added in the order in which `SharedModel` adds, to be equal to the last bit.
-    effects = np.zeros(len(known))
-    for mode, bias in enumerate(biases):
-        rows = beyond & inside[:, mode]
-        effects[rows] += bias[coordinates[rows, mode]]
-    known[beyond] = mean + effects[beyond]
-    return known
-
-
 @dataclass(frozen=True, eq=False)
 class SharedModel:
     """Released model that all units share: a level, and effects and factors of the other modes."""
@@ -137,7 +105,14 @@ class SharedModel:
         `coordinates` include those of units, which do not matter.
         """
         shared = np.delete(coordinates, self.unit_mode, axis=1)
-        extended = [_with_unknown_row(effects) for effects in self.effects]
+        # One more row of each mode stands for unknown rows: it has the prior's moments.
+        extended = [
+            SharedEffects(
+                np.append(known.effects, 0.0), np.append(known.variances, known.scale),
+                np.append(known.popularity, 0.0), known.scale,
+            )
+            for known in self.effects
+        ]  # fmt: skip
         unknown = [len(effects.effects) for effects in self.effects]
         known = np.where(shared < 0, unknown, np.minimum(shared, unknown))
         if self.components is None:
@@ -149,16 +124,6 @@ class SharedModel:
     def predict(self, coordinates: NDArray[np.intp]) -> Floats:
         """Predictions for units without own parameters: level plus effects."""
         return self.level + self.at_entries(coordinates).effects
-
-
-def _with_unknown_row(known: SharedEffects) -> SharedEffects:
-    """Effects with one more row, which has the prior's moments and stands for unknown rows."""
-    return SharedEffects(
-        np.append(known.effects, 0.0),
-        np.append(known.variances, known.scale),
-        np.append(known.popularity, 0.0),
-        known.scale,
-    )
 
 
 def shared_model(estimator: Any) -> SharedModel:

@@ -32,7 +32,7 @@ from sktensor_dp.queries.persons import (
 from sktensor_dp.queries.query import Query
 from sktensor_dp.tensor import defaults as kernels
 from sktensor_dp.tensor.alternating import core_components
-from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.largest_of_noise import largest_of_noise
 from sktensor_dp.tensor.normal_equations import posterior_rows
 from sktensor_dp.tensor.shared_parameters import (
@@ -293,10 +293,10 @@ class Directions:
         self._weights = cell_weights(biases, ask.n_units)
         self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
         # Number of entries of a typical unit.
-        self._each = (float(self._weights.sum()) / max(ask.n_units, 1)) ** 2
+        self._n_entries_each = (float(self._weights.sum()) / max(ask.n_units, 1)) ** 2
         # Variance by units of a row of one sum, over its weight: an entry of a unit of m entries
         # adds a square of mean 1 / (m r).
-        self._own = weight_of_entry(self._weights, ask.n_units) / n_columns
+        self._unit_variance = weight_of_entry(self._weights, ask.n_units) / n_columns
         # Covariance of the noise of a row of the accumulated sums, and the weight of the releases
         # in them.
         self._covariance, self._release_weight = np.zeros((2, n_columns, n_columns))
@@ -307,7 +307,7 @@ class Directions:
 
     def sweep(self) -> None:
         """Release sums for the directions so far, add them to earlier ones, update directions."""
-        kept = self._memory()
+        kept = self._kept_weights()
         query = SharedFactorSums(
             self._ask.public("shape"), self._biases[0].level,
             tuple(one.effects for one in self._biases), self._axes, self._deviation**2,
@@ -320,7 +320,7 @@ class Directions:
         self._sums = self._sums @ kept + noisy.value[:n_cells]
         self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * one
         self._release_weight = self._release_weight @ kept + one
-        self._axes = self._scaled(self._rows())
+        self._axes = self._scaled(self._shrunk_rows())
 
     def explained(self, last: int) -> tuple[Floats, float]:
         """Variance that directions explain, (r, r) in units of that assumed, and its noise.
@@ -344,13 +344,13 @@ class Directions:
         variance = self._deviation**2
         left = residual_variance(self._biases) / variance
         explained = beyond_noise(np.linalg.eigvalsh(moment), noise) - noise - self._by_chance()
-        gain = gain_of_components(explained, self._each, left)
+        gain = gain_of_components(explained, self._n_entries_each, left)
         # Without noise `rest` is 0: the trial is passed, and `factor` judges at the end.
         return gain * variance >= longest(self._biases).gain_of(rest)
 
     def factor(self) -> Floats:
         """Directions times the roots of the variances they explain; 0 for chance and noise."""
-        moment, noise = self.explained(self._lately())
+        moment, noise = self.explained(self._n_recent())
         values, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
         least = max(defaults.CERTAIN * noise, float(edge_of_noise(noise, len(values))))
         found, known = np.zeros(len(values)), 0.0
@@ -369,7 +369,7 @@ class Directions:
         """
         # Chance comes from units, not from noise. Values vary more about a unit's level than about
         # biases, and errors of biases and outliers add to the largest direction.
-        by_units = self._by_units() * float(np.mean(self._weights))
+        by_units = self._variance_by_units() * float(np.mean(self._weights))
         share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         left = unexplained(self._deviation, known) / self._deviation**2
         r = self._axes.shape[1]
@@ -379,35 +379,35 @@ class Directions:
         """Variance of values about a unit's level that neither biases nor `factor` explain."""
         return residual_variance(self._biases, float((self._shares @ factor**2).sum()))
 
-    def _lately(self) -> int:
+    def _n_recent(self) -> int:
         """Number of the last sweeps, a quarter of all, which determine the released moments."""
         return max(len(self._moments) // 4, 2)
 
-    def _memory(self) -> Floats:
+    def _kept_weights(self) -> Floats:
         """Matrix (r, r) of weights of the earlier sums: less for directions that explain little."""
         if not self._moments:
             return np.eye(self._axes.shape[1])
-        values, vectors = np.linalg.eigh(self.explained(self._lately())[0])
+        values, vectors = np.linalg.eigh(self.explained(self._n_recent())[0])
         noise, weights = self._sigma**2, self._weights
         # Fraction of the variance of a sweep's sums that is by noise, which is new in each.
-        by_noise = noise / max(noise + float(np.mean(weights)) * self._own, LEAST_WEIGHT)
+        by_noise = noise / max(noise + float(np.mean(weights)) * self._unit_variance, LEAST_WEIGHT)
         cosine = len(values) / _effective_rows(weights)
         kept = forgetting_factor(values, cosine, self._trial, by_noise)
         return np.asarray((vectors * kept) @ vectors.T)
 
-    def _rows(self) -> Floats:
+    def _shrunk_rows(self) -> Floats:
         """Rows fitted to the sums and shrunk by their noise, up to a common factor."""
         r, weights = self._sums.shape[1], self._weights
         grams = weights[:, None, None] * np.eye(r)
         noise = np.broadcast_to((self._covariance + self._covariance.T) / 2, grams.shape)
-        residual = self._by_units()
+        residual = self._variance_by_units()
         variance = float(np.mean(self._covariance.diagonal()))
         prior = (variance / max(float(np.mean(weights)) ** 2, 1e-100)) or 1.0
         return posterior_rows(self._sums, grams, noise, residual, prior)
 
-    def _by_units(self) -> float:
+    def _variance_by_units(self) -> float:
         """Variance of a row of all sums, over its weight, caused by the units themselves."""
-        return float(np.mean(self._release_weight.diagonal())) ** 2 * self._own
+        return float(np.mean(self._release_weight.diagonal())) ** 2 * self._unit_variance
 
     def _scaled(self, rows: Floats) -> Floats:
         """Orthogonal columns of the assumed size, turned from `rows` as little as possible."""
@@ -441,7 +441,12 @@ def found_components(
     rank = math.prod(ranks) if options.full_core else ranks[0]
     n_columns = columns_worth(weights, ask.n_units, plan, rank)
     start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
-    trial, rest = trial_sweeps(plan), rest_after_trial(plan)
+    # Budget of the sweeps after the trial, divided by that spent on biases; without noise biases
+    # are known.
+    trial, rest = trial_sweeps(plan), 0.0
+    sweep, rounds = map(plan.releases.cost_of, (SharedFactorSums.name, SharedRowSums.name))
+    if math.isfinite(sweep.mu):
+        rest = (plan.n_sweeps - trial) * sweep.mu**2 / (plan.n_rounds * rounds.mu**2)
     search = Directions(ask, biases, start[:, :n_columns], trial)
     for step in range(plan.n_sweeps):
         search.sweep()
@@ -478,14 +483,6 @@ def trial_sweeps(plan: PersonPlan) -> int:
     return round(defaults.DIRECTION_TRIAL * plan.n_sweeps)
 
 
-def rest_after_trial(plan: PersonPlan) -> float:
-    """Budget of the sweeps after the trial, divided by the budget spent on biases."""
-    left = plan.n_sweeps - trial_sweeps(plan)
-    sweep, biases = map(plan.releases.cost_of, (SharedFactorSums.name, SharedRowSums.name))
-    # Without noise biases are known.
-    return 0.0 if math.isinf(sweep.mu) else left * sweep.mu**2 / (plan.n_rounds * biases.mu**2)
-
-
 def gain_of_components(explained: Floats, each: float, left: float) -> float:
     """Variance of values that units' weights explain.
 
@@ -497,19 +494,19 @@ def gain_of_components(explained: Floats, each: float, left: float) -> float:
     return float(np.sum(variances * each * variances / (each * variances + left)))
 
 
-def moment_noise(sigma: float, n_columns: Any, last: int) -> Any:
+def moment_noise(sigma: float, n_columns: int | Integers, last: int) -> Floats:
     """Noise of a number of the mean moment of `last` sweeps, less that of the first, times r.
     `sigma` is that of one sweep.
     """
-    return sigma * n_columns * np.sqrt(1 / last + 1 / n_columns)
+    return np.asarray(sigma * n_columns * np.sqrt(1 / last + 1 / n_columns))
 
 
-def edge_of_noise(noise: Any, n_columns: Any) -> Any:
+def edge_of_noise(noise: float | Floats, n_columns: int | Integers) -> Floats:
     """Largest eigenvalue of a symmetric matrix of noise with deviation `noise` on the diagonal."""
-    return noise * np.sqrt(2 * n_columns)
+    return np.asarray(noise * np.sqrt(2 * n_columns))
 
 
-def beyond_noise(values: NDArray[np.generic], noise: float) -> Floats:
+def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:
     """Eigenvalues without noise, from those of a noisy matrix; 0 where noise explains them."""
     # An eigenvalue v appears as v + e^2 / 4 v, where e is the edge of the noise.
     edge = edge_of_noise(noise, len(values))
