@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.fft
@@ -11,7 +11,7 @@ import scipy.sparse
 from sktensor_dp.tensor.arrays import Floats, spans
 from sktensor_dp.tensor.normal_equations import core_equations
 from sktensor_dp.tensor.sorted_entries import SortedEntries, kronecker_rows
-from sktensor_dp.tensor.whitening import Operator, top_eigenpairs
+from sktensor_dp.tensor.whitening import top_eigenpairs
 
 
 def mode_subspaces(
@@ -33,7 +33,10 @@ def mode_subspaces(
             _, vectors = top_eigenpairs(gram, rank)
         else:
             squares = np.asarray(unfolded.multiply(unfolded).sum(axis=1))
-            product = _off_diagonal_gram(unfolded, squares)
+
+            def product(V: Floats, A: Any = unfolded, squares: Floats = squares) -> Floats:
+                return A @ (A.T @ V) - squares * V
+
             _, vectors = top_eigenpairs(product, rank, dim=length, tol=1e-5, random_state=rng)
         subspaces.append(vectors)
     return subspaces
@@ -73,13 +76,17 @@ def fit_core(
 
 def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[Floats]:
     """CP factors (length, rank) of a small dense tensor: the best of several random starts."""
-    # For a matrix only the sum of components is unique. Singular vectors are rotated to components
-    # of similar size, as shrinkage would remove small ones before they are fitted.
     size = float(np.linalg.norm(core))
     if size == 0.0:
         return [np.zeros((n, rank)) for n in core.shape]
     if core.ndim == 2:
-        return _matrix_components(core, rank)
+        # For a matrix only the sum of components is unique. Singular vectors are rotated to
+        # components of similar size, as shrinkage would remove small ones before they are fitted.
+        # Any orthogonal matrix keeps the product; rows of a DCT are spread evenly over components.
+        left, values, right = np.linalg.svd(core, full_matrices=False)
+        k = min(rank, len(values))
+        rotation, scaled = scipy.fft.dct(np.eye(rank), norm="ortho")[:k], np.sqrt(values[:k])
+        return [(left[:, :k] * scaled) @ rotation, (right[:k].T * scaled) @ rotation]
     n_starts = 10
     drawn = [[rng.standard_normal((n, rank)) for n in core.shape] for _ in range(n_starts)]
     starts = [np.stack(of_mode) for of_mode in zip(*drawn, strict=True)]
@@ -101,7 +108,11 @@ def start_cp(
     subspaces = mode_subspaces(entries, values, ranks, rng)
     core = fit_core(entries, values, subspaces, rng)
     components = core_components(core, rank, rng)
-    return _balanced([U @ B for U, B in zip(subspaces, components, strict=True)])
+    factors = [U @ B for U, B in zip(subspaces, components, strict=True)]
+    # Give every component the same scale in all modes.
+    sizes = np.array([np.sqrt(np.mean(factor**2, axis=0)) for factor in factors]) + 1e-300
+    common = np.exp(np.mean(np.log(sizes), axis=0))
+    return [factor * (common / size) for factor, size in zip(factors, sizes, strict=True)]
 
 
 def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.csr_matrix:
@@ -117,25 +128,6 @@ def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.c
             n_columns = len(distinct)
     rows = entries.coordinates[:, mode]
     return scipy.sparse.csr_matrix((values, (rows, columns)), (entries.shape[mode], n_columns))
-
-
-def _off_diagonal_gram(unfolded: scipy.sparse.csr_matrix, squares: Floats) -> Operator:
-    """Function V -> (G - diag(G)) V, G the Gram matrix of an unfolding, `squares` its diagonal."""
-
-    def product(V: Floats) -> Floats:
-        return unfolded @ (unfolded.T @ V) - squares * V
-
-    return product
-
-
-def _matrix_components(core: Floats, rank: int) -> list[Floats]:
-    """Factors of a matrix from singular vectors, rotated to `rank` components of similar size."""
-    left, values, right = np.linalg.svd(core, full_matrices=False)
-    k = min(rank, len(values))
-    # Any orthogonal matrix keeps the product; rows of a DCT are spread evenly over the components.
-    rotation = scipy.fft.dct(np.eye(rank), norm="ortho")[:k]
-    scaled = np.sqrt(values[:k])
-    return [(left[:, :k] * scaled) @ rotation, (right[:k].T * scaled) @ rotation]
 
 
 def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
@@ -164,13 +156,6 @@ def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
         if np.all(previous - residuals < 1e-10 * np.minimum(previous, 1.0)):
             break
     return residuals, factors
-
-
-def _balanced(factors: list[Floats]) -> list[Floats]:
-    """Rescale factors so that every component has the same scale in all modes."""
-    sizes = np.array([np.sqrt(np.mean(factor**2, axis=0)) for factor in factors]) + 1e-300
-    common = np.exp(np.mean(np.log(sizes), axis=0))
-    return [factor * (common / size) for factor, size in zip(factors, sizes, strict=True)]
 
 
 class Alternation(Protocol):
@@ -211,7 +196,9 @@ def run_sweeps(
             before = _flat(after)
         else:
             before, variance = mixing.next(before, _flat(after), variance)
-            alternation.restore(_unflat(before, after), variance)
+            parts = np.split(before, np.cumsum([part.size for part in after])[:-1])
+            state = [part.reshape(one.shape) for part, one in zip(parts, after, strict=True)]
+            alternation.restore(state, variance)
     return max_iter, False
 
 
@@ -247,9 +234,3 @@ class _Anderson:
 def _flat(state: Sequence[Floats]) -> Floats:
     """Concatenate arrays of parameters to one vector."""
     return np.concatenate([part.ravel() for part in state])
-
-
-def _unflat(flat: Floats, like: Sequence[Floats]) -> list[Floats]:
-    """Split a vector into arrays of the shapes of `like`."""
-    ends = np.cumsum([part.size for part in like])[:-1]
-    return [part.reshape(one.shape) for part, one in zip(np.split(flat, ends), like, strict=True)]

@@ -354,28 +354,19 @@ class _Posterior:
             self._second_moments[mode] = self._second_moments[mode] + moved
             self._factors[mode] = factor
 
-    def _targets(self, mode: int) -> Floats:
-        """Values less the mean and the other modes' biases, arranged."""
-        targets = self._arranged - self._mean
-        for k in self._entries.others(mode):
-            targets -= self._passes.at(self._biases[k], k)
-        return targets
-
-    def _equations(self, mode: int, targets: Floats) -> NormalEquations:
-        """Normal equations of the factor of `mode` for `targets`; of size 0 without components."""
-        n, rank = self._factors[mode].shape
-        if rank == 0:
-            empty = np.zeros((n, 0))
-            return NormalEquations(empty, empty, empty)
-        return self._passes.equations(mode, self._factors, targets, self._second_moments)
-
     def _update(self, mode: int) -> None:
         """Update the biases and factor of a mode given the others, and all variances."""
         # A component whose mean square, relative to the values, is smaller becomes 0.
         negligible = 1e-24
         counts, noise = self._counts[mode], self._variance
-        targets = self._targets(mode)
-        sums, equations = self._passes.row_sums(targets, mode), self._equations(mode, targets)
+        # Values less the mean and the other modes' biases, arranged.
+        targets = self._arranged - self._mean
+        for k in self._entries.others(mode):
+            targets -= self._passes.at(self._biases[k], k)
+        sums, empty = self._passes.row_sums(targets, mode), np.zeros((len(counts), 0))
+        equations = NormalEquations(empty, empty, empty)
+        if self._factors[mode].shape[1]:
+            equations = self._passes.equations(mode, self._factors, targets, self._second_moments)
         bias_ridge = noise / self._bias_scales[mode]
         ridge = noise / self._factor_scales[mode]
         bias, rows, moments = solve_rows(equations, counts, sums, bias_ridge, ridge)

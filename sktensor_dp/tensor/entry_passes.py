@@ -1,11 +1,11 @@
 """Passes over observed entries that updates of a CP model need."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
 
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, blocks
 from sktensor_dp.tensor.normal_equations import NormalEquations
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
@@ -63,28 +63,19 @@ class EntryPasses:
 
     def _sums(self, mode: int, tables: Sequence[Floats], matrix: scipy.sparse.csr_matrix) -> Floats:
         """Sums over a row's entries of numbers in `matrix` times the others' rows of `tables`."""
-        sums = np.empty((self._shape[mode], tables[mode].shape[1]))
-        others = [k for k in self._outer if k != mode]
-        for part in self._column_blocks(sums.shape[1]):
+        sums, n = np.empty((self._shape[mode], tables[mode].shape[1])), len(self._fibres)
+        others, members = [k for k in self._outer if k != mode], None
+        if mode != self._inner:
+            # Sparse matrix (n_m, n_fibres) with ones where a fibre lies in a row of the mode.
+            layout = (np.ones(n), self._rows[mode], np.arange(n + 1))
+            members = scipy.sparse.csc_matrix(layout, (self._shape[mode], n))
+        for part in blocks(sums.shape[1], max(_NUMBERS // n, 1)):
             cut = [np.ascontiguousarray(table[:, part]) for table in tables]
             factors = [cut[k].take(self._rows[k], axis=0) for k in others]
-            by = matrix.T
-            if mode != self._inner:
+            if members is not None:
                 factors.append(matrix @ cut[self._inner])
-                by = self._members(mode)
             product = factors.pop()
             for factor in factors:
                 product *= factor
-            sums[:, part] = by @ product
+            sums[:, part] = (matrix.T if members is None else members) @ product
         return sums
-
-    def _column_blocks(self, width: int) -> Iterator[slice]:
-        """Slices of columns for which products of rows are formed at once."""
-        step = max(_NUMBERS // len(self._fibres), 1)
-        return (slice(first, first + step) for first in range(0, width, step))
-
-    def _members(self, mode: int) -> scipy.sparse.csc_matrix:
-        """Sparse matrix (n_m, n_fibres) with ones where a fibre lies in a row of a mode."""
-        n = len(self._fibres)
-        layout = (np.ones(n), self._rows[mode], np.arange(n + 1))
-        return scipy.sparse.csc_matrix(layout, (self._shape[mode], n))

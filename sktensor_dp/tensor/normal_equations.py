@@ -194,8 +194,18 @@ def solve_rows(
         block = slice(first, first + step)
         b = np.empty((rank + 1, len(sums[block])))
         b[:rank], b[rank] = equations.moment[block].T, sums[block]
-        found, inverse = _solve_block(_penalised(equations, corners, ridge, block), b, rank)
-        rows[block], inverses[block], bias[block] = found[:rank].T, inverse.T, found[rank]
+        packed = _penalised(equations, corners, ridge, block)
+        given, factored = triangle(packed.copy(), rank + 1), triangle(packed, rank + 1)
+        # Pivots of a positive definite matrix are not below rounding errors.
+        pivots = eliminated(factored, _LEAST_PIVOT * packed[diagonal_positions(rank + 1)])
+        found = solved(factored, pivots, b.copy())
+        # Iterative refinement: for badly conditioned matrices the first solution may be far off.
+        found += solved(factored, pivots, b - times(given, found))
+        own = [row[: rank - i] for i, row in enumerate(factored[:rank])]
+        roots_of_inverses(own, pivots[:rank])
+        rows[block], inverses[block], bias[block] = (
+            found[:rank].T, products_of_roots(own).T, found[rank]
+        )  # fmt: skip
     return bias, rows, inverses
 
 
@@ -214,20 +224,6 @@ def _penalised(equations: NormalEquations, corners: Floats, ridge: Floats, block
     packed[last[:-1]], packed[last[-1]] = equations.design[block].T, corners[block]
     packed[diagonal_positions(rank + 1)[:-1]] += np.maximum(ridge[:, None], least)
     return packed
-
-
-def _solve_block(packed: Floats, b: Floats, rank: int) -> tuple[Floats, Floats]:
-    """Solutions of packed systems, and packed inverses of the first `rank` unknowns' block."""
-    size = len(b)
-    given, rows = triangle(packed.copy(), size), triangle(packed, size)
-    # Pivots of a positive definite matrix are not below rounding errors.
-    pivots = eliminated(rows, _LEAST_PIVOT * packed[diagonal_positions(size)])
-    found = solved(rows, pivots, b.copy())
-    # Iterative refinement: for badly conditioned matrices the first solution may be far off.
-    found += solved(rows, pivots, b - times(given, found))
-    own = [row[: rank - i] for i, row in enumerate(rows[:rank])]
-    roots_of_inverses(own, pivots[:rank])
-    return found, products_of_roots(own)
 
 
 def posterior_rows(

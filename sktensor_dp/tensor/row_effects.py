@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor import defaults
@@ -16,8 +17,6 @@ from sktensor_dp.tensor.whitening import top_eigenpairs
 # Tolerance and steps for singular vectors: more accuracy has no effect, as vectors of noise are
 # arbitrary.
 _TOLERANCE, _STEPS = 1e-3, 6
-# First and least prior variances of the biases, relative to the variance of a value.
-_FIRST_SCALE, _LEAST_SCALE = 0.1, 1e-6
 
 
 def incidence_features(entries: SortedEntries) -> list[Floats]:
@@ -66,11 +65,7 @@ class _Incidence:
         self._own = _margin(entries.counts[mode])
         self._theirs = [_margin(entries.counts[k]) for k in others]
         self._ends = np.cumsum([entries.shape[k] for k in others])
-
-    @property
-    def n_columns(self) -> int:
-        """Number of rows of all other modes together."""
-        return int(self._ends[-1])
+        self.n_columns = int(self._ends[-1])  # rows of all other modes together
 
     def to_columns(self, block: Floats) -> Floats:
         """Transposed matrix times a block of vectors: (n_rows, k) to (n_columns, k)."""
@@ -164,67 +159,49 @@ def fit_row_sums(
     # A sum is sum_e w_e (x_e - center) + noise, with x_e = mean + biases + N(0, value_variance).
     # Biases are normal about regressions on features of their rows; their variances are estimated
     # for each mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
+    # First and least prior variances of the biases, relative to the variance of a value.
+    first_scale, least_scale = 0.1, 1e-6
     rows = _rows_seen(entries, sums, weights, noise_variance, value_variance)
-    known = [np.zeros((n, 0)) for n in entries.shape] if features is None else features
-    fit = _Effects(rows, value_variance, RowRegression(known, value_variance))
+    if features is None:
+        features = [np.zeros((n, 0)) for n in entries.shape]
+    regression = RowRegression(features, value_variance)
+    biases, variances = ([np.zeros(n) for n in entries.shape] for _ in range(2))
+    mean, scales = 0.0, np.full(entries.n_modes, first_scale * value_variance)
     for _ in range(max_iter):
-        fit.step()
+        moment = information = 0.0
+        for mode, seen in enumerate(rows):
+            gain, total, left = seen.gains, seen.totals, seen.sums.copy()
+            for other, weighted in seen.others:
+                left -= weighted @ biases[other]
+            scale, variance = scales[mode], 1.0 / (gain * total + 1.0 / scales[mode])
+            # The variance of biases about their means counts as noise.
+            own = gain / (1.0 + gain * total * scale)
+            about = left - total * mean
+            expected = regression.means(mode, own * total, own * about)
+            found = variance * gain * (about - total * expected)
+            if (there := total > 0).any():
+                spread = float(np.mean(found[there] ** 2 + variance[there]))
+                scales[mode] = max(spread, least_scale * value_variance)
+            biases[mode], variances[mode] = found + expected, variance
+            moment += float(gain @ (left - total * biases[mode]))
+            information += float(gain @ total)
+        mean = moment / information if information > 0 else 0.0
     return CPCompletion(
-        mean=center + fit.mean, biases=fit.biases,
-        factors=[np.zeros((n, 0)) for n in entries.shape],
+        mean=center + mean, biases=biases, factors=[np.zeros((n, 0)) for n in entries.shape],
         weights=np.zeros(0), noise_variance=value_variance, n_iter=max_iter,
-        bias_variances=fit.variances, bias_scales=fit.scales,
-        factor_scales=np.zeros((len(rows), 0)),
+        bias_variances=variances, bias_scales=scales, factor_scales=np.zeros((len(rows), 0)),
     )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class _RowsSeen:
-    """Noisy sums of the rows of one mode, prepared for updates of its biases."""
+    """Noisy sums of the rows of one mode, (n_m,), prepared for updates of its biases."""
 
     sums: Floats
     totals: Floats  # of weights
-    gains: Floats  # these over the variances of the sums
-    others: list[tuple[int, Any]]  # modes, and how much of each of their rows a sum holds
-
-    def left_by(self, biases: Sequence[Floats]) -> Floats:
-        """Sums minus the contributions of the other modes' biases."""
-        left = self.sums.copy()
-        for mode, weighted in self.others:
-            left -= weighted @ biases[mode]
-        return left
-
-
-class _Effects:
-    """Mean and biases, updated one mode after the other from noisy sums."""
-
-    def __init__(
-        self, rows: Sequence[_RowsSeen], value_variance: float, regression: RowRegression
-    ) -> None:
-        self._rows, self._regression = rows, regression
-        self._least = _LEAST_SCALE * value_variance
-        self.biases = [np.zeros(len(seen.sums)) for seen in rows]
-        self.variances = [np.zeros(len(seen.sums)) for seen in rows]
-        self.scales, self.mean = np.full(len(rows), _FIRST_SCALE * value_variance), 0.0
-
-    def step(self) -> None:
-        """Update the biases of every mode and their prior variance, then the mean."""
-        moment = information = 0.0
-        for mode, seen in enumerate(self._rows):
-            gain, total, left = seen.gains, seen.totals, seen.left_by(self.biases)
-            scale, variance = self.scales[mode], 1.0 / (gain * total + 1.0 / self.scales[mode])
-            # The variance of biases about their means counts as noise.
-            own = gain / (1.0 + gain * total * scale)
-            about = left - total * self.mean
-            expected = self._regression.means(mode, own * total, own * about)
-            biases = variance * gain * (about - total * expected)
-            if (there := total > 0).any():
-                spread = np.mean(biases[there] ** 2 + variance[there])
-                self.scales[mode] = max(float(spread), self._least)
-            self.biases[mode], self.variances[mode] = biases + expected, variance
-            moment += float(gain @ (left - total * self.biases[mode]))
-            information += float(gain @ total)
-        self.mean = moment / information if information > 0 else 0.0
+    gains: Floats  # totals over the variances of the sums
+    # Other modes, each with a sparse matrix: how much of each of its rows a sum holds.
+    others: list[tuple[int, scipy.sparse.csr_matrix]]
 
 
 def _rows_seen(

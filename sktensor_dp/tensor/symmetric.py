@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.tensor.arrays import Floats, check_finite, check_shape, spans
+from sktensor_dp.tensor.arrays import Floats, blocks, check_finite, check_shape, spans
 
 # Maps U of shape (k, L) to T(I, u, u) for the columns u of U, as an array (k, L): entry i is the
 # sum over j and l of T[i, j, l] u[j] u[l].
@@ -211,8 +211,6 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
         raise ValueError(f"T must have shape (k, k, k), k >= 1; got shape {tensor.shape}.")
     check_finite("T", tensor)
     k = len(tensor)
-    if k >= HALVED_FROM:
-        return lambda U: _contract_in_column_blocks(tensor, U)
 
     def contract(U: Floats) -> Floats:
         answer = np.empty(U.shape)
@@ -222,22 +220,16 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
             answer[:, columns] = tensor.reshape(k, -1) @ products
         return answer
 
-    return contract
+    def contract_by_halves(U: Floats) -> Floats:
+        # BLAS reads T at the speed of memory for one column, but first rearranges it for several:
+        # two columns are multiplied one by one. More than 32 at once are no faster and leave less
+        # cache for T.
+        n_columns, answer = U.shape[1], np.empty(U.shape)
+        for columns in blocks(n_columns, 1 if n_columns <= 2 else 32):
+            answer[:, columns] = _contract_half(tensor, U[:, columns])
+        return answer
 
-
-def _contract_in_column_blocks(tensor: Floats, U: Floats) -> Floats:
-    """T(I, u, u) for the columns u of U, a few columns at a time."""
-    # More columns at once are no faster and leave less cache for T.
-    many_columns = 32
-    # BLAS reads T at the speed of memory for one column, but first rearranges it for several: up to
-    # this many columns are multiplied one by one.
-    few_columns = 2
-    width = 1 if U.shape[1] <= few_columns else many_columns
-    answer = np.empty(U.shape)
-    for start in range(0, U.shape[1], width):
-        columns = slice(start, start + width)
-        answer[:, columns] = _contract_half(tensor, U[:, columns])
-    return answer
+    return contract if k < HALVED_FROM else contract_by_halves
 
 
 def _contract_half(tensor: Floats, U: Floats) -> Floats:

@@ -136,7 +136,12 @@ def complete_tucker(
     True
     """
     targets = as_values(values, entries)
-    _check(ranks, entries)
+    if len(ranks) != entries.n_modes:
+        raise ValueError(f"ranks must be {entries.n_modes} numbers, one per mode; got {ranks}.")
+    if any(not 1 <= rank <= length for rank, length in zip(ranks, entries.shape, strict=True)):
+        raise ValueError(
+            f"ranks must be at least 1 and at most the lengths {entries.shape}; got {ranks}."
+        )
     check_options(max(ranks), max_iter, tol, noise_variance)
     known = math.sqrt(noise_variance or 0.0)
     if (scale := extreme_scale(targets, known)) != 1:
@@ -146,9 +151,11 @@ def complete_tucker(
             max_iter=max_iter, tol=tol, random_state=random_state,
         ).times(scale)  # fmt: skip
     rng = as_generator(random_state)
+    # Largest rank of an unfolding of the core: each is at most the product of the others.
+    size = math.prod(ranks)
     start = complete_cp(
-        entries, targets, _largest_rank(ranks), noise_variance=noise_variance,
-        max_iter=max_iter, tol=tol, random_state=rng,
+        entries, targets, max(min(rank, size // rank) for rank in ranks),
+        noise_variance=noise_variance, max_iter=max_iter, tol=tol, random_state=rng,
     )  # fmt: skip
     residuals = targets - start.mean - entries.at_entries(start.biases)
     deviation = float(residuals.std())
@@ -215,14 +222,11 @@ class _Alternation:
         self._mean, self._core = float(state[0][0]), state[-1]
         self._biases, self._factors = list(state[1 : 1 + n_modes]), list(state[1 + n_modes : -1])
 
-    def orthonormal_factors(self) -> list[Floats]:
-        """Factors with orthonormal columns, of shapes (n_m, r_m)."""
-        return [A / root for A, root in zip(self._factors, self._roots, strict=True)]
-
     def completion(self, n_iter: int, converged: bool) -> TuckerCompletion:
         """Fitted model in the units of the values, its core in the form of a HOSVD."""
         core = self._core * math.prod(self._roots) * self._deviation
-        factors, core = hosvd_form(self.orthonormal_factors(), core)
+        orthonormal = [A / root for A, root in zip(self._factors, self._roots, strict=True)]
+        factors, core = hosvd_form(orthonormal, core)
         return TuckerCompletion(
             mean=self._offset + self._deviation * self._mean,
             biases=[self._deviation * b for b in self._biases],
@@ -300,22 +304,6 @@ def hosvd_form(factors: Sequence[Floats], core: Floats) -> tuple[list[Floats], F
 def mode_product(core: Floats, matrix: Floats, mode: int) -> Floats:
     """Product of a tensor with `matrix` along one mode: matrix times the mode's unfolding."""
     return np.moveaxis(np.tensordot(matrix, core, axes=(1, mode)), 0, mode)
-
-
-def _largest_rank(ranks: Sequence[int]) -> int:
-    """Largest rank of an unfolding of a core; each is at most the product of the others."""
-    size = math.prod(ranks)
-    return max(min(rank, size // rank) for rank in ranks)
-
-
-def _check(ranks: Sequence[int], entries: SortedEntries) -> None:
-    """Raise ValueError unless there is a rank from 1 to the length of the mode for each mode."""
-    if len(ranks) != entries.n_modes:
-        raise ValueError(f"ranks must be {entries.n_modes} numbers, one per mode; got {ranks}.")
-    if any(not 1 <= rank <= length for rank, length in zip(ranks, entries.shape, strict=True)):
-        raise ValueError(
-            f"ranks must be at least 1 and at most the lengths {entries.shape}; got {ranks}."
-        )
 
 
 def with_orthonormal_factors(

@@ -323,8 +323,13 @@ class NoisyWhitener(Whitener):
 
     def in_frame(self, frame: Floats) -> FramedWhitener:
         """Whitener of third moments that are known in the columns of `frame` only."""
+        # Least eigenvalue of the moment in the frame, relative to the largest; others are raised.
+        least_in_frame = 1e-4
         seen = self.times(frame)
-        transform = _inverse_root(frame.T @ seen)
+        moment = frame.T @ seen
+        values, vectors = np.linalg.eigh((moment + moment.T) / 2)
+        values = np.maximum(values, least_in_frame * max(float(values[-1]), 1e-300))
+        transform = vectors / np.sqrt(values)
         return FramedWhitener(frame, transform, seen @ transform)
 
 
@@ -356,15 +361,6 @@ def noisy_whitener(
         values[:kept], max(least_above_noise * edge, _NULL_EIGENVALUE * largest)
     )
     return NoisyWhitener(vectors[:, :kept], np.sqrt(eigenvalues), eigenvalues, n_resolved)
-
-
-def _inverse_root(matrix: Floats) -> Floats:
-    """Matrix R with ``R' M R = I`` for a semi-definite M, whose small eigenvalues are raised."""
-    # Least eigenvalue, relative to the largest.
-    least_in_frame = 1e-4
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    values = np.maximum(values, least_in_frame * max(float(values[-1]), 1e-300))
-    return vectors / np.sqrt(values)
 
 
 def components_of_pairs(
