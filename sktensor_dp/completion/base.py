@@ -27,8 +27,6 @@ from sktensor_dp.checks.parameters import (
 )
 from sktensor_dp.completion.coordinates import (
     LARGEST_SIZE,
-    check_combination,
-    check_repeated,
     checked_bounds,
     checked_values,
     coordinates_of,
@@ -198,7 +196,11 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             If the accountant has too little left; no budget is spent.
         """
         checked = self._check_call(X, None, unsupported)
-        check_repeated(repeated, self.unit_mode)
+        if repeated is not None and not (repeated == "distinct" and self.unit_mode is None):
+            raise ValueError(
+                "repeated must be None or 'distinct', and None with a unit_mode, where values of "
+                f"one unit at equal coordinates are averaged; got {shown(repeated)}."
+            )
         return self._learn(checked, X, y, self.shape, repeated)
 
     def fit_tensor(self, T: ArrayLike, mask: ArrayLike | None = None, **unsupported: Any) -> Self:
@@ -511,7 +513,18 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_combination(self)
+        # Parameters that are valid one by one and exclude each other.
+        if self.unit_mode is not None:
+            if self.perturbation not in ("auto", "sufficient_statistics"):
+                raise ValueError(
+                    f"unit_mode={self.unit_mode} needs perturbation 'auto' or "
+                    f"'sufficient_statistics', got {self.perturbation!r}."
+                )
+            if self.max_iter is not None:
+                raise ValueError(
+                    "max_iter must be None with a unit_mode: the number of releases follows from "
+                    f"public numbers. Got {shown(self.max_iter)}."
+                )
         check_names(self)
         checked_bounds(self)
 

@@ -36,9 +36,7 @@ class Parameters(Protocol):
     bounds: tuple[float, float] | str | None
     shape: Sequence[int] | None
     epsilon: float
-    perturbation: str
     unit_mode: int | None
-    max_iter: int | None
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,6 @@ class NamedPersonReader(PersonReader):
         numbers = columns_to_numbers(X, self.indices, own)
         labels = None
         if own is not None:
-            numbers = numbers.copy()
             numbers[:, own] = 0  # until all entries of a unit are in one place
             labels = as_labels(_columns(X)[own], len(numbers), f"column {own} of X")
         known = (numbers >= 0).all(axis=1)
@@ -104,8 +101,6 @@ WITHOUT_NAMES = (
     "that is read off the data."
 )
 
-PERSON_PERTURBATIONS = ("auto", "sufficient_statistics")
-
 REPEATED = (
     "X must have different coordinates in every row: some are repeated, as in a bootstrap sample, "
     "where a value that is drawn k times would be protected k times less. If they belong to "
@@ -119,30 +114,6 @@ CATEGORIES = (
     "public first one"
 )
 OF_NUMBERS = f"X must have integer coordinates; {CATEGORIES}."
-
-
-def check_combination(estimator: Parameters) -> None:
-    """Raise ValueError for parameters that are valid one by one and exclude each other."""
-    if estimator.unit_mode is not None and estimator.perturbation not in PERSON_PERTURBATIONS:
-        raise ValueError(
-            f"unit_mode={estimator.unit_mode} needs perturbation 'auto' or "
-            f"'sufficient_statistics', got {estimator.perturbation!r}."
-        )
-    if estimator.unit_mode is not None and estimator.max_iter is not None:
-        raise ValueError(
-            "max_iter must be None with a unit_mode: the number of releases follows from "
-            f"public numbers. Got {shown(estimator.max_iter)}."
-        )
-
-
-def check_repeated(repeated: object, unit_mode: int | None) -> None:
-    """Raise ValueError for an argument ``repeated`` of a fit that it does not take."""
-    if repeated is None or (repeated == "distinct" and unit_mode is None):
-        return
-    raise ValueError(
-        "repeated must be None or 'distinct', and None with a unit_mode, where values of one unit "
-        f"at equal coordinates are averaged; got {shown(repeated)}."
-    )
 
 
 def checked_bounds(estimator: Parameters) -> tuple[float, float]:
@@ -350,17 +321,18 @@ def _known_entries(
     checked: Parameters, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
 ) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
     """Coordinates and values of the entries all of whose names are rows, and the public shape."""
-    units, own = checked.unit_mode, indices
-    if units is not None:
+    unit_mode, own = checked.unit_mode, indices
+    if unit_mode is not None:
         X = no_rows(X, len(indices))
-    has_unnamed_units = units is not None and indices[units : units + 1] == (None,)
-    if units is not None and has_unnamed_units:
-        own = of_own_units(indices, units, X)
+        if indices[unit_mode : unit_mode + 1] == (None,):
+            own = of_own_units(indices, unit_mode, X)
     numbers = named_numbers(checked, X, own, reset=True)
     if shape is None:
         shape = _shape_of_entries(indices, numbers)
-    if units is not None and has_unnamed_units and len(own[units] or ()) > shape[units]:
-        raise ValueError(MORE_IDS.format(mode=units, most=shape[units]))
+    if unit_mode is not None and own is not indices:
+        n_ids, most = len(own[unit_mode] or ()), shape[unit_mode]
+        if n_ids > most:
+            raise ValueError(MORE_IDS.format(mode=unit_mode, most=most))
     named = [mode for mode, index in enumerate(own) if index is not None]
     known = (numbers[:, named] >= 0).all(axis=1)
     # The caller checks that there are as many values as rows.

@@ -46,7 +46,7 @@ def profiles(estimator: Any, mode: int) -> Floats:
         if not model.factors[shared.unit_mode].any() or not core.any():
             model = shared
     if isinstance(model, SharedModel):
-        factor, gram = _of_shared(model, mode)
+        factor, gram = _shared_factor(model, mode)
     elif isinstance(model, CPCompletion):
         others = [f.T @ f for m, f in enumerate(model.factors) if m != mode]
         factor = model.factors[mode]
@@ -65,7 +65,7 @@ def profiles(estimator: Any, mode: int) -> Floats:
     return np.divide(whole, norms, out=np.full_like(whole, np.nan), where=norms > 0)
 
 
-def _of_shared(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
+def _shared_factor(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
     """Factor of a mode of a shared model, and Gram matrix of the other modes' factors."""
     if mode == model.unit_mode:
         raise ValueError(
@@ -257,7 +257,15 @@ class RecommenderMixin:
         check_is_fitted(self)
         check_sizes(n=n)
         chosen, units, single, predict = self._asked(of, mode, context)
-        self._refuse_unknown(of, units)
+        if not (of is None or isinstance(of, UnitParameters)):
+            # All units without parameters of their own would get the same rows.
+            known = (units >= 0) & (units < self.shape_[self._own_mode])
+            if self.unit_mode is not None or not known.all():
+                raise ValueError(
+                    "The model knows nothing of this unit: fold in its own entries first, "
+                    "model.recommend(model.fold_in(X, y)). The rows that are best on average are "
+                    "model.recommend(None)."
+                )
         seen, n_rows = self._excluded(exclude, of, chosen, units), self.shape_[chosen]
         found = top_rows_by_parts(
             len(units), n_rows, int(n), predict,
@@ -390,18 +398,6 @@ class RecommenderMixin:
         entries[:, mode] = rows
         refuse_beyond(entries, self._given_shape, "exclude")
         return np.full(len(rows), units[0]), rows
-
-    def _refuse_unknown(self, of: object, units: NDArray[np.intp]) -> None:
-        """Raise ValueError for units without parameters: all would get the same rows."""
-        if of is None or isinstance(of, UnitParameters):
-            return
-        known = (units >= 0) & (units < self.shape_[self._own_mode])
-        if self.unit_mode is not None or not known.all():
-            raise ValueError(
-                "The model knows nothing of this unit: fold in its own entries first, "
-                "model.recommend(model.fold_in(X, y)). The rows that are best on average are "
-                "model.recommend(None)."
-            )
 
     def _rows(self, mode: int, given: Any) -> tuple[NDArray[np.intp], bool]:
         """Indices of rows given by number or name, and True if a single one was given."""
