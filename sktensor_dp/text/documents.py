@@ -77,7 +77,21 @@ def read_documents(
     # Strings need no decoding: the analyzer passes them on.
     if vectorizer.input == "content" and set(kinds) == {str}:
         return documents
-    return decode_documents(documents, vectorizer.decode, vectorizer.encoding)
+
+    def decoded() -> list[Any] | None:
+        try:
+            return list(map(vectorizer.decode, documents))
+        except UnicodeDecodeError:
+            return None  # the error carries the document
+
+    doing = "Reading a document (with input='filename', items must be paths of files)"
+    found = call_untrusted(decoded, doing)
+    if found is None:
+        raise ValueError(
+            f"A document is not in encoding={vectorizer.encoding!r}: set the right one, or "
+            "decode_error='replace'."
+        )
+    return found
 
 
 def _is_document(kind: type, vectorizer: CountVectorizer) -> bool:
@@ -90,27 +104,6 @@ def _is_document(kind: type, vectorizer: CountVectorizer) -> bool:
         return issubclass(kind, (str, bytes))
     # A function of the caller may accept records or lists of words.
     return not issubclass(kind, (NoneType, numbers.Number))
-
-
-def decode_documents(
-    documents: list[Any], decode: Callable[[Any], Any], encoding: str
-) -> list[Any]:
-    """Apply `decode` to every document; errors name the encoding and quote no document."""
-
-    def decoded() -> list[Any] | None:
-        try:
-            return list(map(decode, documents))
-        except UnicodeDecodeError:
-            return None  # the error carries the document
-
-    doing = "Reading a document (with input='filename', items must be paths of files)"
-    found = call_untrusted(decoded, doing)
-    if found is None:
-        raise ValueError(
-            f"A document is not in encoding={encoding!r}: set the right one, or "
-            "decode_error='replace'."
-        )
-    return found
 
 
 def count_words(

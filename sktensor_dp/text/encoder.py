@@ -1,7 +1,7 @@
 """One-hot columns of categories that are found privately."""
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
@@ -266,26 +266,22 @@ def rows_of(X: object) -> tuple[list[str], list[list[str]]]:
     names = [name for name, _ in named]
     if len(set(names)) < len(names) or any(SEPARATOR in name for name in names):
         raise ValueError(f"Names of columns must differ, and have no {SEPARATOR!r}; got {names}.")
-    columns = [words_of(name, values.tolist()) for name, values in named]
+    columns = []
+    for name, values in named:
+        words = []
+        for value in values.tolist():
+            if isinstance(value, str):
+                words.append(f"{name}{SEPARATOR}{value}")
+            elif (
+                value is None
+                or type(value).__name__ == "NAType"
+                or (isinstance(value, float) and math.isnan(value))
+            ):
+                words.append("")  # a missing value has no word
+            else:
+                raise TypeError(
+                    f"Column {name!r} of X must hold categories as strings, got a "
+                    f"{type(value).__name__}. Convert it with astype(str)."
+                )
+        columns.append(words)
     return names, [list(filter(None, row)) for row in zip(*columns, strict=True)]
-
-
-def is_nan(value: object) -> bool:
-    """True for a missing number."""
-    return isinstance(value, float) and math.isnan(value)
-
-
-def words_of(name: str, values: Iterable[object]) -> list[str]:
-    """Word of each value of a column, "" for a missing one."""
-    found = []
-    for value in values:
-        if isinstance(value, str):
-            found.append(f"{name}{SEPARATOR}{value}")
-        elif value is None or type(value).__name__ == "NAType" or is_nan(value):
-            found.append("")
-        else:
-            raise TypeError(
-                f"Column {name!r} of X must hold categories as strings, got a "
-                f"{type(value).__name__}. Convert it with astype(str)."
-            )
-    return found

@@ -21,10 +21,17 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
     by_buckets = plan.needed > 0
     if by_buckets:
         buckets = ask(WordBuckets()).as_sum().value
-        weights = vote_weights(buckets, plan)
+        # Less for common and for rare words, and 0 for noise. In buckets a document has norm 1, in
+        # votes the root of the number of words that may count.
+        enough = defaults.AIM * plan.votes / math.sqrt(plan.max_words)
+        weights = enough / np.maximum(buckets, plan.needed)
+        weights = np.where(buckets >= plan.needed, np.minimum(weights, 1 / weights), 0.0)
     words = ask(WordVotes(plan.max_words, plan.largest, weights)).keys or []
     if words and plan.frequencies:
-        sizes = released_frequencies(ask, plan, words)
+        most = plan.max_words if plan.exact else min(plan.max_words, LENGTH)
+        sizes = ask(DocumentFrequencies(most, tuple(words))).as_sum().value
+        # A released word is in at least one unit; without noise numbers are whole.
+        sizes = np.clip(np.rint(sizes) if plan.exact else sizes, 1.0, ask.n_units)
     elif words and by_buckets:
         sizes = buckets[WordBuckets().places(words)]
     kept = _pruned(words, sizes, plan, max_features)
@@ -39,22 +46,6 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
     short = f"; fewer are enough where they hold few {plan.wording.kept}s" * (plan.needed > 0)
     note = f"A {plan.wording.kept} is kept from about {fewest} on{short}."
     return Fitted(found, notes=(note,))
-
-
-def released_frequencies(ask: Session, plan: WordPlan, words: list[str]) -> Floats:
-    """Release the number of documents with each of the words that were found."""
-    most = plan.max_words if plan.exact else min(plan.max_words, LENGTH)
-    found = ask(DocumentFrequencies(most, tuple(words))).as_sum().value
-    # A released word is in at least one unit; without noise numbers are whole.
-    return np.clip(np.rint(found) if plan.exact else found, 1.0, ask.n_units)
-
-
-def vote_weights(buckets: Floats, plan: WordPlan) -> Floats:
-    """Weights of votes for words by checksum: less for common and for rare words, 0 for noise."""
-    # In buckets a document has norm 1, in votes the root of the number of words that may count.
-    enough = defaults.AIM * plan.votes / math.sqrt(plan.max_words)
-    weights = enough / np.maximum(buckets, plan.needed)
-    return np.where(buckets >= plan.needed, np.minimum(weights, 1 / weights), 0.0)
 
 
 def _pruned(

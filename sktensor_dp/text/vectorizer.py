@@ -447,7 +447,15 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     def _learn(self, units: Texts) -> Self:
         """Plan the vocabulary, open a session, ask for its words, publish."""
         if self.vocabulary is not None:
-            return self._take_given(units)
+            # Take the given words, in a session that is asked for nothing.
+            counting = CountVectorizer(
+                analyzer=list, vocabulary=self.vocabulary, lowercase=self.lowercase,
+                binary=self.binary, dtype=self.dtype,
+            ).fit([[]])  # fmt: skip
+            state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
+            with self._session(units, ReleasePlan(self.epsilon, 0.0, ())) as ask:
+                fitted = Fitted(state, notes=("The vocabulary was given; it is public.",))
+            return self._publish_with_report(ask, fitted, {})
         plan = self._plan(units, self._public_number(units))
         check_words(self, plan, None if self._number_is_private else units.n_units)
         with self._session(units, plan.releases) as ask:
@@ -462,14 +470,3 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def _plan(self, units: Texts, n_units: int) -> WordPlan:
         return plan_words(self, n_units, "persons" if units.grouped else self._noun)
-
-    def _take_given(self, units: Texts) -> Self:
-        """Use the given vocabulary, with a session that is asked for nothing."""
-        counting = CountVectorizer(
-            analyzer=list, vocabulary=self.vocabulary, lowercase=self.lowercase, binary=self.binary,
-            dtype=self.dtype,
-        ).fit([[]])  # fmt: skip
-        state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
-        with self._session(units, ReleasePlan(self.epsilon, 0.0, ())) as ask:
-            fitted = Fitted(state, notes=("The vocabulary was given; it is public.",))
-        return self._publish_with_report(ask, fitted, {})
