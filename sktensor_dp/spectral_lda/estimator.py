@@ -313,7 +313,7 @@ class PrivateSpectralLDA(
         if is_dask(X):
             return lazy_rows(self, X, "transform", self.n_components_, normalize=normalize)
         counts = self._validated_rows(X, reset=False)
-        found = proportions(counts, *self._law(), normalize=normalize)
+        found = proportions(counts, *self._topics_and_prior(), normalize=normalize)
         return found.astype(precision_of(X), copy=False)
 
     def score(self, X: ArrayLike | sp.spmatrix, y: object = None) -> float:
@@ -348,7 +348,7 @@ class PrivateSpectralLDA(
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "score_samples")
-        return log_likelihoods(self._validated_rows(X, reset=False), *self._law())
+        return log_likelihoods(self._validated_rows(X, reset=False), *self._topics_and_prior())
 
     def perplexity(self, X: ArrayLike | sp.spmatrix) -> float:
         """Exponential of the negative log-likelihood per token: lower is better, 1 without tokens.
@@ -406,7 +406,9 @@ class PrivateSpectralLDA(
         tokens = float(second.sum())
         if tokens == 0:
             return 1.0
-        found = token_log_likelihood(second, proportions(first, *self._law()), self.components_)
+        found = token_log_likelihood(
+            second, proportions(first, *self._topics_and_prior()), self.components_
+        )
         return math.exp(-float(found.sum()) / tokens)
 
     def recommend(
@@ -521,9 +523,9 @@ class PrivateSpectralLDA(
     ) -> Self:
         """Plan a fit, of the first batch of a stream if it `begins` one; open, ask, publish."""
         n_features = units.n_features
-        frequencies, topics = self._known_words(n_features, columns)
+        frequencies, topics = self._public_words(n_features, columns)
         options = TopicOptions(self._concentration(), self.random_state, frequencies, topics)
-        plan, limits = self._plan(self._public_number(units), n_features), self._limits()
+        plan, limits = self._plan(self._public_number(units), n_features), self._public_limits()
         check_memory(plan, n_features, topics is not None)
         self._warn(warnings_of_cap(self.n_components, n_features, "topics"))
         if n_features >= WIDE * plan.n_words:
@@ -544,7 +546,7 @@ class PrivateSpectralLDA(
         """Make one EM step on a further batch of the stream: plan, open, ask, publish."""
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         columns = columns_of(self)
-        frequencies, _ = self._known_words(batch.n_features, columns)
+        frequencies, _ = self._public_words(batch.n_features, columns)
         with self._session(batch, plan, ticket=stream.ticket) as ask:
             ask.count()  # releases nothing where the number is public
             ask.follow(plan)
@@ -560,10 +562,10 @@ class PrivateSpectralLDA(
             n_samples, n_features, self.n_components, epsilon=self.epsilon, delta=self.delta,
             perturbation=self.perturbation,
             n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
-            limits=self._limits(), with_public=self.public_components is not None,
+            limits=self._public_limits(), with_public=self.public_components is not None,
         )  # fmt: skip
 
-    def _known_words(
+    def _public_words(
         self, n_features: int, columns: Mapping[str, object]
     ) -> tuple[Floats | None, Floats | None]:
         """Public word frequencies and topics in the order of columns; None where not given."""
@@ -603,11 +605,11 @@ class PrivateSpectralLDA(
         """Sum of the Dirichlet prior of the fitted model; 0 for one topic per document."""
         return float(self.doc_topic_prior_) * len(self.topic_prior_)
 
-    def _law(self) -> tuple[Floats, Floats, bool]:
+    def _topics_and_prior(self) -> tuple[Floats, Floats, bool]:
         """Topics, prior, and True for one topic per document, as inference takes them."""
         return self.components_, self.topic_prior_, self._fitted_concentration() == 0
 
-    def _limits(self) -> dict[str, float]:
+    def _public_limits(self) -> dict[str, float]:
         """Public clips by name, validated; empty for "auto"."""
         if self.clip_norm == "auto":
             return {}

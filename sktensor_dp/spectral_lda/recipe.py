@@ -131,25 +131,31 @@ class _SpectralFit:
         """Make all releases and return the topics that they give."""
         plan, options = self._plan, self._options
         count_clip = self._clips.of_counts(plan.clip_quantile)
-        # If pairs of all words follow, a document has one weight in all moments.
-        pair_clip = self._pair_clip(None, count_clip) if plan.all_words else None
-        others = () if pair_clip is None else (pair_clip,)
-        noisy = self._ask(WordFrequencies(count_clip, others, MIN_TOKENS if plan.all_words else 0))
+        query = WordFrequencies(count_clip, (), 0)
+        if plan.all_words:  # pairs of them follow: a document has one weight in all moments
+            pair_clip = self._pair_clip(None, count_clip)
+            query = WordFrequencies(count_clip, (pair_clip,), MIN_TOKENS)
+        noisy = self._ask(query)
         self._length = max(float(noisy.value.sum()), 1e-9)
         self._frequencies = noisy.over(self._length)
         self._unigram = _normalised(denoise_frequencies(
             self._frequencies.value, self._frequencies.sigma, expected=options.word_frequencies
         ))  # fmt: skip
-        pairs = self._pairs(count_clip, pair_clip)
-        if plan.triples is None:
-            fitted = self._rotated(pairs)
-        elif plan.match_moments:
-            fitted = self._matched(pairs)
+        if plan.all_words:
+            pairs = self._pairs(None, (count_clip, pair_clip))
         else:
-            fitted = self._decomposed(pairs)
+            words = np.sort(np.argsort(-self._unigram, kind="stable")[: plan.n_words])
+            pairs = self._pairs(words, (self._pair_clip(words, count_clip),))
+        if plan.triples is None:
+            fitted = self._from_pairs(pairs)
+        elif plan.match_moments:
+            fitted = self._from_all_moments(pairs)
+        else:
+            fitted = self._from_third_moment(pairs)
         if plan.n_refinements > 0:
             before = fitted.concentration
             fitted = refine(self._ask, plan, options, self._frequencies, count_clip, pairs, fitted)
+            # Steps may have found the concentration that pairs did not tell.
             self.assumed &= fitted.concentration == before
         return replace(
             fitted, n_resolved=pairs.white.n_resolved, coherence=coherence_of(pairs, fitted.topics)
@@ -161,23 +167,12 @@ class _SpectralFit:
             return count_clip
         return self._clips.of_pairs(self._plan.clip_quantile, words)
 
-    def _pairs(self, count_clip: Clip, pair_clip: Clip | None) -> WhitenedPairs:
-        """Release pair moments, correct them for the prior, and whiten them above their noise.
-
-        Without a `pair_clip`, those of the most frequent words.
+    def _pairs(self, words: NDArray[np.intp] | None, clips: tuple[Clip, ...]) -> WhitenedPairs:
+        """Release pair moments of `words`, or of all if None; correct them for the prior, and
+        whiten them above their noise. The last of `clips` is on pairs.
         """
-        words, total = None, self._length
-        own, sigma = self._frequencies.value, self._frequencies.sigma
-        clips: tuple[Clip, ...]
-        if pair_clip is not None:
-            clips = count_clip, pair_clip
-        else:
-            words = np.sort(np.argsort(-self._unigram, kind="stable")[: self._plan.n_words])
-            own, sigma = self._unigram[words], 0.0
-            pair_clip = self._pair_clip(words, count_clip)
-            clips = (pair_clip,)
         least = MIN_TOKENS if words is None else 2
-        query = PairMoments(pair_clip, DIAGONAL_WEIGHT, clips[:-1], words, least)
+        query = PairMoments(clips[-1], DIAGONAL_WEIGHT, clips[:-1], words, least)
         if self._plan.multiplies_pairs:
             released = ReleasedPairs(None, self._ask.exact_product(query), 0.0, 0.0)
         else:
@@ -185,18 +180,20 @@ class _SpectralFit:
             released = ReleasedPairs(
                 noisy.value, noisy.value.__matmul__, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT
             )
+        known, sigma, total = self._frequencies.value, self._frequencies.sigma, self._length
         if words is not None:
             # These documents were clipped anew, so their total weight is taken from the pairs.
-            sums = released.product(np.ones((len(own), 1)))
+            known, sigma = self._unigram[words], 0.0
+            sums = released.product(np.ones((len(words), 1)))
             weight = float((sums if released.matrix is None else released.matrix).sum())
-            total = max(weight, 1e-12) / float(own.sum()) ** 2
+            total = max(weight, 1e-12) / float(known.sum()) ** 2
         given = self._options.concentration
-        correction = PriorCorrection(USUAL if given is None else given, own, sigma)
+        correction = PriorCorrection(USUAL if given is None else given, known, sigma)
         corrected = corrected_pairs(released, correction, total)
-        white = self._white(released, corrected, correction, total)
+        white = self._whitener(released, corrected, correction, total)
         return WhitenedPairs(words, clips, total, correction, released, corrected, white)
 
-    def _white(
+    def _whitener(
         self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection, total: float
     ) -> NoisyWhitener:
         """Whitener of the `corrected` second moment by what noise and sampling do not explain."""
@@ -233,9 +230,9 @@ class _SpectralFit:
         white = noisy_whitener(corrected, n, edge=0.0, keep_all=keep_all, **search)
         return replace(white, n_resolved=min(shown, white.n_resolved))
 
-    def _rotated(self, pairs: WhitenedPairs) -> FittedTopics:
+    def _from_pairs(self, pairs: WhitenedPairs) -> FittedTopics:
         """Topics from which EM starts: rotated eigenvectors, refined to explain all pairs."""
-        topics, weights = rotated(pairs.white)
+        topics, weights = varimax_topics(pairs.white)
         concentration = self._concentration(topics, weights, pairs)
         if self._options.concentration is None:
             one_each = has_one_topic(concentration, self._length, self._plan.n_components)
@@ -260,15 +257,15 @@ class _SpectralFit:
         self.assumed = found is None
         return USUAL if found is None else found
 
-    def _decomposed(self, pairs: WhitenedPairs) -> FittedTopics:
+    def _from_third_moment(self, pairs: WhitenedPairs) -> FittedTopics:
         """Release the third moment in the whitened space, and decompose it."""
-        concentration = self._concentration(*rotated(pairs.white), pairs)
+        concentration = self._concentration(*varimax_topics(pairs.white), pairs)
         if self._options.concentration is None and pairs.released.matrix is not None:
             pairs = pairs.with_concentration(concentration)
-            white = self._white(pairs.released, pairs.corrected, pairs.correction, pairs.total)
+            white = self._whitener(pairs.released, pairs.corrected, pairs.correction, pairs.total)
             pairs = replace(pairs, white=white)
         basis, triples = self._triples(pairs)
-        topics, weights, framed, vectors = self._eigenpairs(basis, triples, pairs)
+        topics, weights, framed, vectors = self._decomposition(basis, triples, pairs)
         # Factor by which the transform of all three modes enlarges the deviation of noise.
         volume = min(float(np.mean(np.linalg.norm(framed.transform, axis=0) ** 2)), 1e60) ** 1.5
         std = std_of_decomposed(
@@ -301,11 +298,11 @@ class _SpectralFit:
             query = WhitenedTripleMoments(basis, (clip, *clips), words)
         return basis, self._ask(query).over(pairs.total)
 
-    def _eigenpairs(
+    def _decomposition(
         self, basis: Floats, triples: Answer, pairs: WhitenedPairs
     ) -> tuple[Floats, Floats, FramedWhitener, Floats]:
-        """Topics and shares by the whitened third moment; the whitener in the `basis`, and the
-        eigenvectors, as rows.
+        """Topics and shares by decomposing the third moment, which is whitened in its `basis`;
+        then that whitener, and the eigenvectors as rows.
         """
         mean_pairs = basis.T @ pairs.released.product(basis) / pairs.total
         third = pairs.correction.triples(triples.value, mean_pairs, basis)
@@ -318,14 +315,14 @@ class _SpectralFit:
         topics = topics_from_components(framed.unwhiten(vectors))
         return topics, weights / weights.sum(), framed, vectors
 
-    def _matched(self, pairs: WhitenedPairs) -> FittedTopics:
+    def _from_all_moments(self, pairs: WhitenedPairs) -> FittedTopics:
         """Release the third moment; fit topics, shares and, unless given, the concentration to all
         moments jointly.
         """
         released, seen = pairs.released, self._frequencies
         assert released.matrix is not None
         basis, triples = self._triples(pairs)
-        topics, weights, _, _ = self._eigenpairs(basis, triples, pairs)
+        topics, weights, _, _ = self._decomposition(basis, triples, pairs)
         unigram = _normalised(np.maximum(seen.value, LEAST_FREQUENCY / topics.shape[1]))
         moments = ReleasedMoments(
             frequencies=seen.value, frequencies_sigma=seen.sigma,
@@ -376,7 +373,7 @@ class _SpectralFit:
         )  # fmt: skip
 
 
-def rotated(white: NoisyWhitener) -> tuple[Floats, Floats]:
+def varimax_topics(white: NoisyWhitener) -> tuple[Floats, Floats]:
     """Topics (k, d) that share few words, by varimax of the eigenvectors, and even shares."""
     topics = _normalised(np.maximum(varimax(white.unwhitening), 0.0).T + 1e-300)
     return topics, np.full(len(topics), 1 / len(topics))

@@ -41,26 +41,27 @@ class StepAverage:
     scales: Floats | float  # (d,): what counts of each word were divided by
     mean: Floats  # (k, d): of the released counts, divided so
     variance: float  # of its noise
-    given: Floats  # (k, d): the same average of the topics that steps were given
+    began: Floats  # (k, d): the same average of the shares times topics that steps began with
     n_steps: int = 0
 
     def after(self, noisy: Answer, fitted: FittedTopics, rate: float) -> "StepAverage":
         """Return the average with one more release, `noisy`, at weight `rate`."""
-        given = fitted.weights[:, None] * fitted.topics
+        began = fitted.weights[:, None] * fitted.topics
         return replace(
             self,
             mean=(1 - rate) * self.mean + rate * noisy.value,
             variance=(1 - rate) ** 2 * self.variance + (rate * noisy.sigma) ** 2,
-            given=(1 - rate) * self.given + rate * given,
+            began=(1 - rate) * self.began + rate * began,
             n_steps=self.n_steps + 1,
         )
 
     def without_echo(self) -> tuple[Floats, float | Floats]:
-        """Averaged counts minus their echo of the topics that steps were given, and the noise."""
+        """Averaged counts less their echo, and the deviation of their noise."""
         counts: Floats = self.scales * self.mean
         if self.variance == 0:
             return counts, 0.0
-        echo, kept = defaults.ECHO * float(counts.sum()) * self.given, 1 - defaults.ECHO
+        # Of noisy counts the fraction ECHO is taken for a copy of the topics that steps began with.
+        echo, kept = defaults.ECHO * float(counts.sum()) * self.began, 1 - defaults.ECHO
         return (counts - echo) / kept, self.scales * self.variance**0.5 / kept
 
 
@@ -96,13 +97,11 @@ def refine(
     fitted = start
     for step in range(plan.n_refinements):
         concentration = 0.0 if step < plan.n_single else start.concentration
-        noisy = expected_counts(
-            ask, fitted.topics, fitted.weights, concentration, clip, scales
-        )  # fmt: skip
+        noisy = expected_counts(ask, fitted.topics, fitted.weights, concentration, clip, scales)
         # A step weighs at least as much as one of `STEPS` equal steps.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1))
         average = average.after(noisy, fitted, 1.0 if noisy.sigma == 0 else rate)
-        fitted = updated(
+        fitted = m_step(
             fitted, *average.without_echo(), frequencies.value, frequencies.sigma,
             options.word_frequencies,
         )  # fmt: skip
@@ -111,7 +110,7 @@ def refine(
         words = slice(None) if pairs.words is None else pairs.words
         found = concentration_of_topics(fitted.topics[:, words], fitted.weights, *seen)
         fitted = fitted if found is None else replace(fitted, concentration=found)
-    if average.variance == 0:
+    if average.variance == 0:  # without noise sampling is what moves topics
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
         fitted = replace(fitted, topics=smoothed(topics, fitted.unigram))
@@ -176,7 +175,7 @@ def expected_counts(
     return ask(query, paid_by)
 
 
-def updated(
+def m_step(
     fitted: FittedTopics,
     counts: Floats,
     sigma: float | Floats,
@@ -184,7 +183,7 @@ def updated(
     frequencies_sigma: float,
     expected: Floats | None,
 ) -> FittedTopics:
-    """Topics, shares and word frequencies after an EM step, by noisy expected counts."""
+    """Topics, shares and word frequencies that noisy expected counts of an EM step give."""
     topics, unigram, weights = denoise_topics(
         counts, sigma, frequencies, frequencies_sigma, expected=expected,
         public=fitted.public,

@@ -10,7 +10,7 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import Clip, CountNorm
 from sktensor_dp.spectral_lda.clips import count_order
 from sktensor_dp.spectral_lda.fitted import TopicStream, attributes_of
-from sktensor_dp.spectral_lda.refinement import expected_counts, updated, with_deviations
+from sktensor_dp.spectral_lda.refinement import expected_counts, m_step, with_deviations
 from sktensor_dp.tensor.arrays import Floats
 
 
@@ -35,7 +35,7 @@ def continue_stream(
     total = max(float(mean.sum()), 1e-9)
     counts, sigma = mean / total, variance**0.5 / total
     known = fitted.unigram, fitted.unigram_sigma
-    fitted = updated(fitted, counts, sigma, *known, word_frequencies)
+    fitted = m_step(fitted, counts, sigma, *known, word_frequencies)
     # The coherence is that of the first batch's topics, from its pairs.
     fitted = with_deviations(
         replace(fitted, coherence=None, concentration=concentration), counts, sigma
