@@ -182,7 +182,8 @@ class _SpectralFit:
             )
         known, sigma, total = self._frequencies.value, self._frequencies.sigma, self._length
         if words is not None:
-            # These documents were clipped anew, so their total weight is taken from the pairs.
+            # These documents were clipped anew. Entries of E2 sum to the square of the words' share
+            # of all tokens, released pairs to `total` times as much.
             known, sigma = self._unigram[words], 0.0
             sums = released.product(np.ones((len(words), 1)))
             weight = float((sums if released.matrix is None else released.matrix).sum())

@@ -143,10 +143,9 @@ def _word_scales(frequencies: Floats, sigma: float, sampling: float) -> Floats:
 
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:
     """True if documents of `length` tokens are too short to show more than one topic each."""
-    expected = expected_topics(concentration, length)
-    return length < n_components + 1 and (
-        expected < 2 or length < defaults.TOKENS_OF_TOPIC * expected
-    )
+    n_topics = expected_topics(concentration, length)
+    too_few_tokens = n_topics < 2 or length < defaults.TOKENS_OF_TOPIC * n_topics
+    return length < n_components + 1 and too_few_tokens
 
 
 def expected_topics(concentration: float, length: float) -> float:

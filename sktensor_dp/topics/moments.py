@@ -129,14 +129,13 @@ def match_moments(
     weights: Floats,
     moments: ReleasedMoments,
     concentration: float = 0.0,
-    max_iter: int = 300,
 ) -> ExplainedTopics:
     """Fit topics and weights to released moments by weighted least squares."""
     objective = MomentDistance(topics.shape, moments, concentration)
     start = np.sqrt(weights[:, None] * (0.98 * topics + 0.02 / topics.shape[1]))
     found = minimize(
         objective, start.ravel(), jac=True, method="L-BFGS-B",
-        options={"maxiter": max_iter, "maxcor": 20},
+        options={"maxiter": 300, "maxcor": 20},
     )  # fmt: skip
     joint = found.x.reshape(topics.shape) ** 2
     joint /= joint.sum()

@@ -61,6 +61,10 @@ GAMMA_SHAPES = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 LEAST_SHARE = 1e-3
 
 
+# Number of EM steps that fit the weights of a prior to frequencies, and to a topic.
+FREQUENCY_STEPS, TOPIC_STEPS = 100, 60
+
+
 def _fit_log_mixture(log_likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floats, Floats]:
     """Fit mixture weights by EM; return posteriors (n, m) and log evidence (n,)."""
     highest = log_likelihood.max(axis=1, keepdims=True)
@@ -79,17 +83,19 @@ def _fit_mixture(likelihood: Floats, weights: Floats, n_iter: int) -> tuple[Floa
 
 
 def denoise_frequencies(
-    noisy: Floats, sigma: float | Floats, n_iter: int = 100, *, expected: Floats | None = None
+    noisy: Floats, sigma: float | Floats, *, expected: Floats | None = None
 ) -> Floats:
     """Posterior means of non-negative numbers with noise `sigma`, near `expected` ones if any."""
     # Weight of the estimate without public knowledge in the estimate with it.
     unexpected = 0.05
     if np.max(sigma) <= 0:
         return np.maximum(noisy, 0.0)
-    estimate, evidence = _denoised_alone(noisy, sigma, n_iter)
+    estimate, evidence = _denoised_alone(noisy, sigma)
     if expected is None:
         return estimate
-    posterior, kept, explained = _deviation_posterior(noisy - expected, expected, sigma, n_iter)
+    posterior, kept, explained = _deviation_posterior(
+        noisy - expected, expected, sigma, FREQUENCY_STEPS
+    )
     if explained.sum() < evidence.sum():
         return estimate
     moved = expected + (noisy - expected) * (posterior * kept).sum(axis=1)
@@ -103,7 +109,7 @@ def _column(sigma: float | Floats) -> float | Floats:
     return sigma[:, None] if isinstance(sigma, np.ndarray) else sigma
 
 
-def _denoised_alone(noisy: Floats, sigma: float | Floats, n_iter: int) -> tuple[Floats, Floats]:
+def _denoised_alone(noisy: Floats, sigma: float | Floats) -> tuple[Floats, Floats]:
     """Posterior means (n,) under a mixture on a logarithmic grid, and log evidence (n,)."""
     # Number of prior means in each fit; more change estimates by less than 1 % of the noise.
     n_means = 50
@@ -117,28 +123,28 @@ def _denoised_alone(noisy: Floats, sigma: float | Floats, n_iter: int) -> tuple[
     centred = noisy[:, None] - means
     log_likelihood = -0.5 * (centred**2 / variance + np.log(variance))
     posterior, evidence = _fit_log_mixture(
-        log_likelihood, np.full(means.size, 1 / means.size), n_iter
+        log_likelihood, np.full(means.size, 1 / means.size), FREQUENCY_STEPS
     )
     component_means = (noisy[:, None] * spread + means * _column(sigma) ** 2) / variance
     estimate: Floats = (posterior * component_means).sum(axis=1)
     return np.maximum(estimate, 0.01 * low), evidence
 
 
-def shrink_deviations(
-    noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int = 60
-) -> Floats:
+def shrink_deviations(noisy: Floats, scale: Floats, sigma: float | Floats) -> Floats:
     """Shrink deviations under a mixture of normals scaled by `scale` (Stephens, 2017)."""
     if np.max(sigma) <= 0:
         return noisy
-    posterior, kept, _ = _deviation_posterior(noisy, scale, sigma, n_iter)
+    posterior, kept, _ = _deviation_posterior(noisy, scale, sigma, TOPIC_STEPS)
     return noisy * (posterior * kept).sum(axis=1)
 
 
 def posterior_moments(
-    noisy: Floats, centres: tuple[Floats, ...], sigma: float | Floats, n_iter: int = 60
+    noisy: Floats, centres: tuple[Floats, ...], sigma: float | Floats, n_iter: int = TOPIC_STEPS
 ) -> tuple[Floats, Floats]:
     """Posterior means and variances of noisy numbers, random multiples of positive `centres`."""
-    # The distribution of multiples, of mean about 1, is fitted to all numbers, for all centres.
+    # A number is normal of mean r c and deviation s(r) c, c being one of its centres and r one of
+    # the `RATIOS`. Probabilities of the ratios are a mixture of the rows of `_RATIO_PRIOR`, whose
+    # weights are fitted to all numbers. Axes: numbers, centres, ratios (or rows of the prior).
     if np.max(sigma) <= 0:
         return noisy, np.zeros_like(noisy)
     noise = np.square(_column(sigma))[..., None]
@@ -150,7 +156,7 @@ def posterior_moments(
     explained = likelihood @ _RATIO_PRIOR.T
     weights = np.tile(_few_deviate(len(_RATIO_PRIOR)), len(centres)) / len(centres)
     posterior, _ = _fit_mixture(explained.reshape(len(noisy), -1), weights, n_iter)
-    # Convert posteriors of components to posteriors of the ratios.
+    # From posteriors of rows of the prior to posteriors of the ratios.
     odds = posterior.reshape(explained.shape) / np.maximum(explained, 1e-300)
     posterior_ratios = likelihood * (odds @ _RATIO_PRIOR)
     moved = around * RATIOS + kept * away
@@ -270,6 +276,6 @@ def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: floa
         x, centre = n_tokens * weight * topic[:, None], n_tokens * weight * base[:, None] + 1e-300
         log_likelihood = gammaln(x + a) - gammaln(a) + a * np.log(a) + x * np.log(centre)
         log_likelihood -= (x + a) * np.log(a + centre)
-        posterior, _ = _fit_log_mixture(log_likelihood, np.full(a.size, 1 / a.size), 60)
+        posterior, _ = _fit_log_mixture(log_likelihood, np.full(a.size, 1 / a.size), TOPIC_STEPS)
         found[row] = (posterior * centre * (x + a) / (a + centre)).sum(axis=1)
     return np.asarray(found / found.sum(axis=1, keepdims=True))

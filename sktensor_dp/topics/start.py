@@ -18,15 +18,15 @@ from sktensor_dp.topics import defaults
 from sktensor_dp.topics.shrinkage import LEAST_SHARE, shrink_deviations
 
 
-def varimax(loadings: Floats, max_iter: int = 200, tol: float = 1e-6) -> Floats:
+def varimax(loadings: Floats) -> Floats:
     """Rotate columns so that squared loadings vary most (Kaiser, 1958), skewed to be positive."""
     rotation = np.eye(loadings.shape[1])
-    for _ in range(max_iter):
+    for _ in range(200):
         rotated = loadings @ rotation
         gradient = loadings.T @ (rotated**3 - rotated * (rotated**2).mean(axis=0))
         left, _, right = np.linalg.svd(gradient)
         previous, rotation = rotation, left @ right
-        if np.abs(rotation - previous).max() < tol:
+        if np.abs(rotation - previous).max() < 1e-6:
             break
     rotated = loadings @ rotation
     return rotated * np.where((rotated**3).sum(axis=0) < 0, -1.0, 1.0)
