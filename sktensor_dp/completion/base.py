@@ -586,13 +586,15 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         # The fifth of a cell is public: a hash of its coordinates.
         cells = np.delete(self._coordinates(X), self.unit_mode or 0, axis=1).astype(np.uint64)
         number, found = np.zeros(len(cells), dtype=np.uint64), np.empty(len(cells))
+        # A score is released: no warning may tell of values beyond the bounds.
+        clamped = np.clip(checked_values(self, y), *self.bounds_)
         for column in cells.T:
             number = (number + column + np.uint64(1)) * np.uint64(2654435761)
         fifth = (number >> np.uint64(16)) % np.uint64(5)
         for part in np.unique(fifth):
             hidden, given = np.flatnonzero(fifth == part), np.flatnonzero(fifth != part)
             asked = taken(X, hidden)
-            model = self.fold_in(taken(X, given), taken(y, given)) if len(given) else self
+            model = self.fold_in(taken(X, given), clamped[given]) if len(given) else self
             found[hidden] = model.predict(asked)
         return found
 

@@ -1,6 +1,7 @@
 """Recommendations of fitted completions, and rows with similar components."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -22,13 +23,17 @@ from sktensor_dp.completion.fold_in import UnitParameters
 from sktensor_dp.completion.model import SharedModel, shared_model
 from sktensor_dp.completion.row_names import Indices, checked_mode, names_of, row_number
 from sktensor_dp.data.entries import as_entries
-from sktensor_dp.estimator.base import columns_of
+from sktensor_dp.estimator.base import columns_of, level_of_caller
 from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, blocks, top_rows, top_rows_by_parts
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.unit_parameters import fold_in_units
 
 # Number of values that are ranked at once.
 BLOCK = 2**20
+BEYOND = (
+    "Some values are outside of the bounds of the fit, {:g} to {:g}, and were clamped to them: is "
+    "it the right column, in the same units?"
+)
 # Least sum of squared biases, so that slopes on equal biases are 0.
 LEAST = 1e-100
 
@@ -110,7 +115,7 @@ class RecommenderMixin:
             ones. Rows below 0, and names that are none, are taken for rows that nothing is
             known of.
         y : array-like of shape (n,)
-            Values.
+            Values; those outside of the bounds are clamped to them, with a warning.
 
         Returns
         -------
@@ -140,8 +145,12 @@ class RecommenderMixin:
             raise ValueError("X must have coordinates >= 0 of units; some are negative.")
         refuse_beyond(coordinates, self._given_shape, "X", but=shared.unit_mode)
         units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
+        clamped = np.clip(values, *self.bounds_)
+        if not np.array_equal(clamped, values):
+            # Nobody but the holder of these values sees it.
+            warnings.warn(BEYOND.format(*self.bounds_), stacklevel=level_of_caller())
         parameters = fold_in_units(
-            places, np.clip(values, *self.bounds_), shared.at_entries(coordinates),
+            places, clamped, shared.at_entries(coordinates),
             n_units=len(units), level=shared.level, noise_variance=shared.noise_variance,
             level_variance=shared.level_variance,
         )  # fmt: skip

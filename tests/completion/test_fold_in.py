@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sktensor_dp.tensor.whitening import components_of_pairs
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore:Some values are outside of the bounds"),
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
 ]
 
@@ -214,3 +216,11 @@ def test_values_that_are_folded_in_are_clamped():
     fitted = build(epsilon=INF, **SLICE).fit(X0, Y0)
     near, far = (fitted.fold_in(X0, v).parameters for v in (np.sign(Y0) * 4, np.sign(Y0) * 1e9))
     np.testing.assert_allclose(near, far)
+    with pytest.warns(UserWarning, match="bounds of the fit, -4 to 4, and were clamped") as told:
+        fitted.fold_in(X0[:2], [300.25, 1])
+    assert "300" not in str(told[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted.fold_in(X0[:2], [-4, 4])
+        # Scores of held-out values are released, and what they were clamped to is not.
+        fitted._predict_rest(X0, 1e9 * Y0)

@@ -14,6 +14,7 @@ from sktensor_dp.completion.plan import Assumed, plan_completion
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore:Some values are outside of the bounds"),
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
 ]
 

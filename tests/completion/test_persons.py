@@ -32,6 +32,7 @@ from sktensor_dp.tensor.shared_parameters import SharedEffects
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore:Some values are outside of the bounds"),
 ]
 
 N, D, EACH = 1500, 300, 30
