@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -103,13 +104,16 @@ class InputCheck(HasAccountant):
 
     @property
     def _perfect(self) -> float:
-        """Fraction that shows, but for two deviations of the noise, where all rows match."""
-        return max(1 - 2 * self.sigma, 0.0)
+        """Percentage, as a fraction, below which noise brings none of the tests that all pass."""
+        # With a chance of at most 2.5 % for all tests together.
+        deviations = NormalDist().inv_cdf(1 - 0.025 / len(self.fractions))
+        return max(round(1 - deviations * self.sigma, 2), 0.0)
 
     @property
     def failing(self) -> dict[str, float]:
         """Fractions of rows that fail, by test, where it is more than noise explains."""
-        found = {name: 1 - part for name, part in self.fractions.items() if part < self._perfect}
+        shown = {name: round(part, 2) for name, part in self.fractions.items()}
+        found = {name: 1 - part for name, part in shown.items() if part < self._perfect}
         return {} if self.is_hidden else found
 
 

@@ -226,8 +226,11 @@ def recommend(options: argparse.Namespace) -> int:
     if not file.exists():
         raise ValueError(f"{file} does not exist: FOLDER must be that of a run of ratings")
     model = PrivateCPCompletion.load(file)
-    # Options name the columns, which may have other names than in the run.
-    model.__dict__.pop("feature_names_in_", None)
+    # Columns may have other names than in the run, but none that the other one had.
+    named = model.__dict__.pop("feature_names_in_", ())
+    for option, here, there in zip(("person", "item"), named, named[::-1], strict=False):
+        if (given := vars(options)[option]) == there != here:
+            raise ValueError(f"--{option} {given}: in the run it was --{option} {here}")
     run = Run(options)
     what, values = read_ratings(run)
     entries = np.array([run.groups, what], object).T

@@ -533,7 +533,10 @@ def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[
         problem = f"column {column!r} does not exist" + "".join(
             f"; did you mean {name!r}?" for name in alike[:1]
         )
-    where = "exactly as it stands in its header, the first line, which may be data and is not shown"
+    where = (
+        "exactly as it stands in its header, the first line (not shown, as it may be data: if it "
+        "is, put a line of names before it)"
+    )
     if suffix_of(path) == ".parquet":
         where = f"of {', '.join(map(repr, columns))}"
     raise ValueError(

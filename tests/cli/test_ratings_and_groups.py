@@ -123,6 +123,9 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
             ratings.write_text(wrong, "utf-8")
             failed = command("recommend", folder, ratings, *columns, status=2)
             assert said in failed.err
+    swapped = ("--person", "film", "--item", "user", "--rating", "stars")
+    failed = command("recommend", folder, ratings, *swapped, status=2)
+    assert failed.err == "error: --person film: in the run it was --person user\n"
     assert "3 items at most for each of 1,000 persons. Nothing protects it" in done.out
     found = table(folder / "PRIVATE-recommendations.csv")
     found = [(row["person"], row["item"]) for row in found]

@@ -196,7 +196,7 @@ ODD = ['say "hi",1', ' "hi",1', '"hi"!,1', '"hi" ,1', 'a"b,1', '1,"']
         ("a.jsonl", f'["{SECRET}"]', "t", "line 1 of 'a.jsonl' is not a JSON object"),
         ("a.jsonl", f'{{"t": ["{SECRET}"]}}', "t", "should hold text, it also holds list"),
         ("a.txt", SECRET, None, "suffix of 'a.txt' is not supported; .* pass delimiter="),
-        ("a.csv", f"{SECRET},id\n", "body", "the first line, which may be data and is not shown"),
+        ("a.csv", f"{SECRET},id\n", "body", "the first line .not shown, as it may be data"),
         ("a.parquet.gz", SECRET, None, "suffix of 'a.parquet.gz' is not supported"),
         ("a.parquet", SECRET, "t", "Opening 'a.parquet' failed"),
         ("a.csv.gz", gzip.compress(SECRET.encode(), mtime=0)[:-9], None, "cannot be decompressed"),
