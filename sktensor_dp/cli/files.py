@@ -72,15 +72,6 @@ def table_of(rows: Iterable[Sequence[object]]) -> Callable[[Path], None]:
     return write
 
 
-def is_writable(text: str) -> bool:
-    """Return True if a file can hold the text: JSON may hold unpaired surrogates."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _cell(value: object) -> object:
     """Value as it is written into a table."""
     if isinstance(value, float):

@@ -251,17 +251,14 @@ class Groups(Run):
             for place, name in enumerate(self._columns)
         ]  # fmt: skip
         head = ("group", "share", "column", "average", "within (90%)")
-        notes = (*CENTRES, *self._on_intervals, *self._geometric(), *self._places())
+        logs = ", ".join(self._numbers[len(self._numbers) - self._logs :])
+        of_logs = [f"Averages of {logs} are geometric means."] if logs else []
+        notes = (*CENTRES, *self._on_intervals, *of_logs, *self._places())
         return [as_text(Table("Groups", head, rows, notes, ("column",)))]
 
     def shown(self) -> str:
         """Say how many groups there are, and what their intervals show."""
         return " ".join([self.fits(), *self._on_intervals])
-
-    def _geometric(self) -> list[str]:
-        """Sentence on averages of logarithms."""
-        logs = ", ".join(self._numbers[len(self._numbers) - self._logs :])
-        return [f"Averages of {logs} are geometric means."] if logs else []
 
     def _places(self) -> list[str]:
         """Sentences on groups that together have one peak."""

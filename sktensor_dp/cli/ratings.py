@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sktensor_dp.checks.display import Table, as_text, counted
-from sktensor_dp.cli.files import is_writable, public_columns, public_names, table_of
+from sktensor_dp.cli.files import public_columns, public_names, table_of
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.run import Run
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.model import shared_model
 from sktensor_dp.datasets.files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
+from sktensor_dp.model_selection.steps import encodable
 from sktensor_dp.plotting import ComponentDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
@@ -70,7 +71,7 @@ class Ratings(Run):
             names = public_columns(options.items, columns, options.encoding)
         else:
             names = [public_names(options.items, options.encoding)]
-        if not all(map(is_writable, (*names[0], *names[-1]))):
+        if any(encodable(name) != name for name in (*names[0], *names[-1])):
             raise ValueError(
                 "some names of items have characters that no file can hold (surrogates): replace "
                 "them in the file"

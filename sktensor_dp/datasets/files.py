@@ -392,9 +392,11 @@ def _rows_of(
         objects = _objects_of(path, encoding)
         return keys, ([one.get(key) for key in keys] for one in objects)
     if kind == ".parquet":
-        known = _parquet_names(path)
+        file = _parquet_file(path)
+        index = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+        known = [str(name) for name in file.schema_arrow.names if name not in index]
         names = [choose_column(path, *one, known) for one in columns]
-        batches = _parquet_file(path).iter_batches(columns=list(dict.fromkeys(names)))
+        batches = file.iter_batches(columns=list(dict.fromkeys(names)))
         return names, (
             row
             for batch in read_each(batches, f"Reading {path.name!r}")
@@ -429,13 +431,6 @@ def _parquet_file(path: Path) -> Any:
     import pyarrow.parquet
 
     return call_untrusted(lambda: pyarrow.parquet.ParquetFile(path), f"Opening {path.name!r}")
-
-
-def _parquet_names(path: Path) -> list[str]:
-    """Names of the columns of a Parquet file, but for the index of a data frame."""
-    schema = _parquet_file(path).schema_arrow
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
-    return [str(name) for name in schema.names if name not in index]
 
 
 def delimited_rows(
@@ -549,12 +544,14 @@ def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[
 def numbers_in_column(
     path: Path,
     column: str,
-    values: Iterable[Any],
+    values: Sequence[Any],
     decimal: str = ".",
     missing: Collection[str] = (),
 ) -> NDArray[np.float64]:
     """Convert values of a column to floats, empty and `missing` cells to NaN; errors quote none."""
-    cells = [None if _is_one_of(value, missing) else value for value in values]
+    # What is missing may be written as NA or -999, which Parquet holds as a number.
+    written = (f"{v:g}" if isinstance(v, float) else str(v).strip() for v in values)
+    cells = [None if text in missing else v for text, v in zip(written, values, strict=True)]
     if decimal == ",":
         # Refuse marks of thousands, which would change a number.
         cells = [
@@ -577,12 +574,6 @@ def numbers_in_column(
         f"{hint}; else name another column, or put numbers in its place (where one is missing, "
         "leave the cell empty, or list such cells by missing)"
     )
-
-
-def _is_one_of(value: object, missing: Collection[str]) -> bool:
-    """True for a cell that is written as one of `missing`, such as NA or -999."""
-    written = f"{value:g}" if isinstance(value, float) else str(value).strip()
-    return written in missing
 
 
 def texts_in_column(path: Path, column: str, holds: str, values: Iterable[Any]) -> list[str]:

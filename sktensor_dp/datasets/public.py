@@ -9,6 +9,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from http.client import HTTPException
 from inspect import cleandoc
 from pathlib import Path
@@ -62,7 +63,9 @@ def load_docstrings(
         warnings.simplefilter("ignore")
         for package in packages:
             for source in _source_files(package):
-                texts.update(dict.fromkeys(_docstrings_of(source)))
+                # A template, or code for another version of Python, cannot be parsed.
+                with suppress(SyntaxError, ValueError):
+                    texts.update(dict.fromkeys(_docstrings_in(ast.parse(source.read_bytes()))))
     kept = [text for text in texts if len(text) >= min_length]
     if not kept:
         raise ValueError(
@@ -89,15 +92,6 @@ def _source_files(package: str) -> list[Path]:
         for path in sorted(Path(location).rglob("*.py"))
         if "tests" not in path.relative_to(location).parts
     ]
-
-
-def _docstrings_of(source: Path) -> Iterator[str]:
-    """Yield the docstrings of a source file; none if it cannot be parsed."""
-    try:
-        module = ast.parse(source.read_bytes())
-    except (SyntaxError, ValueError):
-        return  # a template, or written for another version of Python
-    yield from _docstrings_in(module)
 
 
 def _docstrings_in(node: ast.AST) -> Iterator[str]:

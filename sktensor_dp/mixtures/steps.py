@@ -103,9 +103,11 @@ def _rate(average: StepMoments, new: StepMoments, model: Gaussians, noise: StepN
     weights = new.weights - average.weights
     moments = new.firsts - average.firsts - weights[:, None] * model.means
     shifts = np.einsum("jab,jb->ja", model.whiteners, moments)
-    apart = np.square(np.append(weights / noise.weight, shifts / noise.shift)).mean()
-    off = max(float(apart) - 1, average.variance)
-    return off / (off + 1)
+    # Squared difference in variances of a step's noise, 1 if the average has no error; the rest is
+    # the error of the average, at least that by its own noise.
+    square = np.square(np.append(weights / noise.weight, shifts / noise.shift)).mean()
+    error = max(float(square) - 1, average.variance)
+    return error / (error + 1)
 
 
 def moments_of(model: Gaussians, found: WhitenedStatistics) -> StepMoments:

@@ -97,8 +97,9 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.generic]]]
         raise ModelFileError("The file is damaged, or holds no model.") from None
     if data[place : place + len(ZEROS)] != _digest(data, place):
         raise ModelFileError("The file is damaged: its checksum is not that of its content.")
-    # Refuse repeated names, metadata, and arrays larger than the file.
-    if header.keys() != arrays.keys() or not all(_backed(a, len(data)) for a in arrays.values()):
+    # Refuse repeated names, metadata, and axes longer than the file, of empty arrays too.
+    sizes = [math.prod(n for n in array.shape if n) for array in arrays.values()]
+    if header.keys() != arrays.keys() or max(sizes) > len(data):
         raise ModelFileError("The file is not laid out as a model file.")
     document = parsed(arrays.pop(DOCUMENT).tobytes())
     document.pop("sha256", None)
@@ -123,11 +124,6 @@ def _digest(data: bytes, place: int) -> bytes:
     digest = hashlib.sha256(view[:place])
     digest.update(view[place + len(ZEROS) :])
     return digest.hexdigest().encode()
-
-
-def _backed(array: NDArray[np.generic], size: int) -> bool:
-    """True where no axis is longer than the file's `size` in bytes, in empty arrays too."""
-    return math.prod(n for n in array.shape if n) <= size
 
 
 def parsed(text: bytes) -> dict[str, Any]:

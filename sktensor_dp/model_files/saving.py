@@ -49,7 +49,15 @@ class ModelFileMixin:
         Equal models give equal bytes. Where an accountant paid, the file says so.
         """
         check_is_fitted(self)
-        parts = _packed(self)
+        arrays = Arrays()
+        try:
+            state = self._saved.of(self)
+        except AttributeError as error:
+            raise NotFittedError(
+                f"This {type(self).__name__} is not fitted: it has no {error}. Call fit before "
+                "save."
+            ) from None
+        parts = _pieces(self, write(state, arrays, ""), arrays)
         # Refuse, before anything is written, a model that could not be loaded.
         _model_in(type(self), b"".join(parts))
         write_file(path, parts)
@@ -95,18 +103,6 @@ def check_saving(estimator: object) -> None:
     content, found = _content(type(estimator).__name__, data)
     for value in content["parameters"].values():
         read_parameter(value, found)
-
-
-def _packed(estimator: Any) -> list[bytes]:
-    """Pieces of bytes that make up the model file of a fitted estimator."""
-    cls, arrays = type(estimator), Arrays()
-    try:
-        state = cls._saved.of(estimator)
-    except AttributeError as error:
-        raise NotFittedError(
-            f"This {cls.__name__} is not fitted: it has no {error}. Call fit before save."
-        ) from None
-    return _pieces(estimator, write(state, arrays, ""), arrays)
 
 
 def _pieces(estimator: Any, state: Any, arrays: Arrays) -> list[bytes]:

@@ -71,15 +71,6 @@ class TrialCosts:
         )
 
 
-def composed(n_folds: int | None, parts: Sequence[Part], n_units: int) -> Composition:
-    """Composition of the fits and scores of a trial; with folds the last fits all `n_units`."""
-    if n_folds is None:
-        return Composition("parallel", parts=tuple(parts))
-    memberships = ((("fit", n_folds - 1), ("score", 1)),)
-    folds = Composition("overlapping", parts=tuple(parts[:-1]), memberships=memberships)
-    return Composition("sequence", parts=(Part("splits", n_units, folds), parts[-1]))
-
-
 def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
     """Part of a composition of the `role` "fit", "refit" or "score", by its steps' reports."""
     number = reports[-1].n_units
@@ -107,20 +98,30 @@ def divided_among(
 
 def report_of_search(
     reports: Sequence[PrivacyReport],
-    trial: Composition,
-    n_units: int,
+    parts: tuple[Part, ...],
+    n_folds: int | None,
     *,
     epsilon: float,
     delta: float,
     n_trials: float,
 ) -> PrivacyReport:
-    """Privacy report of a whole search, of `n_trials` on average, from its winner's reports."""
+    """Privacy report of a whole search, of `n_trials` on average, from its winner's reports.
+
+    `parts` are the fits and scores of a trial; with folds the last fits all units.
+    """
     note = (
         "These are the releases of one trial. Trials with candidates drawn at random were "
         f"repeated a secret number of times, geometrically distributed with mean {n_trials:g}, and "
         "the best was released alone: the guarantee is that of the whole search."
     )
     one, notes = reports[-1], dict.fromkeys(note for one in reports for note in one.notes)
+    # The number of units: public, or as the trial released it.
+    n_units = sum(part.n_units for part in (parts if n_folds is None else parts[-1:]))
+    trial = Composition("parallel", parts=parts)
+    if n_folds is not None:
+        memberships = ((("fit", n_folds - 1), ("score", 1)),)
+        folds = Composition("overlapping", parts=parts[:-1], memberships=memberships)
+        trial = Composition("sequence", parts=(Part("splits", n_units, folds), parts[-1]))
     whole = Composition(
         "selection", parts=(Part("trial", n_units, trial),), n_trials=n_trials, epsilon=epsilon,
         delta=delta,
@@ -140,9 +141,10 @@ def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tu
     if set_aside > 0:
         if cost.delta == 0:
             raise BudgetError(NOT_PLANNED)
-        left = cost.delta / set_aside - cost.delta
-        epsilon, left = as_parameters(PrivacyCost(mu=cost.mu), left)
-        return epsilon, left / (1 - set_aside)
+        # The fit sets ``set_aside * delta`` aside, at most `cost.delta`; the rest is for its noise.
+        for_noise = cost.delta / set_aside - cost.delta
+        epsilon, for_noise = as_parameters(PrivacyCost(mu=cost.mu), for_noise)
+        return epsilon, for_noise / (1 - set_aside)
     # At a larger delta no epsilon would be needed.
     delta = min(delta, gaussian_delta(cost.mu, 0.0) / 2)
     return gaussian_epsilon(cost.mu, delta), delta

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn import config_context
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import ParameterSampler
@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.floating_point import under_own_errors
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_parameters, check_sizes
-from sktensor_dp.data.labels import distinct
+from sktensor_dp.data.labels import Labels, distinct
 from sktensor_dp.estimator.base import (
     COLUMNS,
     LARGEST_EPSILON,
@@ -41,7 +41,6 @@ from sktensor_dp.model_selection.costs import (
     TrialAccountant,
     TrialCosts,
     as_parameters,
-    composed,
     divided_among,
     part_of,
     report_of_search,
@@ -148,10 +147,8 @@ class Trials:
     request: Request
     X: Any
     y: Any
-    labels: (
-        NDArray[np.generic] | None
-    )  # (n_rows,): of the group of each row, where units are groups
-    own: bool  # whether X says which rows are one unit's
+    labels: Labels | None  # (n_rows,): of the group of each row, where units are groups
+    has_own_units: bool  # whether X says which rows are one unit's
     splits: Splits
     costs: TrialCosts
     bounds: tuple[float, float]  # that all scores are clipped to
@@ -189,10 +186,10 @@ class Trials:
         caught: list[warnings.WarningMessage] = []
         try:
             for train, test in self.splits.pairs:
-                model, told = self._fitted(template, train, self.costs.fit)
+                model, warned = self._fitted(template, train, self.costs.fit)
                 score, report = self._scored(model, test)
                 scores.append(score)
-                caught += told
+                caught += warned
                 parts += [_fit_part(model, "fit"), part_of([report], "score")]
         except NotEnoughDataError as error:
             # The error follows from released values or public numbers, so it is an output like any
@@ -206,9 +203,9 @@ class Trials:
         if self.costs.refit is None:
             return trial
         everything = np.ones(len(self.splits.parts), dtype=bool)
-        model, told = self._fitted(trial.model, everything, self.costs.refit)
+        model, warned = self._fitted(trial.model, everything, self.costs.refit)
         parts = (*trial.parts, _fit_part(model, "refit"))
-        return replace(trial, model=model, parts=parts, warnings=(*trial.warnings, *told))
+        return replace(trial, model=model, parts=parts, warnings=(*trial.warnings, *warned))
 
     def _fitted(
         self, template: BaseEstimator, chosen: Mask, cost: PrivacyCost
@@ -225,19 +222,18 @@ class Trials:
                 )
                 step.set_params(epsilon=epsilon, delta=delta)
         rows = self.splits.rows(chosen)
-        told = {}
-        X, y = take(self.X, rows), take(self.y, rows)
-        if self.own:
+        X, y, groups = take(self.X, rows), take(self.y, rows), {}
+        if self.has_own_units:
             X = model._of_units(X, int(chosen.sum()))
         elif self.labels is not None:
-            told = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
+            groups = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
         # The trial's accountant is entered last, so it is charged, not an enclosing block, which
         # the whole search was charged to. Groups are passed by names of steps; requests for routing
         # would interfere.
         unrouted = config_context(enable_metadata_routing=False)
         with TrialAccountant(cost), unrouted, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model.fit(X, **told) if y is None else model.fit(X, y, **told)
+            model.fit(X, **groups) if y is None else model.fit(X, y, **groups)
         return model, caught
 
     def _scored(self, model: BaseEstimator, chosen: Mask) -> tuple[float, PrivacyReport]:
@@ -246,7 +242,7 @@ class Trials:
         query = HeldOutScores(UnitScores(self.request.scoring, model, words), *self.bounds)
         rows = self.splits.rows(chosen)
         labels = None if self.labels is None else self.labels[rows]
-        n = int(chosen.sum()) if self.own else None
+        n = int(chosen.sum()) if self.has_own_units else None
         chunks = held_out(take(self.X, rows), take(self.y, rows), labels, n)
         epsilon, delta = as_parameters(self.costs.score, self.request.delta)
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(query.name, self.costs.score),))
@@ -638,10 +634,8 @@ class PrivateSearchCV(
     def _attributes(self, best: Trial, delta: float, paid: bool) -> dict[str, Any]:
         """Fitted attributes of the search that ended with `best`, and that an accountant `paid`."""
         steps = private_steps(best.model).values()
-        # The number of units: public, or as the trial released it.
-        number = sum(part.n_units for part in (best.parts[-1:] if self.cv else best.parts))
         report = report_of_search(
-            [step.privacy_report_ for step in steps], composed(self.cv, best.parts, number), number,
+            [step.privacy_report_ for step in steps], best.parts, self.cv,
             epsilon=float(self.epsilon), delta=delta, n_trials=float(self.n_trials),
         )  # fmt: skip
         # Reports of single fits would show the cost of one fit, not that of the search.

@@ -8,7 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -40,7 +42,6 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
-from sktensor_dp.power_method.inference import coordinates, sample_scores, sampled_gaussians
 from sktensor_dp.power_method.plan import (
     BY_STEPS,
     PERTURBATIONS,
@@ -52,7 +53,6 @@ from sktensor_dp.power_method.plan import (
     plan_tensor,
 )
 from sktensor_dp.power_method.recipe import (
-    FittedComponents,
     fit_by_steps,
     fit_moments,
     fitted_of,
@@ -231,6 +231,7 @@ class PrivateTensorPowerMethod(
     _input_tags = MappingProxyType({"sparse": True})
     components_: Floats
     weights_: Floats
+    covariances_: Floats
 
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
@@ -440,7 +441,7 @@ class PrivateTensorPowerMethod(
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "transform", len(self.components_))
-        found = coordinates(self._validated_rows(X, reset=False), self.moment, self._found())
+        found = self._coordinates(self._validated_rows(X, reset=False))
         return found.astype(precision_of(X), copy=False)
 
     def score(self, X: ArrayLike | sp.spmatrix, y: object = None) -> float:
@@ -478,7 +479,11 @@ class PrivateTensorPowerMethod(
         if is_dask(X):
             return lazy_rows(self, X, "score_samples")
         samples = self._validated_rows(X, reset=False)
-        return sample_scores(samples, self.moment, self._found())
+        if self.moment == "gaussian_mixture":
+            return np.asarray(logsumexp(self._log_joint(samples), axis=1))
+        seen, weights = np.asarray(samples @ self.components_.T), self.weights_
+        gram = (self.components_ @ self.components_.T) ** 3
+        return 2 * (seen**3) @ weights - weights @ gram @ weights
 
     @OF_MIXTURES
     @under_own_errors
@@ -499,7 +504,7 @@ class PrivateTensorPowerMethod(
         if is_dask(X):
             return lazy_rows(self, X, "predict").astype(np.intp)
         samples = self._validated_rows(X, reset=False)
-        return np.argmax(coordinates(samples, self.moment, self._found()), axis=1)
+        return np.argmax(self._coordinates(samples), axis=1)
 
     @OF_MIXTURES
     @under_own_errors
@@ -540,10 +545,10 @@ class PrivateTensorPowerMethod(
         """
         check_is_fitted(self)
         check_sizes(n_samples=n_samples)
-        rng, found = as_generator(self.random_state), self._found()
-        probabilities = found.weights / found.weights.sum()
+        rng, probabilities = as_generator(self.random_state), self.weights_ / self.weights_.sum()
         chosen = rng.choice(len(probabilities), size=n_samples, p=probabilities)
-        return sampled_gaussians(found, chosen, rng), chosen
+        means, deviations = self.components_[chosen], np.sqrt(self.covariances_[chosen, None])
+        return np.asarray(means + deviations * rng.standard_normal(means.shape)), chosen
 
     @available_if(_needs("raw"))
     @under_own_errors
@@ -712,10 +717,18 @@ class PrivateTensorPowerMethod(
             fitted = power_step_on_batch(ask, plan, stream)
         return self._with_report(ask, fitted, columns, earlier)
 
-    def _found(self) -> FittedComponents:
-        """Fitted components, in the form that inference takes."""
-        variances = getattr(self, "covariances_", None)
-        return FittedComponents(self.components_, self.weights_, len(self.weights_), variances)
+    def _coordinates(self, samples: Floats | sp.csr_matrix) -> Floats:
+        """Coordinates (n, k) of samples: probabilities in a mixture, or projections."""
+        if self.moment == "raw":
+            return np.asarray(samples @ self.components_.T)
+        return np.asarray(softmax(self._log_joint(samples), axis=1))
+
+    def _log_joint(self, samples: Floats | sp.csr_matrix) -> Floats:
+        """Log of weight times density of each sample and Gaussian, of shape (n, k)."""
+        distances = euclidean_distances(samples, self.components_, squared=True)
+        spread = samples.shape[1] * np.log(2 * math.pi * self.covariances_)
+        weights = np.log(np.maximum(self.weights_, 1e-300))
+        return np.asarray(weights - 0.5 * (distances / self.covariances_ + spread))
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         X = self._validated_rows(X, reset=True, fits=True, grouped=grouped)

@@ -68,7 +68,7 @@ class MixtureStatistics(Bounded):
         check_array("log_scales", self.log_scales, LARGEST_LOG)
         for scale in self.scales:
             check_number("a scale", scale, (0.0, 1.0))
-        _, b, h, g = self.scales
+        _, b, h, g = self.scales  # of weight, shift, size and shape, as in the proof
         if h + g > (2 * b if b >= 2 * self._spread_shape else b + 2 * self._spread_shape):
             raise ValueError("the scale of sizes is too large beside those of shifts and shapes.")
         if (self.scales.shape > 0) != (self.shape != "spherical" and self.width > 1):
@@ -98,6 +98,7 @@ class MixtureStatistics(Bounded):
     @property
     def l2_sensitivity(self) -> float:
         """Largest L2 distance of two contributions, in one group or in two."""
+        # The largest square: of rows in one group, then of rows in two (the page of the proof).
         a, b, h, _ = self.scales
         shape = self._spread_shape
         near = 4 * b if b >= 2 * shape else 2 * b + 2 * shape + b**2 / (2 * shape)
@@ -152,49 +153,50 @@ class MixtureStatistics(Bounded):
         """Sums (k, 1 + q + q * q) over a slice of rows: shares, and clipped y and yy'."""
         k, q = len(self.means), self.width
         sums = np.zeros((k, 1 + q + q * q))
-        for rows, seen in self._rows_of(chunk, part):
-            shares, clipped = self.parts_of(chunk, rows, seen)
+        for rows, frame in self._rows_of(chunk, part):
+            shares, clipped = self.parts_of(chunk, rows, frame)
             shares *= weights[rows, None]
             weighted = clipped * shares.T[:, :, None]
             counts = shares.sum(axis=0)
             sums[:, 0] += counts
             sums[:, 1 : 1 + q] += (shares.T[:, None] @ clipped)[:, 0]
             sums[:, 1 + q :] += (weighted.swapaxes(1, 2) @ clipped).reshape(k, -1)
-            if seen.filled is not None:
-                sums[:, 1 + q :] += (counts[:, None, None] * seen.filled).reshape(k, -1)
+            if frame.filled is not None:
+                sums[:, 1 + q :] += (counts[:, None, None] * frame.filled).reshape(k, -1)
         return sums
 
-    def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[Places, "Seen"]]:
-        """Yield rows in the slice `part` by their pattern of observed cells, with its `Seen`."""
+    def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[Places, "RowFrame"]]:
+        """Yield blocks of rows of the slice `part` that have the same observed cells."""
         observed = chunk.observed
-        whole = Seen(self.whiteners, self.log_scales, self.limit)
+        whole = RowFrame(self.whiteners, self.log_scales, self.limit)
         if observed is not None and self.fill is None:
-            kinds = [(p, part.start + at) for p, at in patterns_of(observed[part])]
-            for pattern, places in kinds:
-                seen = whole if pattern.all() else self._seen(pattern)
+            for pattern, places in patterns_of(observed[part]):
+                frame = whole if pattern.all() else self._frame_of(pattern)
                 for at in spans(len(places), 3 * self.means.size):
-                    yield places[at], seen
+                    yield part.start + places[at], frame
             return
         for rows in chunk.blocks(3 * len(self.means) * self.width, part):
             yield rows, whole
 
-    def _seen(self, pattern: NDArray[np.bool_]) -> "Seen":
+    def _frame_of(self, pattern: NDArray[np.bool_]) -> "RowFrame":
         """Whiteners and clip for rows whose observed columns are those in `pattern`."""
         factors = np.asarray(np.linalg.inv(self.whiteners), np.float64)
         of = observed_part(factors, self.log_scales, pattern)
         limit, mean = self.partial[int(pattern.sum()) - 1] if pattern.any() else (LIMITS[0], 0.0)
         # Second moments of missing coordinates, relative to those of complete rows.
         filled = self._mean * np.eye(self.width) - mean * of.projectors
-        return Seen(of.whiteners, of.log_scales, limit, filled)
+        return RowFrame(of.whiteners, of.log_scales, limit, filled)
 
-    def parts_of(self, chunk: SampleChunk, rows: Places, seen: "Seen") -> tuple[Floats, Floats]:
+    def parts_of(
+        self, chunk: SampleChunk, rows: Places, frame: "RowFrame"
+    ) -> tuple[Floats, Floats]:
         """Shares (n, k) of some rows, and whitened rows (k, n, q), clipped."""
         X = scaled_rows(chunk, rows, self.radius, self.fill)
-        whitened = whitened_rows(X, self.means, seen.whiteners)
+        whitened = whitened_rows(X, self.means, frame.whiteners)
         squares = np.einsum("nkq,nkq->nk", whitened, whitened)
-        clips = seen.limit / np.maximum(np.sqrt(squares), seen.limit)
+        clips = frame.limit / np.maximum(np.sqrt(squares), frame.limit)
         clipped = np.ascontiguousarray((whitened * clips[:, :, None]).swapaxes(0, 1))
-        return shares_of(seen.log_scales - squares / 2), clipped
+        return shares_of(frame.log_scales - squares / 2), clipped
 
     def statistics(self, coordinates: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Weights (k,), whitened shifts (k, q), sizes and traceless shapes, from released ones."""
@@ -278,8 +280,8 @@ def are_factors(whiteners: Floats) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """Whiteners, limit and fillings for rows with the same observed cells."""
+class RowFrame:
+    """Whiteners, and limit and fillings of whitened rows, for rows with the same observed cells."""
 
     whiteners: Floats  # (k, q, d), or (1, q, d)
     log_scales: Floats  # (k,)

@@ -7,7 +7,7 @@ from contracts.rows_of_mixtures import gains, rows, statistics
 from scipy.stats import multivariate_normal
 
 from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks, SampleChunk
-from sktensor_dp.queries.mixtures import MixtureStatistics, Seen
+from sktensor_dp.queries.mixtures import MixtureStatistics, RowFrame
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 KINDS = [(shape, pooled) for shape in ("full", "diag", "spherical") for pooled in (False, True)]
@@ -118,6 +118,6 @@ def test_the_digits_of_a_row_do_not_depend_on_its_place(shape, pooled, seed):
 def whitened(query: MixtureStatistics, X: np.ndarray) -> np.ndarray:
     """What is added up of each row: shares, and clipped whitened rows."""
     chunk = SampleChunk(np.clip(X, -1e100, 1e100))
-    whole = Seen(query.whiteners, query.log_scales, query.limit)
+    whole = RowFrame(query.whiteners, query.log_scales, query.limit)
     shares, clipped = query.parts_of(chunk, slice(0, len(X)), whole)
     return np.concatenate([shares[:, None], clipped.swapaxes(0, 1).swapaxes(1, 2)], axis=1)
