@@ -109,11 +109,11 @@ def _replacing_errors(
     raise raised
 
 
-def error_or(call: Callable[[], Result], doing: str) -> Result | Exception:
-    """Return ``call()`` on a worker, or its error without data."""
+def error_or(doing: str, call: Callable[..., Result], *given: object) -> Result | Exception:
+    """Return ``call(*given)`` on a worker, or its error without data."""
     # Schedulers log raised errors together with the data: return the error instead.
     try:
-        return call_untrusted(call, doing)
+        return call_untrusted(lambda: call(*given), doing)
     except Exception as error:
         return error.with_traceback(None)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import error_or, read
 from sktensor_dp.checks.frames import as_numbers, is_dask, refuse_lazy
 from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.model import SharedModel
@@ -90,8 +90,11 @@ def lazy_persons(
         refuse_other_kinds(y._meta, "y", "encode it first")
     parts = row_partitions(X)
     values = partitions_beside(y, X, len(parts), "y", "value")
-    split = dask.delayed(reader.split)
-    pieces = [split(*part, len(parts)) for part in zip(parts, values, strict=True)]
+    split = dask.delayed(error_or)
+    pieces = [
+        split("Reading entries", reader.split, *part, len(parts))
+        for part in zip(parts, values, strict=True)
+    ]
     return LazyPersons(DaskPartitions.rearranged(pieces, reader.gather), reader)
 
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any
 
-from sktensor_dp.checks.errors import call_untrusted, read_each
+from sktensor_dp.checks.errors import call_untrusted, error_or, read_each
 from sktensor_dp.checks.frames import column_names, refuse_other_columns
 from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.data.sources import PartitionedSource, check_chunks
 from sktensor_dp.data.sums import PartialQuery, PartialSum
-from sktensor_dp.data.units import gathered, piece_of, split_by_group, split_chunk
+from sktensor_dp.data.units import gathered, piece_of, split, split_chunk
 
 # Partition, result or task of Dask, which has no types.
 Delayed = Any
@@ -89,8 +89,11 @@ class DaskPartitions(PartitionedSource):
         import dask
 
         # Group by digests of labels: no process sees labels of other partitions.
-        split = dask.delayed(split_by_group)
-        pieces = [split(*part, len(rows)) for part in zip(rows, labels, strict=True)]
+        of_rows = dask.delayed(error_or)
+        pieces = [
+            of_rows("Reading groups", split, *part, len(rows))
+            for part in zip(rows, labels, strict=True)
+        ]
         return cls.rearranged(pieces, gathered, grouped=True)
 
     @classmethod
@@ -100,9 +103,11 @@ class DaskPartitions(PartitionedSource):
         """Build new partitions: each is `gather` of one piece (or error) of every old partition."""
         import dask
 
-        taken, together = dask.delayed(piece_of), dask.delayed(gather)
-        places = range(len(pieces))
-        whole = [together([taken(piece, place) for piece in pieces]) for place in places]
+        taken, together = dask.delayed(piece_of), dask.delayed(error_or)
+        whole = [
+            together("Bringing units together", gather, [taken(piece, place) for piece in pieces])
+            for place in range(len(pieces))
+        ]
         return cls(whole, grouped=grouped, kept=True)
 
     def sum(self, query: PartialQuery) -> PartialSum:

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.checks.errors import error_or
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.data.entries import ValueRange, as_entries, check_unit_mode, checked_shape
 from sktensor_dp.data.labels import Labels
@@ -134,11 +133,8 @@ class PersonReader:
         check_unit_mode(unit_mode, rows)
         return cls(rows, unit_mode, bounds)
 
-    def split(self, X: object, y: object, n_parts: int) -> list[Piece] | Exception:
-        """Split a partition's entries by a hash of their unit; errors are returned."""
-        return error_or(lambda: self._split(X, y, n_parts), "Reading entries")
-
-    def _split(self, X: object, y: object, n_parts: int) -> list[Piece]:
+    def split(self, X: object, y: object, n_parts: int) -> list[Piece]:
+        """Split a partition's entries by a hash of their unit."""
         numbers, y, labels = self._read(X, y)
         coordinates, values, _ = as_entries(numbers, y, self.shape)
         # Coordinates are exact in double precision, so one table holds both.
@@ -149,12 +145,9 @@ class PersonReader:
         """Coordinates, values, and labels of units that have no numbers."""
         return as_numbers(X, "a partition"), as_numbers(y, "a partition"), None
 
-    def gather(self, pieces: Sequence[Piece | Exception]) -> PersonChunks | Exception:
-        """Join the pieces that hold the same units, or return the first error."""
-        found = gathered(pieces)
-        if isinstance(found, Exception):
-            return found
-        return error_or(lambda: self._chunk(*found), "Reading entries")
+    def gather(self, pieces: Sequence[Piece | Exception]) -> PersonChunks:
+        """Join the pieces that hold the same units, or raise the first error."""
+        return self._chunk(*gathered(pieces))
 
     def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
         """Chunk of whole units from entries, each with the label of its unit."""

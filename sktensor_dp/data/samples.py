@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.data.sums import NORM_SLACK
-from sktensor_dp.data.units import Chunks, RowChunk, RowChunks, Units, scale_to
+from sktensor_dp.data.units import Chunks, RowChunk, RowChunks, Rows, Units, scale_to
 from sktensor_dp.tensor.arrays import Floats, rows_at_once
 from sktensor_dp.tensor.symmetric import Oracle
 
@@ -38,7 +38,7 @@ def as_samples(X: object, name: str = "X") -> Floats | sp.csr_matrix:
     return samples
 
 
-def _square_norms(X: Any) -> Floats:
+def _square_norms(X: Rows) -> Floats:
     """Squared norm of each row of a matrix, whose digits do not depend on the other rows."""
     # Number of squares of a row that are added at once: in longer sums numpy splits where its
     # buffer ends.
@@ -94,14 +94,14 @@ class SampleChunks(RowChunks[SampleChunk]):
 class IncompleteChunk(SampleChunk):
     """Samples in which NaN is a missing cell."""
 
-    def __init__(self, X: Any, units: Units | None = None) -> None:
+    def __init__(self, X: Rows, units: Units | None = None) -> None:
         if not sp.issparse(X) and np.isnan(X).any():
             self.observed = ~np.isnan(X)
             X = np.where(self.observed, X, 0.0)
         super().__init__(X, units)
 
 
-def as_incomplete(X: Any, name: str = "X") -> Any:
+def as_incomplete(X: Any, name: str = "X") -> Rows:
     """Validate samples in which NaN is a missing cell, which stays NaN."""
     if sp.issparse(X):
         return as_samples(X, name)

@@ -166,7 +166,7 @@ class PartialQuery:
 
     def __call__(self, partition: object) -> PartialSum:
         """Sum of the query over one partition; an error is returned, not raised."""
-        found = error_or(lambda: self._summed(partition), "Reading a partition")
+        found = error_or("Reading a partition", self._summed, partition)
         return PartialSum(None, 0, found) if isinstance(found, Exception) else found
 
     def merge(self, parts: Iterable[PartialSum]) -> PartialSum:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.checks.errors import call_untrusted, error_or, read, read_each
+from sktensor_dp.checks.errors import call_untrusted, read, read_each
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.data.labels import (
     EXPECTED,
@@ -31,7 +31,8 @@ from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only
 MIXED = "Every chunk must be a pair (X, groups), or none may be."
 CHANGED = "The chunks have other groups than when they were read first."
 
-Piece = tuple[Any, Labels]  # rows and their labels
+Rows = Any  # array or CSR matrix (n_rows, n_features): scipy has no types
+Piece = tuple[Rows, Labels]  # rows and their labels
 
 
 def split_chunk(part: object) -> tuple[object, object]:
@@ -92,9 +93,9 @@ class GroupBuffer:
         self._left = table.sizes.copy()
         self._n_chunks = 0
         # Waiting rows by the chunk that completes their groups: each row is moved once.
-        self._waiting: defaultdict[int, list[tuple[Any, Integers]]] = defaultdict(list)
+        self._waiting: defaultdict[int, list[tuple[Rows, Integers]]] = defaultdict(list)
 
-    def add(self, rows: Any, labels: Labels) -> tuple[Any, Integers] | None:
+    def add(self, rows: Rows, labels: Labels) -> tuple[Rows, Integers] | None:
         """Take rows with their labels; return rows of complete groups, and their group numbers."""
         places = self._table.places(labels)
         present, counts = np.unique(places, return_counts=True)
@@ -125,7 +126,7 @@ class GroupBuffer:
             raise ValueError(CHANGED)
 
 
-def stacked(parts: list[Any]) -> Any:
+def stacked(parts: list[Rows]) -> Rows:
     """Matrices stacked one below the other; CSR if one of them is sparse."""
     if len(parts) == 1:
         return parts[0]
@@ -134,22 +135,17 @@ def stacked(parts: list[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def split_by_group(X: object, groups: object, n_parts: int) -> list[Piece] | Exception:
-    """Split a partition's rows and labels by a hash of the label; an error is returned."""
-    return error_or(lambda: split(X, groups, n_parts), "Reading groups")
-
-
-def gathered(pieces: Sequence[Piece | Exception]) -> Piece | Exception:
-    """Join the pieces of all partitions that hold the same groups, or return the first error."""
+def gathered(pieces: Sequence[Piece | Exception]) -> Piece:
+    """Join the pieces of all partitions that hold the same groups, or raise the first error."""
     found: list[Piece] = []
     for piece in pieces:
         if isinstance(piece, Exception):
-            return piece
+            raise piece
         found.append(piece)
     with_rows = [X for X, labels in found if len(labels)] or [found[0][0]]
     labels = joined([labels for _, labels in found])
     if labels is None:
-        return ValueError(f"{EXPECTED.format(name='groups')}, in all chunks alike.")
+        raise ValueError(f"{EXPECTED.format(name='groups')}, in all chunks alike.")
     return stacked(with_rows), labels
 
 
@@ -266,7 +262,7 @@ def in_order(places: Integers) -> tuple[Integers | None, Units]:
     return order, Units(np.append(firsts, len(places)))
 
 
-def rows_of(X: Any, rows: slice) -> Any:
+def rows_of(X: Rows, rows: slice) -> Rows:
     """Rows in the slice `rows` of a dense or CSR matrix, as views of its memory."""
     if rows.start == 0 and rows.stop >= X.shape[0]:
         return X
@@ -307,7 +303,7 @@ def _parts(X: object, units: Units) -> Iterator[tuple[object, Units]]:
 class RowChunk:
     """Rows `X` of some whole units; subclasses cache what successive queries need of them."""
 
-    def __init__(self, X: Any, units: Units | None = None) -> None:
+    def __init__(self, X: Rows, units: Units | None = None) -> None:
         # Read-only: the caller or other chunks may share this memory; whoever changes rows makes a
         # copy.
         self.X = read_only(X)
@@ -328,7 +324,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
     noun = "rows"
     _chunk: type[ChunkT]  # what queries take rows of whole units as
     # Checks rows, ``convert(X, name="X")``, and converts them to the numbers that chunks hold.
-    convert: ClassVar[Callable[..., Any]]
+    convert: ClassVar[Callable[..., Rows]]
 
     def __init__(
         self,
@@ -366,7 +362,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
         # True if the source has to be read once and compared with the announced numbers.
         self.read_before_charge = self._whole is None and not self.apart
 
-    def _checked_part(self, part: object) -> Any:
+    def _checked_part(self, part: object) -> Rows:
         """Rows of one chunk of the caller's source, checked and converted."""
         rows = self.convert(part, "a chunk")
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
@@ -405,13 +401,13 @@ class RowChunks(Chunks, Generic[ChunkT]):
             yield from self._cut(X, units)
         self._check_number(seen)
 
-    def _cut(self, X: Any, units: Units) -> list[ChunkT]:
+    def _cut(self, X: Rows, units: Units) -> list[ChunkT]:
         """Chunks of at most 2**14 rows, or of one unit, from rows that lie unit by unit."""
         if X.shape[0] <= UNITS_AT_ONCE:
             return [self._chunk(X, units)]
         return [self._chunk(*part) for part in _parts(X, units)]
 
-    def _read(self) -> Iterator[tuple[Any, Units]]:
+    def _read(self) -> Iterator[tuple[Rows, Units]]:
         """Yield (rows, units) from the source; rows of a group wait until its last one was read."""
         waiting: GroupBuffer | None = None
         rows, any_rows = None, False
@@ -426,7 +422,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
             if waiting is None:
                 # Validate and count in blocks, which bounds the memory for a large partition. Sums
                 # are cut at the same rows, so their digits stay the same.
-                parts: Iterable[Any] = [X]
+                parts: Iterable[object] = [X]
                 if isinstance(X, BY_ROWS) and X.ndim == 2:
                     parts = (rows_of(X, rows) for rows in blocks(X.shape[0], UNITS_AT_ONCE))
                 for block in parts:

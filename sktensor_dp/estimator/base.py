@@ -29,6 +29,7 @@ from sktensor_dp.checks.parameters import (
     check_parameters,
     nearest,
 )
+from sktensor_dp.data.labels import Labels
 from sktensor_dp.data.sources import is_read_in_parts
 from sktensor_dp.data.sums import OneThread
 from sktensor_dp.data.units import Chunks
@@ -263,6 +264,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     _input_tags: Mapping[str, bool] = MappingProxyType({})
     _preserves_dtype: ClassVar[bool] = False  # whether transforms keep single precision
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {}
+    epsilon: float
+    delta: float
+    verbose: int
     # For estimators without this parameter: neighbours replace a unit.
     neighbours: str = "replace_one"
 
@@ -271,17 +275,16 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     def _check_parameters(self) -> None:
         """Raise ValueError for wrong parameters, or epsilon and delta too small for any noise."""
         check_parameters(self, {**self._own_constraints, **self._privacy_constraints})
-        own: Any = self
-        if own.delta == 0 and own.epsilon < LEAST_PURE_EPSILON:
+        if self.delta == 0 and self.epsilon < LEAST_PURE_EPSILON:
             raise ValueError(
                 f"The 'epsilon' parameter of {type(self).__name__} must be at least "
-                f"{LEAST_PURE_EPSILON:g} where delta is 0. Got {own.epsilon!r} instead."
+                f"{LEAST_PURE_EPSILON:g} where delta is 0. Got {self.epsilon!r} instead."
             )
-        small = own.delta > 0 and own.epsilon < SMALL_EPSILON
-        if small and gaussian_mu(float(own.epsilon), float(own.delta)) < LEAST_MU:
+        small = self.delta > 0 and self.epsilon < SMALL_EPSILON
+        if small and gaussian_mu(float(self.epsilon), float(self.delta)) < LEAST_MU:
             raise ValueError(
                 f"The 'epsilon' and 'delta' parameters of {type(self).__name__} are too small "
-                f"together: noise would have no grid. Got {own.epsilon!r} and {own.delta!r}."
+                f"together: noise would have no grid. Got {self.epsilon!r} and {self.delta!r}."
             )
 
     def _public_facts(self) -> PublicFacts:
@@ -289,7 +292,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         score = "log_likelihood" if hasattr(self, "score_samples") else None
         return PublicFacts(self._unit, score=score)
 
-    def _own_units(self, X: object) -> Any:
+    def _own_units(self, X: object) -> Labels | None:
         """Label of the unit of each row, where X itself says them; else None."""
         return None
 
@@ -370,7 +373,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         unit = unit_of(unit or self._unit, units.grouped)
         if not (counts or has_paid):
             self._warn(self._warnings_of_delta(plan, units.n_units, unit))
-        watchers = [printer(payer.spender)] if self.verbose else []  # type: ignore[attr-defined]
+        watchers = [printer(payer.spender)] if self.verbose else []
         number = None if counts else sum(planned.uses for planned in plan.planned)
         # Products are small or limited by memory. On a busy machine more threads made fits ten
         # times slower, and on an idle one no faster.

@@ -23,7 +23,7 @@ from sktensor_dp.checks.frames import (
     refuse_lazy,
     refuse_other_columns,
 )
-from sktensor_dp.data.labels import ONE_GROUP, are_several, as_labels
+from sktensor_dp.data.labels import ONE_GROUP, Labels, are_several, as_labels
 from sktensor_dp.data.units import split_chunk
 from sktensor_dp.privacy.report import PrivacyReport
 
@@ -209,7 +209,7 @@ def refuse_lists(X: object) -> None:
         )
 
 
-def checked_groups(groups: object, n_rows: int, neighbours: str = "replace_one") -> Any:
+def checked_groups(groups: object, n_rows: int, neighbours: str = "replace_one") -> Labels | None:
     """Label of the group of each row, or None; ValueError for wrong ones, or a single group."""
     if groups is None:
         return None
