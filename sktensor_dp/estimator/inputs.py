@@ -279,10 +279,13 @@ def check_mark(X: object, grouped: bool, neighbours: str) -> None:
     persons, relation = getattr(X, MARK, (grouped, neighbours))
     if persons != grouped:
         have = ("with groups", "without groups")
+        rescue = f"fit(vectorizer.transform(texts){', groups=groups' * persons})"
+        others = "; for persons, fit the vocabulary with groups too" * (not persons)
         raise ValueError(
             f"groups must be given to both fits or to none: X was counted by a vocabulary fitted "
             f"{have[not persons]}, and this fit would go {have[not grouped]}, so that together "
-            "they protect neither. If X holds other data, pass X.copy()."
+            "they protect neither. To use what was spent on the vocabulary call "
+            f"{rescue}{others}. If X holds other data, pass X.copy()."
         )
     if relation != neighbours:
         raise ValueError(

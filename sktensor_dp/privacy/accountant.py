@@ -480,8 +480,7 @@ class BudgetAccountant(TableDisplay):
         least = f"delta={left:.3g}, with epsilon={epsilon:.3g} at most"
         uses = "A guarantee of an epsilon and a delta, as of a search, uses its delta up"
         if not searches:
-            gives = "with the epsilon that remaining(kind='vocabulary') gives"
-            least = f"delta={left:.3g} at most, {gives}"
+            least = "the epsilon and delta that remaining(kind='vocabulary') gives"
             uses = "A vocabulary sets half of its delta aside"
         raise BudgetError(
             f"Delta is what is short: ask for {least}, or use a budget of larger delta. {uses}: of "

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.checks.display import plain
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.session import Session
@@ -65,6 +66,7 @@ def _pruned(
         raise NotEnoughDataError(
             f"No {plan.wording.kept} remains: "
             f"{allowed_none if words else 'the noisy votes of none reached the threshold'}. "
+            f"Epsilon {plan.releases.epsilon:g} and delta {plain(plan.releases.delta)} are spent. "
             f"See that {plan.wording.held}; if they do, a larger epsilon, more "
             f"{plan.noun} or {plan.wording.public} would help."
         )

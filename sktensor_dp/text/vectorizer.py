@@ -365,6 +365,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         if is_read_in_parts(raw_documents):
             check_is_fitted(self, "vocabulary_")
             return self._marked(lazy_counts(self, raw_documents))
+        if self.vocabulary is not None and "vocabulary_" not in vars(self):
+            self._given_words()
         documents = as_documents(raw_documents, "raw_documents")
         counts = call_untrusted(partial(super().transform, documents), "Counting words")
         return self._marked(counts)
@@ -444,15 +446,15 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             return lazy_texts(self, raw_documents, groups, n_samples)
         return text_chunks(self, as_documents(raw_documents, "raw_documents"), groups)
 
+    def _given_words(self) -> dict[str, int]:
+        """Columns of the words of the given vocabulary; ValueError if they are not different."""
+        return dict(CountVectorizer(vocabulary=self.vocabulary).fit([""]).vocabulary_)
+
     def _learn(self, units: Texts) -> Self:
         """Plan the vocabulary, open a session, ask for its words, publish."""
         if self.vocabulary is not None:
             # Take the given words, in a session that is asked for nothing.
-            counting = CountVectorizer(
-                analyzer=list, vocabulary=self.vocabulary, lowercase=self.lowercase,
-                binary=self.binary, dtype=self.dtype,
-            ).fit([[]])  # fmt: skip
-            state = {"vocabulary_": counting.vocabulary_, "fixed_vocabulary_": True}
+            state = {"vocabulary_": self._given_words(), "fixed_vocabulary_": True}
             with self._session(units, ReleasePlan(self.epsilon, 0.0, ())) as ask:
                 fitted = Fitted(state, notes=("The vocabulary was given; it is public.",))
             return self._publish_with_report(ask, fitted, {})

@@ -156,7 +156,7 @@ def test_a_lack_of_delta_names_a_guarantee_that_is_left(spent):
 def test_a_lack_of_delta_is_named_and_vocabularies_can_be_given_what_remains(k):
     budget = BudgetAccountant(4.0, 1e-6)
     fit(budget, 1.0, 1e-6, threshold=True)
-    with pytest.raises(BudgetError, match="Delta is what is short: ask for delta=5e-07 at most"):
+    with pytest.raises(BudgetError, match="Delta is what is short: ask for the epsilon and"):
         fit(budget, 0.01, 1e-6, threshold=True)
     share = budget.remaining(k, "vocabulary")
     assert share[1] == pytest.approx(5e-7 / k)

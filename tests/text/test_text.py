@@ -156,8 +156,9 @@ def test_given_vocabulary_is_free():
     assert vectorizer.privacy_report_.epsilon == 0
     assert not hasattr(vectorizer, "document_frequencies_")
     assert small(vocabulary={"cats", "dogs"}).transform(PETS).shape == (3, 2)
-    with pytest.raises(ValueError, match="Duplicate term"):
-        small(vocabulary=["cats", "cats"]).fit(PETS)
+    for method in ("fit", "fit_transform", "transform"):
+        with pytest.raises(ValueError, match="Duplicate term in vocabulary: 'cats'"):
+            getattr(small(vocabulary=["cats", "cats"]), method)(PETS)
 
 
 def test_a_vocabulary_and_another_fit_use_up_a_split_budget():
