@@ -112,9 +112,8 @@ REPEATED = (
 )
 
 CATEGORIES = (
-    "encode categories first, for example with sklearn.preprocessing.OrdinalEncoder, or give "
-    "public lists of them as row_names=; count days or weeks from a "
-    "public first one"
+    "for names give row_names=, a tuple with a public list of the names of each mode, or None for "
+    "numbers and for ids of the unit_mode; count days or weeks from a public first one"
 )
 OF_NUMBERS = f"X must have integer coordinates; {CATEGORIES}."
 

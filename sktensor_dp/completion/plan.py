@@ -424,6 +424,6 @@ def check_model_size(
     check_feasible(
         held,
         f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={asked!r}",
-        "Coordinates must be consecutive numbers from 0 in each mode: encode ids and times, "
-        "for example with sklearn.preprocessing.OrdinalEncoder. Or ask for a smaller rank.",
+        "Coordinates must be consecutive numbers from 0 in each mode: for ids and names give "
+        "row_names=, and count times from a public first one. Or ask for a smaller rank.",
     )

@@ -80,8 +80,7 @@ def _check_coordinates(X: NDArray[Any], shape: tuple[int, ...] | None) -> None:
     largest_coordinate = 2**52
     if X.dtype.kind not in "iuf":
         raise ValueError(
-            f"X must have integer coordinates, got type {X.dtype}; encode categories first, for "
-            "example with sklearn.preprocessing.OrdinalEncoder."
+            f"X must have integer coordinates, got type {X.dtype}; for names give row_names=."
         )
     if X.dtype.kind == "f" and not (np.isfinite(X) & (np.rint(X) == X)).all():
         raise ValueError("X must have integer coordinates; some are fractional, NaN or infinite.")

@@ -117,7 +117,12 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "few values": (slices, lazy_entries(CELLS, VALUES[:-1]), {}, "y must hold one value for each"),
     "columns": (slices, lazy_entries(CELLS, VALUES[:, None]), {}, "y must hold one value"),
     "no values": (slices, (TRIPLES[0], None), {}, "requires y to be passed"),
-    "categories": (slices, lazy_entries(CELLS.astype(str), VALUES), {}, "encode categories first"),
+    "categories": (
+        slices,
+        lazy_entries(CELLS.astype(str), VALUES),
+        {},
+        "for names give row_names=",
+    ),
     "unknown texts": (words, [BAG], {}, "n_samples must be given: the number of documents"),
     "texts at hand": (words, [TEXTS], {"n_samples": N}, "takes no n_samples"),
     "two columns": (words, [frame(documents())], {"n_samples": N}, "Pass the column of the texts"),
