@@ -42,8 +42,8 @@ Measure = Callable[[float, int], float]
 
 
 def _fraction(name: str, neutral: float) -> Ablation:
-    large = {**defaults.FRACTIONS["large"], name: neutral}
-    fractions = {**defaults.FRACTIONS, "large": large}
+    many_words = {**defaults.FRACTIONS["many_words"], name: neutral}
+    fractions = {**defaults.FRACTIONS, "many_words": many_words}
     return Ablation(f"FRACTIONS: {name} {neutral:g}", (), {f"{DEFAULTS}.FRACTIONS": fractions})
 
 

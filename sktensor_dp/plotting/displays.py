@@ -127,28 +127,17 @@ def save_svg(figure: "Figure", path: str | Path) -> None:
 class Display:
     """Data of a figure, and the axes that ``plot`` drew it in."""
 
-    _where: "list[Axes]" = field(default_factory=list, init=False, repr=False)
+    axes_: "list[Axes]" = field(default_factory=list, init=False, repr=False)
 
     @property
     def ax_(self) -> "Axes | None":
-        """First of the axes that the figure was drawn in; None before ``plot``."""
-        return self._where[0] if self._where else None
-
-    @property
-    def axes_(self) -> "list[Axes]":
-        """All axes that the figure was drawn in."""
-        return self._where
+        """First of the axes that ``plot`` drew in; None before."""
+        return self.axes_[0] if self.axes_ else None
 
     @property
     def figure_(self) -> Any:
         """Figure of the axes drawn into; None before ``plot``."""
-        return self._where[0].figure if self._where else None
-
-    def _axes(self, ax: "Axes | None", n_bars: int) -> "Axes":
-        size = (6.4, 1.3 + 0.32 * n_bars)
-        drawn: Axes = new_figure(figsize=size).subplots() if ax is None else ax
-        self._where = [drawn]
-        return drawn
+        return self.axes_[0].figure if self.axes_ else None
 
 
 @dataclass
@@ -232,11 +221,13 @@ class ComponentDisplay(Display):
 
     def plot(self, ax: "Axes | None" = None) -> "ComponentDisplay":
         """Draw into axes, or into a new figure."""
-        given, ax = ax, self._axes(ax, len(self.names))
-        draw_bars(ax, self.values, self.names, self.low, self.high)
-        styled(ax, self.title, xlabel=self.quantity)
-        finish_bars(ax)
-        if self.footer and given is None:
+        size = (6.4, 1.3 + 0.32 * len(self.names))
+        drawn: Axes = new_figure(figsize=size).subplots() if ax is None else ax
+        self.axes_ = [drawn]
+        draw_bars(drawn, self.values, self.names, self.low, self.high)
+        styled(drawn, self.title, xlabel=self.quantity)
+        finish_bars(drawn)
+        if self.footer and ax is None:
             say_below(self.figure_, self.footer)
         return self
 
@@ -360,16 +351,16 @@ class TopicsDisplay(Display):
         titles = [
             title + " · hidden" * bool(one) for title, one in zip(self.titles, hidden, strict=True)
         ]
-        self._where = list(ax) if ax is not None else _grid(short, titles, self.footer, n_columns)
-        if len(self._where) != len(self.words):
+        self.axes_ = list(ax) if ax is not None else _grid(short, titles, self.footer, n_columns)
+        if len(self.axes_) != len(self.words):
             raise ValueError(
                 f"ax must have one axes for each of {len(self.words)} topics, got "
-                f"{len(self._where)}."
+                f"{len(self.axes_)}."
             )
         ends = self.values if self.high is None else self.high
         largest = max(float(np.max(own, initial=0.0)) for own in ends)
         most = max(map(len, short))
-        for place, axes in enumerate(self._where):
+        for place, axes in enumerate(self.axes_):
             low, high = (None if end is None else end[place] for end in (self.low, self.high))
             colour = HIDDEN if hidden[place] else FIRST
             draw_bars(axes, self.values[place], short[place], low, high, colour)
@@ -477,8 +468,8 @@ class MixtureDisplay(Display):
         places = range(len(self.shares))
         labels = [f"group {n} · {share:.0%}" for n, share in enumerate(self.shares, start=1)]
         titles = [shortened(name) for name in self.names]
-        self._where = _grid([[*labels, ""]] * len(titles), titles, self.footer)
-        for column, axes in enumerate(self._where):
+        self.axes_ = _grid([[*labels, ""]] * len(titles), titles, self.footer)
+        for column, axes in enumerate(self.axes_):
             centre = means[:, column]
             axes.errorbar(centre, places, xerr=spreads[:, column], fmt="none", ecolor=HIDDEN,
                           elinewidth=6)  # fmt: skip
@@ -495,8 +486,8 @@ class MixtureDisplay(Display):
         self, means: Floats, spreads: Floats, correlations: Floats
     ) -> "MixtureDisplay":
         """Draw an ellipse of two standard deviations for each group, thicker for larger ones."""
-        self._where = [new_figure(figsize=(5.6, 5.2)).subplots()]
-        axes, turn = self._where[0], np.linspace(0, 2 * math.pi, 121)
+        self.axes_ = [new_figure(figsize=(5.6, 5.2)).subplots()]
+        axes, turn = self.axes_[0], np.linspace(0, 2 * math.pi, 121)
         across, along = np.cos(turn), np.sin(turn)
         rows = zip(self.shares, means, spreads, correlations, strict=True)
         for n, (share, mean, spread, overlap) in enumerate(rows, start=1):

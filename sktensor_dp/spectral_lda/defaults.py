@@ -1,14 +1,20 @@
 """Tuned constants of topics; ``python -m benchmarks ablations`` tests each."""
 
-# Fractions of the budget for few words, many words, and the published methods. For many words EM
-# steps get the rest, and a held-out test against public topics its own fraction.
+# Fractions of the budget for few words, many words, and third moments in the space of words. For
+# many words EM steps get the rest, and a held-out test against public topics its own fraction.
 FRACTIONS = {
-    "small": {"norm_histogram": 0.02, "word_frequencies": 0.03, "pair_moments": 0.82,
-              "whitened_triple_moments": 0.13, "held_out_scores": 0.02},
-    "large": {"norm_histogram": 0.02, "word_frequencies": 0.10, "pair_moments": 0.25,
-              "whitened_triple_moments": 0.05, "held_out_scores": 0.02},
-    "moment": {"norm_histogram": 0.02, "word_frequencies": 0.08, "pair_moments": 0.45,
-               "triple_moments": 0.45, "held_out_scores": 0.02},
+    "few_words": {
+        "norm_histogram": 0.02, "word_frequencies": 0.03, "pair_moments": 0.82,
+        "whitened_triple_moments": 0.13, "held_out_scores": 0.02,
+    },
+    "many_words": {
+        "norm_histogram": 0.02, "word_frequencies": 0.10, "pair_moments": 0.25,
+        "whitened_triple_moments": 0.05, "held_out_scores": 0.02,
+    },
+    "word_space": {
+        "norm_histogram": 0.02, "word_frequencies": 0.08, "pair_moments": 0.45,
+        "triple_moments": 0.45, "held_out_scores": 0.02,
+    },
 }  # fmt: skip
 # Largest number of words whose moments are fitted jointly.
 JOINT_WORDS = 256

@@ -79,28 +79,28 @@ def plan_topics(
     # Most words whose pairs are released: with more, eigenvectors would take most of the time.
     max_words = 1500
     exact = math.isinf(epsilon)
-    # Documents times the mu of one Gaussian release, or times epsilon / 4.
+    # Number of documents times the mu of one Gaussian release; times epsilon / 4 if delta is 0.
     n_effective = math.inf
     if not exact:
         n_effective = n_samples * (gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4)
     in_word_space, n_numbers = perturbation == "moment_tensor", n_features * n_components
-    small = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * n_numbers
-    kind = "moment" if in_word_space else "small" if small else "large"
+    matches = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * n_numbers
+    kind = "word_space" if in_word_space else "few_words" if matches else "many_words"
     n_steps, n_single = _steps(n_refinements, exact, delta, kind)
     asks_public = n_steps > 0 and n_components > 1 and with_public
     triples = None
-    if kind != "large" or n_steps == 0:
+    if kind != "many_words" or n_steps == 0:
         triples = "triple_moments" if in_word_space else "whitened_triple_moments"
     fractions = _fractions(kind, n_steps, triples, asks_public)
     n_words = min(n_features, max_words) if n_steps else n_features
-    if not (small or exact):  # as many as their fraction of the budget pays for
+    if not (matches or exact):  # as many as their fraction of the budget pays for
         paid = n_effective * math.sqrt(fractions["pair_moments"]) / defaults.DOCUMENTS_PER_WORD
         n_words = min(max(int(paid), 10 * n_components), n_words)
     return TopicPlan(
         n_components=min(n_components, n_features), n_words=n_words,
-        all_words=n_words == n_features, triples=triples, match_moments=small,
+        all_words=n_words == n_features, triples=triples, match_moments=matches,
         # For few words the clipped fraction falls with the noise, so that estimates converge.
-        clip_quantile=1 - min(0.05, 500 / n_effective) if small else 0.1,
+        clip_quantile=1 - min(0.05, 500 / n_effective) if matches else 0.1,
         asks_public=asks_public, multiplies_pairs=exact and n_words > max_words,
         n_refinements=n_steps, n_single=n_single,
         releases=_release_plan(epsilon, delta, fractions, triples, n_steps, limits),
@@ -110,8 +110,8 @@ def plan_topics(
 def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int, int]:
     """Number of EM steps, and how many of the first take each document to have one topic."""
     if asked is not None:
-        return asked, asked // 2 if exact and kind == "large" else 0
-    if kind != "large":
+        return asked, asked // 2 if exact and kind == "many_words" else 0
+    if kind != "many_words":
         return 0, 0
     if exact:
         return 2 * defaults.EXACT_STEPS, defaults.EXACT_STEPS
@@ -125,7 +125,7 @@ def _fractions(kind: str, n_steps: int, triples: str | None, asks_public: bool) 
     found = dict(defaults.FRACTIONS[kind])
     question = found.pop("held_out_scores")
     # EM steps get what the other releases of a fit to many words leave, whatever this fit is.
-    steps = 1 - sum({**defaults.FRACTIONS["large"], "held_out_scores": 0.0}.values())
+    steps = 1 - sum({**defaults.FRACTIONS["many_words"], "held_out_scores": 0.0}.values())
     if triples is None:
         steps += found.pop("whitened_triple_moments")
     if n_steps == 0:
