@@ -43,7 +43,7 @@ from sktensor_dp.spectral_lda.pairs import (
     product_of,
 )
 from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
-from sktensor_dp.spectral_lda.refinement import refine, with_public
+from sktensor_dp.spectral_lda.refinement import refine
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
@@ -67,7 +67,7 @@ from sktensor_dp.topics.moments import (
     topics_from_components,
 )
 from sktensor_dp.topics.noise_edge import noise_edges, sampling_of_pairs, scaled_edges
-from sktensor_dp.topics.shrinkage import denoise_frequencies, smoothed
+from sktensor_dp.topics.shrinkage import denoise_frequencies, joined_topics, smoothed
 from sktensor_dp.topics.start import topics_of_pairs, varimax
 from sktensor_dp.topics.uncertainty import (
     std_of_decomposed,
@@ -337,11 +337,11 @@ class _SpectralFit:
         given = self._options.concentration
         found, moments, self.assumed = match_with_concentration(topics, weights, moments, given)
         if self._options.public_topics is not None:
-            learnt = FittedTopics(
-                found.topics, found.weights, unigram, moments.frequencies_sigma, 0, self._length
-            )
-            public = with_public(learnt, self._options.public_topics, keep_learnt=False)
-            other = match_with_concentration(public.topics, public.weights, moments, given)
+            begun = joined_topics(
+                found.topics, found.weights, unigram, self._options.public_topics,
+                keep_learnt=False,
+            )  # fmt: skip
+            other = match_with_concentration(*begun, moments, given)
             if other[0].misfit < found.misfit:
                 found, moments, self.assumed = other
         # Without noise, frequencies show which words no document has.

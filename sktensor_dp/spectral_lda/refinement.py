@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
@@ -19,11 +18,10 @@ from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import concentration_of_topics
 from sktensor_dp.topics.shrinkage import (
-    adapted_topics,
     denoise_frequencies,
     denoise_topics,
+    joined_topics,
     on_all_words,
-    shares_of_topics,
     shrink_sampled,
     smoothed,
 )
@@ -89,7 +87,10 @@ def refine(
             clip = replace(clip, limit=defaults.STEP_LIMIT * clip.limit)
     public = options.public_topics if plan.asks_public else None
     if public is not None:
-        start = with_public(start, public, keep_learnt=True)
+        topics, weights = joined_topics(
+            start.topics, start.weights, start.unigram, public, keep_learnt=True
+        )
+        start = replace(start, topics=topics, weights=weights, public=public)
     elif len(start.topics) == 1 and is_noisy:
         return _words_alone(ask, start, clip, scales, frequencies, options.word_frequencies)
     none = np.zeros_like(start.topics)
@@ -207,23 +208,6 @@ def scales_of_words(unigram: Floats) -> Floats:
     scales = (unigram + scale_floor / unigram.size) ** defaults.SCALE_POWER
     # Keep the mean length of scaled counts, so that the clip can stay the same.
     return scales * float(np.sqrt((unigram / scales**2).sum()))
-
-
-def with_public(learnt: FittedTopics, public: Floats, *, keep_learnt: bool) -> FittedTopics:
-    """Start of public topics and learnt ones unlike them; `keep_learnt` keeps all learnt ones."""
-    weights = shares_of_topics(public, learnt.unigram)
-    topics = adapted_topics(public, weights, learnt.unigram)
-    likeness = np.sqrt(topics) @ np.sqrt(np.maximum(learnt.topics, 0.0)).T
-    places, matched = linear_sum_assignment(likeness, maximize=True)
-    if keep_learnt:
-        topics[places], weights[places] = learnt.topics[matched], learnt.weights[matched]
-    others = np.setdiff1d(np.arange(len(learnt.topics)), matched)
-    topics = np.concatenate([topics, learnt.topics[others]])
-    weights = np.concatenate([weights, learnt.weights[others]])
-    return replace(
-        learnt, topics=topics, weights=weights / weights.sum(), topics_std=np.ones(topics.shape),
-        public=public,
-    )  # fmt: skip
 
 
 def public_alone(fitted: FittedTopics, public: Floats) -> FittedTopics:

@@ -5,6 +5,7 @@ Kiefer & Wolfowitz, 1956), fitted to the noisy values.
 """
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.special import gammainc, gammaln
 
 from sktensor_dp.tensor.arrays import Floats
@@ -46,6 +47,24 @@ def on_all_words(public: Floats, frequencies: Floats) -> Floats:
     share = float(frequencies[known].sum())
     topics[:, known] = (1 - public_mix) * share * public[:, known] + public_mix * frequencies[known]
     return np.asarray(topics / topics.sum(axis=1, keepdims=True))
+
+
+def joined_topics(
+    topics: Floats, weights: Floats, frequencies: Floats, public: Floats, *, keep_learnt: bool
+) -> tuple[Floats, Floats]:
+    """Public topics, adapted to word `frequencies`, then learnt `topics` unlike them; and shares.
+
+    With `keep_learnt`, learnt topics take the place of the public ones that they are like.
+    """
+    joined_weights = shares_of_topics(public, frequencies)
+    joined = adapted_topics(public, joined_weights, frequencies)
+    likeness = np.sqrt(joined) @ np.sqrt(np.maximum(topics, 0.0)).T
+    places, matched = linear_sum_assignment(likeness, maximize=True)
+    if keep_learnt:
+        joined[places], joined_weights[places] = topics[matched], weights[matched]
+    others = np.setdiff1d(np.arange(len(topics)), matched)
+    joined_weights = np.concatenate([joined_weights, weights[others]])
+    return np.concatenate([joined, topics[others]]), joined_weights / joined_weights.sum()
 
 
 # Possible ratios of a word's probability in a topic to the expected one. The first stands for equal

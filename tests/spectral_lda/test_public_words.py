@@ -7,9 +7,8 @@ import pytest
 from internals import gains_of, plan_of
 
 from sktensor_dp import PrivateSpectralLDA, unsafe_seeded_noise
-from sktensor_dp.spectral_lda.fitted import FittedTopics
 from sktensor_dp.spectral_lda.public_words import expected_frequencies, public_topics
-from sktensor_dp.spectral_lda.refinement import with_public
+from sktensor_dp.topics.shrinkage import joined_topics
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
@@ -158,30 +157,29 @@ def test_further_topics_are_learnt(seed):
 
 def learnt_topics(*places):
     weights = np.array([0.5, 0.3, 0.2])[: len(places)]
-    topics = (np.eye(4) * 0.97 + 0.01)[list(places)] / 1.01
-    return FittedTopics(topics, weights / weights.sum(), np.full(4, 0.25), 0.0, len(places), 1.0)
+    return (np.eye(4) * 0.97 + 0.01)[list(places)] / 1.01, weights / weights.sum()
 
 
 def test_topics_learnt_stand_beside_public_ones():
-    learnt, public = learnt_topics(0, 1, 2), np.eye(4)[[2, 0]]
-    known = with_public(learnt, public, keep_learnt=False)
+    (learnt, shares), public, even = learnt_topics(0, 1, 2), np.eye(4)[[2, 0]], np.full(4, 0.25)
+    topics, weights = joined_topics(learnt, shares, even, public, keep_learnt=False)
     # The second one learnt is like none of the public ones.
-    np.testing.assert_array_equal(known.topics[2], learnt.topics[1])
-    assert known.weights.sum() == pytest.approx(1)
-    assert len(with_public(learnt, np.eye(4)[:3], keep_learnt=False).topics) == 3
+    np.testing.assert_array_equal(topics[2], learnt[1])
+    assert weights.sum() == pytest.approx(1)
+    assert len(joined_topics(learnt, shares, even, np.eye(4)[:3], keep_learnt=False)[0]) == 3
     # Steps begin with topics learnt, each in the place of the public one that it is like.
-    start = with_public(learnt, public, keep_learnt=True)
-    np.testing.assert_array_equal(start.topics, learnt.topics[[2, 0, 1]])
-    np.testing.assert_allclose(start.weights, [0.2, 0.5, 0.3])
-    np.testing.assert_array_equal(start.public, public)
+    topics, weights = joined_topics(learnt, shares, even, public, keep_learnt=True)
+    np.testing.assert_array_equal(topics, learnt[[2, 0, 1]])
+    np.testing.assert_allclose(weights, [0.2, 0.5, 0.3])
     # Where fewer were learnt, public ones stay.
-    public = np.eye(4)[[2, 0, 3]]
-    known, start = (
-        with_public(learnt_topics(0), public, keep_learnt=keep) for keep in (False, True)
+    learnt, shares = learnt_topics(0)
+    (known, _), (topics, weights) = (
+        joined_topics(learnt, shares, even, np.eye(4)[[2, 0, 3]], keep_learnt=keep)
+        for keep in (False, True)
     )
-    np.testing.assert_array_equal(start.topics[[0, 2]], known.topics[[0, 2]])
-    np.testing.assert_array_equal(start.topics[1], learnt_topics(0).topics[0])
-    assert start.weights.sum() == pytest.approx(1)
+    np.testing.assert_array_equal(topics[[0, 2]], known[[0, 2]])
+    np.testing.assert_array_equal(topics[1], learnt[0])
+    assert weights.sum() == pytest.approx(1)
 
 
 def test_one_topic_is_shrunk_towards_the_public_one():
