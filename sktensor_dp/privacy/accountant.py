@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC
 from functools import partial, wraps
 from numbers import Real
@@ -238,7 +238,7 @@ class BudgetAccountant(TableDisplay):
         """
         return _total(self._ledger.balance())
 
-    def remaining(self, k: int = 1, kind: str = "gaussian") -> tuple[float, float]:
+    def remaining(self, k: int = 1, kind: str = "gaussian") -> FitBudget:
         """Return what each of ``k`` further fits of one kind of noise may ask for.
 
         Parameters
@@ -252,28 +252,28 @@ class BudgetAccountant(TableDisplay):
 
         Returns
         -------
-        tuple of float
-            Largest epsilon that ``k`` fits can each be given, and the delta to give them:
-            ``self.delta``, of which fits that set none aside use up nothing, and for vocabularies
-            equal fractions of what is left. With ``delta = 0`` epsilon is divided equally.
+        FitBudget
+            A dict ``{"epsilon": ..., "delta": ...}`` for the constructor of each fit, as of
+            :meth:`split`. Its delta is ``self.delta``, of which fits that set none aside use up
+            nothing, and for vocabularies an equal fraction of what is left.
 
         Examples
         --------
         >>> budget = BudgetAccountant(epsilon=2.0, delta=1e-6)
-        >>> [round(budget.remaining(10, kind)[0], 3) for kind in ("gaussian", "pure")]
-        [0.577, 0.2]
-        >>> round(budget.remaining(10, "vocabulary")[0], 3), budget.remaining(10, "vocabulary")[1]
-        (0.646, 1e-07)
+        >>> kinds = ("gaussian", "pure", "vocabulary")
+        >>> [round(budget.remaining(10, kind)["epsilon"], 3) for kind in kinds]
+        [0.577, 0.2, 0.646]
         """
         check_sizes(k=k)
         if kind not in ("gaussian", "vocabulary", "pure"):
             raise ValueError(f"kind must be 'gaussian', 'vocabulary' or 'pure', got {kind!r}.")
         now = self._ledger.balance()
         if kind == "vocabulary" and now.delta > 0:
-            return now.spent.vocabulary_left(int(k), now.epsilon, now.delta)
+            epsilon, delta = now.spent.vocabulary_left(int(k), now.epsilon, now.delta)
+            return {"epsilon": epsilon, "delta": delta}
         pure = kind == "pure" or now.delta == 0
         left = now.spent.pure_left if pure else now.spent.gaussian_left
-        return left(int(k), now.epsilon, now.delta), now.delta
+        return {"epsilon": left(int(k), now.epsilon, now.delta), "delta": now.delta}
 
     def check(self, epsilon: float, delta: float) -> bool:
         """Return True if (epsilon, delta) can still be spent.
@@ -461,31 +461,33 @@ class BudgetAccountant(TableDisplay):
             check_one_unit(now.spent.units, after.units)
         if now.covers(after):
             return
+        lacks_delta, spent = now.lacks_delta(after), _total(now)[0]
+        excess = now.delta > 0 and not now.covers(replace(after, delta=0))  # had delta no other use
+        if not lacks_delta or spent == now.epsilon or excess:
+            total = after.epsilon_at(now.delta)
+            would = f"bring the total to epsilon {total:.6g} at delta {plain(now.delta)}"
+            if lacks_delta:
+                would = f"exceed delta {plain(now.delta)} too, of which nothing is left for it"
+            raise BudgetError(
+                f"Epsilon is what is short: the budget is {now.epsilon:g}, of which {spent:.6g} is "
+                f"spent, and this would {would}. Nothing was charged. Ask for less (see "
+                "remaining()), or use a larger budget."
+            )
         searches = after.mu_squared == now.spent.mu_squared  # uses all of its delta up
         ways = now.spent.approximate_left if searches else partial(now.spent.vocabulary_left, 1)
         epsilon, left = ways(now.epsilon, now.delta)
-        if not now.lacks_delta(after) or (left > 0 and epsilon == 0):
-            raise BudgetError(
-                f"This would bring the total to epsilon {after.epsilon_at(now.delta):.6g} at "
-                f"delta {plain(now.delta)}, but the budget is {now.epsilon:g}, of which "
-                f"{now.spent.epsilon_at(now.delta):.6g} is spent. Nothing was charged. Ask for "
-                "less (see remaining()), or use a larger budget."
-            )
-        if left <= 0:
-            raise BudgetError(
-                "Delta is what is short: Gaussian noise needs some, and of the budget's delta "
-                f"{plain(now.delta)} none is left. Nothing was charged. Ask for pure noise "
-                "(delta=0), or use a budget of larger delta."
-            )
-        least = f"delta={left:.3g}, with epsilon={epsilon:.3g} at most"
-        uses = "A guarantee of an epsilon and a delta, as of a search, uses its delta up"
-        if not searches:
-            least = "the epsilon and delta that remaining(kind='vocabulary') gives"
+        advice = "pure noise (delta=0), or use"
+        uses = "Gaussian noise needs some"
+        if left > 0 and searches:
+            advice = f"delta={left:.3g}, with epsilon={epsilon:.3g} at most, or use"
+            uses = "A guarantee of an epsilon and a delta, as of a search, uses its delta up"
+        elif left > 0:
+            advice = "the epsilon and delta that remaining(kind='vocabulary') gives, or use"
             uses = "A vocabulary sets half of its delta aside"
         raise BudgetError(
-            f"Delta is what is short: ask for {least}, or use a budget of larger delta. {uses}: of "
-            f"the budget's {plain(now.delta)}, {now.spent.cost.delta:.3g} is used already, and "
-            "Gaussian noise needs a part. Nothing was charged."
+            f"Delta is what is short: of the budget's {plain(now.delta)}, "
+            f"{now.spent.cost.delta:.3g} is used up; of its epsilon {now.epsilon:g}, {spent:.6g}. "
+            f"{uses}. Nothing was charged. Ask for {advice} a budget of larger delta."
         )
 
     def _so_far(self) -> str:

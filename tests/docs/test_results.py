@@ -124,5 +124,5 @@ def test_what_equal_fits_may_ask_for() -> None:
     _, *rows = csv.reader((DOCS / "results" / "equal_fits.csv").read_text("utf-8").splitlines())
     for kind, row in zip(("gaussian", "pure"), rows, strict=True):
         budget = BudgetAccountant(2.0, 1e-6)
-        found = [budget.remaining(k, kind=kind)[0] for k in (1, 4, 10, 50)]
+        found = [budget.remaining(k, kind=kind)["epsilon"] for k in (1, 4, 10, 50)]
         assert [float(cell) for cell in row[1:]] == pytest.approx(found, abs=0.005)

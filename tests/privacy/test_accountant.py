@@ -93,7 +93,7 @@ def test_sums_are_exact_in_any_order():
         budget = BudgetAccountant(whole, 0.0)
         for _ in range(times):
             budget.spend(part, 0)
-        assert (budget.total(), budget.remaining()) == ((whole, 0.0), (0.0, 0.0))
+        assert (budget.total(), budget.remaining()["epsilon"]) == ((whole, 0.0), 0.0)
         with pytest.raises(BudgetError):
             budget.spend(1e-8, 0)
     parts = [0.1, 0.2, 1e-17, 1e15]
@@ -128,7 +128,7 @@ def test_remaining_is_what_k_fits_can_be_given(epsilon, delta, k):
     budget.spend(epsilon / 10, delta / 10)
     share = budget.remaining(k)
     for _ in range(k):
-        fit(budget, *share)
+        fit(budget, **share)
     # Beside a pure charge, what remains is found by bisection and may be a part in a
     # thousand short.
     assert epsilon * 0.998 < budget.total()[0] <= epsilon * (1 + 1e-9)
@@ -142,38 +142,56 @@ def test_a_lack_of_delta_names_a_guarantee_that_is_left(spent):
     if spent[0]:
         fit(budget, spent[0], 1e-6)
     budget.spend(0.1, spent[1])
-    with pytest.raises(BudgetError, match="Delta is what is short: ask for delta") as refused:
+    with pytest.raises(BudgetError, match=r"Delta is what is short.*Ask for delta") as refused:
         budget.spend(0.5, 1e-6)
     assert "vocabulary" not in str(refused.value)
     delta, epsilon = re.findall(
-        r"ask for delta=(.*), with epsilon=(.*) at most", str(refused.value)
+        r"Ask for delta=(.*), with epsilon=(.*) at most", str(refused.value)
     )[0]
     budget.spend(float(epsilon), float(delta))
     assert budget.total()[0] > 1.9
+
+
+@pytest.mark.parametrize(
+    ("spent", "asked", "threshold", "short", "told"),
+    [
+        ((2.0, 0), (0.1, 1e-6), False, "Epsilon .* total", "less"),
+        ((1.99, 0), (0.5, 1e-6), True, "Epsilon .* total", "less"),
+        ((2.0, 1e-6), (0.5, 1e-6), False, "Epsilon .* delta 1e-6 too", "less"),
+        ((2.0, 1e-6), (0.5, 1e-6), True, "Epsilon .* delta 1e-6 too", "less"),
+        ((1.9, 1e-6), (0.05, 1e-6), False, "Delta", "pure noise"),
+        ((1.0, 8e-7), (0.5, 1e-6), True, "Delta", "the epsilon and delta that"),
+    ],
+)
+def test_an_excess_is_named_by_what_is_short(spent, asked, threshold, short, told):
+    """Whoever has no epsilon left is not advised to ask for another delta."""
+    budget = BudgetAccountant(2.0, 1e-6).spend(*spent)
+    with pytest.raises(BudgetError, match=rf"^{short}.* Nothing was charged. Ask for {told}"):
+        fit(budget, *asked, threshold=threshold)
 
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_a_lack_of_delta_is_named_and_vocabularies_can_be_given_what_remains(k):
     budget = BudgetAccountant(4.0, 1e-6)
     fit(budget, 1.0, 1e-6, threshold=True)
-    with pytest.raises(BudgetError, match="Delta is what is short: ask for the epsilon and"):
+    with pytest.raises(BudgetError, match=r"Delta is what is short.*Ask for the epsilon and"):
         fit(budget, 0.01, 1e-6, threshold=True)
     share = budget.remaining(k, "vocabulary")
-    assert share[1] == pytest.approx(5e-7 / k)
+    assert share["delta"] == pytest.approx(5e-7 / k)
     for _ in range(k):
-        fit(budget, *share, threshold=True)
+        fit(budget, **share, threshold=True)
     assert budget.total()[0] == pytest.approx(4.0, rel=1e-9)
     with pytest.raises(BudgetError, match="the budget is 4, of which 4 is spent"):
         fit(budget, 0.01, 1e-9, threshold=True)
-    with pytest.raises(BudgetError, match="none is left"):
+    with pytest.raises(BudgetError, match=r"Delta is what is short.*pure noise"):
         fit(BudgetAccountant(100.0, 0.0), 0.01, 1e-9)
 
 
 def test_remaining_of_special_budgets():
-    assert BudgetAccountant().remaining(5) == (math.inf, 1e-6)
+    assert BudgetAccountant().remaining(5) == {"epsilon": math.inf, "delta": 1e-6}
     pure = BudgetAccountant(2.0, 0.0).spend(0.5, 0)
-    assert pure.remaining(3) == pure.remaining(np.int64(3)) == (0.5, 0.0)
-    assert BudgetAccountant(2.0, 1e-6).spend(1.0, 1e-6).remaining() == (0.0, 1e-6)
+    assert pure.remaining(3) == pure.remaining(np.int64(3)) == {"epsilon": 0.5, "delta": 0.0}
+    assert BudgetAccountant(2.0, 1e-6).spend(1.0, 1e-6).remaining()["epsilon"] == 0.0
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)

@@ -211,22 +211,22 @@ def test_remaining_is_what_k_pure_fits_can_be_given(epsilon, k, before):
     budget = BudgetAccountant(epsilon, DELTA)
     mu = before * gaussian_mu(epsilon, DELTA)
     budget.charge([LedgerEntry("fit", "gaussian", 1, PrivacyCost(mu=mu))])
-    each, delta = budget.remaining(k, "pure")
+    each, delta = budget.remaining(k, "pure").values()
     assert (each > 0, delta) == (True, DELTA)
     for _ in range(k):
         budget.spend(each, 0)
     assert epsilon * (1 - 1e-6) < budget.total()[0] <= epsilon
     with pytest.raises(BudgetError):
         budget.spend(each * 1e-2, 0)
-    assert budget.remaining(1, "pure")[0] < each * 1e-2
+    assert budget.remaining(1, "pure")["epsilon"] < each * 1e-2
 
 
 def test_remaining_names_its_kinds():
     with pytest.raises(ValueError, match=r"kind must be .*, got 'laplace'"):
         BudgetAccountant(1.0).remaining(2, "laplace")
-    assert BudgetAccountant().remaining(2, "pure") == (math.inf, 1e-6)
+    assert BudgetAccountant().remaining(2, "pure") == {"epsilon": math.inf, "delta": 1e-6}
     spent = BudgetAccountant(1.0, 1e-6)
     spent.spend(0.25, 1e-6)
-    assert spent.remaining(3, "pure") == (0.25, 1e-6)
+    assert spent.remaining(3, "pure") == {"epsilon": 0.25, "delta": 1e-6}
     spent.charge([LedgerEntry("", "", 1, PrivacyCost(epsilon=0.75))])
-    assert spent.remaining(3, "pure") == spent.remaining(3) == (0.0, 1e-6)
+    assert spent.remaining(3, "pure") == spent.remaining(3) == {"epsilon": 0.0, "delta": 1e-6}

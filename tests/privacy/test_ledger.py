@@ -120,7 +120,7 @@ def test_a_change_of_the_budget_is_on_record_and_holds_for_every_object(path):
         assert json.loads(budget.to_json())["changes"][0]["old"] == 10.0
         assert list(budget.to_frame()["fraction"]) == [4.0]
         for kind in ("gaussian", "vocabulary", "pure"):
-            assert budget.remaining(2, kind)[0] == 0
+            assert budget.remaining(2, kind)["epsilon"] == 0
     with pytest.raises(BudgetError, match="has become 1"):
         kept.change_budget(10.0, 20.0)
     kept.verify()

@@ -30,8 +30,8 @@ file = Path(folder.name) / "budget.sqlite"
 budget = BudgetAccountant(
     epsilon=4.0, delta=1e-6, path=file, scope="employees"
 )
-each, delta = budget.remaining(12)
-print(f"each of twelve fits may have epsilon = {each:.3f}")
+each = budget.remaining(12)
+print(f"each of twelve fits may have {each}")
 
 # %%
 # That is three times as much as a twelfth of 4. Gaussian noise of
@@ -59,9 +59,7 @@ for _month in range(12):
     shares = rng.dirichlet(np.full(3, 0.3), size=20_000)
     comments = rng.multinomial(20, shares @ topics)
     budget = BudgetAccountant(path=file, scope="employees")
-    PrivateSpectralLDA(
-        3, epsilon=each, delta=delta, accountant=budget
-    ).fit(comments)
+    PrivateSpectralLDA(3, **each, accountant=budget).fit(comments)
     spent.append(budget.total()[0])
 
 # %%
@@ -73,9 +71,7 @@ for _month in range(12):
 from sktensor_dp import BudgetError
 
 try:
-    PrivateSpectralLDA(
-        3, epsilon=each, delta=delta, accountant=budget
-    ).fit(comments)
+    PrivateSpectralLDA(3, **each, accountant=budget).fit(comments)
 except BudgetError as refusal:
     print(refusal)
 
