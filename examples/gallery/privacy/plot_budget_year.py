@@ -87,7 +87,7 @@ months = np.arange(13)
 figure, axis = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 axis.plot(
     months,
-    months * each,
+    months * each["epsilon"],
     "--",
     color="C5",
     label="plain sum of all epsilons",
