@@ -467,7 +467,8 @@ class BudgetAccountant(TableDisplay):
             total = after.epsilon_at(now.delta)
             would = f"bring the total to epsilon {total:.6g} at delta {plain(now.delta)}"
             if lacks_delta:
-                would = f"exceed delta {plain(now.delta)} too, of which nothing is left for it"
+                used = f"{now.spent.cost.delta:.3g} is used up"
+                would = f"exceed its delta {plain(now.delta)} too, of which {used}"
             raise BudgetError(
                 f"Epsilon is what is short: the budget is {now.epsilon:g}, of which {spent:.6g} is "
                 f"spent, and this would {would}. Nothing was charged. Ask for less (see "
