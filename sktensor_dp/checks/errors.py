@@ -134,15 +134,15 @@ def _of_conversion(error: BaseException, name: str) -> Exception | None:
         )
     if isinstance(error, OverflowError):
         return ValueError(f"{name} must hold numbers within those of double precision.")
-    said = _message(error)
-    if gap := re.match(r"Input (X |y )?contains NaN\b", said):
+    message = _message(error)
+    if gap := re.match(r"Input (X |y )?contains NaN\b", message):
         return ValueError(f"{gap.group()}. {NO_GAPS}")
-    if said.startswith("Expected unique column names"):
+    if message.startswith("Expected unique column names"):
         return ValueError(f"{name} must have columns of different names; or pass an array.")
     # Mixed types, and objects that are no number.
-    if isinstance(error, TypeError) and NO_NUMBER.fullmatch(said):
-        return TypeError(f"{name} must hold numbers: {said}.")
-    if isinstance(error, ValueError) and said.startswith("setting an array element"):
+    if isinstance(error, TypeError) and NO_NUMBER.fullmatch(message):
+        return TypeError(f"{name} must hold numbers: {message}.")
+    if isinstance(error, ValueError) and message.startswith("setting an array element"):
         return ValueError(f"{name} must be a table of numbers with rows of equal length.")
     return None
 
@@ -172,8 +172,8 @@ def _named_by_place(error: BaseException, doing: str, rows_private: bool) -> Bas
     )
     if (others or _package(place) == OWN) and (known := _if_safe(error)) is not None:
         return known
-    told = f"{type(error).__name__} ({os.path.basename(file)}, line {place.tb_lineno})"
-    return _kind(error)(f"{doing} failed with {told}. The message may quote data and is not shown.")
+    what = f"{type(error).__name__} ({os.path.basename(file)}, line {place.tb_lineno})"
+    return _kind(error)(f"{doing} failed with {what}. The message may quote data and is not shown.")
 
 
 def _place(error: BaseException) -> TracebackType:

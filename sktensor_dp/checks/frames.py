@@ -138,11 +138,11 @@ def refuse_other_columns(data: Any, names: Any, name: str = "X") -> None:
         return
     pairs = zip(found, names, strict=False)
     at = next((k for k, (one, other) in enumerate(pairs) if one != other), None)
-    told = f"{len(found)} of {len(names)} columns"
+    has = f"{len(found)} of {len(names)} columns"
     if at is not None:
-        told = f"{found[at]!r} as column {at}, not {names[at]!r}"
+        has = f"{found[at]!r} as column {at}, not {names[at]!r}"
     raise ValueError(
-        f"The feature names should match those that came before, in their order: {name} has {told}."
+        f"The feature names should match those that came before, in their order: {name} has {has}."
     )
 
 

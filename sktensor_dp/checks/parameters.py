@@ -62,13 +62,13 @@ class Number:
 
 @dataclass(frozen=True)
 class Condition:
-    """Constraint: a value that a function `accepts`, which messages describe by `said`."""
+    """Constraint: a value that a function `accepts`, which messages describe by `description`."""
 
     accepts: Callable[[Any], bool]
-    said: str
+    description: str
 
     def __str__(self) -> str:
-        return self.said
+        return self.description
 
 
 class OneOf(Condition):
@@ -94,12 +94,12 @@ class InstanceOf(Condition):
 class Numbers(Condition):
     """Constraint: a list, tuple or vector of `length` numbers that obey `number`."""
 
-    def __init__(self, number: Number, length: int, said: str) -> None:
+    def __init__(self, number: Number, length: int, description: str) -> None:
         def accepts(value: Any) -> bool:
             several = isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1
             return several and len(value) == length and all(map(number.accepts, value))
 
-        super().__init__(accepts, said)
+        super().__init__(accepts, description)
 
 
 def check_parameters(estimator: object, constraints: Mapping[str, Iterable[Constraint]]) -> None:

@@ -147,10 +147,10 @@ def warnings_of_cap(asked: int, n_features: int, noun: str = "components") -> tu
     """Tuple of one UserWarning where `asked` components exceed `n_features`, else empty."""
     if asked <= n_features:
         return ()
-    told = (
+    message = (
         f"n_components={asked} exceeds the {n_features} features; {n_features} {noun} are fitted."
     )
-    return (UserWarning(told),)
+    return (UserWarning(message),)
 
 
 def warnings_of_range(name: str, *, seen: bool) -> tuple[Warning, ...]:
@@ -170,11 +170,11 @@ def warnings_of_delta(delta: float, n_units: int, unit: str) -> tuple[Warning, .
     """Tuple of one warning where delta exceeds 1 over the public or released number of units."""
     if delta * n_units <= 1:
         return ()
-    told = (
+    message = (
         f"delta {plain(delta)} is above 1 in {n_units:,}: it would allow to publish a {unit} "
         "picked at random. Take a smaller delta."
     )
-    return (PrivacyLeakWarning(told),)
+    return (PrivacyLeakWarning(message),)
 
 
 _scores_shown: set[str] = set()  # has a name once a score has been warned of in this process
@@ -219,11 +219,11 @@ def check_arguments(estimator: object, unsupported: Iterable[str], method: str =
     if name is None:
         return
     if name in REASONS:
-        said = f"{name}: {REASONS[name]}."
+        reason = f"{name}: {REASONS[name]}."
     else:
         known = inspect.signature(getattr(type(estimator), method)).parameters
-        said = nearest(name, [one for one in known if one not in ("self", "unsupported")])
-    raise TypeError(f"{type(estimator).__name__}.{method} takes no {said}")
+        reason = nearest(name, [one for one in known if one not in ("self", "unsupported")])
+    raise TypeError(f"{type(estimator).__name__}.{method} takes no {reason}")
 
 
 def check_output(estimator: object) -> None:
@@ -330,9 +330,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         """Number of units, or the largest there can be where it is private."""
         return LARGEST_UNIT_COUNT if self._number_is_private else units.n_units
 
-    def _warn(self, told: Iterable[Warning]) -> None:
+    def _warn(self, messages: Iterable[Warning]) -> None:
         """Issue warnings on the caller's line."""
-        for warning in told:
+        for warning in messages:
             warnings.warn(warning, stacklevel=level_of_caller())
 
     @contextmanager

@@ -118,8 +118,8 @@ class Follower:
     @property
     def warnings(self) -> tuple[Warning, ...]:
         """Warning of callbacks that failed, which does not affect the fit."""
-        told = f"A callback failed ({', '.join(self.failures)}); the fit is not affected."
-        return (UserWarning(told),) if self.failures else ()
+        message = f"A callback failed ({', '.join(self.failures)}); the fit is not affected."
+        return (UserWarning(message),) if self.failures else ()
 
     def begin(self, release: ReleaseRecord, *_: int) -> None:
         """End the task of the last release, and begin that of this one."""

@@ -151,7 +151,7 @@ class Forecast(InvertibleForecast):
         Nine of ten fits turn out as the word says: with enough data four fifths of the components
         are found, with too little half of them at most.
         """
-        return next((said for said, least in self.verdicts if self._ratio >= least), "too few")
+        return next((word for word, least in self.verdicts if self._ratio >= least), "too few")
 
     @property
     def enough(self) -> bool:
@@ -194,7 +194,7 @@ class Forecast(InvertibleForecast):
         """True if a forecast is at least as good as the `verdict`."""
         least = dict(self.verdicts).get(verdict)
         if least is None:
-            known = ", ".join(repr(said) for said, _ in self.verdicts)
+            known = ", ".join(repr(word) for word, _ in self.verdicts)
             raise ValueError(f"verdict must be one of {known}, got {verdict!r}.")
         return lambda other: other._ratio >= least
 
@@ -207,7 +207,7 @@ class Forecast(InvertibleForecast):
         return self.n_samples / self.n_samples_needed
 
     def _table(self) -> Table:
-        said = (
+        title = (
             f"{counted(self.n_samples, self.unit)}: {self.verdict}; the least for "
             f"{counted(self.n_components, 'component')} is about {self.n_samples_needed:,}."
         )
@@ -215,7 +215,7 @@ class Forecast(InvertibleForecast):
             [r.name, *(f"{number:.3g}" for number in (r.sigma, r.noise, r.signal, r.ratio))]
             for r in self.releases
         ]
-        return Table(said, HEAD, rows, self._assumed(), HEAD[:1])
+        return Table(title, HEAD, rows, self._assumed(), HEAD[:1])
 
     def _assumed(self) -> list[str]:
         """Assumptions of the forecast, a sentence each, for its printed table."""

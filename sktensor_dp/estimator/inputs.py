@@ -119,7 +119,7 @@ def dense_tensor(T: object, method: str) -> NDArray[np.float64]:
     return read(
         lambda: np.asarray(given, dtype=np.float64),
         "T",
-        lambda said: none if said.startswith("could not convert") else None,
+        lambda message: none if message.startswith("could not convert") else None,
     )
 
 
@@ -180,17 +180,17 @@ def checked_table(
             ensure_all_finite="allow-nan" if missing and not sp.issparse(X) else True,
         )
 
-    def told(quoting: str) -> str | None:
+    def reworded(quoting: str) -> str | None:
         messages = {**QUOTING, **(COUNTING if rows_private else {})}
-        said = next((messages[start] for start in messages if quoting.startswith(start)), None)
-        if said is None:
+        message = next((messages[start] for start in messages if quoting.startswith(start)), None)
+        if message is None:
             return None
         axes = f"{np.ndim(X)} dimension(s)" if rows_private else f"shape {np.shape(X)}"
-        named = named_columns(X, "X") if is_table(X) and "{columns}" in said else ()
+        named = named_columns(X, "X") if is_table(X) and "{columns}" in message else ()
         where = in_columns([name for name, column in named if not _is_numeric(column)])
-        return said.format(shape=axes, columns=where, text=advice_on_text(estimator))
+        return message.format(shape=axes, columns=where, text=advice_on_text(estimator))
 
-    return read(validate, "X", told)
+    return read(validate, "X", reworded)
 
 
 def precision_of(X: object) -> type[np.floating]:

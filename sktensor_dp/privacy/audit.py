@@ -485,18 +485,18 @@ def one_run_audit(
     >>> 1.85 < result.epsilon_lower < 2
     True
     """
-    told, coins = np.asarray(guesses), np.asarray(included)
-    if told.ndim != 1 or told.shape != coins.shape or coins.dtype != bool or told.size == 0:
+    given, coins = np.asarray(guesses), np.asarray(included)
+    if given.ndim != 1 or given.shape != coins.shape or coins.dtype != bool or given.size == 0:
         raise ValueError(
             "guesses and included must be arrays of one shape (n_canaries,), included of "
-            f"booleans, got shapes {told.shape} and {coins.shape} and type {coins.dtype}."
+            f"booleans, got shapes {given.shape} and {coins.shape} and type {coins.dtype}."
         )
-    if not np.isin(told, (-1, 0, 1)).all():
+    if not np.isin(given, (-1, 0, 1)).all():
         raise ValueError("guesses must be -1, 0 or 1.")
     _check_rate("delta", delta, least=True)
     _check_rate("confidence", confidence)
-    made = told != 0
-    counts = told.size, int(made.sum()), int((made & ((told > 0) == coins)).sum())
+    made = given != 0
+    counts = given.size, int(made.sum()), int((made & ((given > 0) == coins)).sum())
     error = (1 - confidence) / 2  # for each of both bounds
     rejected = np.flatnonzero(p_value_of_guesses(*counts, TRIED, delta) < error)
     return OneRunResult(

@@ -134,6 +134,8 @@ def _propose(law: Density, samples: Integers, bits: int, words: Words) -> NDArra
 
 def _propose_block(law: Density, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
     """Propose samples for at most one block, as `_propose` does."""
+    # `magnitude` is a cell above CELL_SHIFT bits of place; the table leaves a lot in the low bits,
+    # which the word's own lot is compared with.
     word = words(samples.size)
     magnitude = np.take(law.table, (word >> np.uint64(64 - CHOICE_BITS)).view(np.int64))
     waiting = np.flatnonzero((word & LOT_MASK) >= (magnitude.view(np.uint64) & LOT_MASK))
@@ -141,7 +143,7 @@ def _propose_block(law: Density, samples: Integers, bits: int, words: Words) -> 
     magnitude |= (word & PLACE_MASK).view(np.int64)
     if bits > ONE_WORD_BITS:
         magnitude |= words((samples.size + 3) // 4).view(np.uint16)[: samples.size]
-    if waiting.size:
+    if waiting.size:  # their cells and verdicts need a second word
         look = _second_look(law, word[waiting], words)
         magnitude[waiting] &= PLACE_MASK.view(np.int64) | LOT_BELOW
         magnitude[waiting] |= look.cells << CELL_SHIFT
@@ -157,6 +159,7 @@ def _propose_block(law: Density, samples: Integers, bits: int, words: Words) -> 
             exact = (cell << CELL_SHIFT) + place + (1 << (UNIT_BITS - 1 - bits))
             samples[at] = min(exact >> (UNIT_BITS - bits), MAX_MAGNITUDE)
         waiting = waiting[~look.accepted]
+    # The next bit is the sign: -1 or 0, and (x ^ -1) + 1 = -x.
     sign = (word << np.uint64(CHOICE_BITS)).view(np.int64) >> 63
     samples ^= sign
     samples -= sign
@@ -221,32 +224,19 @@ def _settle(
         digits += 30
         choice, lot, place = (number.further(words) for number in (choice, lot, place))
         with _precision(digits + GUARD):
-            cell = _settled_cell(law, choice, digits)
-            verdict = None if cell is None else _settled_lot(law, cell, lot, place, digits)
-        if cell is not None and verdict is not None:
-            return cell, verdict
-
-
-def _settled_cell(law: Density, choice: _Revealed, digits: int) -> int | None:
-    """Cell of a choice; None while its known bits leave it open."""
-    sums = law.cumulative(digits)
-    least, most = choice.interval(Decimal(10) ** (GUARD - digits))
-    cell = bisect_right(sums, least)
-    return cell if cell == bisect_right(sums, most) < len(sums) else None
-
-
-def _settled_lot(
-    law: Density, cell: int, lot: _Revealed, place: _Revealed, digits: int
-) -> bool | None:
-    """Acceptance of a draw in a cell; None while its known bits leave it open."""
-    slack = Decimal(10) ** (GUARD - digits)
-    least, most = lot.interval(slack)
-    near, far = place.interval(slack)
-    if most <= (law.energy(Decimal(cell)) - law.energy(cell + far)).exp():
-        return True
-    if least >= (law.energy(Decimal(cell)) - law.energy(cell + near)).exp():
-        return False
-    return None
+            sums, slack = law.cumulative(digits), Decimal(10) ** (GUARD - digits)
+            least, most = choice.interval(slack)
+            cell = bisect_right(sums, least)
+            if not cell == bisect_right(sums, most) < len(sums):
+                continue  # the known bits leave the cell open
+            # Accepted if the lot is below the density at the place over that at the cell's left
+            # edge, which falls with the place.
+            (least, most), (near, far) = lot.interval(slack), place.interval(slack)
+            edge = law.energy(Decimal(cell))
+            if most <= (edge - law.energy(cell + far)).exp():
+                return cell, True
+            if least >= (edge - law.energy(cell + near)).exp():
+                return cell, False
 
 
 def _precision(digits: int) -> AbstractContextManager[Context]:

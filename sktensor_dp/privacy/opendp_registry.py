@@ -55,7 +55,7 @@ def registry_entry(report: PrivacyReport) -> dict[str, Any]:
     missed = rounded_down(report.false_negative_rate(0.05))
     entry["deployment"]["dp_variant"] |= {
         "variant_name": "Pure DP" if pure else "Approximate DP",
-        "unprotected_quantities": "\n".join(f"- {said}" for said in unprotected),
+        "unprotected_quantities": "\n".join(f"- {item}" for item in unprotected),
     }
     entry["deployment"]["privacy_loss"] |= {
         "privacy_unit": report.unit,

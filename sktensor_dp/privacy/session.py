@@ -265,8 +265,8 @@ class Session(AbstractContextManager["Session"]):
             **asdict(made.cost),
         )
         count = sum(one.uses for one in self._plan.planned)
-        for tell in self._watchers:
-            tell(row, count - sum(self._left.values()), count)
+        for watch in self._watchers:
+            watch(row, count - sum(self._left.values()), count)
         if self._receipt is not None:
             self._receipt.released(row.name, row.sensitivity, row.sigma)
         if self._records and replace(self._records[-1], uses=1) == row:
@@ -310,13 +310,13 @@ class Session(AbstractContextManager["Session"]):
 def printer(spender: str) -> Watcher:
     """Watcher that writes a line per release to standard error."""
 
-    def tell(row: ReleaseRecord, number: int, count: int) -> None:
+    def write_line(row: ReleaseRecord, number: int, count: int) -> None:
         # All public. Times are not printed, as a release may take longer for some data.
         line = f"[{spender}] release {number} of {count}: {row.name}"
         with suppress(OSError, ValueError):  # a closed stream must not lose a paid fit
             print(line, file=sys.stderr, flush=True)
 
-    return tell
+    return write_line
 
 
 def released_sensitivity(

@@ -217,14 +217,14 @@ class Balance:
 
     def lacks_delta(self, after: Spending) -> bool:
         """Return True if spending `after` exceeds the budget by its delta, whatever its epsilon."""
-        used, spare = after.delta > self.spent.delta, self.delta - after.cost.delta
         if after.unbounded:
             return False
-        if spare <= 0 and (after.mu_squared > 0 or after.cost.delta > self.delta * (1 + ROUNDING)):
-            return True
-        return used and self.covers(self.spent) and not self.covers(
-            replace(self.spent, delta=after.delta)
-        )  # fmt: skip
+        over = after.cost.delta > self.delta * (1 + ROUNDING)
+        if after.cost.delta >= self.delta and (over or after.mu_squared > 0):
+            return True  # Gaussian noise needs some delta of its own
+        by_delta_alone = replace(self.spent, delta=after.delta)
+        uses_some = after.delta > self.spent.delta
+        return uses_some and self.covers(self.spent) and not self.covers(by_delta_alone)
 
 
 def unit_and_neighbours(protects: str) -> tuple[str, str]:
