@@ -28,7 +28,7 @@ from benchmarks.report import Cell, Report
 __all__ = ["ABLATIONS", "Ablation", "run"]
 
 BOTH, ENTRY, PERSON = ("entry", "slice"), ("entry",), ("slice",)
-PLAN, PERSONS = "completion.plan", "completion.person_recipe"
+PLAN = "completion.plan"
 PEOPLE, HOURS = {"tastes": 10_000}, 1000
 EPSILONS = {"entry": (1.0, 5.0), "slice": (5.0,)}
 # Sets of people alone, and those of a few parts, at one epsilon each.
@@ -60,11 +60,12 @@ ABLATIONS = (
     constant("tensor.POPULARITY_VARIANCE", 1e-9, BOTH),
     constant("tensor.VECTORS", 0, ENTRY),
     Ablation("clip by the values' variance", BOTH, {
-        f"{PERSONS}.residual_clip": lambda *_: 0.25,
+        "completion.shared_biases.residual_clip": lambda *_: 0.25,
         "completion.entry_recipe.residual_clip": lambda *_: 0.25,
     }),
     _part("components of people", PERSON, f"{PLAN}.snr_in_person_sums", lambda *_: 0.0),
-    _part("test of directions", PERSON, f"{PERSONS}.gain_of_components", lambda *_: math.inf),
+    _part("test of directions", PERSON, "completion.directions.gain_of_components",
+          lambda *_: math.inf),
     _part("products of pairs", ENTRY, f"{PLAN}.pair_fraction", lambda *_: 0.0),
     _part("released values", ENTRY, f"{PLAN}.values_pay", lambda *_: False),
     _part("features of where entries are", ENTRY, "completion.entry_recipe.incidence_features",

@@ -9,7 +9,7 @@ import numpy as np
 
 from sktensor_dp.checks.display import Table
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.person_recipe import (
+from sktensor_dp.completion.directions import (
     columns_worth,
     edge_of_noise,
     forgetting_factor,
@@ -136,10 +136,10 @@ def _bias_noise(
 def _cosine_by_pairs(shown: float, each: float, left: float) -> float:
     """Squared cosine between a column's component and the estimate from pairs.
 
-    `shown` is the detectability by pairs, `each` the variance of a component, `left` the residual
-    one.
+    `shown` is the signal-to-noise ratio in pairs, `each` the variance of a component, `left` the
+    residual one.
     """
-    # Detectability is stated for a component of the assumed size and residuals of the usual size.
+    # The ratio is stated for a component of the assumed size and residuals of the usual size.
     ratio = shown * (each / ASSUMED.component**2 * ASSUMED.residual**2 / left)
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
 

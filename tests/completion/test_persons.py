@@ -16,13 +16,9 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.person_recipe import (
-    Directions,
-    EffectRelease,
-    SharedBiases,
-    forgetting_factor,
-)
+from sktensor_dp.completion.directions import Directions, forgetting_factor
 from sktensor_dp.completion.plan import plan_persons
+from sktensor_dp.completion.shared_biases import EffectRelease, SharedBiases
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.persons import MOMENT_WEIGHT

@@ -1,0 +1,274 @@
+"""Search for components, where persons are units: private power steps, and when they pay."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi, chi2
+
+from sktensor_dp.completion import defaults
+from sktensor_dp.completion.model import unexplained
+from sktensor_dp.completion.plan import PersonPlan
+from sktensor_dp.completion.shared_biases import (
+    LEAST_WEIGHT,
+    SharedBiases,
+    cell_weights,
+    longest,
+    residual_variance,
+    weight_of_entry,
+)
+from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums
+from sktensor_dp.tensor.arrays import Floats, Integers
+from sktensor_dp.tensor.largest_of_noise import largest_of_noise
+from sktensor_dp.tensor.normal_equations import posterior_rows
+
+# Least eigenvalue of a matrix before its root is taken, relative to the largest.
+LEAST_EIGENVALUE = 1e-12
+
+
+class Directions:
+    """Private power iteration for components: directions in the space of a unit's cells.
+
+    Each sweep releases sums over units of residuals times the unit's own weights of the directions
+    so far, both of norm 1: noise is in proportion to these contributions. Sums of earlier sweeps
+    are averaged in. `start` has the first directions, (n_cells, r); `biases` are of all shared
+    modes; directions must show after `trial` sweeps.
+    """
+
+    def __init__(
+        self, ask: Session, biases: Sequence[SharedBiases], start: Floats, trial: int
+    ) -> None:
+        self._ask, self._biases, self._trial = ask, biases, trial
+        self._deviation = biases[0].deviation
+        self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
+        n_columns = start.shape[1]
+        self._sums = np.zeros((len(start), n_columns))
+        self._weights = cell_weights(biases, ask.n_units)
+        self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
+        # Number of entries of a typical unit.
+        self._n_entries_each = (float(self._weights.sum()) / max(ask.n_units, 1)) ** 2
+        # Variance by units of a row of one sum, over its weight: an entry of a unit of m entries
+        # adds a square of mean 1 / (m r).
+        self._unit_variance = weight_of_entry(self._weights, ask.n_units) / n_columns
+        # Covariance of the noise of a row of the accumulated sums, and the weight of the releases
+        # in them.
+        self._covariance, self._release_weight = np.zeros((2, n_columns, n_columns))
+        self._axes = self._scaled(start)
+        # Of each sweep the mean over units of their second moment of weights, over r; (r, r).
+        self._moments: list[Floats] = []
+        self._sigma = 0.0  # deviation of the noise in the sums of a sweep
+
+    def sweep(self) -> None:
+        """Release sums for the directions so far, add them to earlier ones, update directions."""
+        kept = self._kept_weights()
+        query = SharedFactorSums(
+            self._ask.public("shape"), self._biases[0].level,
+            tuple(one.effects for one in self._biases), self._axes, self._deviation**2,
+            2 * self._ask.public("half"),
+        )  # fmt: skip
+        noisy, n_cells = self._ask(query).as_sum(), len(self._sums)
+        moment = noisy.value[n_cells:] / (MOMENT_WEIGHT * self._ask.n_units)
+        self._moments.append((moment + moment.T) / 2)
+        self._sigma, one = noisy.sigma, np.eye(len(kept))
+        self._sums = self._sums @ kept + noisy.value[:n_cells]
+        self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * one
+        self._release_weight = self._release_weight @ kept + one
+        self._axes = self._scaled(self._shrunk_rows())
+
+    def explained(self, last: int) -> tuple[Floats, float]:
+        """Variance that directions explain, (r, r) in units of that assumed, and its noise.
+        From the mean of the `last` sweeps; the noise is a standard deviation of an entry.
+        """
+        # Least fraction of the prior variance of weights that a unit's entries explain.
+        least_rest = 0.05
+        # Second moment of a unit's weights: that of the first sweep if directions explain nothing,
+        # and 1 if they explain the assumed variance.
+        r, none = len(self._moments[0]), float(np.trace(self._moments[0]))
+        rest = max(1 - none, least_rest)
+        found = r * np.mean(self._moments[-last:], axis=0) - none * np.eye(r)
+        sigma = self._sigma / (MOMENT_WEIGHT * self._ask.n_units)
+        return found / rest, float(moment_noise(sigma, r, last)) / rest
+
+    def pay(self, rest: float) -> bool:
+        """True if components will gain as much as biases would at `rest` times their budget."""
+        # Judge each direction separately, after the variance that noise and chance explain is
+        # subtracted.
+        moment, noise = self.explained(judged_sweeps(self._trial))
+        variance = self._deviation**2
+        left = residual_variance(self._biases) / variance
+        explained = beyond_noise(np.linalg.eigvalsh(moment), noise) - noise - self._by_chance()
+        gain = gain_of_components(explained, self._n_entries_each, left)
+        # Without noise `rest` is 0: the trial is passed, and `factor` judges at the end.
+        return gain * variance >= longest(self._biases).gain_of(rest)
+
+    def factor(self) -> Floats:
+        """Directions times the roots of the variances they explain; 0 for chance and noise."""
+        moment, noise = self.explained(self._n_recent())
+        values, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
+        least = max(defaults.CERTAIN * noise, float(edge_of_noise(noise, len(values))))
+        found, known = np.zeros(len(values)), 0.0
+        for place, value in enumerate(beyond_noise(values, noise)):
+            by_chance = self._by_chance(known)
+            if values[place] <= by_chance + least:
+                break
+            # An eigenvalue v becomes sqrt(v^2 - by_chance^2).
+            found[place] = math.sqrt(max(float(value) ** 2 - by_chance**2, 0.0))
+            known += float(value) * self._size**2
+        return self._axes @ (vectors * np.sqrt(found))
+
+    def _by_chance(self, known: float = 0.0) -> float:
+        """Variance that a direction explains of the units it is found from by chance.
+        In units of that assumed; other directions explain the variance `known`.
+        """
+        # Chance comes from units, not from noise. Values vary more about a unit's level than about
+        # biases, and errors of biases and outliers add to the largest direction.
+        by_units = self._variance_by_units() * float(np.mean(self._weights))
+        share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
+        left = unexplained(self._deviation, known) / self._deviation**2
+        r = self._axes.shape[1]
+        return left * share * variance_by_chance(self._weights, self._ask.n_units, r)
+
+    def noise_variance(self, factor: Floats) -> float:
+        """Variance of values about a unit's level that neither biases nor `factor` explain."""
+        return residual_variance(self._biases, float((self._shares @ factor**2).sum()))
+
+    def _n_recent(self) -> int:
+        """Number of the last sweeps, a quarter of all, which determine the released moments."""
+        return max(len(self._moments) // 4, 2)
+
+    def _kept_weights(self) -> Floats:
+        """Matrix (r, r) of weights of the earlier sums: less for directions that explain little."""
+        if not self._moments:
+            return np.eye(self._axes.shape[1])
+        values, vectors = np.linalg.eigh(self.explained(self._n_recent())[0])
+        noise, weights = self._sigma**2, self._weights
+        # Fraction of the variance of a sweep's sums that is by noise, which is new in each.
+        by_noise = noise / max(noise + float(np.mean(weights)) * self._unit_variance, LEAST_WEIGHT)
+        cosine = len(values) / _effective_rows(weights)
+        kept = forgetting_factor(values, cosine, self._trial, by_noise)
+        return np.asarray((vectors * kept) @ vectors.T)
+
+    def _shrunk_rows(self) -> Floats:
+        """Rows fitted to the sums and shrunk by their noise, up to a common factor."""
+        r, weights = self._sums.shape[1], self._weights
+        grams = weights[:, None, None] * np.eye(r)
+        noise = np.broadcast_to((self._covariance + self._covariance.T) / 2, grams.shape)
+        residual = self._variance_by_units()
+        variance = float(np.mean(self._covariance.diagonal()))
+        prior = (variance / max(float(np.mean(weights)) ** 2, 1e-100)) or 1.0
+        return posterior_rows(self._sums, grams, noise, residual, prior)
+
+    def _variance_by_units(self) -> float:
+        """Variance of a row of all sums, over its weight, caused by the units themselves."""
+        return float(np.mean(self._release_weight.diagonal())) ** 2 * self._unit_variance
+
+    def _scaled(self, rows: Floats) -> Floats:
+        """Orthogonal columns of the assumed size, turned from `rows` as little as possible."""
+        gram = rows.T @ (self._shares[:, None] * rows)
+        values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+        values = np.maximum(values, LEAST_EIGENVALUE * max(float(values[-1]), 1e-100))
+        return np.asarray(self._size * rows @ ((vectors / np.sqrt(values)) @ vectors.T))
+
+
+def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float) -> Floats:
+    """Weight of earlier sums in power steps, for directions that explain a given variance.
+
+    `explained` is in units of the variance assumed, `cosine` the squared cosine of random
+    directions, and `noise` the fraction of the sums' variance that is new in each.
+    """
+    # With a factor of g = cosine ** (-1 / trial) in each sweep a squared cosine is near 1 at the
+    # trial; it grows most if earlier sums weigh 1 / sqrt(g). A direction that explains half of its
+    # variance has grown already.
+    growth = max(cosine ** (-0.5 / trial), 1.0) - 1
+    return np.asarray(noise / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
+
+
+def trial_sweeps(plan: PersonPlan) -> int:
+    """Number of sweeps after which components must show a gain."""
+    return round(defaults.DIRECTION_TRIAL * plan.n_sweeps)
+
+
+def gain_of_components(explained: Floats, each: float, left: float) -> float:
+    """Variance of values that units' weights explain.
+
+    `explained` are variances of components in units of that assumed, none if below 0, `each` the
+    number of entries of a unit and `left` their residual variance.
+    """
+    # In units of the variance of values; `left` is the fraction not known from `each` entries.
+    variances = defaults.COMPONENT_VARIANCE * np.maximum(explained, 0.0)
+    return float(np.sum(variances * each * variances / (each * variances + left)))
+
+
+def moment_noise(sigma: float, n_columns: int | Integers, last: int) -> Floats:
+    """Noise of a number of the mean moment of `last` sweeps, less that of the first, times r.
+    `sigma` is that of one sweep.
+    """
+    return np.asarray(sigma * n_columns * np.sqrt(1 / last + 1 / n_columns))
+
+
+def edge_of_noise(noise: float | Floats, n_columns: int | Integers) -> Floats:
+    """Largest eigenvalue of a symmetric matrix of noise with deviation `noise` on the diagonal."""
+    return np.asarray(noise * np.sqrt(2 * n_columns))
+
+
+def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:
+    """Eigenvalues without noise, from those of a noisy matrix; 0 where noise explains them."""
+    # An eigenvalue v appears as v + e^2 / 4 v, where e is the edge of the noise.
+    edge = edge_of_noise(noise, len(values))
+    seen = np.maximum(values, edge)
+    return np.where(values > edge, (seen + np.sqrt(seen**2 - edge**2)) / 2, 0.0)
+
+
+def judged_sweeps(trial: int) -> int:
+    """Number of sweeps before the trial whose moments are used to judge directions."""
+    return max(trial // 2, 2)
+
+
+def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
+    """Variance that directions fitted to units of pure noise seem to explain of these units.
+    In units of the variance assumed of a component.
+    """
+    # Quantiles at which a distribution is averaged.
+    quantiles = (np.arange(100) + 0.5) / 100
+    # Norm n of the residuals of n units in d rows along a random direction.
+    largest = largest_of_noise(n_units, _effective_rows(weights))
+    each = max(float(weights.sum()) / n_units, 1e-9) ** 2
+    explained = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
+    # Moments ``own + w w'`` of units' weights w are clipped to the norm n_columns. The mean square
+    # of a weight is its posterior variance `own` plus the variance of its posterior mean: `none` if
+    # directions explain nothing, 1 if they explain the variance assumed.
+    own = 1 / (1 + defaults.COMPONENT_VARIANCE * each)
+    none = 1 - (1 - own) ** 2
+    variances = none - own + (1 - none) * np.array([[0.0], [explained]])
+    squares = variances * chi2.ppf(quantiles, n_columns)
+    norms = np.sqrt((own + squares) ** 2 + (n_columns - 1) * own**2)
+    without, seen = np.mean((own + squares / n_columns) / np.maximum(norms / n_columns, 1.0), 1)
+    return float((seen - without) / (1 - none))
+
+
+def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) -> int:
+    """Most components that the trial can find, if each has the variance assumed beforehand."""
+    mu, trial = plan.releases.cost_of(SharedFactorSums.name).mu, trial_sweeps(plan)
+    total, rows = max(float(weights.sum()), LEAST_WEIGHT), _effective_rows(weights)
+    common, each = float((weights**2).sum()) / total, total / n_units
+    signal = common * each * defaults.COMPONENT_VARIANCE * mu / SharedFactorSums.farthest
+    k = np.arange(1, min(rank, len(weights)) + 1)
+    # With k components a random start has squared cosine k / rows; it has to reach a half. A sweep
+    # adds the squared ratio of signal to noise, with weights divided by their norm.
+    growth = trial * np.log1p((signal * chi.mean(k) / k) ** 2)
+    # At the trial directions explain half of their variance, which must be twice the noise of
+    # moments.
+    noise = moment_noise(
+        SharedFactorSums.farthest / (mu * MOMENT_WEIGHT * n_units), k, judged_sweeps(trial)
+    )
+    rest = 1 - 1 / (1 + defaults.COMPONENT_VARIANCE * each**2)
+    worth = (growth >= np.log(rows / 2 / k)) & (edge_of_noise(noise, k) <= rest**2 / 4)
+    return max(k[worth].tolist(), default=1)
+
+
+def _effective_rows(weights: Floats) -> float:
+    """Effective number of rows: the squared sum of weights over the sum of their squares."""
+    return float(weights.sum()) ** 2 / max(float((weights**2).sum()), 1e-100)

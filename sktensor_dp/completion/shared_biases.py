@@ -1,0 +1,180 @@
+"""Biases of shared rows, where persons are units: released sums of residuals, fitted by EM."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+
+from sktensor_dp.completion.model import unexplained
+from sktensor_dp.completion.plan import UNCLIPPED, residual_clip
+from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.persons import ReleasedEffects, SharedRowSums
+from sktensor_dp.queries.query import Query
+from sktensor_dp.tensor import defaults as kernels
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.shared_parameters import SharedEffects, clipped_response, shared_effects
+
+# Least sum of weights, to avoid a division by 0.
+LEAST_WEIGHT = 1e-100
+# Number of EM steps for effects, and the smaller number before another release.
+STEPS, ROUGH_STEPS = 60, 20
+# Least variance of a row's estimate, relative to its prior variance: exact sums have none.
+LEAST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class EffectRelease:
+    """Released sums over units for each row of a shared mode, divided by a unit's count norm."""
+
+    sums: Floats  # (n_rows,): of clipped residuals about effects `about`
+    counts: Floats  # (n_rows,): of entries
+    sigma: float  # deviation of the noise of each number
+    gain: float  # mean response of a clipped residual to an effect of 1
+    about: Floats  # (n_rows,)
+
+    @classmethod
+    def combined(cls, releases: Sequence["EffectRelease"]) -> "EffectRelease":
+        """Average of several releases, weighted by precision, as one."""
+        # Divided by its gain, each release holds the same sums of effects, with another noise and
+        # centre.
+        if len(releases) == 1:
+            return releases[0]
+        sigmas = np.array([one.sigma for one in releases])
+        # Without noise all releases weigh the same.
+        precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
+        gains = np.array([one.gain for one in releases])
+        parts, shares = precisions / precisions.sum(), precisions * gains**2
+        gain = math.sqrt(shares.sum() / precisions.sum())
+        shares /= shares.sum()
+        return cls(
+            sums=gain * (shares / gains) @ np.stack([one.sums for one in releases]),
+            counts=parts @ np.stack([one.counts for one in releases]),
+            sigma=float(np.sqrt(parts**2 @ sigmas**2)),
+            gain=gain,
+            about=shares @ np.stack([one.about for one in releases]),
+        )
+
+
+class SharedBiases:
+    """Biases of the rows of one shared mode, fitted to released sums of residuals."""
+
+    effects: SharedEffects  # by all releases so far
+    weights: Floats  # sums over units of one over the root of the number of a unit's entries
+    shares: Floats  # of the rows in all weights
+
+    def __init__(self, ask: Session, mode: int, level: float, deviation: float) -> None:
+        self._ask, self.mode = ask, mode
+        self.level, self.deviation = level, deviation
+        self._shape: tuple[int, ...] = ask.public("shape")
+        self._half: float = ask.public("half")
+        self._released: list[EffectRelease] = []
+        none = np.zeros(self._shape[mode])
+        self.effects, self.shares = SharedEffects(none, none, none, 0.0), none
+
+    def add_rounds(
+        self, n_rounds: int, biases: Sequence["SharedBiases"], paid_by: type[Query] | None = None
+    ) -> None:
+        """Make `n_rounds` releases, each of residuals about all biases so far, and fit them again.
+
+        `biases` are of all shared modes. All that is left of the planned release `paid_by`, if
+        one is named, pays for them.
+        """
+        for left in range(n_rounds, 0, -1):
+            variance = residual_variance(biases)
+            about = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
+            deviation = math.sqrt(variance)
+            clip = self._clip()  # in deviations of residuals
+            order = 1 if self._ask.is_pure else 2
+            query = SharedRowSums(self.mode, self._shape, about, clip * deviation, order)
+            noisy, gain = self._ask(query, paid_by).as_sum(), clipped_response(clip, deviation)
+            sums, counts = noisy.value
+            self._released.append(
+                EffectRelease(sums, counts, noisy.sigma, gain, self.effects.effects)
+            )
+            self._fit(STEPS if left == 1 else ROUGH_STEPS)
+
+    def explained(self) -> float:
+        """Variance of values about a unit's level that biases explain."""
+        return float(self.shares @ self.effects.effects**2)
+
+    def gain_of(self, rest: float) -> float:
+        """Variance that more releases of biases would explain, at `rest` times the past budget."""
+        scale, variances = self.effects.scale, self.effects.variances
+        seen = np.maximum(scale / np.maximum(variances, LEAST_VARIANCE * scale) - 1, 0.0)
+        # Difference between the variance explained with more budget and now: scale / (1 + seen) is
+        # left now; 0 for no further budget.
+        gained = scale * rest * seen / ((1 + seen) * (1 + (1 + rest) * seen))
+        return float(self.shares @ gained)
+
+    def _clip(self) -> float:
+        """Clip of the next release's residuals, in their deviations; UNCLIPPED without noise."""
+        # Values that are all at the bounds stay so about biases: with the variance that biases
+        # explain subtracted, their residuals have the largest variance too. So how near values are
+        # to that tells the clip in deviations, of residuals in any round.
+        clip = residual_clip(self.deviation, self._half, self.level)
+        if not self._released:
+            return clip
+        # Variance of a row's sum that comes from values, not from noise.
+        by_values = float(self.weights.mean()) * weight_of_entry(self.weights, self._ask.n_units)
+        share = by_values / (by_values + self._released[-1].sigma ** 2)
+        return share * UNCLIPPED + (1 - share) * clip
+
+    def _fit(self, n_steps: int) -> None:
+        """Fit effects to all releases so far, in `n_steps` EM steps."""
+        seen = EffectRelease.combined(self._released)
+        found = shared_effects(
+            seen.sums, seen.counts, noise_std=seen.sigma, n_units=self._ask.n_units,
+            gain=seen.gain, effect_variance=kernels.LEVEL_VARIANCE * self.deviation**2,
+            about=seen.about, max_iter=n_steps,
+        )  # fmt: skip
+        self.weights = max(float(seen.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
+        self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
+        # Clipped residuals show whether values are above the unit's level, not how far. If values
+        # are skewed most are above, which would add a constant to all effects: subtract it.
+        mean = float(self.shares @ found.effects)
+        widest = 2 * self._half
+        self.effects = replace(
+            found, effects=np.clip(found.effects - mean, -widest, widest),
+            variances=np.minimum(found.variances, widest**2),
+        )  # fmt: skip
+
+
+def residual_variance(biases: Sequence[SharedBiases], factor_variance: float = 0.0) -> float:
+    """Variance of values about a unit's level that neither biases nor components explain."""
+    explained = sum(one.explained() for one in biases) + factor_variance
+    return unexplained(biases[0].deviation, explained)
+
+
+def longest(biases: Sequence[SharedBiases]) -> SharedBiases:
+    """Biases of the mode of most rows."""
+    return max(biases, key=lambda one: len(one.shares))
+
+
+def weight_of_entry(weights: Floats, n_units: int) -> float:
+    """Mean weight of an entry in sums over units, given the sum of weights of each row."""
+    return min(n_units / max(float(weights.sum()), 1.0), 1.0)
+
+
+def cell_weights(biases: Sequence[SharedBiases], n_units: int) -> Floats:
+    """Expected weight of each cell: the sum over units of ``n ** -0.5``, n a unit's entries.
+
+    Cells are combinations of shared rows, whose biases know such weights by themselves; entries of
+    a unit are taken to spread over rows independently.
+    """
+    # Least fraction of a unit's entries in separate rows.
+    least_room = 0.01
+    if len(biases) == 1:
+        return biases[0].weights
+    # A unit with n of N cells in rows of shares p weighs n over the norm of its counts. That norm
+    # squared is n (1 - n / N) (1 - |p|^2) + n^2 |p|^2 on average, as its cells are distinct.
+    n_cells = math.prod(len(one.shares) for one in biases)
+    numbers = []
+    for one in biases:
+        square = (float(one.weights.sum()) / max(n_units, 1)) ** 2
+        alike = float(one.shares @ one.shares)
+        room = 1 - square * alike + square * (1 - alike) / n_cells
+        numbers.append(square * (1 - alike) / max(room, least_room))
+    shares = reduce(np.multiply.outer, [one.shares for one in biases]).ravel()
+    return n_units * math.sqrt(max(min(*numbers, float(n_cells)), 1.0)) * shares
