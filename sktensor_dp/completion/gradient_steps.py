@@ -84,6 +84,9 @@ class _BlockGaussNewton:
 
     def _scales(self) -> tuple[float, float]:
         """Scales of factors and of core at which all parts of the Jacobian are of similar size."""
+        # An entry's derivatives in mean and biases have squared norm 1 + n_modes. Those in all
+        # factors get the same at the entry where they are largest, or half of it with a core,
+        # whose own derivatives get the other half.
         index_set, n_modes = self._index_set, self._index_set.n_modes
         largest = sum(float(np.square(self._rows(m)).sum(axis=1).max()) for m in range(n_modes))
         if self._core is None:
@@ -117,12 +120,7 @@ class _BlockGaussNewton:
         noise_variance = 1 / self._information if self._information > 0 else 0.0
         ones = [np.ones(self._index_set.n_entries)] * len(sums)
         return fit_row_sums(
-            self._index_set,
-            self._sums,
-            ones,
-            noise_variance,
-            self._residual,
-            center=self._middle,
+            self._index_set, self._sums, ones, noise_variance, self._residual, center=self._middle
         )
 
     def _normal_equations(self, place: int, base: Floats) -> tuple[Floats, Floats, float]:
@@ -160,7 +158,9 @@ class _BlockGaussNewton:
 
 
 class _Average:
-    """Normal equations of a block, right-hand side and matrix, averaged over steps."""
+    """Normal equations of a block, right-hand side and matrix, averaged over steps.
+    A new step counts with `_share`, and noise of `_variance` is in the right-hand side.
+    """
 
     def __init__(self) -> None:
         self._share = 1.0
@@ -172,9 +172,9 @@ class _Average:
         """Add the equations of a step to the average; a larger `variance` means longer memory."""
         self._right = self._right + self._share * (right - self._right)
         self._gram = self._gram + self._share * (gram - self._gram)
-        self._variance += self._share**2 * variance - (2 - self._share) * self._share * (
-            self._variance
-        )
+        # (1 - share)**2 of the former variance stays.
+        former = self._variance
+        self._variance += self._share**2 * variance - (2 - self._share) * self._share * former
         size = residual * float(np.trace(gram, axis1=1, axis2=2).sum()) / max(right.size, 1)
         # Without noise only the last step counts; with noise alone all steps count equally.
         memory = variance / (variance + size) if variance > 0 else 0.0

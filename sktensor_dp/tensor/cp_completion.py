@@ -259,7 +259,9 @@ def complete_cp(
     del standardised
     n_iter, converged = run_sweeps(posterior, bias_sweeps if rank else max_iter, tol)
     if rank:
-        posterior.start(start_cp(entries, posterior.residuals(), rank, as_generator(random_state)))
+        posterior.set_factors(
+            start_cp(entries, posterior.residuals(), rank, as_generator(random_state))
+        )
         n_iter, converged = run_sweeps(posterior, max_iter, tol, floor)
         if posterior.drop_noise():
             n_iter, converged = run_sweeps(posterior, max_iter, tol, floor)
@@ -282,13 +284,13 @@ class _Posterior:
         self._counts = [counts.astype(np.float64) for counts in entries.counts]
         self._noise_floor = noise_floor
         self._mean = 0.0
-        self._left = self._variance = max(1.0, noise_floor)
+        self._residual_variance = self._noise_variance = max(1.0, noise_floor)
         self._biases = [np.zeros(n) for n in entries.shape]
         self._bias_variances = [np.zeros(n) for n in entries.shape]
         self._bias_scales = np.full(entries.n_modes, 0.1)
-        self.start([np.zeros((n, 0)) for n in entries.shape])
+        self.set_factors([np.zeros((n, 0)) for n in entries.shape])
 
-    def start(self, factors: list[Floats]) -> None:
+    def set_factors(self, factors: list[Floats]) -> None:
         """Begin with `factors` and no posterior covariance of their rows."""
         self._factors = factors
         # Packed upper triangles.
@@ -310,7 +312,7 @@ class _Posterior:
         for mode in range(self._entries.n_modes):
             self._update(mode)
         self._balance()
-        return self._left
+        return self._residual_variance
 
     def drop_noise(self) -> bool:
         """Set components that noise alone could explain to 0; return True if there are any."""
@@ -326,7 +328,7 @@ class _Posterior:
         # Least-squares size given the other components. For a component that is 0 it means nothing.
         found = norms**2 + products
         seen = [float(np.count_nonzero(counts)) for counts in self._counts]
-        most = math.sqrt(self._variance) * largest_of_noise(*seen)
+        most = math.sqrt(self._noise_variance) * largest_of_noise(*seen)
         shown = found > most * norms
         for mode in range(len(self._factors)):
             self._factors[mode] = self._factors[mode] * shown
@@ -347,7 +349,7 @@ class _Posterior:
 
     def restore(self, state: Sequence[Floats], variance: float) -> None:
         """Replace the posterior means and the noise variance; covariances of rows stay."""
-        n_modes, self._variance = self._entries.n_modes, max(variance, self._noise_floor)
+        n_modes, self._noise_variance = self._entries.n_modes, max(variance, self._noise_floor)
         self._mean, self._biases = float(state[0][0]), list(state[1 : 1 + n_modes])
         for mode, factor in enumerate(state[1 + n_modes :]):
             moved = packed_products(factor) - packed_products(self._factors[mode])
@@ -358,7 +360,7 @@ class _Posterior:
         """Update the biases and factor of a mode given the others, and all variances."""
         # A component whose mean square, relative to the values, is smaller becomes 0.
         negligible = 1e-24
-        counts, noise = self._counts[mode], self._variance
+        counts, noise = self._counts[mode], self._noise_variance
         # Values less the mean and the other modes' biases, arranged.
         targets = self._arranged - self._mean
         for k in self._entries.others(mode):
@@ -376,7 +378,7 @@ class _Posterior:
         seen = self._entries.counts[mode] > 0
         variances = noise / (counts + bias_ridge)
         scale = np.mean(bias[seen] ** 2 + variances[seen])
-        self._bias_scales[mode] = max(scale, _LEAST_BIAS * self._variance + _TINY)
+        self._bias_scales[mode] = max(scale, _LEAST_BIAS * self._noise_variance + _TINY)
         self._biases[mode], self._bias_variances[mode] = bias, variances
         self._factors[mode], self._second_moments[mode] = rows, moments
         if rows.shape[1]:
@@ -404,8 +406,8 @@ class _Posterior:
         for of_mode, variances in zip(self._counts, self._bias_variances, strict=True):
             total += float(of_mode @ variances)
         # With known noise the residual variance may be below it.
-        self._left = max(total / n, _LEAST_NOISE * size / n + _TINY)
-        self._variance = max(self._left, floor)
+        self._residual_variance = max(total / n, _LEAST_NOISE * size / n + _TINY)
+        self._noise_variance = max(self._residual_variance, floor)
 
     def _balance(self) -> None:
         """Rescale each component's columns so that all modes have equal prior variance."""
@@ -430,7 +432,7 @@ class _Posterior:
             biases=[deviation * b for b in self._biases],
             factors=factors,
             weights=deviation * np.prod(norms, axis=0),
-            noise_variance=deviation**2 * self._variance,
+            noise_variance=deviation**2 * self._noise_variance,
             n_iter=n_iter,
             converged=converged,
             bias_variances=[deviation**2 * v for v in self._bias_variances],

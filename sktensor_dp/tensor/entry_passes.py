@@ -55,6 +55,8 @@ class EntryPasses:
         second_moments: Sequence[Floats],
     ) -> NormalEquations:
         """Normal equations of a mode's factor; `second_moments` hold packed E[a a'] of rows a."""
+        # Sums over entries of x z, and of E[z z'] and z side by side: z is the product of the other
+        # modes' rows.
         matrix, size = self._fibres.matrix(targets), second_moments[mode].shape[1]
         moment = self._sums(mode, factors, matrix)
         tables = [np.hstack(pair) for pair in zip(second_moments, factors, strict=True)]

@@ -39,7 +39,7 @@ def simultaneous_power_iteration(
     # A frame V is replaced by the polar factor of [T(v, v, v) T(I, v, v)], along which the energy
     # sum_j T(v, v, v)^2 rises fastest: its maximum is the least-squares fit to T (Chen & Saad,
     # SIMAX 2009, section 5; Comon 1994). `starts` are the rows of one more restart.
-    oracle, k = resolve(T, None, n_components)
+    oracle, k = oracle_and_length(T, None, n_components)
     if (scale := extreme_scale(T)) != 1:
         weights, vectors = simultaneous_power_iteration(
             np.asarray(T) / scale, n_components, starts=starts, n_restarts=n_restarts,
@@ -161,7 +161,7 @@ def robust_tensor_power_method(
             tol=tol, random_state=random_state,
         )  # fmt: skip
         return weights * scale, vectors
-    oracle, k = resolve(T, dim, n_components)
+    oracle, k = oracle_and_length(T, dim, n_components)
     check_at_least(1, n_restarts=n_restarts, max_iter=max_iter)
     rng = as_generator(random_state)
     weights, vectors = np.zeros(n_components), np.zeros((n_components, k))
@@ -244,7 +244,9 @@ def orthogonal_decomposition(
     return simultaneous_power_iteration(T, n_components, starts=starts, random_state=rng, **counts)
 
 
-def resolve(T: ArrayLike | Oracle, dim: int | None, n_components: int) -> tuple[Oracle, int]:
+def oracle_and_length(
+    T: ArrayLike | Oracle, dim: int | None, n_components: int
+) -> tuple[Oracle, int]:
     """Oracle and mode length of a tensor that is given as an array, or as an oracle with `dim`."""
     if not callable(T):
         oracle, k = tensor_oracle(T), len(np.asarray(T))

@@ -136,13 +136,15 @@ class _GridPosterior:
         self._squares = self._sums**2
         # Responses are at most 1, so their variance is at most 1.
         self._variances = noise_std**2 + grid * weight_each + _TINY
-        self._fit = 0.0 if noise_std == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
-        self._shares = np.full(grid.shape[1], 1.0 / grid.shape[1])
+        self._log_likelihoods = (
+            0.0 if noise_std == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
+        )
+        self._grid_shares = np.full(grid.shape[1], 1.0 / grid.shape[1])
         self._least = _LEAST_SCALE * effect_variance
         self.scale = effect_variance
         # Reuse memory: allocation would cost as much as the arithmetic.
         shape = np.broadcast_shapes(self._sums.shape, grid.shape)
-        self._room = np.empty(shape), np.empty(shape)
+        self._scratch = np.empty(shape), np.empty(shape)
 
     def step(self) -> None:
         """EM step: probabilities of the grid's points, and prior variance of effects."""
@@ -152,7 +154,7 @@ class _GridPosterior:
         effects *= posterior
         self.scale = max(float(np.mean(np.sum(effects, axis=1))), self._least)
         shares = posterior.mean(axis=0) + _LEAST_SHARE
-        self._shares = shares / shares.sum()
+        self._grid_shares = shares / shares.sum()
 
     def effects(self, popularity: Floats) -> SharedEffects:
         """Posterior of effects and of `popularity`, a value for each weight of the grid."""
@@ -169,14 +171,14 @@ class _GridPosterior:
     def _posterior(self) -> tuple[Floats, Floats, Floats]:
         """Posterior probabilities of grid points, and the effect's mean and variance at each."""
         # Both arrays are overwritten by the next call.
-        posterior, effects = self._room
+        posterior, effects = self._scratch
         marginal = self._slopes**2 * self.scale + self._variances
         # First the logarithm of the likelihood.
         np.divide(self._squares, marginal, out=posterior)
         posterior += np.log(marginal)
         posterior *= 0.5
-        np.subtract(self._fit, posterior, out=posterior)
-        posterior += np.log(self._shares)
+        np.subtract(self._log_likelihoods, posterior, out=posterior)
+        posterior += np.log(self._grid_shares)
         posterior -= posterior.max(axis=1, keepdims=True)
         np.exp(posterior, out=posterior)
         posterior /= posterior.sum(axis=1, keepdims=True)

@@ -192,8 +192,7 @@ class _Alternation:
         self._bias_scales = np.maximum(start.bias_scales / deviation**2, _LEAST_VARIANCE)
         self._bias_variances = [variances / deviation**2 for variances in start.bias_variances]
         self._noise_floor = max(noise_floor / deviation**2, _LEAST_NOISE)
-        self._variance = max(1.0, self._noise_floor)
-        self._residual = float(entries.n_entries)
+        self._noise_variance = max(1.0, self._noise_floor)
         self._freedom = np.zeros(entries.n_modes)
         # Norm of the factors' columns: with it their rows have unit variance.
         self._roots = [math.sqrt(n) for n in entries.shape]
@@ -210,7 +209,7 @@ class _Alternation:
         for mode in range(self._entries.n_modes):
             self._update_factor(mode)
         self._update_core()
-        return self._variance
+        return self._noise_variance
 
     def state(self) -> list[Floats]:
         """Mean, biases, factors and core: the parameters that sweeps extrapolate."""
@@ -218,7 +217,7 @@ class _Alternation:
 
     def restore(self, state: Sequence[Floats], variance: float) -> None:
         """Replace the parameters by an extrapolated `state`, and the noise variance."""
-        n_modes, self._variance = self._entries.n_modes, variance
+        n_modes, self._noise_variance = self._entries.n_modes, variance
         self._mean, self._core = float(state[0][0]), state[-1]
         self._biases, self._factors = list(state[1 : 1 + n_modes]), list(state[1 + n_modes : -1])
 
@@ -232,7 +231,7 @@ class _Alternation:
             biases=[self._deviation * b for b in self._biases],
             factors=factors,
             core=core,
-            noise_variance=self._deviation**2 * self._variance,
+            noise_variance=self._deviation**2 * self._noise_variance,
             n_iter=n_iter,
             bias_variances=[self._deviation**2 * v for v in self._bias_variances],
             bias_scales=self._deviation**2 * self._bias_scales,
@@ -249,12 +248,12 @@ class _Alternation:
         unfolded = np.moveaxis(self._core, mode, 0).reshape(rank, -1)
         equations = normal_equations(fibres, [self._factors[k] for k in others], targets, unfolded)
         sums = np.bincount(fibres.rows, targets, minlength=len(counts)).astype(np.float64)
-        bias_ridge = self._variance / self._bias_scales[mode]
-        ridge = np.full(rank, self._variance)
+        bias_ridge = self._noise_variance / self._bias_scales[mode]
+        ridge = np.full(rank, self._noise_variance)
         bias, rows, inverse = solve_rows(equations, counts, sums, bias_ridge, ridge)
-        shrunk = self._variance * inverse[:, diagonal_positions(rank)].sum()
+        shrunk = self._noise_variance * inverse[:, diagonal_positions(rank)].sum()
         self._freedom[mode] = max(rows.size - shrunk, 0.0)
-        variances = self._variance / (counts + bias_ridge)
+        variances = self._noise_variance / (counts + bias_ridge)
         self._biases[mode], self._bias_variances[mode] = bias, variances
         squares = (bias**2 + variances)[counts > 0]
         self._bias_scales[mode] = max(squares.mean(), _LEAST_VARIANCE)
@@ -279,15 +278,15 @@ class _Alternation:
         variance = max(float(np.mean(core**2)), _LEAST_VARIANCE)
         for _ in range(variance_steps):
             self._mean = float(left.sum() - total @ core) / n
-            spread = 1 / (sizes / self._variance + 1 / variance)
-            core = spread * (moment - self._mean * total) / self._variance
+            spread = 1 / (sizes / self._noise_variance + 1 / variance)
+            core = spread * (moment - self._mean * total) / self._noise_variance
             variance = max(float(np.mean(core**2 + spread)), _LEAST_VARIANCE)
         self._core = (frame @ core).reshape(self._core.shape)
         centred = left - self._mean
         squares = centred @ centred - 2.0 * core @ (moment - self._mean * total)
-        self._residual = max(float(squares + sizes @ core**2), 0.0)
+        squares_left = max(float(squares + sizes @ core**2), 0.0)
         freedom = max(n - self._freedom.sum() - size, least_freedom * n)
-        self._variance = max(self._residual / freedom, self._noise_floor)
+        self._noise_variance = max(squares_left / freedom, self._noise_floor)
 
 
 def hosvd_form(factors: Sequence[Floats], core: Floats) -> tuple[list[Floats], Floats]:

@@ -92,7 +92,19 @@ def top_eigenpairs(
     oversampled = 10
     # Largest size for which full reduction is as fast as iteration.
     dense_size = 600
-    multiply, matrix, d = _resolve(operator, dim)
+    matrix: Floats | None = None
+    if callable(operator):
+        if dim is None:
+            raise ValueError("dim, the size of the matrix, is required with a function.")
+        multiply, d = operator, int(dim)
+    else:
+        matrix = np.asarray(operator, dtype=np.float64)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"operator must have shape (d, d); got shape {matrix.shape}.")
+        if dim not in (None, len(matrix)):
+            raise ValueError(f"dim must be {len(matrix)}, the size of the matrix; got {dim}.")
+        check_finite("operator", matrix)
+        multiply, d = matrix.__matmul__, len(matrix)
     check_components(n_components, d)
     check_at_least(1, n_iter=n_iter)
     block_size = n_components + oversampled
@@ -111,23 +123,6 @@ def top_eigenpairs(
         except ArpackError:  # no convergence, or a zero matrix
             pass
     return _oriented(*_block_krylov(multiply, start, n_components, n_iter, tol))
-
-
-def _resolve(
-    operator: ArrayLike | Operator, dim: int | None
-) -> tuple[Operator, Floats | None, int]:
-    """Function V -> A V, the array A if there is one, and the size of a symmetric matrix."""
-    if callable(operator):
-        if dim is None:
-            raise ValueError("dim, the size of the matrix, is required with a function.")
-        return operator, None, int(dim)
-    matrix = np.asarray(operator, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"operator must have shape (d, d); got shape {matrix.shape}.")
-    if dim not in (None, matrix.shape[0]):
-        raise ValueError(f"dim must be {matrix.shape[0]}, the size of the matrix; got {dim}.")
-    check_finite("operator", matrix)
-    return matrix.__matmul__, matrix, matrix.shape[0]
 
 
 def _dense_pairs(matrix: Floats, n_components: int) -> tuple[Floats, Floats]:
