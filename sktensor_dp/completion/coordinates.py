@@ -157,7 +157,14 @@ def read_entries(
     """
     unit_mode = checked.unit_mode
     if unit_mode is not None:
-        shape = _shape_of_persons(shape, indices)
+        if shape is None:
+            if indices is None or None in indices:
+                raise ValueError(
+                    "The 'shape' parameter must be given with a unit_mode, unless all modes have "
+                    "row_names: which indices occur is private. Pass the public numbers of rows, "
+                    "such as (n_persons, n_items)."
+                )
+            shape = [len(index) for index in indices if index is not None]
         if is_dask(X):
             check_given(checked, y)
             return lazy_persons(checked, X, y, indices, shape, unit_mode, bounds)
@@ -341,19 +348,6 @@ def _known_entries(
     if len(values) != len(numbers) or known.all():
         return numbers, values, shape
     return numbers[known], values[known], shape
-
-
-def _shape_of_persons(shape: Sequence[int] | None, indices: Indices | None) -> Sequence[int]:
-    """Lengths of the modes: `shape` if given, else the numbers of names; ValueError without."""
-    if shape is not None:
-        return shape
-    if indices is None or None in indices:
-        raise ValueError(
-            "The 'shape' parameter must be given with a unit_mode, unless all modes have "
-            "row_names: which indices occur is private. Pass the public numbers of rows, such as "
-            "(n_persons, n_items)."
-        )
-    return [len(index) for index in indices if index is not None]
 
 
 def _shape_of_entries(indices: Indices, numbers: NDArray[Any]) -> Sequence[int]:

@@ -79,15 +79,14 @@ class UnitParameters:
         ndarray of shape (n,)
             Within the bounds.
         """
-        coordinates = self._coordinates(X)
+        coordinates, numbers = self._coordinates(X), self._numbers()
+        units = coordinates[:, self._shared.unit_mode]
+        places = np.searchsorted(numbers, units)
         # The last row, of zeros, is for units without entries.
+        places[np.append(numbers, -1)[places] != units] = len(numbers)
         own = np.append(self.parameters, np.zeros((1, self._shared.n_parameters)), axis=0)
-        values = predict_units(
-            own,
-            self._places(coordinates),
-            self._shared.at_entries(coordinates),
-            level=self._shared.level,
-        )
+        at = self._shared.at_entries(coordinates)
+        values = predict_units(own, places, at, level=self._shared.level)
         return np.clip(values, *self._bounds)
 
     def _values(self, rows: Integers, part: slice) -> Floats:
@@ -116,10 +115,3 @@ class UnitParameters:
         """Coordinates of the units in the unit mode, of shape (n_units,)."""
         index = None if self._indices is None else self._indices[self._shared.unit_mode]
         return self.units if index is None else index.encode(self.units)
-
-    def _places(self, coordinates: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Index in `units` of each entry's unit; n_units for units without parameters."""
-        units, numbers = coordinates[:, self._shared.unit_mode], self._numbers()
-        places = np.searchsorted(numbers, units)
-        known = np.append(numbers, -1)[places] == units
-        return np.where(known, places, len(numbers)).astype(np.intp)
