@@ -250,13 +250,15 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         announced: Sequence[int] | None,
         repeated: str | None = None,
     ) -> Self:
-        """Read entries by the copy `checked` and the shape `announced`; plan, ask, publish."""
+        """Read entries, plan, ask and publish: on `checked`, a copy for validation, columns are
+        stored; `announced` is the public shape, or None.
+        """
         bounds, indices = checked_bounds(self), indices_of(self.row_names)
         chunks = read_entries(checked, X, y, indices, announced, bounds, repeated)
-        shape = chunks.shape
-        plan, ranks = self._plan(chunks.n_units, shape)
+        shape, n_units = chunks.shape, chunks.n_units
+        plan, ranks = self._plan(n_units, shape)
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
-        self._warn(self._expected_warnings(plan, ranks, chunks.n_units, shape))
+        self._warn(self._expected_warnings(plan, ranks, n_units, shape))
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.max_iter
         )
@@ -265,20 +267,21 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             if self._chooses_bounds:
                 bounds, seen = choose_bounds(ask)
             if isinstance(plan, PersonPlan):
-                found = fit_persons(ask, plan, options)
+                fitted = fit_persons(ask, plan, options)
             else:
-                found = fit_entries(ask, plan, options)
-        warned = (
-            *warnings_of_range(ValueHistogram.name, seen=seen),
-            *found.warnings,
-            *self._warnings_of_noise(found.attributes, plan, chunks.n_units, shape),
+                fitted = fit_entries(ask, plan, options)
+        warnings = (
+            *warnings_of_range(ValueHistogram.name, seen=seen), *fitted.warnings,
+            *self._warnings_of_noise(fitted.attributes, plan, n_units, shape),
         )  # fmt: skip
-        n_found, most = count_components(found.attributes), max(ranks)
+        n_found, most = count_components(fitted.attributes), max(ranks)
         notes = (f"Components found: {n_found} of {most}.",) if most > 0 else ()
-        known = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
+        public = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
-            known["_indices"] = indices
-        return self._publish_with_report(ask, replace(found, warnings=warned, notes=notes), known)
+            public["_indices"] = indices
+        return self._publish_with_report(
+            ask, replace(fitted, warnings=warnings, notes=notes), public
+        )
 
     @property
     def n_components_(self) -> int:
