@@ -89,7 +89,12 @@ def entry_errors(
     if plan.perturbation == "input":
         variance = piecewise_variance(plan.releases.epsilon, min(assumed.deviation, 0.5))
         found = squared_cosines(rows, each, variance + left, count)
-    noise = _bias_noise(n_observed, shape, plan, assumed)
+    # Error variance of a bias of each mode before shrinkage, for an average row.
+    if plan.perturbation == "sufficient_statistics":
+        spent = plan.releases.cost_of(RowSums.name).epsilon
+        noise = bias_variances_by_sums(n_observed, shape, spent, math.sqrt(left))
+    else:
+        noise = bias_variances_by_values(n_observed, shape, plan.releases.epsilon, math.sqrt(left))
     bias = assumed.bias_deviation**2
     kept = [bias * v / (bias + v) if bias > 0 else 0.0 for v in noise]
     error = math.sqrt(left + math.fsum(kept))
@@ -120,17 +125,6 @@ def squared_cosines(rows: list[float], each: float, noise: float, count: int) ->
             ratio = n * each * others / left
             found[mode] = ratio / (1 + ratio)
     return found
-
-
-def _bias_noise(
-    n_observed: int, shape: tuple[int, ...], plan: CompletionPlan, assumed: Assumed
-) -> list[float]:
-    """Variance of the estimation error of a bias, for an average row of each mode."""
-    epsilon, residual = plan.releases.epsilon, math.sqrt(assumed.about_biases(len(shape)))
-    if plan.perturbation != "sufficient_statistics":
-        return bias_variances_by_values(n_observed, shape, epsilon, residual)
-    spent = plan.releases.cost_of(RowSums.name).epsilon
-    return bias_variances_by_sums(n_observed, shape, spent, residual)
 
 
 def _cosine_by_pairs(shown: float, each: float, left: float) -> float:
@@ -243,6 +237,10 @@ class _Search:
 
     def explained(self) -> float | None:
         """Variance of values that components will explain; None if the trial will reject them."""
+        # Mean length of a unit's weights over its root mean square, for a few columns, times the
+        # loss by unequal components and random starts. Fitted to synthetic ratings at budgets from
+        # 0.5 to 10.
+        mean_length = 0.78
         plan, trial = self._plan, trial_sweeps(self._plan)
         total = variance = weight_of_all = 0.0
         found: list[float] = []
@@ -251,14 +249,19 @@ class _Search:
         for step in range(plan.n_sweeps):
             explained = np.array(self._share * self.overlap / defaults.COMPONENT_VARIANCE)
             kept = float(forgetting_factor(explained, cosine, trial, part)) if step > 0 else 0.0
-            total = kept * total + self._signal()
+            # Expected sum of a row in one column, for a component of size one there.
+            seen = self._seen()
+            length = math.sqrt(self._columns + self._number * seen)
+            response = mean_length * math.sqrt(seen) / length
+            total = kept * total + self._weight * math.sqrt(self._share) * response
             variance = kept**2 * variance + self._deviation**2
             weight_of_all = kept * weight_of_all + 1
             # Random units give the variance_by_chance, the same in all sweeps.
             by_units = weight_of_all**2 * own
             ratio = total**2 / (variance + by_units)
             self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
-            found.append(self._found())
+            # Number of components explained, in units of one with the assumed variance.
+            found.append(self._number * self._share * self.overlap / defaults.COMPONENT_VARIANCE)
             by_chance = self._by_chance * by_units / (by_units + variance)
             if step + 1 == trial and not self._pay(found, by_chance):
                 return None
@@ -269,21 +272,6 @@ class _Search:
     def _seen(self) -> float:
         """Squared signal-to-noise ratio of a unit's weight of one component."""
         return self._each * self._share * self.overlap
-
-    def _signal(self) -> float:
-        """Expected sum of a row in one column, for a component of size one there."""
-        # Mean length of a unit's weights over its root mean square, for a few columns, times the
-        # loss by unequal components and random starts. Fitted to synthetic ratings at budgets from
-        # 0.5 to 10.
-        mean_length = 0.78
-        seen = self._seen()
-        length = math.sqrt(self._columns + self._number * seen)
-        response = mean_length * math.sqrt(seen) / length
-        return self._weight * math.sqrt(self._share) * response
-
-    def _found(self) -> float:
-        """Number of components explained, in units of one with the assumed variance."""
-        return self._number * self._share * self.overlap / defaults.COMPONENT_VARIANCE
 
     def _pay(self, found: list[float], by_chance: float) -> bool:
         """True if components are expected to gain more than biases, as `Directions.pay` tests."""
