@@ -18,7 +18,7 @@ Moment = Floats | Callable[[Floats], Floats]
 
 @dataclass(frozen=True, eq=False)
 class ReleasedPairs:
-    """A released second moment."""
+    """Released second moment E2, the probabilities of pairs of words."""
 
     matrix: Floats | None  # None where only products are asked for, without noise
     product: Callable[[Floats], Floats]  # V -> matrix @ V
@@ -32,16 +32,11 @@ class WhitenedPairs:
 
     words: NDArray[np.intp] | None  # columns whose pairs were released; None for all
     clips: tuple[Clip, ...]  # on what a document contributes, in force together
-    total: float  # released pairs are this times E2, the probabilities of pairs of words
+    total: float  # tokens that clips leave of a document: sums over documents are this times E2
     correction: PriorCorrection  # for the Dirichlet prior
     released: ReleasedPairs
     corrected: Moment  # M2
     white: NoisyWhitener
-
-    @property
-    def scale(self) -> float:
-        """Factor of the noise of `corrected` over that of `released`."""
-        return self.correction.pair_scale / self.total
 
     def with_concentration(self, concentration: float) -> "WhitenedPairs":
         """Return a copy corrected for another concentration; the whitener stays."""
@@ -49,7 +44,7 @@ class WhitenedPairs:
         correction = PriorCorrection(concentration, old.frequencies, old.variance**0.5)
         return replace(
             self, correction=correction,
-            corrected=corrected_pairs(self.released, correction, self.total),
+            corrected=corrected_pairs(self.released, correction),
         )  # fmt: skip
 
     def against_chance(
@@ -61,7 +56,7 @@ class WhitenedPairs:
         assert self.released.matrix is not None
         known = self.of_words(unigram)
         sampling = spread_of_pairs(length, float(known @ known)) / (2 * n_units)
-        return self.released.matrix / self.total, known, self.released.sigma / self.total, sampling
+        return self.released.matrix, known, self.released.sigma, sampling
 
     def of_words(self, frequencies: Floats) -> Floats:
         """Frequencies of the words whose pairs were released."""
@@ -77,11 +72,11 @@ def product_of(moment: Moment, V: Floats) -> Floats:
     return np.asarray(moment(V) if callable(moment) else moment @ V)
 
 
-def corrected_pairs(released: ReleasedPairs, correction: PriorCorrection, total: float) -> Moment:
+def corrected_pairs(released: ReleasedPairs, correction: PriorCorrection) -> Moment:
     """Second moment M2 corrected for the prior."""
     if released.matrix is not None:
-        return correction.pair_matrix(released.matrix, total)
-    return correction.pairs(lambda V: released.product(V) / total)
+        return correction.pair_matrix(released.matrix)
+    return correction.pairs(released.product)
 
 
 def coherence_of(pairs: WhitenedPairs, topics: Floats) -> Floats:
@@ -96,6 +91,6 @@ def coherence_of(pairs: WhitenedPairs, topics: Floats) -> Floats:
         picked[named, np.arange(len(named))] = 1.0
         together = pairs.released.product(picked)[named]
     return umass(
-        places.reshape(leading.shape), together / pairs.total,
-        pairs.correction.frequencies[named], pairs.released.sigma / pairs.total,
+        places.reshape(leading.shape), together,
+        pairs.correction.frequencies[named], pairs.released.sigma,
     )  # fmt: skip

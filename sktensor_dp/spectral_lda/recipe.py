@@ -173,35 +173,37 @@ class _SpectralFit:
         """
         least = MIN_TOKENS if words is None else 2
         query = PairMoments(clips[-1], DIAGONAL_WEIGHT, clips[:-1], words, least)
-        if self._plan.multiplies_pairs:
-            released = ReleasedPairs(None, self._ask.exact_product(query), 0.0, 0.0)
-        else:
-            noisy = self._ask(query)
-            released = ReleasedPairs(
-                noisy.value, noisy.value.__matmul__, noisy.sigma / 2, noisy.sigma / DIAGONAL_WEIGHT
-            )
+        answer = None if self._plan.multiplies_pairs else self._ask(query)
+        product = self._ask.exact_product(query) if answer is None else answer.value.__matmul__
         known, sigma, total = self._frequencies.value, self._frequencies.sigma, self._length
         if words is not None:
             # These documents were clipped anew. Entries of E2 sum to the square of the words' share
             # of all tokens, released pairs to `total` times as much.
             known, sigma = self._unigram[words], 0.0
-            sums = released.product(np.ones((len(words), 1)))
-            weight = float((sums if released.matrix is None else released.matrix).sum())
+            weight = float(product(np.ones((len(words), 1))).sum())
             total = max(weight, 1e-12) / float(known.sum()) ** 2
+        if answer is None:
+            released = ReleasedPairs(None, lambda V: product(V) / total, 0.0, 0.0)
+        else:
+            answer = answer.over(total)
+            released = ReleasedPairs(
+                answer.value, answer.value.__matmul__, answer.sigma / 2,
+                answer.sigma / DIAGONAL_WEIGHT,
+            )  # fmt: skip
         given = self._options.concentration
         correction = PriorCorrection(USUAL if given is None else given, known, sigma)
-        corrected = corrected_pairs(released, correction, total)
-        white = self._whitener(released, corrected, correction, total)
+        corrected = corrected_pairs(released, correction)
+        white = self._whitener(released, corrected, correction)
         return WhitenedPairs(words, clips, total, correction, released, corrected, white)
 
     def _whitener(
-        self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection, total: float
+        self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection
     ) -> NoisyWhitener:
         """Whitener of the `corrected` second moment by what noise and sampling do not explain."""
         scale, shift = correction.pair_scale, correction.pair_shift
         known, pure, keep_all = correction.frequencies, self._ask.is_pure, self._plan.match_moments
         sampling = sampling_of_pairs(self._length, self._ask.n_units, len(known))
-        deviations = released.sigma / total, released.diagonal_sigma / total, sampling
+        deviations = released.sigma, released.diagonal_sigma, sampling
         wanted = min(self._plan.n_components, len(known))
         search: dict[str, Any] = {
             "dim": len(known), "tol": EIGEN_TOL, "random_state": self._random_state,
@@ -241,7 +243,7 @@ class _SpectralFit:
         pairs = pairs.with_concentration(concentration)
         topics = topics_of_pairs(
             topics, weights, pairs.product, pairs.of_words(self._unigram),
-            pairs.released.sigma * pairs.scale,
+            pairs.released.sigma * pairs.correction.pair_scale,
         )  # fmt: skip
         return self._on_all_words(pairs, topics, weights, concentration)
 
@@ -263,7 +265,7 @@ class _SpectralFit:
         concentration = self._concentration(*varimax_topics(pairs.white), pairs)
         if self._options.concentration is None and pairs.released.matrix is not None:
             pairs = pairs.with_concentration(concentration)
-            white = self._whitener(pairs.released, pairs.corrected, pairs.correction, pairs.total)
+            white = self._whitener(pairs.released, pairs.corrected, pairs.correction)
             pairs = replace(pairs, white=white)
         basis, triples = self._triples(pairs)
         topics, weights, framed, vectors = self._decomposition(basis, triples, pairs)
@@ -271,7 +273,7 @@ class _SpectralFit:
         volume = min(float(np.mean(np.linalg.norm(framed.transform, axis=0) ** 2)), 1e60) ** 1.5
         std = std_of_decomposed(
             framed.unwhiten(vectors), vectors @ framed.matrix.T, weights,
-            pairs.released.sigma * pairs.scale,
+            pairs.released.sigma * pairs.correction.pair_scale,
             triples.sigma * pairs.correction.triple_scale * volume,
         )  # fmt: skip
         return self._on_all_words(pairs, topics, weights, concentration, std)
@@ -305,7 +307,7 @@ class _SpectralFit:
         """Topics and shares by decomposing the third moment, which is whitened in its `basis`;
         then that whitener, and the eigenvectors as rows.
         """
-        mean_pairs = basis.T @ pairs.released.product(basis) / pairs.total
+        mean_pairs = basis.T @ pairs.released.product(basis)
         third = pairs.correction.triples(triples.value, mean_pairs, basis)
         framed, k = pairs.white.in_frame(basis), pairs.white.n_components
         eigenvalues, vectors = orthogonal_decomposition(
@@ -327,8 +329,8 @@ class _SpectralFit:
         unigram = _normalised(np.maximum(seen.value, LEAST_FREQUENCY / topics.shape[1]))
         moments = ReleasedMoments(
             frequencies=seen.value, frequencies_sigma=seen.sigma,
-            pairs=released.matrix / pairs.total, pairs_sigma=released.sigma / pairs.total,
-            diagonal_sigma=released.diagonal_sigma / pairs.total, basis=basis,
+            pairs=released.matrix, pairs_sigma=released.sigma,
+            diagonal_sigma=released.diagonal_sigma, basis=basis,
             triples=triples.value, triples_sigma=triples.sigma,
             n_documents=self._ask.n_units,
             spread=spread_of_pairs(self._length, float(unigram @ unigram)),

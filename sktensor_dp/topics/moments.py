@@ -75,10 +75,9 @@ class PriorCorrection:
 
         return corrected
 
-    def pair_matrix(self, pairs: Floats, total: float = 1.0) -> Floats:
-        """M2 as a matrix (d, d), given `pairs`, which is E2 times `total`."""
-        corrected = pairs / total
-        corrected -= np.outer(self._a * self.frequencies, self.frequencies)
+    def pair_matrix(self, pairs: Floats) -> Floats:
+        """M2 as a matrix (d, d), given `pairs`, which is E2."""
+        corrected: Floats = pairs - np.outer(self._a * self.frequencies, self.frequencies)
         corrected[np.diag_indices_from(corrected)] += self._a * self.variance
         corrected *= self.pair_scale
         return corrected

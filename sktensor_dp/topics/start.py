@@ -67,7 +67,9 @@ def pair_step(
     deviations = roots * (topics - weights @ topics)
     seen = product(deviations.T).T - np.multiply.outer(deviations @ mean, mean)
     gram = deviations @ deviations.T
-    inverse = _inverse(gram)
+    # Deviations of k topics span k - 1 directions at most; those of less than a millionth of the
+    # largest squared length do not count.
+    inverse = np.linalg.pinv(gram, rcond=1e-6, hermitian=True)
     found = np.clip(np.nan_to_num(inverse @ seen), -LARGEST, LARGEST)
     if sigma > 0:
         # Noise of the least-squares solution, which is the same for all words.
@@ -80,14 +82,3 @@ def pair_step(
     joint *= mean / np.maximum(joint.sum(axis=0), 1e-300)
     sums = (joint * scales).sum(axis=1, keepdims=True)
     return np.asarray(joint / np.maximum(sums, 1e-300))
-
-
-def _inverse(gram: Floats) -> Floats:
-    """Pseudo-inverse of a Gram matrix, of eigenvalues above a millionth of the largest."""
-    # Topics span as many directions as there are, apart from their mean; directions with less than
-    # this fraction of the largest squared length do not count.
-    least_direction = 1e-6
-    values, vectors = np.linalg.eigh(gram)
-    there = values > least_direction * values[-1]
-    inverses = np.where(there, 1 / np.where(there, values, 1.0), 0.0)
-    return np.asarray((vectors * inverses) @ vectors.T)
