@@ -380,7 +380,7 @@ class CompletionForecast(InvertibleForecast):
         if mode is not None:
             # A mode has at least as many rows as its rank.
             limits = (1 if isinstance(rank, Integral) else rank[mode], MOST_UNITS)
-        return least_number(lambda n: self._again(n=n).of_model <= error, *limits)
+        return least_number(lambda n: self._again(**self._sized(n)).of_model <= error, *limits)
 
     def what_helps(self) -> dict[str, float]:
         """Find what would let components be found, each change by itself.
@@ -410,13 +410,12 @@ class CompletionForecast(InvertibleForecast):
             n_units, now["each"] = shape[mode], n / shape[mode]
 
             def with_each(each: int) -> bool:
-                numbers = {"n_observed": each * n_units}
-                return bool(asked.forecast(None, numbers).finds_components)
+                return self._again(n_observed=each * n_units).finds_components
 
             found["each"] = least_number(with_each, most=most // n_units)
             most = MOST_UNITS
         found["units"] = least_number(
-            lambda n: self._again(n=n).finds_components, now["units"], most
+            lambda n: self._again(**self._sized(n)).finds_components, now["units"], most
         )
         helping = {name: float(number) for name, number in found.items() if number is not None}
         return dict(sorted(helping.items(), key=lambda item: item[1] / now[item[0]]))
@@ -445,6 +444,7 @@ class CompletionForecast(InvertibleForecast):
         return "Neither an epsilon of 10 nor more data would show components; fewer rows may."
 
     def _sized(self, n: int) -> dict[str, Any]:
+        """Numbers of this forecast's question for `n` units, each with as many entries."""
         asked = self._asked()
         mode = asked.parameters["unit_mode"]
         if mode is None:

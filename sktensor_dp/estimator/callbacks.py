@@ -78,6 +78,7 @@ class Callbacks:
         shown.accountant = None
         if hasattr(self, PARENT):
             shown._parent_callback_ctx = getattr(self, PARENT)
+        # Before and in the fit errors pass; those of callbacks after it are kept for a warning.
         has_run = False
         try:
             try:

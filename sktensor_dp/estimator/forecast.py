@@ -41,14 +41,9 @@ class InvertibleForecast(TableDisplay):
 
     _question: "Question | None"
 
-    def _sized(self, n: int) -> dict[str, Any]:
-        """Arguments of ``forecast`` for `n` units, otherwise as in this forecast's question."""
-        raise NotImplementedError
-
-    def _again(self, epsilon: float | None = None, n: int | None = None) -> Self:
-        """Forecast of the same fit at another epsilon, or for another number of units."""
-        sized = {} if n is None else self._sized(n)
-        found: Self = self._asked().forecast(epsilon, sized)
+    def _again(self, epsilon: float | None = None, **numbers: object) -> Self:
+        """Forecast of the same fit at another epsilon, or for other `numbers` of its question."""
+        found: Self = self._asked().forecast(epsilon, numbers)
         return found
 
     def _asked(self) -> "Question":
@@ -188,7 +183,7 @@ class Forecast(InvertibleForecast):
             At most a billion; None if that is not enough. Costs no privacy.
         """
         reached = self._judged(verdict)
-        return least_number(lambda n: reached(self._again(n=n)))
+        return least_number(lambda n: reached(self._again(n_samples=n)))
 
     def _judged(self, verdict: str) -> Callable[[Self], bool]:
         """True if a forecast is at least as good as the `verdict`."""
@@ -197,9 +192,6 @@ class Forecast(InvertibleForecast):
             known = ", ".join(repr(word) for word, _ in self.verdicts)
             raise ValueError(f"verdict must be one of {known}, got {verdict!r}.")
         return lambda other: other._ratio >= least
-
-    def _sized(self, n: int) -> dict[str, Any]:
-        return {"n_samples": n}
 
     @property
     def _ratio(self) -> float:

@@ -21,12 +21,11 @@ from sktensor_dp.privacy.noise_sampler import (
     LAPLACE_DENSITY,
     MAX_BITS,
     Density,
+    Integers,
     rounded_samples,
 )
 from sktensor_dp.privacy.unsafe import Recorder, next_seed
 from sktensor_dp.tensor.arrays import Floats
-
-Integers = NDArray[np.int64]
 
 # The covering diameter of the grid may increase a sensitivity of 1 by this much (0.024 %).
 DIAMETER = 2.0**-12
