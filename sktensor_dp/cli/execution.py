@@ -87,8 +87,8 @@ def _run(options: Namespace) -> int:
                 return 0
             if run.too_few() and not options.anyway:
                 raise NotEnoughDataError(_stopped(run, folder))
-            if (unsaid := run.unsaid()) and not options.anyway:
-                raise NotEnoughDataError(f"{unsaid}. Nothing was spent.")
+            if (missing := run.missing_guess()) and not options.anyway:
+                raise NotEnoughDataError(f"{missing}. Nothing was spent.")
             run.build(folder.keep())
             checks = _checked(run, folder, progress)
             with progress.step(f"Learning {options.command}"):

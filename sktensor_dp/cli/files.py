@@ -19,32 +19,32 @@ from sktensor_dp.datasets.words import load_word_frequencies
 CELLS = re.compile(r"[\s,;|]")  # between the cells of a line
 
 
-def public_names(path: Path, named: str | None) -> list[str]:
-    """Lines of a public list."""
-    lines = decoded(existing_path(path), encoding_of(path, named)).splitlines()
+def public_names(path: Path, other: str | None) -> list[str]:
+    """Lines of a public list, in utf-8 or the `other` encoding."""
+    lines = decoded(existing_path(path), encoding_of(path, other)).splitlines()
     return [line for line in lines if line.strip()]
 
 
-def public_words(path: Path, named: str | None) -> dict[str, float]:
+def public_words(path: Path, other: str | None) -> dict[str, float]:
     """Public words with their frequencies, the largest first; all 0 if it is a list of words."""
-    lines = public_names(path, named)
+    lines = public_names(path, other)
     if lines and not any(CELLS.search(line.strip()) for line in lines):
         return dict.fromkeys((line.strip().lower() for line in lines), 0.0)
-    delimiter, encoding = form_of(path, named)
+    delimiter, encoding = form_of(path, other)
     return load_word_frequencies(path, delimiter=delimiter, encoding=encoding)
 
 
 def public_columns(
-    path: Path, columns: Sequence[tuple[str, str]], named: str | None
+    path: Path, columns: Sequence[tuple[str, str]], other: str | None
 ) -> list[list[str]]:
     """Columns of a public table."""
-    delimiter, encoding = form_of(path, named)
+    delimiter, encoding = form_of(path, other)
     return read_columns(path, columns, delimiter, "auto", encoding)
 
 
-def form_of(path: Path, named: str | None) -> tuple[str | None, str]:
+def form_of(path: Path, other: str | None) -> tuple[str | None, str]:
     """Delimiter and encoding of a public table, which are looked up in it."""
-    delimiter, encoding = None, encoding_of(path, named)
+    delimiter, encoding = None, encoding_of(path, other)
     if suffix_of(path) in (".csv", ".tsv"):
         head = decoded(path, encoding).partition("\n")[0]
         if not SEPARATOR.fullmatch(head):
@@ -52,12 +52,12 @@ def form_of(path: Path, named: str | None) -> tuple[str | None, str]:
     return delimiter, encoding
 
 
-def encoding_of(path: Path, named: str | None) -> str:
-    """Encoding of a public file: utf-8, else the one `named`, or that of older Windows programs."""
+def encoding_of(path: Path, other: str | None) -> str:
+    """Encoding of a public file: utf-8, else the `other` one, or that of older Windows programs."""
     try:
         decoded(existing_path(path), "utf-8")
     except ValueError:
-        return named or "cp1252"
+        return other or "cp1252"
     return "utf-8"
 
 

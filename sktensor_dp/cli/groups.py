@@ -106,7 +106,7 @@ class Groups(Run):
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the mixture; rows scaled by their ranges are no longer than `data_norm`."""
         norm = math.sqrt(len(self._columns))
-        given = {**self.given(accountant), "neighbours": self.neighbours}
+        given = {**self.common_parameters(accountant), "neighbours": self.neighbours}
         *first, second = self.split()
         self.models = {}
         if first:

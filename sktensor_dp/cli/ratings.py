@@ -47,7 +47,7 @@ class Ratings(Run):
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the completion."""
-        given = {**self.given(accountant), **self.split()[0]}
+        given = {**self.common_parameters(accountant), **self.split()[0]}
         bounds = tuple(self.options.bounds)
         model = PrivateCPCompletion(self.options.rank, bounds=bounds, unit_mode=0, **given)
         self.models = {"ratings": model}

@@ -172,7 +172,7 @@ class Run:
             for name, value in given.items()
         } | checked
 
-    def how(self) -> dict[str, Any]:
+    def reading_options(self) -> dict[str, Any]:
         """Options for reading the file."""
         options = self.options
         quoting, encoding = options.quoting or "auto", options.encoding or "utf-8"
@@ -186,7 +186,7 @@ class Run:
         person = [] if options.person is None else [(options.person, "person")]
         # A private number of rows may be 0.
         how = {
-            **self.how(), "decimal": options.decimal or ".", "missing": missing,
+            **self.reading_options(), "decimal": options.decimal or ".", "missing": missing,
             "may_be_empty": counted,
         }  # fmt: skip
         found = read_columns(options.file, [*columns, *person], **how)
@@ -215,7 +215,7 @@ class Run:
         """Write tables and pages, and return a figure; ImportError without matplotlib."""
         raise NotImplementedError
 
-    def given(self, accountant: BudgetAccountant | None) -> dict[str, Any]:
+    def common_parameters(self, accountant: BudgetAccountant | None) -> dict[str, Any]:
         """Parameters of every model."""
         return {"accountant": accountant, "verbose": 1}
 
@@ -227,7 +227,7 @@ class Run:
         """Return True if nothing useful can be expected."""
         return self.verdict() not in HOPEFUL
 
-    def unsaid(self) -> str:
+    def missing_guess(self) -> str:
         """Sentence that asks for a public guess on which the verdict depends; "" if on none."""
         return ""
 
@@ -299,11 +299,11 @@ class Run:
 
 def in_words(value: object) -> str:
     """Value of an option: a number, a file, words, or lists of them."""
+    if isinstance(value, list) and isinstance(value[0], list):  # ranges of columns
+        return ", ".join(f"{column!r} {low} to {high}" for column, low, high in value)
+    if isinstance(value, list) and isinstance(value[0], float):  # one range
+        return " to ".join(map(in_words, value))
     if isinstance(value, list):
-        if isinstance(value[0], list):
-            return ", ".join(f"{name!r} {low} to {high}" for name, low, high in value)
-        if isinstance(value[0], float):
-            return " to ".join(map(in_words, value))
         return ", ".join(map(repr, value))
     if isinstance(value, Path):
         return value.name

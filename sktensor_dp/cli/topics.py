@@ -77,7 +77,7 @@ class Topics(Run):
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make both models; public words cost nothing."""
-        given = {**self.given(accountant), "neighbours": self.neighbours}
+        given = {**self.common_parameters(accountant), "neighbours": self.neighbours}
         *first, topics = self.split()
         # Copied for words before `word_frequencies` are added, which topics alone take.
         known: dict[str, Any] = {"vocabulary": list(self._known), "neighbours": self.neighbours}
@@ -99,7 +99,7 @@ class Topics(Run):
         if options.file is None:
             self._texts = datasets.load_docstrings()
         elif options.file.is_dir() and options.person is None:
-            self._texts = datasets.load_texts(options.file, options.text, **self.how())
+            self._texts = datasets.load_texts(options.file, options.text, **self.reading_options())
         else:
             ids = [] if options.id is None else [(options.id, "id")]
             self._texts, *self._ids = self.columns([(options.text, "text"), *ids])
@@ -132,7 +132,7 @@ class Topics(Run):
         """Number of words of a text, as a public guess."""
         return int(self.options.words_per_text or LENGTH)
 
-    def unsaid(self) -> str:
+    def missing_guess(self) -> str:
         """Sentence that asks for the length of texts, if the verdict depends on it."""
         built_in = self.options.command == "topics" and self.options.file is None
         if self.options.words_per_text or built_in:
@@ -164,7 +164,7 @@ class Topics(Run):
             )
         if n_words < (needed := math.ceil(ENOUGH_WORDS[0][1] * k**1.5)):
             lines.append(f"To find all {k} topics takes about {needed:,} words.")
-        return [*lines, *filter(None, [self.unsaid()])]
+        return [*lines, *filter(None, [self.missing_guess()])]
 
     def _words_expected(self) -> tuple[int, float]:
         """Number of words, and of units that have to use one: 1 for public words."""

@@ -94,17 +94,12 @@ def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussia
     spheres = small_spheres(mean, covariance, noise, radius, n_directions, n_spheres, rng)
     clip = clipping_at(n_directions, defaults.QUANTILE)
     for step in range(defaults.SPHERE_STEPS):
-        query = MixtureStatistics(
-            spheres.means, spheres.whitener, np.log(spheres.weights), clip.limit, 0.0,
-            SPHERE_SCALES, REACH * radius, "spherical", pooled=True, fill=mean,
-        )  # fmt: skip
-        answer = ask(query)
-        k = len(spheres.weights)
-        weights, shifts, size = np.split(possible(answer), [k, k + k * n_directions])
-        spheres = moved(
-            spheres, weights, shifts.reshape(k, -1), float(size[0]), answer.sigma, clip, radius,
-            rng, last=step >= defaults.SPHERE_STEPS - 2,
-        )  # fmt: skip
+        answer = ask(MixtureStatistics(
+            spheres.means, spheres.whitener, np.log(spheres.weights), limit=clip.limit, centre=0.0,
+            scales=SPHERE_SCALES, radius=REACH * radius, shape="spherical", pooled=True, fill=mean,
+        ))  # fmt: skip
+        drops = step >= defaults.SPHERE_STEPS - 2
+        spheres = moved(spheres, possible(answer), answer.sigma, clip, radius, rng, drops=drops)
     return merged(spheres.gaussians, plan, radius)[-1]
 
 
@@ -147,8 +142,8 @@ def released_statistics(
     partial = [(one.limit, one.mean) for one in (clipping_at(n, quantile) for n in range(1, d))]
     whiteners = model.whiteners[:1] if pooled else model.whiteners
     query = MixtureStatistics(
-        model.means, whiteners, model.log_scales, clip.limit, clip.centre, scales,
-        REACH * ball.radius, shape, pooled, partial,
+        model.means, whiteners, model.log_scales, limit=clip.limit, centre=clip.centre,
+        scales=scales, radius=REACH * ball.radius, shape=shape, pooled=pooled, partial=partial,
     )  # fmt: skip
     answer = ask(query)
     n_shape = {"spherical": 1, "diag": d}.get(shape, n_unique(d, 2)) - 1

@@ -145,11 +145,11 @@ class Part:
     log_volume: float
 
     def with_other(self, other: "Part") -> "Part":
-        """Gaussian that replaces two."""
+        """Gaussian with the weight, mean and covariance of two together."""
         weight, apart = self.weight + other.weight, self.mean - other.mean
-        covariance = (self.weight * self.covariance + other.weight * other.covariance) / weight
-        spread = self.weight * other.weight / weight**2
-        covariance = covariance + spread * np.outer(apart, apart)
+        within = (self.weight * self.covariance + other.weight * other.covariance) / weight
+        between = self.weight * other.weight / weight**2 * np.outer(apart, apart)
+        covariance = within + between
         mean = (self.weight * self.mean + other.weight * other.mean) / weight
         return Part(weight, mean, covariance, float(np.linalg.slogdet(covariance)[1]))
 

@@ -70,13 +70,17 @@ def small_spheres(
 
 
 def moved(
-    spheres: Spheres, weights: Floats, shifts: Floats, size: float, sigma: float, clip: Clipping,
-    radius: float, rng: Any, *, last: bool,
+    spheres: Spheres, statistics: Floats, sigma: float, clip: Clipping, radius: float, rng: Any,
+    *, drops: bool,
 ) -> Spheres:  # fmt: skip
-    """Spheres after an EM step; shifts are in units of the clip, `size` of the squared clip.
+    """Spheres after an EM step, by noisy `statistics` of deviation `sigma`.
 
-    A sphere that no rows support is put beside a heavy one; in the `last` steps it is left out.
+    These are weights (K,), shifts (K, q) in units of the clip, and one size in squared clips. A
+    sphere that no rows support is put beside a heavy one, or left out if the step `drops` it.
     """
+    k, width = spheres.centres.shape
+    weights, shifts, sizes = np.split(statistics, [k, k + k * width])
+    shifts, size = shifts.reshape(k, width), float(sizes[0])
     q, reach = clip.width, clip.limit * math.sqrt(spheres.variance)
     counts = np.maximum(weights, max(RESOLVED * sigma, 1e-9))
     shifts = shifts / counts[:, None]
@@ -89,9 +93,9 @@ def moved(
     alive = weights > RESOLVED * sigma
     shares = np.maximum(weights, LEAST_WEIGHT)
     shares /= shares.sum()
-    if last and alive.any():
+    if drops and alive.any():
         shares, centres = shares[alive] / shares[alive].sum(), centres[alive]
-    for j in () if last else np.flatnonzero(~alive):
+    for j in () if drops else np.flatnonzero(~alive):
         heavy = int(shares.argmax())
         step = rng.standard_normal(q)
         centres[j] = centres[heavy] + math.sqrt(variance * q) * step / np.linalg.norm(step)

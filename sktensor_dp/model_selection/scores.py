@@ -259,8 +259,9 @@ def _implied_bounds(
     if scoring == "log_likelihood_per_token":
         if texts:
             return math.log(UNKNOWN_WORD), 0.0
-        most = None if n_features is None else worst_token * math.log(max(n_features, 2))
-        return None if most is None else (-most, 0.0)
+        if n_features is None:
+            return None
+        return -worst_token * math.log(max(n_features, 2)), 0.0
     targets = step._public_facts().target_range
     if SCORES[scoring] == "score_samples" or targets is None:
         return None

@@ -107,11 +107,6 @@ class MixtureStatistics(Bounded):
             apart = 2 * a + max(2 * b + 2 * shape, b + h + self.scales.shape)
         return NORM_SLACK * math.sqrt(max(near, apart))
 
-    @property
-    def l1_sensitivity(self) -> float:
-        """No L1 bound is claimed."""
-        return math.inf
-
     def _largest_norms(self) -> Norms:
         return Norms(l2=NORM_SLACK * math.sqrt(self._largest_square))
 
@@ -290,13 +285,13 @@ class RowFrame:
 
 
 def scaled_rows(chunk: SampleChunk, rows: Places, radius: float, fill: Floats | None = None) -> Any:
-    """Rows of a chunk with missing cells filled (0 by default), scaled to `radius`."""
+    """Rows of a chunk, scaled to `radius`; missing cells, which are 0, then get the `fill`."""
     X, observed = chunk.X[rows], observed_of(chunk, rows)
     scales = chunk.scales(radius)[rows]
-    if sp.issparse(X):
+    if sp.issparse(X):  # no cell is missing
         return sp.csr_matrix(sp.diags(scales) @ X)
-    X = X * scales[:, None]
-    return X if observed is None or fill is None else np.where(observed, X, fill)
+    scaled = X * scales[:, None]
+    return scaled if observed is None or fill is None else np.where(observed, scaled, fill)
 
 
 def observed_of(chunk: SampleChunk, rows: Places) -> NDArray[np.bool_] | None:
