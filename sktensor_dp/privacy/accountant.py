@@ -462,17 +462,13 @@ class BudgetAccountant(TableDisplay):
         if now.covers(after):
             return
         lacks_delta, spent = now.lacks_delta(after), _total(now)[0]
-        excess = now.delta > 0 and not now.covers(replace(after, delta=0))  # had delta no other use
-        if not lacks_delta or spent == now.epsilon or excess:
-            total = after.epsilon_at(now.delta)
-            would = f"bring the total to epsilon {total:.6g} at delta {plain(now.delta)}"
-            if lacks_delta:
-                used = f"{now.spent.cost.delta:.3g} is used up"
-                would = f"exceed its delta {plain(now.delta)} too, of which {used}"
+        counted = replace(after, delta=0) if lacks_delta and now.delta > 0 else after
+        if not lacks_delta or spent == now.epsilon or (now.delta > 0 and not now.covers(counted)):
             raise BudgetError(
                 f"Epsilon is what is short: the budget is {now.epsilon:g}, of which {spent:.6g} is "
-                f"spent, and this would {would}. Nothing was charged. Ask for less (see "
-                "remaining()), or use a larger budget."
+                f"spent, and this would bring it to {counted.epsilon_at(now.delta):.6g} at delta "
+                f"{plain(now.delta)}{', which it exceeds too' * lacks_delta}. Nothing was charged. "
+                "Ask for less (see remaining()), or use a larger budget."
             )
         searches = after.mu_squared == now.spent.mu_squared  # uses all of its delta up
         ways = now.spent.approximate_left if searches else partial(now.spent.vocabulary_left, 1)

@@ -111,7 +111,7 @@ def _explanation(file: Path | None, error: Exception) -> str:
     elif not file.parent.is_dir():
         reason = "its folder does not exist"
     elif not file.exists():
-        reason = "it does not exist (any more)"
+        reason = "it does not exist (any more; an accountant with an epsilon makes it)"
     else:
         reason = str(error)
     return (

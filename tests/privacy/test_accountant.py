@@ -155,10 +155,10 @@ def test_a_lack_of_delta_names_a_guarantee_that_is_left(spent):
 @pytest.mark.parametrize(
     ("spent", "asked", "threshold", "short", "told"),
     [
-        ((2.0, 0), (0.1, 1e-6), False, "Epsilon .* total", "less"),
-        ((1.99, 0), (0.5, 1e-6), True, "Epsilon .* total", "less"),
-        ((2.0, 1e-6), (0.5, 1e-6), False, "Epsilon .* delta 1e-6 too", "less"),
-        ((2.0, 1e-6), (0.5, 1e-6), True, "Epsilon .* delta 1e-6 too", "less"),
+        ((2.0, 0), (0.1, 1e-6), False, "Epsilon .* bring it to", "less"),
+        ((1.99, 0), (0.5, 1e-6), True, "Epsilon .* bring it to", "less"),
+        ((2.0, 1e-6), (0.5, 1e-6), False, "Epsilon .* delta 1e-6, which it exceeds too", "less"),
+        ((2.0, 1e-6), (0.5, 1e-6), True, "Epsilon .* delta 1e-6, which it exceeds too", "less"),
         ((1.9, 1e-6), (0.05, 1e-6), False, "Delta", "pure noise"),
         ((1.0, 8e-7), (0.5, 1e-6), True, "Delta", "the epsilon and delta that"),
     ],

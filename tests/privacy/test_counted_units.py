@@ -45,7 +45,7 @@ class Unread:
 
 def test_what_costs_too_much_is_refused_before_chunks_are_counted_or_read():
     payer = BudgetAccountant(1.0, DELTA)
-    with pytest.raises(BudgetError, match="would bring the total"):
+    with pytest.raises(BudgetError, match="would bring it to"):
         TOPICS().set_params(accountant=payer).fit_chunks(Unread(), n_features=D)
     assert payer.entries == ()
 
