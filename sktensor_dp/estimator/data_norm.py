@@ -1,6 +1,7 @@
 """Ball that samples are scaled into, chosen by a released histogram of their norms."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,16 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.query import SIZE_EDGES
 from sktensor_dp.queries.samples import LiftedBall, SampleNorm
+
+
+def check_data_norm(estimator: Any) -> None:
+    """Raise ValueError if `data_norm`, which has no default, is not given."""
+    if estimator.data_norm is None:
+        raise ValueError(
+            f"The 'data_norm' parameter of {type(estimator).__name__} must be given: the public "
+            "Euclidean norm that samples are scaled down to. Where nobody knows it, 'auto' chooses "
+            "it by a noisy histogram, at two percent of the budget."
+        )
 
 
 def chosen_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, bool]:

@@ -22,6 +22,7 @@ from sktensor_dp.estimator.base import (
     level_of_caller,
     warn_of_score,
 )
+from sktensor_dp.estimator.data_norm import check_data_norm
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import precision_of
@@ -539,12 +540,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         return forecast_mixture(self, n_samples, n_features, question)
 
     def _check_public(self) -> None:
-        if self.data_norm is None:
-            raise ValueError(
-                f"The 'data_norm' parameter of {type(self).__name__} must be given: the public "
-                "Euclidean norm that samples are scaled down to. Where nobody knows it, 'auto' "
-                "chooses it by a noisy histogram, at two percent of the budget."
-            )
+        check_data_norm(self)
 
     def _learn(self, units: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
         """Plan a fit, open a session, ask for steps, publish."""

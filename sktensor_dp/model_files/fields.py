@@ -194,16 +194,15 @@ class Numbers(Form):
 
 @dataclasses.dataclass(frozen=True)
 class Words(Form):
-    """Array of distinct strings, such as names of features."""
+    """Array of distinct strings, such as names of features; `letter` names its length."""
 
-    letter: str = ""
+    letter: str
 
     def read(self, reader: Reader, value: Any, where: str) -> NDArray[np.object_]:
         words = isinstance(value, list) and all(type(word) is str for word in value)
         right = words and 0 < len(value) == len(set(value))
         require(right, f"{where} must hold different words")
-        if self.letter:
-            reader.measure(self.letter, [len(value)], where)
+        reader.measure(self.letter, [len(value)], where)
         return np.array(value, dtype=object)
 
 

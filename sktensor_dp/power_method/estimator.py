@@ -31,6 +31,7 @@ from sktensor_dp.estimator.base import (
     warn_of_score,
     warnings_of_cap,
 )
+from sktensor_dp.estimator.data_norm import check_data_norm
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import (
@@ -615,11 +616,10 @@ class PrivateTensorPowerMethod(
 
     def _check_combination(self, allowed: Iterable[str], method: str) -> None:
         """Raise ValueError for parameters that are wrong together in a `method`."""
-        name = type(self).__name__
         if self.perturbation not in allowed:
             raise ValueError(
-                f"{method} of {name} needs perturbation to be one of {list(allowed)}, got "
-                f"{self.perturbation!r}."
+                f"{method} of {type(self).__name__} needs perturbation to be one of "
+                f"{list(allowed)}, got {self.perturbation!r}."
             )
         if self.moment != "raw" and self.perturbation in BY_STEPS:
             raise ValueError(
@@ -628,12 +628,8 @@ class PrivateTensorPowerMethod(
             )
         if self.moment != "raw" and not self.whiten:
             raise ValueError(f"moment={self.moment!r} needs whiten=True, got whiten=False.")
-        if self.data_norm is None and method != "fit_tensor":
-            raise ValueError(
-                f"The 'data_norm' parameter of {name} must be given for moment={self.moment!r}: "
-                "the public Euclidean norm that rows are scaled down to. Where nobody knows it, "
-                "'auto' chooses it by a noisy histogram, at two percent of the budget."
-            )
+        if method != "fit_tensor":
+            check_data_norm(self)
 
     def _learn_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:
         """Fit to a table; for ``"stream"``, to random batches of it."""
