@@ -203,7 +203,7 @@ class Groups(Run):
         categories = self._categories
         if self._sought:
             encoder = self.models["categories"]
-            texts = np.column_stack([self._texts[column] for column in self._sought])
+            texts = {column: self._texts[column] for column in self._sought}
             encoder.fit(texts, groups=self.groups)
             yield "categories"
             found = zip(self._sought, encoder.categories_, strict=True)

@@ -119,8 +119,13 @@ class Topics(Run):
 
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how many words were used of those allowed."""
-        found = f"{len(self._names):,} were kept, of " if self._names else ""
-        return {**super().settings(), "words": f"{found}at most {self.options.words:,}"}
+        found = f"{len(self._names):,} were kept, of " * bool(self._names and not self._known)
+        return {**super().settings(), "words": found + self._allowed()}
+
+    def _allowed(self) -> str:
+        """Words that may be used."""
+        known = f"{len(self._known):,} public ones" if self._known else ""
+        return known or f"at most {self.options.words:,}"
 
     def forecast(self) -> Any:
         """Forecast of topics."""
@@ -233,7 +238,7 @@ class Topics(Run):
                 "* hidden by noise: no word is known to be more likely in it than in all texts; do "
                 "not report it"
             )
-        said = f"Topics, of {counted(len(self._names), 'word')} (at most {self.options.words:,})"
+        said = f"Topics, of {counted(len(self._names), 'word')} ({self._allowed()})"
         return [as_text(Table(said, head, rows, below, head))]
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:

@@ -1,7 +1,7 @@
 """One-hot columns of categories that are found privately."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
@@ -127,7 +127,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_columns)
-            Categories as strings; a missing value counts for none.
+            Categories as strings; a missing value counts for none. Or a dict of arrays by name.
         y : ignored
         groups : array-like of shape (n_samples,), optional
             Label of the group of each row: integers or strings. The group is then what is
@@ -256,7 +256,9 @@ def rows_of(X: object) -> tuple[list[str], list[list[str]]]:
     refuse_lazy(X, "X")
     if is_dask(X) or sp.issparse(X):
         raise TypeError(f"X must be a table of categories in memory, got a {type(X).__name__}.")
-    if is_table(X):
+    if isinstance(X, Mapping):
+        named = [(name, np.asarray(column, dtype=object)) for name, column in X.items()]
+    elif is_table(X):
         named = named_columns(X, "X")
     else:
         table = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)

@@ -10,7 +10,7 @@ import pytest
 from commands import stated, table
 
 import sktensor_dp
-from sktensor_dp import PrivateCPCompletion, PrivateGaussianMixture
+from sktensor_dp import PrivateCPCompletion, PrivateGaussianMixture, PrivateOneHotEncoder
 from sktensor_dp.cli.groups import CENTRES, ENDS, INTERVALS
 from sktensor_dp.cli.ratings import ESTIMATES, ORDER
 
@@ -278,6 +278,9 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path, given, said
     for row in found.values():
         shares = float(row["side=north"]), float(row["side=south"])
         assert sorted(shares) == pytest.approx([0, 1], abs=0.2)
+    if len(given) == 1:
+        encoder = PrivateOneHotEncoder.load(tmp_path / "private-groups" / "categories.model")
+        assert encoder.transform(pd.DataFrame({"side": ["south"]})).toarray().tolist() == [[0, 1]]
     again = command(*asked, "--category", "side", "north", status=2)
     assert "names a category twice" in again.err
 

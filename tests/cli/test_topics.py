@@ -249,6 +249,7 @@ def test_public_words_cost_nothing_and_stop_words_are_ones_own(command, posts, t
     (tmp_path / "stop.txt").write_text("the\nalpha0\n", encoding="utf-8")
     files = ("--vocabulary", "known.csv", "--stop-words", "stop.txt")
     done = command("topics", posts, "--text", "post", "--person", "author", *files, *SMALL)
+    assert "words: 39 public ones; " in done.err
     folder = tmp_path / "private-topics"
     words = {row["word"] for row in table(folder / "topic_words.csv")}
     assert "alpha1" in words

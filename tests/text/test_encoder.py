@@ -26,9 +26,10 @@ def table(seed):
 def test_without_noise_it_is_one_hot_encoder(seed):
     frame = table(seed)
     ours, theirs = PrivateOneHotEncoder(epsilon=math.inf), OneHotEncoder()
-    for X in (frame, frame.to_numpy(), frame.to_numpy().tolist()):
+    by_name = dict(frame.items()), {name: cells.tolist() for name, cells in frame.items()}
+    for X in (frame, frame.to_numpy(), frame.to_numpy().tolist(), *by_name):
         np.testing.assert_array_equal(
-            ours.fit_transform(X).toarray(), theirs.fit_transform(X).toarray()
+            ours.fit_transform(X).toarray(), theirs.fit_transform(frame).toarray()
         )
         for found, expected in zip(ours.categories_, theirs.categories_, strict=True):
             np.testing.assert_array_equal(found, expected)
