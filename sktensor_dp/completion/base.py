@@ -534,7 +534,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def _parameter_to_save(self, name: str) -> Any:
         if name == "row_names" and (indices := indices_of(self.row_names)) is not None:
             return tuple(
-                index and index.decode(np.arange(len(index))).tolist() for index in indices
+                None if index is None else index.decode(np.arange(len(index))).tolist()
+                for index in indices
             )
         return super()._parameter_to_save(name)
 

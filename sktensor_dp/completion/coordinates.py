@@ -253,9 +253,10 @@ def no_rows(X: object, n_modes: int) -> Any:
 
 def coordinates_or_unknown(given: NDArray[Any]) -> NDArray[np.intp]:
     """Coordinates as integers; negative ones, for rows of which nothing is known, become -1."""
-    numeric = given.dtype.kind in "iuf"
-    unknown = given < 0 if numeric else np.zeros(given.shape, dtype=bool)
-    known = np.where(unknown, 0, given) if numeric else given
+    unknown, known = np.zeros(given.shape, dtype=bool), given
+    if given.dtype.kind in "iuf":  # `as_entries` refuses all others
+        unknown = given < 0
+        known = np.where(unknown, 0, given)
     return np.where(unknown, -1, as_entries(known, np.zeros(given.shape[:1]))[0])
 
 

@@ -108,18 +108,18 @@ class SharedModel:
         # One more row of each mode stands for unknown rows: it has the prior's moments.
         extended = [
             SharedEffects(
-                np.append(known.effects, 0.0), np.append(known.variances, known.scale),
-                np.append(known.popularity, 0.0), known.scale,
+                np.append(mode.effects, 0.0), np.append(mode.variances, mode.scale),
+                np.append(mode.popularity, 0.0), mode.scale,
             )
-            for known in self.effects
+            for mode in self.effects
         ]  # fmt: skip
         unknown = [len(effects.effects) for effects in self.effects]
-        known = np.where(shared < 0, unknown, np.minimum(shared, unknown))
+        rows = np.where(shared < 0, unknown, np.minimum(shared, unknown))
         if self.components is None:
-            return effects_at_entries(extended, known)
+            return effects_at_entries(extended, rows)
         factors = [np.vstack([f, np.zeros(f.shape[1])]) for f in self.components.factors]
         components = replace(self.components, factors=tuple(factors))
-        return effects_at_entries(extended, known, components.rows(known))
+        return effects_at_entries(extended, rows, components.rows(rows))
 
     def predict(self, coordinates: NDArray[np.intp]) -> Floats:
         """Predictions for units without own parameters: level plus effects."""

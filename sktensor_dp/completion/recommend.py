@@ -192,9 +192,10 @@ class RecommenderMixin:
             If `mode` does not exist or is that of units, or `context` lacks a mode.
         """
         check_is_fitted(self)
-        chosen, units, single, predict = self._asked(of, mode, context)
-        if self.unit_mode is None and not isinstance(of, UnitParameters):
-            refuse_beyond(units[:, None], self._given_shape and self.shape_[:1], "of")
+        chosen, units, single, predict = self._predictor(of, mode, context)
+        of_rows = self.unit_mode is None and not isinstance(of, UnitParameters)
+        if of_rows and self.shape is not None:
+            refuse_beyond(units[:, None], self.shape_[:1], "of")
         parts = blocks(len(units), max(BLOCK // self.shape_[chosen], 1))
         values = np.clip(np.concatenate([predict(part) for part in parts]), *self.bounds_)
         return np.asarray(values[0] if single else values, dtype=np.float64)
@@ -265,7 +266,7 @@ class RecommenderMixin:
         """
         check_is_fitted(self)
         check_sizes(n=n)
-        chosen, units, single, predict = self._asked(of, mode, context)
+        chosen, units, single, predict = self._predictor(of, mode, context)
         if not (of is None or isinstance(of, UnitParameters)):
             # All units without parameters of their own would get the same rows.
             known = (units >= 0) & (units < self.shape_[self._own_mode])
@@ -346,7 +347,7 @@ class RecommenderMixin:
         """Mode whose rows fold in their own entries: `unit_mode`, or the first."""
         return self.unit_mode or 0
 
-    def _asked(
+    def _predictor(
         self, of: object, mode: int | str | None, context: Mapping[int | str, Any] | None
     ) -> tuple[int, Integers, bool, Callable[[slice], Floats]]:
         """Mode of the rows, units, True for a single one, and a function from a slice of the units

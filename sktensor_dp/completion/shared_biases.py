@@ -103,8 +103,9 @@ class SharedBiases:
         """Variance that more releases of biases would explain, at `rest` times the past budget."""
         scale, variances = self.effects.scale, self.effects.variances
         seen = np.maximum(scale / np.maximum(variances, LEAST_VARIANCE * scale) - 1, 0.0)
-        # Difference between the variance explained with more budget and now: scale / (1 + seen) is
-        # left now; 0 for no further budget.
+        # Sums are `seen` times as precise as the prior, and leave scale / (1 + seen) of a row's
+        # variance. More budget makes them (1 + rest) * seen times as precise: the gain is what
+        # that leaves less.
         gained = scale * rest * seen / ((1 + seen) * (1 + (1 + rest) * seen))
         return float(self.shares @ gained)
 

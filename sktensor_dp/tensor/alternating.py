@@ -180,7 +180,7 @@ def run_sweeps(
     """
     # Number of sweeps before the first extrapolation.
     first_sweeps = 4
-    mixing, plain = _Anderson(), True
+    mixing, plain = _Anderson(), True  # whether a sweep starts where the one before it ended
     before, variance = _flat(alternation.state()), np.inf
     for n_iter in range(1, max_iter + 1):
         former, variance = variance, alternation.sweep()

@@ -122,7 +122,7 @@ class _GridPosterior:
         self,
         sums: Floats,
         weights: Floats,
-        grid: Floats,
+        grid: Floats,  # (1, n_points), or (n_rows, 1) where weights are known
         noise_std: float,
         weight_each: float,
         gain: float,
