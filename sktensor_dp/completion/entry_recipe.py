@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -90,13 +89,16 @@ def _from_values(ask: Session, plan: CompletionPlan, options: ModelOptions) -> E
     variance, released = noisy.sigma**2, [noisy.value + ask.public("middle")]
     # Free the values: a number for each entry is a large part of all memory.
     del noisy
-    complete: Any = complete_tucker if options.full_core else complete_cp
-    found: EntryModel = complete(
-        entries, released.pop(), options.ranks if options.full_core else min(options.ranks),
-        noise_variance=variance, max_iter=SWEEPS if options.max_iter is None else options.max_iter,
-        random_state=options.random_state,
+    rng, max_iter = options.random_state, SWEEPS if options.max_iter is None else options.max_iter
+    if options.full_core:
+        return complete_tucker(
+            entries, released.pop(), options.ranks,
+            noise_variance=variance, max_iter=max_iter, random_state=rng,
+        )  # fmt: skip
+    return complete_cp(
+        entries, released.pop(), min(options.ranks),
+        noise_variance=variance, max_iter=max_iter, random_state=rng,
     )  # fmt: skip
-    return found
 
 
 def _from_sums(ask: Session, plan: CompletionPlan, options: ModelOptions) -> EntryModel:

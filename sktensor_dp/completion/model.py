@@ -91,9 +91,8 @@ class SharedModel:
     noise_variance: float  # of a value about the model of its unit
     unit_mode: int  # mode of the units
     effects: list[SharedEffects]  # one for each other mode
-    components: SharedComponents | None = None  # factors of the other modes, if any were found
-    # Prior variance of a unit's level; None for the default of `unit_parameters`.
-    level_variance: float | None = None
+    components: SharedComponents | None  # factors of the other modes, if any were found
+    level_variance: float  # prior variance of a unit's level
 
     @property
     def n_parameters(self) -> int:
@@ -149,7 +148,7 @@ SHARED = Maybe(Part(
         SharedComponents, factors=Items(Numbers("S?"), kind=tuple), full_core=Plain(bool),
         mixing=Maybe(Numbers("??")),
     )),
-    level_variance=Maybe(Real("+")),
+    level_variance=Real("+"),
 ))  # fmt: skip
 
 

@@ -100,8 +100,8 @@ class RecommenderMixin:
     shape_: tuple[int, ...]
     bounds_: tuple[float, float]
     unit_mode: int | None
-    _coordinates: Any
-    _values: Any
+    _coordinates: Callable[[ArrayLike], NDArray[np.intp]]
+    _values: Callable[[NDArray[np.intp]], Floats]
     _indices: Indices | None = None  # of the names of each mode in the fit
     _shared: SharedModel | None = None  # beside a model of entries: what units share
 
@@ -378,8 +378,7 @@ class RecommenderMixin:
         def predict(part: slice) -> Floats:
             coordinates = np.tile(rows, (len(units[part]), 1))
             coordinates[:, own] = np.repeat(units[part], len(rows))
-            values: Floats = self._values(coordinates)
-            return values.reshape(-1, len(rows))
+            return self._values(coordinates).reshape(-1, len(rows))
 
         return chosen, units, single, predict
 
@@ -424,7 +423,7 @@ class RecommenderMixin:
         numbers = [row_number(item, "a row", mode, None) for item in np.asarray(items).tolist()]
         return np.array(numbers, dtype=np.intp), single
 
-    def _mode(self, mode: int | str | None) -> Any:
+    def _mode(self, mode: int | str | None) -> int | None:
         """Number of a mode given by its number or the name of its column; None stays."""
         if not isinstance(mode, str):
             return mode

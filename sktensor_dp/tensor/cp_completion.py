@@ -447,11 +447,9 @@ def with_factors(model: CPCompletion, factors: Sequence[Floats]) -> CPCompletion
     weights = np.prod(norms, axis=0)
     order = np.argsort(-weights, kind="stable")
     safe = np.where(norms > 0, norms, 1.0)
+    scaled = [factor / size for factor, size in zip(factors, safe, strict=True)]
+    scales = np.stack([np.mean(factor**2, axis=0) for factor in scaled])
     return replace(
-        model,
-        factors=[(f / s)[:, order] for f, s in zip(factors, safe, strict=True)],
-        weights=weights[order],
-        factor_scales=np.stack(
-            [np.mean((f / s) ** 2, axis=0) for f, s in zip(factors, safe, strict=True)]
-        )[:, order],
-    )
+        model, factors=[factor[:, order] for factor in scaled], weights=weights[order],
+        factor_scales=scales[:, order],
+    )  # fmt: skip

@@ -139,7 +139,7 @@ def test_persons_are_folded_in_by_the_variances_that_a_fit_says(tmp_path):
 
     own = folded(model)
     np.testing.assert_array_equal(folded(PrivateCPCompletion.load(tmp_path / "model")), own)
-    assert not np.array_equal(folded(with_model(model, level_variance=None)), own)
+    assert not np.array_equal(folded(with_model(model, level_variance=LEVEL_VARIANCE)), own)
 
 
 def test_releases_of_other_gains_and_centres_are_one(seed):
