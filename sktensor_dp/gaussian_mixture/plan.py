@@ -105,14 +105,16 @@ def forecast_mixture(model: Any, n_samples: int, n_features: int, question: Ques
     releases, count_sigma = counted_releases(plan.releases, pure, model.neighbours)
     clip = clipping_at(n_features, defaults.QUANTILE)
     scales = clip.scales(shapes=model.covariance_type != "spherical")
-    limit = clip.limit / math.sqrt(scales.shift) / clip.shift  # of a shift, for its noise
     dimension = k * n_unique(n_features + 1, 2)
     cost = releases.cost_of(MixtureStatistics.name)
     # Two contributions are about sqrt(2) apart, in units of all scales together.
     moved = 1.0 if model.neighbours == "add_remove" else math.sqrt(2)
     scale = spherical_spread(dimension) / cost.epsilon if pure else 1 / cost.mu
     sigma = moved * scale / n_samples
-    noise = k * limit * math.sqrt(n_features) * sigma
+    # Noise of a coordinate of a group's summed shifts; its mean shift has k times as much, as a
+    # group has a k-th of the rows, and a length is over all coordinates.
+    of_shift = clip.limit / math.sqrt(scales.shift) / clip.shift * sigma
+    noise = k * of_shift * math.sqrt(n_features)
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, 1.0)
     needed = rows_needed(model, n_features)
     return Forecast((row,), n_samples, needed, k, count_sigma=count_sigma, _question=question)

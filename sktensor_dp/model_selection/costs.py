@@ -114,7 +114,7 @@ def report_of_search(
         f"repeated a secret number of times, geometrically distributed with mean {n_trials:g}, and "
         "the best was released alone: the guarantee is that of the whole search."
     )
-    one, notes = reports[-1], dict.fromkeys(note for one in reports for note in one.notes)
+    last, notes = reports[-1], dict.fromkeys(said for one in reports for said in one.notes)
     # The number of units: public, or as the trial released it.
     n_units = sum(part.n_units for part in (parts if n_folds is None else parts[-1:]))
     trial = Composition("parallel", parts=parts)
@@ -127,8 +127,8 @@ def report_of_search(
         delta=delta,
     )  # fmt: skip
     return PrivacyReport(
-        epsilon, delta, one.unit, one.neighbours, n_units,
-        any(each.seeded for each in reports), whole, (*notes, note),
+        epsilon, delta, last.unit, last.neighbours, n_units,
+        any(one.seeded for one in reports), whole, (*notes, note),
     )  # fmt: skip
 
 
