@@ -51,6 +51,12 @@ from sktensor_dp.tensor.power_method import simultaneous_power_iteration
 from sktensor_dp.tensor.symmetric import multilinear, symmetric_product
 
 
+def coefficients(concentration: float) -> tuple[float, float, float]:
+    """Absolute values of the paper's coefficients a, b and c, by ``alpha0``."""
+    c = 2 * concentration**2 / ((concentration + 1) * (concentration + 2))
+    return concentration / (concentration + 1), concentration / (concentration + 2), c
+
+
 class CorpusMoments:
     """Unbiased moments of LDA, by DeCarolis et al., from documents of three words or more."""
 
@@ -59,9 +65,7 @@ class CorpusMoments:
         # Documents of fewer than three words are left out of all three moments.
         lengths = np.where(chunk.lengths >= 3, chunk.lengths, np.inf)
         self._lengths = lengths
-        self._a = concentration / (concentration + 1)
-        self._b = -concentration / (concentration + 2)
-        self._c = 2 * concentration**2 / ((concentration + 1) * (concentration + 2))
+        self._a, self._b, self._c = coefficients(concentration)
         self._pair_total = PairMoments(ONE_DRAW, 1.0, min_tokens=3).total(chunk)
         self._frequencies = np.asarray(chunk.X.T @ (1 / lengths))
 
@@ -85,7 +89,7 @@ class CorpusMoments:
         cubes = np.einsum("a,b,c->abc", total, total, total)
         cubes += 2 * thirds - symmetric_product(own, total)
         M3 = TripleMoments(basis, (ONE_DRAW,)).total(self._chunk) / n
-        M3 += self._b / (n * (n - 1)) * crossed
+        M3 -= self._b / (n * (n - 1)) * crossed
         M3 += self._c / (n * (n - 1) * (n - 2)) * cubes
         return np.asarray(M3)
 
@@ -130,28 +134,22 @@ class PrintedSensitivities:
     n_components: int
 
     @property
-    def _constants(self) -> tuple[float, float, float]:
-        """Absolute values of the paper's coefficients a, b and c."""
-        n = self.concentration
-        return n / (n + 1), n / (n + 2), 2 * n**2 / ((n + 1) * (n + 2))
-
-    @property
     def pairs(self) -> float:
         """Sensitivity Delta_2 of M2 (Theorem 4, G.1)."""
-        a, _, _ = self._constants
+        a, _, _ = coefficients(self.concentration)
         return (2 + 4 * a) / self.n_documents
 
     @property
     def triples(self) -> float:
         """Sensitivity Delta_3 of M3 (Theorem 4, G.2), its middle term once, not three times."""
-        _, b, c = self._constants
+        _, b, c = coefficients(self.concentration)
         n = self.n_documents
         return (2 + 4 * b) / n + 6 * c * (n - 1) / (n * (n - 2))
 
     @property
     def proved(self) -> tuple[float, float]:
         """L2 sensitivities of M2 and M3 that the triangle inequality proves."""
-        a, b, c = self._constants
+        a, b, c = coefficients(self.concentration)
         unit = math.sqrt(2) / self.n_documents
         return unit * (1 + 2 * a), unit * (1 + 6 * b + 3 * c)
 
@@ -163,7 +161,7 @@ class PrintedSensitivities:
     def whitened(self, sigma: float) -> float:
         """Sensitivity Delta_T of the whitened tensor T (Theorem 5, (113))."""
         n, k = self.n_documents, self.n_components
-        _, b, c = self._constants
+        _, b, c = coefficients(self.concentration)
         norm = 1 + 6 * b * n / (n - 1) + 3 * c * n**2 / ((n - 1) * (n - 2))  # (111)
         cubes = k**1.5 * self.triples / self._margin(sigma) ** 1.5
         return norm * self.whitener(sigma) ** 3 + cubes

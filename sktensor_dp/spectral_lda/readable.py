@@ -147,12 +147,15 @@ class ReadableTopics:
         """
         check_is_fitted(self)
         shares = self.topic_prior_ / self.topic_prior_.sum()
+        std, coherence = self.components_std_, self.coherence_
         unknown = np.full(len(shares), np.nan)
+        # Mean absolute deviation of a normal law; half, since what one word loses another gains.
+        moved = unknown if std is None else std.sum(axis=1) * math.sqrt(2 / math.pi) / 2
         table = {
             "share": shares, "words": _phrases(self.top_words(n_words, feature_names)),
             "distinctive_words": _phrases(self.top_words(n_words, feature_names, relevance)),
-            "uncertainty": self._uncertainty(),
-            "coherence": unknown if self.coherence_ is None else self.coherence_,
+            "uncertainty": np.minimum(moved, 1.0),
+            "coherence": unknown if coherence is None else coherence,
             "below_noise": self.below_noise(), "component": np.arange(len(shares)),
         }  # fmt: skip
         columns = {name: list(values) for name, values in table.items()}
@@ -193,14 +196,6 @@ class ReadableTopics:
                 f"feature_names must have {self.n_features_in_} entries, got {len(names)}."
             )
         return names
-
-    def _uncertainty(self) -> Floats:
-        """Fraction (k,) of each topic's probability that noise may have moved; NaN if unknown."""
-        std = self.components_std_
-        if std is None:
-            return np.full(len(self.components_), np.nan)
-        # Mean absolute deviation of a normal law; half, since what one word loses another gains.
-        return np.minimum(std.sum(axis=1) * math.sqrt(2 / math.pi) / 2, 1.0)
 
     def below_noise(self) -> NDArray[np.bool_]:
         """Mask of topics that noise hides: no word is certainly more likely there than overall.

@@ -47,7 +47,7 @@ def read_documents(
     part: bool = False,
 ) -> list[Any]:
     """List documents, decoded by the parameters of a vectorizer; `part` marks a lazy partition."""
-    kind, counted = type(raw_documents), vectorizer.neighbours == "add_remove"
+    kind, number_is_private = type(raw_documents), vectorizer.neighbours == "add_remove"
     single = issubclass(kind, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
     if single or getattr(raw_documents, "ndim", 1) != 1:
         shape = getattr(raw_documents, "shape", None)
@@ -61,13 +61,13 @@ def read_documents(
         documents = list(raw_documents)
     else:
         documents = call_untrusted(lambda: list(raw_documents), "The iterable of documents")
-    if not documents and not (counted or part):
+    if not documents and not (number_is_private or part):
         raise ValueError("raw_documents must hold at least one document, got none.")
     kinds = list(map(type, documents))
     wrong = [kind for kind in set(kinds) if not _is_document(kind, vectorizer)]
     if wrong:
-        first, private_number = min(map(kinds.index, wrong)), counted or grouped or part
-        which = "an item" if private_number else f"item {first}"
+        first = min(map(kinds.index, wrong))
+        which = "an item" if number_is_private or grouped or part else f"item {first}"
         all_wrong = len(wrong) == len(set(kinds))
         raise ValueError(
             f"raw_documents must hold {WANTED[vectorizer.input]}; {which} is of type "

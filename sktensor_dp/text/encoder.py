@@ -229,7 +229,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
         units.columns = names
         return units
 
-    def _known_of(self, units: Any) -> dict[str, Any]:
+    def _attributes_of(self, units: Any) -> dict[str, Any]:
         return {"columns_": np.array(units.columns, object)}
 
     def _plan(self, units: Any, n_units: int) -> WordPlan:

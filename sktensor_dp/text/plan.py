@@ -146,10 +146,11 @@ def plan_words(
     if one_each:  # who has no choice needs no weights
         return replace(plan, largest=largest, votes=votes, threshold=votes)
     needed = defaults.NEEDED * moved / spent.cost_of(BUCKETS).mu
-    # An ordinary document gives 1 / sqrt(length) to the bucket of each of its words.
-    alike = 1 / math.sqrt(min(m, length))
-    vote = min(ordinary_votes * alike * math.sqrt(m), largest)
-    threshold = max(needed / alike, votes / vote)
+    # What an ordinary document gives to the bucket of each of its words, and its vote for one. A
+    # word needs enough of both.
+    in_bucket = 1 / math.sqrt(min(m, length))
+    vote = min(ordinary_votes * in_bucket * math.sqrt(m), largest)
+    threshold = max(needed / in_bucket, votes / vote)
     return replace(plan, largest=largest, votes=votes, needed=needed, threshold=threshold)
 
 

@@ -464,9 +464,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             plan = self._plan(units, ask.count())
             ask.follow(plan.releases)
             fitted = learn_vocabulary(ask, plan, self.max_features)
-        return self._publish_with_report(ask, fitted, self._known_of(units))
+        return self._publish_with_report(ask, fitted, self._attributes_of(units))
 
-    def _known_of(self, units: Texts) -> dict[str, Any]:
+    def _attributes_of(self, units: Texts) -> dict[str, Any]:
         """Public attributes of what was read, by name; overridden by the encoder."""
         return {}
 
