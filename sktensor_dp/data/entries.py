@@ -52,14 +52,11 @@ def as_entries(
 
 def are_repeated(coordinates: Integers, shape: Sequence[int]) -> bool:
     """Return True if two rows of valid `coordinates` are equal."""
-    columns = list(coordinates.T)
     if math.prod(shape) < 2**63:  # one number for each place is sorted faster
-        columns = [np.sort(np.ravel_multi_index(tuple(columns), tuple(shape)))]
-    else:
-        order = np.lexsort(columns)
-        columns = [column[order] for column in columns]
-    equal = [column[1:] == column[:-1] for column in columns]
-    return bool(np.logical_and.reduce(equal).any())
+        places = np.sort(np.ravel_multi_index(tuple(coordinates.T), tuple(shape)))
+        return bool((places[1:] == places[:-1]).any())
+    rows = coordinates[np.lexsort(coordinates.T)]
+    return bool((rows[1:] == rows[:-1]).all(axis=1).any())
 
 
 def checked_shape(shape: Sequence[int], n_modes: int) -> tuple[int, ...]:
@@ -181,7 +178,7 @@ class EntryChunks(ValueRange):
     @cached_property
     def index_set(self) -> IndexSet:
         """Coordinates of observed values; public."""
-        # Hand the coordinates over and keep no copy of them.
+        # Nothing else reads the coordinates, so they are moved: memory holds them once.
         return IndexSet(vars(self).pop("_coordinates"), self.shape)
 
     @property

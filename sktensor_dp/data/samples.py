@@ -24,7 +24,7 @@ def as_samples(X: object, name: str = "X") -> Floats | sp.csr_matrix:
     kind: Any = sp.csr_matrix if sp.issparse(X) else np.asarray
     samples = kind(X, dtype=np.float64)
     entries = samples.data if sp.issparse(samples) else samples
-    # NaN fails both comparisons. No temporary array of the size of the data is made.
+    # The extremes of an array with NaN are NaN. No temporary array of the size of the data is made.
     largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))
     if not np.isfinite(largest):
         raise ValueError(f"{name} contains NaN or infinity; samples must be finite numbers.")

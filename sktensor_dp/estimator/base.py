@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -177,13 +178,9 @@ def warnings_of_delta(delta: float, n_units: int, unit: str) -> tuple[Warning, .
     return (PrivacyLeakWarning(message),)
 
 
-_scores_shown: set[str] = set()  # has a name once a score has been warned of in this process
-
-
+@cache  # once in a process, unless the warning is raised as an error
 def warn_of_score() -> None:
     """Warn once in a process that a score shows an exact number of the rows handed in."""
-    if _scores_shown:
-        return
     warnings.warn(
         UnprotectedScoreWarning(
             "A score shows an exact number of the rows handed in, which no noise protects: show "
@@ -192,7 +189,6 @@ def warn_of_score() -> None:
         ),
         stacklevel=level_of_caller(),
     )
-    _scores_shown.add("score")
 
 
 def columns_of(checked: object) -> dict[str, Any]:

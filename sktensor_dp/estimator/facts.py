@@ -53,10 +53,10 @@ def worst_samples(
     if model.neighbours == "add_remove":
         return (samples,), (samples[1:],), statistic
     changed = samples.copy()
-    last = n_samples - 1
+    at = n_samples - 1
     if isinstance(shuffled_by, numbers.Integral):
         # Weights of an online fit come from its last batches, and fits deal out rows in this order:
         # the changed row has the last rank.
-        last = int(public_ranks(n_samples, shuffled_by).argmax())
-    changed[last] *= -1
+        at = int(public_ranks(n_samples, shuffled_by).argmax())
+    changed[at] *= -1
     return (samples,), (changed,), statistic

@@ -155,7 +155,8 @@ def _propose_block(law: Density, samples: Integers, bits: int, words: Words) -> 
             at = waiting[which]
             known = CELL_SHIFT if bits > ONE_WORD_BITS else PLACE_BITS
             place = int(magnitude[at]) % 2**CELL_SHIFT
-            cell, look.accepted[which] = _settle(law, look, which, (place, known), words)
+            revealed = _Revealed(place >> (CELL_SHIFT - known), known)
+            cell, look.accepted[which] = _settle(law, look, which, revealed, words)
             exact = (cell << CELL_SHIFT) + place + (1 << (UNIT_BITS - 1 - bits))
             samples[at] = min(exact >> (UNIT_BITS - bits), MAX_MAGNITUDE)
         waiting = waiting[~look.accepted]
@@ -210,15 +211,11 @@ class _Revealed:
 
 
 def _settle(
-    law: Density, look: _Look, which: int, place_bits: tuple[int, int], words: Words
+    law: Density, look: _Look, which: int, place: _Revealed, words: Words
 ) -> tuple[int, bool]:
-    """Decide cell and acceptance of one open draw, with more bits and decimal digits."""
-    # `place_bits`: the known part of the place in units of 2^-`CELL_SHIFT`, and its number of known
-    # bits.
-    value, known = place_bits
+    """Decide cell and acceptance of open draw `which`, with more bits and decimal digits."""
     choice = _Revealed(int(look.choices[which]), LONG_BITS)
     lot = _Revealed(int(look.lots[which]), LONG_BITS)
-    place = _Revealed(value >> (CELL_SHIFT - known), known)
     digits = 30
     while True:
         digits += 30

@@ -131,6 +131,8 @@ class ReleasePlan:
         reserved_delta: Mapping[str, float] | None = None,
     ) -> "ReleasePlan":
         """Divide (epsilon, delta) by `fractions` of mu**2, or of epsilon if delta is 0."""
+        # `uses` of a release share its fraction; each also spends its reserved delta, which all
+        # comes off `delta` before mu is found.
         epsilon, delta = float(epsilon), float(delta)
         uses, reserved = dict(uses or {}), dict(reserved_delta or {})
         fractions = {name: fraction for name, fraction in fractions.items() if fraction > 0}

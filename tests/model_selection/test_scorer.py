@@ -288,12 +288,12 @@ def test_each_score_is_of_its_own_row_and_their_mean_is_what_score_says(seed):
             assert model.score_samples(X).mean() == pytest.approx(model.score(X))
 
 
-def test_the_first_score_that_no_noise_protects_warns(monkeypatch):
+def test_the_first_score_that_no_noise_protects_warns():
     ways, seen = ("score", "perplexity", "completion_perplexity", "bic", "aic"), set()
     for model, X, y, _ in fitted():
         given = (X,) if y is None else (X, y)
         for way in (way for way in ways if hasattr(model, way)):
-            monkeypatch.setattr(base, "_scores_shown", set())
+            base.warn_of_score.cache_clear()
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UnprotectedScoreWarning)
                 getattr(model, way)(*given)
@@ -302,7 +302,7 @@ def test_the_first_score_that_no_noise_protects_warns(monkeypatch):
             assert [one.filename for one in told] == [__file__]
             seen.add(way)
     assert seen == {*ways}
-    monkeypatch.setattr(base, "_scores_shown", set())
+    base.warn_of_score.cache_clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnprotectedScoreWarning)
         for _ in range(2):  # an error is not the once

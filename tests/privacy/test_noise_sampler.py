@@ -16,7 +16,7 @@ from itertools import pairwise
 import mpmath
 import numpy as np
 import pytest
-from internals import second_look, settle
+from internals import Revealed, second_look, settle
 from opendp_samples import opendp_samples
 from randomgen import ChaCha
 from scipy import stats
@@ -161,7 +161,9 @@ def test_double_precision_decides_as_decimal_numbers_do(law, seed):
     look = second_look(law, word, words)
     assert not look.open.any()
     place = (word & noise_sampler.PLACE_MASK).astype(np.int64)
-    found = [settle(law, look, i, (int(place[i]), 31), words) for i in range(word.size)]
+    found = [
+        settle(law, look, i, Revealed(int(place[i]) >> 16, 31), words) for i in range(word.size)
+    ]
     assert [cell for cell, _ in found] == look.cells.tolist()
     assert [accepted for _, accepted in found] == look.accepted.tolist()
     assert 0.95 < look.accepted.mean() <= 1
@@ -200,7 +202,7 @@ def test_tied_lots_are_decided_by_further_bits():
         words = scripted([0, 0, rest, rest, 0, 0], source(0))
         # 128 more bits, all 0 or all 1, of a ratio that ends in neither.
         accepted = nearby < 0 or (nearby == 0 and rest == ZEROS)
-        assert settle(GAUSSIAN_DENSITY, look, 0, (1 << 46, 31), words) == (40, accepted)
+        assert settle(GAUSSIAN_DENSITY, look, 0, Revealed(1 << 30, 31), words) == (40, accepted)
 
 
 @pytest.mark.parametrize(

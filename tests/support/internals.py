@@ -95,6 +95,7 @@ reader_of = methodcaller("_reader")  # of chunks: what reads partitions where th
 # Noise
 
 second_look, settle = noise_sampler._second_look, noise_sampler._settle
+Revealed = noise_sampler._Revealed  # uniform number of which some bits are known
 generator_of = attrgetter("_generator")  # of a source of noise
 words_of = attrgetter("_words")  # draws 64 random bits at a time
 
