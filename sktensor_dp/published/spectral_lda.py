@@ -96,6 +96,7 @@ class CorpusMoments:
     def _pairs_with_themselves(self, basis: Floats, projected: Floats, thirds: Floats) -> Floats:
         """Sum over documents of M2_n (x) M1_n, each document's own moments, in the `basis`."""
         lengths = self._lengths
+        # Of counts c of l tokens, with p = c / l: M1 = p, M2 = p p' + (p p' - diag(p)) / (l - 1).
         others = np.where(np.isinf(lengths), 0.0, 1 / (lengths - 1))
         cubes = thirds + _sum_of_products(projected, projected, projected * others[:, None])
         words = np.asarray(self._chunk.X.T @ (projected * (others / lengths)[:, None]))

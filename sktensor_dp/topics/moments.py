@@ -148,9 +148,14 @@ def match_moments(
 def match_with_concentration(
     topics: Floats, weights: Floats, moments: ReleasedMoments, concentration: float | None
 ) -> tuple[ExplainedTopics, ReleasedMoments, bool]:
-    """Fit topics to moments, at a given or estimated concentration; True if it was assumed."""
+    """Fit topics to moments, at a given or estimated concentration.
+
+    Returns the fit, the moments with the sampling variances in use, and True if the concentration
+    was assumed.
+    """
     given = 0.0 if concentration is None else concentration
     found = match_moments(topics, weights, moments, given)
+    # A second fit takes sampling variances from the moments of the first.
     moments = replace(moments, second=model_pairs(found))
     found = match_moments(found.topics, found.weights, moments, given)
     if concentration is not None:
@@ -249,6 +254,7 @@ class MomentDistance:
         """Weighted squared error of the third moment, and its gradient in w_j mu_j."""
         c, basis = self._c, self._m.basis
         scale = (1 + c) * (2 + c)
+        # Topics (k, m) and their mean (m,) in the basis; E3 of the model by the equation above.
         seen, middle = topics @ basis, mean @ basis
         squares = (seen[:, :, None] * seen[:, None, :]).reshape(len(seen), -1)
         weighted = weights[:, None] * seen
