@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -558,7 +558,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         rows = IncompleteChunk(self._validated_rows(X, reset=False))
         return gaussians_of(self).log_joint(rows.X, rows.observed)
 
-    def _criterion(self, X: Any, price: Any) -> float:
+    def _criterion(self, X: Any, price: Callable[[int], float]) -> float:
         """-2 log-likelihood of `X`, plus ``price(n_samples)`` for each parameter."""
         warn_of_score()
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from sktensor_dp.tensor.arrays import Floats, product_by_rows, spans
+from sktensor_dp.tensor.arrays import Floats, Integers, product_by_rows, spans
 
 # Least weight, so that its logarithm is finite.
 LEAST_WEIGHT = 1e-12
@@ -61,14 +61,14 @@ class Gaussians:
             found[rows] = _log_joint(X[rows], self.means, self.whiteners, self.log_scales)
         return found
 
-    def sample(self, chosen: Any, rng: Any) -> Floats:
+    def sample(self, chosen: Integers, rng: np.random.Generator) -> Floats:
         """Draw a point of each Gaussian in `chosen`, an array of indices."""
         normal = rng.standard_normal((len(chosen), self.means.shape[1]))
         return np.asarray(
             self.means[chosen] + np.einsum("nij,nj->ni", self.factors[chosen], normal)
         )
 
-    def in_order(self, order: Any) -> "Gaussians":
+    def in_order(self, order: Integers) -> "Gaussians":
         """Gaussians of the indices `order`, with weights adding up to 1."""
         weights = self.weights[order]
         return Gaussians(weights / weights.sum(), self.means[order], self.covariances[order])

@@ -16,7 +16,7 @@ def places_of(model: Gaussians) -> Integers:
     places = np.arange(len(model.weights))
     for j in range(len(places)):
         for i in range(j):
-            if places[i] != places[j] and n_peaks(model.in_order([i, j])) == 1:
+            if places[i] != places[j] and n_peaks(model.in_order(np.array([i, j]))) == 1:
                 places[places == max(places[i], places[j])] = min(places[i], places[j])
     return np.unique(places, return_inverse=True)[1].ravel() + 1
 

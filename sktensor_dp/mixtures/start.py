@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -55,7 +54,7 @@ class Spheres:
 
 def small_spheres(
     mean: Floats, covariance: Floats, noise: float, radius: float, n_directions: int,
-    n_spheres: int, rng: Any,
+    n_spheres: int, rng: np.random.Generator,
 ) -> Spheres:  # fmt: skip
     """Spheres spread over the leading directions of a covariance, whose `noise` is known."""
     values, vectors = np.linalg.eigh(covariance)
@@ -70,8 +69,8 @@ def small_spheres(
 
 
 def moved(
-    spheres: Spheres, statistics: Floats, sigma: float, clip: Clipping, radius: float, rng: Any,
-    *, drops: bool,
+    spheres: Spheres, statistics: Floats, sigma: float, clip: Clipping, radius: float,
+    rng: np.random.Generator, *, drops: bool,
 ) -> Spheres:  # fmt: skip
     """Spheres after an EM step, by noisy `statistics` of deviation `sigma`.
 
@@ -105,7 +104,7 @@ def moved(
     return Spheres(shares, centres, variance, spheres.basis, spheres.mean, spheres.rest)
 
 
-def _spread_points(n_points: int, n_directions: int, rng: Any) -> Floats:
+def _spread_points(n_points: int, n_directions: int, rng: np.random.Generator) -> Floats:
     """Standard normal points, each the farthest of many from the points before it; (K, q)."""
     points = rng.standard_normal((TRIES * n_points, n_directions))
     points = points[np.linalg.norm(points, axis=1) < LONGEST * math.sqrt(n_directions)]

@@ -1,7 +1,5 @@
 """Standard deviations of the means of a mixture: sampling, noise, and overlap of the groups."""
 
-from typing import Any
-
 import numpy as np
 
 from sktensor_dp.mixtures.gaussians import Gaussians, shares_of, whitened_rows
@@ -40,7 +38,7 @@ def _entries(shapes: Floats) -> Floats:
 
 
 def std_of_means(
-    model: Gaussians, noise: StepNoise, way: Floats, n_rows: int, rng: Any
+    model: Gaussians, noise: StepNoise, way: Floats, n_rows: int, rng: np.random.Generator
 ) -> Floats | None:
     """Root mean squared errors (k, d) of means near the fixed point of EM; None if not finished.
 
@@ -76,7 +74,7 @@ def std_of_means(
     return found
 
 
-def _information(model: Gaussians, rng: Any) -> Floats:
+def _information(model: Gaussians, rng: np.random.Generator) -> Floats:
     """Information of a row on weights, means and shapes, relative to that of a labelled row."""
     k, d = model.means.shape
     n_drawn = max(FEWEST, ROWS * n_scores(k, d))
