@@ -253,19 +253,21 @@ def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) ->
     """Most components that the trial can find, if each has the variance assumed beforehand."""
     mu, trial = plan.releases.cost_of(SharedFactorSums.name).mu, trial_sweeps(plan)
     total, rows = max(float(weights.sum()), LEAST_WEIGHT), _effective_rows(weights)
-    common, each = float((weights**2).sum()) / total, total / n_units
-    signal = common * each * defaults.COMPONENT_VARIANCE * mu / SharedFactorSums.farthest
+    # Weight of a random entry's row, and root of the number of entries of a unit, which weighs one
+    # over that root in each of its cells.
+    common, root_each = float((weights**2).sum()) / total, total / n_units
+    signal = common * root_each * defaults.COMPONENT_VARIANCE * mu / SharedFactorSums.farthest
     k = np.arange(1, min(rank, len(weights)) + 1)
     # With k components a random start has squared cosine k / rows; it has to reach a half. A sweep
     # adds the squared ratio of signal to noise, with weights divided by their norm.
     growth = trial * np.log1p((signal * chi.mean(k) / k) ** 2)
     # At the trial directions explain half of their variance, which must be twice the noise of
-    # moments.
+    # moments. A unit's entries leave the fraction 1 - explained of a weight's prior variance.
     noise = moment_noise(
         SharedFactorSums.farthest / (mu * MOMENT_WEIGHT * n_units), k, judged_sweeps(trial)
     )
-    rest = 1 - 1 / (1 + defaults.COMPONENT_VARIANCE * each**2)
-    worth = (growth >= np.log(rows / 2 / k)) & (edge_of_noise(noise, k) <= rest**2 / 4)
+    explained = 1 - 1 / (1 + defaults.COMPONENT_VARIANCE * root_each**2)
+    worth = (growth >= np.log(rows / 2 / k)) & (edge_of_noise(noise, k) <= explained**2 / 4)
     return max(k[worth].tolist(), default=1)
 
 

@@ -76,7 +76,7 @@ STREAM = Part(
         OnlinePowerMethod, n_components=Whole("m"), n_restarts=Whole("l"),
         max_iter=Whole(), seed=Whole(), n_answers=Whole(), n_waits=Whole(),
         log_precision=Real(), weights=Numbers("n"), vectors=Numbers("nd"),
-        found=ANSWERS, starts=Numbers("dl"), pending=Maybe(ANSWERS), best_weight=Real(),
+        component_answers=ANSWERS, starts=Numbers("dl"), pending=Maybe(ANSWERS), best_weight=Real(),
         best_noise_variance=Real("+"), best_vector=Numbers("d"),
     ),
     budget=Items(Real("+"), 3, tuple), ticket=Maybe(Plain(str)),

@@ -334,7 +334,7 @@ class OnlinePowerMethod:
     log_precision: float  # mean logarithm of the precision of answers
     weights: Floats  # T(v, v, v) of the components found, (n,)
     vectors: Floats  # components found, unit rows, (n, d)
-    found: BatchMean  # answers that components found were made of, (d, n)
+    component_answers: BatchMean  # answers that the components found were made of, (d, n)
     starts: Floats  # iterates of the component at work, unit columns, (d, n_restarts)
     pending: BatchMean | None  # answers to the present question, too noisy for a step, (d, L)
     best_weight: float  # largest T(u, u, u) of the last answers
@@ -352,7 +352,8 @@ class OnlinePowerMethod:
                 f"{self.vectors.shape[0]}."
             )
         asked = None if self.pending is None else self.pending.value.shape
-        if self.found.value.shape != self.vectors.T.shape or asked not in (None, self.starts.shape):
+        known = self.component_answers.value.shape
+        if known != self.vectors.T.shape or asked not in (None, self.starts.shape):
             raise ValueError("answers must be of the shapes of vectors and of starts.")
 
     @classmethod
@@ -372,7 +373,8 @@ class OnlinePowerMethod:
         return cls(
             n_components=n_components, n_restarts=n_restarts, max_iter=max_iter, seed=seed,
             n_answers=0, n_waits=0, log_precision=0.0, weights=np.zeros(0),
-            vectors=np.zeros((0, dim)), found=BatchMean.of(np.zeros((dim, 0)), 0.0, 1.0),
+            vectors=np.zeros((0, dim)),
+            component_answers=BatchMean.of(np.zeros((dim, 0)), 0.0, 1.0),
             starts=starts, pending=None, best_weight=0.0, best_noise_variance=0.0,
             best_vector=starts[:, 0],
         )  # fmt: skip
@@ -417,7 +419,7 @@ class OnlinePowerMethod:
         if may_wait and not enough:
             self.n_waits += 1
             return
-        self._iterate(self.pending)
+        self._power_step(self.pending)
         self.pending = None
 
     def components(self) -> tuple[Floats, Floats]:
@@ -431,7 +433,7 @@ class OnlinePowerMethod:
 
     def n_above(self, deviations: float) -> int:
         """Number of components, including the current one, above this many deviations of noise."""
-        weights, noise = self.weights, self.found.noise_variance
+        weights, noise = self.weights, self.component_answers.noise_variance
         if not self.is_complete:
             weights, noise = (
                 np.append(weights, self.best_weight),
@@ -441,9 +443,10 @@ class OnlinePowerMethod:
 
     @property
     def _n_steps(self) -> int:
+        """Number of answers that made a step of their own."""
         return self.n_answers - self.n_waits
 
-    def _iterate(self, answer: BatchMean) -> None:
+    def _power_step(self, answer: BatchMean) -> None:
         """Power step from all starts of the current component; its last step keeps the best."""
         answers = answer.value - _deflation(self.weights, self.vectors)(self.starts)
         values = np.einsum("ij,ij->j", self.starts, answers)
@@ -455,7 +458,8 @@ class OnlinePowerMethod:
         if self._n_steps % (self.max_iter + 1) == 0:
             self.weights = np.append(self.weights, self.best_weight)
             self.vectors = np.vstack([self.vectors, self.best_vector])
-            self.found = self.found.beside(replace(answer, value=answers).column(best))
+            own = replace(answer, value=answers).column(best)
+            self.component_answers = self.component_answers.beside(own)
             self.starts = _starts(self.seed, len(self.weights), *self.starts.shape)
 
     def _polish(self, answer: BatchMean) -> None:
@@ -463,9 +467,10 @@ class OnlinePowerMethod:
         overlaps = (self.vectors @ self.vectors.T) ** 2
         np.fill_diagonal(overlaps, 0.0)
         answers = answer.value - self.vectors.T @ (self.weights[:, None] * overlaps)
-        self.found = self._joined(self.found, replace(answer, value=answers))
-        vectors = unit_columns(self.found.value, self.vectors.T)
-        self.weights = np.einsum("ij,ij->j", vectors, self.found.value)
+        mean = self._joined(self.component_answers, replace(answer, value=answers))
+        vectors = unit_columns(mean.value, self.vectors.T)
+        self.weights = np.einsum("ij,ij->j", vectors, mean.value)
+        self.component_answers = mean
         self.vectors = vectors.T
 
     def _joined(self, mean: BatchMean, answer: BatchMean) -> BatchMean:
