@@ -155,6 +155,7 @@ def longest(biases: Sequence[SharedBiases]) -> SharedBiases:
 
 def weight_of_entry(weights: Floats, n_units: int) -> float:
     """Mean weight of an entry in sums over units, given the sum of weights of each row."""
+    # Entries of a unit of m entries weigh m ** -0.5 each, and so all of them m ** 0.5.
     return min(n_units / max(float(weights.sum()), 1.0), 1.0)
 
 

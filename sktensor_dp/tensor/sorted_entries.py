@@ -135,7 +135,9 @@ class SortedEntries:
         begins = self.row_pointers(mode)[seen]
         for first in range(0, self.n_entries, size):
             last = min(first + size, self.n_entries)
-            rows = slice(*np.searchsorted(begins, [first + 1, last]) - [1, 0])
+            # From the row that holds the block's first entry to the first that begins after it.
+            later, after = np.searchsorted(begins, [first + 1, last])
+            rows = slice(later - 1, after)
             yield slice(first, last), seen[rows], np.maximum(begins[rows] - first, 0)
 
 
