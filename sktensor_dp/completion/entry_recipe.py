@@ -1,7 +1,9 @@
 """Recipes where one value is the unit of privacy: from releases on entries to a model."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtr
@@ -41,13 +43,13 @@ NOT_SETTLED = (
 
 def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fitted:
     """Make all releases of the plan and fit the model: recipe of a completion of entries."""
-    recipe = {
+    recipes: dict[str, Callable[[Session, ModelOptions], EntryModel]] = {
         "input": _from_values,
         "sufficient_statistics": _from_sums,
         "output": _with_released_block,
-        "gradient": fit_gradients,
-    }[plan.perturbation]
-    model = recipe(ask, plan, options)
+        "gradient": partial(fit_gradients, n_steps=plan.n_steps),
+    }
+    model = recipes[plan.perturbation](ask, options)
     width, places = 2 * ask.public("half"), ask.public("index_set")
     assumed, noise_variance = (width * ASSUMED.residual) ** 2, 0.0
     if plan.perturbation in ("input", "output"):
@@ -81,7 +83,7 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
     return Fitted(state, () if model.converged else (ConvergenceWarning(NOT_SETTLED),))
 
 
-def _from_values(ask: Session, plan: CompletionPlan, options: ModelOptions) -> EntryModel:
+def _from_values(ask: Session, options: ModelOptions) -> EntryModel:
     """Model fitted to released values, whose noise variance is known."""
     # The noise of the piecewise mechanism depends on the value; `sigma` is for the middle of the
     # range.
@@ -101,7 +103,7 @@ def _from_values(ask: Session, plan: CompletionPlan, options: ModelOptions) -> E
     )  # fmt: skip
 
 
-def _from_sums(ask: Session, plan: CompletionPlan, options: ModelOptions) -> EntryModel:
+def _from_sums(ask: Session, options: ModelOptions) -> EntryModel:
     """Model of mean and biases alone, from released row sums."""
     places, half = ask.public("index_set"), ask.public("half")
     # First, from coordinates alone: the weights of entries, made later, need not be in memory too.
@@ -117,9 +119,9 @@ def _from_sums(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Ent
     return tucker_of_cp(model, options.ranks) if options.full_core else model
 
 
-def _with_released_block(ask: Session, plan: CompletionPlan, options: ModelOptions) -> EntryModel:
+def _with_released_block(ask: Session, options: ModelOptions) -> EntryModel:
     """Model of released values whose last factor is replaced by a released ridge regression."""
-    model, half = _from_values(ask, plan, options), ask.public("half")
+    model, half = _from_values(ask, options), ask.public("half")
     index_set: IndexSet = ask.public("index_set")
     mode = index_set.n_modes - 1
     core = None if isinstance(model, CPCompletion) else model.core

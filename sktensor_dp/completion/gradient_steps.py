@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions
+from sktensor_dp.completion.plan import ASSUMED, ModelOptions
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian
@@ -16,9 +16,9 @@ from sktensor_dp.tensor.tucker_completion import EntryModel, with_orthonormal_fa
 NULL_SPREAD = 1e-12
 
 
-def fit_gradients(ask: Session, plan: CompletionPlan, options: ModelOptions) -> EntryModel:
-    """Model after the plan's steps of descent, each of which is a release."""
-    return _BlockGaussNewton(ask, options).run(plan.n_steps)
+def fit_gradients(ask: Session, options: ModelOptions, n_steps: int) -> EntryModel:
+    """Model after `n_steps` steps of descent, each of which is a release."""
+    return _BlockGaussNewton(ask, options).run(n_steps)
 
 
 class _BlockGaussNewton:
