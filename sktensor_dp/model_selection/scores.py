@@ -226,7 +226,7 @@ def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object
 def checked_score_bounds(
     given: Sequence[float] | None,
     scoring: str,
-    step: BaseEstimator,
+    step: BaseEstimator | None,
     name: str,
     *,
     texts: bool = False,
@@ -236,7 +236,7 @@ def checked_score_bounds(
     and the number of features that it is given.
     """
     bounds = given
-    if bounds is None:
+    if bounds is None and step is not None:
         bounds = _implied_bounds(scoring, step, texts=texts, n_features=n_features)
     if bounds is None:
         raise ValueError(
@@ -313,8 +313,8 @@ def make_private_scorer(
         gives Laplace noise.
     bounds : (low, high), optional
         Public range that the score of a row is clipped to; noise is in proportion to its
-        width. By default those that public parameters imply, as for
-        :class:`~sktensor_dp.PrivateSearchCV`.
+        width. Needed but for ``"log_likelihood_per_token"``, whose default is twice the
+        log-likelihood of evenly likely words, or of texts that of an unknown word.
     accountant : BudgetAccountant, optional
         Charged before each score; by default that of the surrounding ``with`` block.
 
@@ -350,7 +350,7 @@ def make_private_scorer(
     >>> from sktensor_dp import PrivateCPCompletion, make_private_scorer
     >>> X = np.argwhere(np.ones((60, 60)))
     >>> model = PrivateCPCompletion(0, bounds=(0, 1), epsilon=20.0).fit(X, X.sum(axis=1) / 120)
-    >>> scorer = make_private_scorer("neg_mean_absolute_error", epsilon=1.0)
+    >>> scorer = make_private_scorer("neg_mean_absolute_error", bounds=(-1, 0))
     >>> bool(-1 < scorer(model, X, X.sum(axis=1) / 120) < 0.1)
     True
     """
@@ -358,7 +358,8 @@ def make_private_scorer(
     check_scoring(metric, "metric")
     known = PrivateEstimatorMixin._privacy_constraints
     check_parameters(scorer, {name: known[name] for name in ("epsilon", "delta", "accountant")})
-    if bounds is not None:
+    # Bounds of each model would give candidates with bounds of their own scores of their own.
+    if bounds is not None or metric != "log_likelihood_per_token":
         checked_score_bounds(bounds, metric, None, "bounds")
     return scorer
 

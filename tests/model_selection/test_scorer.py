@@ -80,10 +80,14 @@ def test_refuses_before_reading_when_the_budget_is_spent():
         scorer(fitted, Unread())
 
 
-def test_bounds_that_public_parameters_imply():
+def test_bounds_are_the_scorers_and_not_those_of_a_model():
+    """The narrowest bounds would win a search."""
+    for metric in (SQUARED, ABSOLUTE, "log_likelihood"):
+        with pytest.raises(ValueError, match="bounds must be given"):
+            make_private_scorer(metric)
     X, y = cells()
     fitted = NoisyMean(bounds=(0.0, 3.0), epsilon=INF).fit(X, y)
-    scorer = make_private_scorer(SQUARED, accountant=(budget := BudgetAccountant()))
+    scorer = scorer_of(SQUARED, epsilon=1.0, accountant=(budget := BudgetAccountant()))
     scorer(fitted, X, y)
     (entry,) = budget.entries
     assert (entry.release, entry.cost) == (
@@ -104,7 +108,6 @@ REFUSED = [
     (SQUARED, TOY, (AT, Y[:50]), "inconsistent numbers of samples"),
     (SQUARED, TOY, (WIDE, Y), "has 2 features"),
     (SQUARED, TOY, (AT, WIDE), "y must hold one number for each row"),
-    (SQUARED, constant().set_params(bounds=None), (AT, Y), "bounds must be given"),
     ("log_likelihood", TOY, (AT,), "needs an estimator with score_samples"),
     ("log_likelihood", FITTED, (counts()[:, 1:],), "has 6 features"),
     ("log_likelihood", FITTED, (counts()[:0],), "at least one row"),
@@ -352,7 +355,7 @@ def test_scores_the_best_model_of_a_search_and_pickles_without_an_accountant():
     X, y = targets(100)
     grid = GridSearchCV(NoisyMean(), {"shift": [0.0]}, cv=2, scoring=lambda *_: 0.0).fit(X, y)
     private = PrivateSearchCV(NoisyMean(), {"shift": [0.0]}, n_trials=1.0).fit(X, y)
-    scorer = pickle.loads(pickle.dumps(scorer_of(SQUARED, bounds=None)))
+    scorer = pickle.loads(pickle.dumps(scorer_of(SQUARED)))
     assert "epsilon=inf" in repr(scorer)
     for search in (grid, private):
         assert scorer(search, X, y) == scorer(search.best_estimator_, X, y)
