@@ -528,7 +528,8 @@ class PrivateSearchCV(
             random_state=self.random_state, n_units=n_units,
         )  # fmt: skip
         # What the last step is given, if no other private step decides it.
-        shape = getattr(rows, "shape", ()) if request.steps[first] is request.last else ()
+        alone = request.steps[first] is request.last
+        shape: tuple[int, ...] = getattr(rows, "shape", ()) if alone else ()
         bounds = self._bounds(request, int(shape[1]) if len(shape) == 2 else None)
         costs = self._costs(request)
         return Trials(self, request, X, y, labels, own is not None, splits, costs, bounds)
