@@ -39,7 +39,7 @@ def public_columns(
 ) -> list[list[str]]:
     """Columns of a public table."""
     delimiter, encoding = form_of(path, other)
-    return read_columns(path, columns, delimiter, "auto", encoding)
+    return read_columns(path, columns, delimiter, "auto", encoding, public=True)
 
 
 def form_of(path: Path, other: str | None) -> tuple[str | None, str]:

@@ -253,18 +253,19 @@ def read_columns(
     decimal: str = ".",
     missing: Collection[str] = (),
     may_be_empty: bool = False,
+    public: bool = False,
 ) -> list[Any]:
     """Read `columns` of a file, each as a list of texts or labels, or an array of numbers.
 
     Cells that are empty or one of `missing` are NaN among numbers. A file without rows is an error
-    unless it `may_be_empty`.
+    unless it `may_be_empty`. Errors name the columns of a `public` file.
     """
     path = existing_path(path)
     kind = _check_options(path, delimiter, quoting, encoding)
     if not kind:
         raise ValueError(f"person: the folder {path.name!r} has no columns; give a file")
     quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
-    names, rows = _rows_of(path, columns, delimiter, quoted, encoding)
+    names, rows = _rows_of(path, columns, delimiter, quoted, encoding, public)
     values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
     if not (values[0] or may_be_empty):
         raise ValueError(f"{path.name!r} holds no row")
@@ -381,7 +382,12 @@ def _utf8_or(encoding: str, line: bytes) -> str:
 
 
 def _rows_of(
-    path: Path, columns: Columns, delimiter: str | None, quoted: bool, encoding: str
+    path: Path,
+    columns: Columns,
+    delimiter: str | None,
+    quoted: bool,
+    encoding: str,
+    public: bool = False,
 ) -> tuple[list[str], Iterator[Sequence[Any]]]:
     """Names of the requested `columns` of a file, and an iterator over their values in each row."""
     kind = suffix_of(path)
@@ -395,7 +401,7 @@ def _rows_of(
         file = _parquet_file(path)
         index = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
         known = [str(name) for name in file.schema_arrow.names if name not in index]
-        names = [choose_column(path, *one, known) for one in columns]
+        names = [choose_column(path, *one, known, public=True) for one in columns]
         batches = file.iter_batches(columns=list(dict.fromkeys(names)))
         return names, (
             row
@@ -404,7 +410,7 @@ def _rows_of(
         )
     header, rows = delimited_rows(_lines_of(path, encoding), path, delimiter, quoted)
     header = list(map(from_cell, header))
-    names = [choose_column(path, *one, header) for one in columns]
+    names = [choose_column(path, *one, header, public) for one in columns]
     places = [header.index(name) for name in names]
     return names, ([from_cell(row[place]) for place in places] for row in rows)
 
@@ -511,7 +517,9 @@ def _advice(quoted: bool) -> str:
     )
 
 
-def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[str]) -> str:
+def choose_column(
+    path: Path, column: str | None, holds: str, columns: Sequence[str], public: bool
+) -> str:
     """Name of the requested column among `columns`; None requests the only one."""
     if column is None and len(columns) == 1:
         return columns[0]
@@ -532,7 +540,7 @@ def choose_column(path: Path, column: str | None, holds: str, columns: Sequence[
         "exactly as it stands in its header, the first line (not shown, as it may be data: if it "
         "is, put a line of names before it)"
     )
-    if suffix_of(path) == ".parquet":
+    if public:
         where = f"of {', '.join(map(repr, columns))}"
     raise ValueError(
         f"{problem}: {path.name!r} has {counted(len(columns), 'column')}; give the name of the one "

@@ -114,7 +114,8 @@ WRONG = [
     (("ratings", "stars.tsv", *RATED, "--items", "list.csv"), "column 'what' does not exist"),
     (
         ("ratings", "stars.tsv", *RATED, "--items", "items.csv", "--title", "name"),
-        "column 'name' does not exist",
+        "column 'name' does not exist: 'items.csv' has 2 columns; give the name of the one that "
+        "holds the title, of 'what', 'title'",
     ),
     (("ratings", "stars.tsv", *RATED, "--title", "name", "--items-are-public"), "--title needs"),
     (("groups", "posts.csv"), "--range COLUMN LOW HIGH must be given"),
