@@ -186,10 +186,10 @@ class _SpectralFit:
             released = ReleasedPairs(None, lambda V: product(V) / total, 0.0, 0.0)
         else:
             answer = answer.over(total)
+            product = answer.value.__matmul__
             released = ReleasedPairs(
-                answer.value, answer.value.__matmul__, answer.sigma / 2,
-                answer.sigma / DIAGONAL_WEIGHT,
-            )  # fmt: skip
+                answer.value, product, answer.sigma / 2, answer.sigma / DIAGONAL_WEIGHT
+            )
         given = self._options.concentration
         correction = PriorCorrection(USUAL if given is None else given, known, sigma)
         corrected = corrected_pairs(released, correction)
