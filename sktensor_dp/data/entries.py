@@ -38,7 +38,7 @@ def as_entries(
         raise ValueError(
             "y must hold one number for each row of X; its length is not the number of rows."
         )
-    with np.errstate(all="ignore"):  # whether a longer type overflows is told by the error alone
+    with np.errstate(all="ignore"):  # a long double that overflows is refused below
         y = y.astype(np.float64, copy=False)
     if not np.isfinite(y).all():
         raise ValueError("y contains NaN or infinity; leave out what was not observed.")

@@ -101,10 +101,10 @@ class GroupBuffer:
         present, counts = np.unique(places, return_counts=True)
         self._left[present] -= counts
         chunk, self._n_chunks = self._n_chunks, self._n_chunks + 1
-        ends = self._table.last[places]
+        ends = self._table.last[places]  # (n_rows,): chunk that completes each row's group
         if (self._left[present] < 0).any() or (ends < chunk).any():
             raise ValueError(CHANGED)
-        if (ends == chunk).all():
+        if (ends == chunk).all():  # no row has to wait
             self._waiting[chunk].append((rows, places))
         else:
             # Copy: the caller may reuse the memory of a chunk for the next one.
@@ -115,10 +115,10 @@ class GroupBuffer:
         ready = [part for part in self._waiting.pop(chunk, []) if len(part[1])]
         if not ready:
             return None
-        found = np.concatenate([of_rows for _, of_rows in ready])
-        if self._left[found].any():
+        complete = np.concatenate([of_rows for _, of_rows in ready])
+        if self._left[complete].any():
             raise ValueError(CHANGED)
-        return stacked([X for X, _ in ready]), found
+        return stacked([X for X, _ in ready]), complete
 
     def check_empty(self) -> None:
         """Raise ValueError if the source ended before the last row of a group."""

@@ -69,13 +69,12 @@ def refuse_other_kinds(X: object, name: str, text: str = TEXT) -> None:
         return
     kinds = kinds_of(X, name)
     names = column_names(X) or [""] * len(kinds)
-    for kind, called in kinds:
-        where = in_columns(
-            [one for one, (other, _) in zip(names, kinds, strict=True) if other == kind and one]
-        )
+    for kind, type_name in kinds:
+        alike = [one for one, (other, _) in zip(names, kinds, strict=True) if other == kind]
+        where = in_columns([one for one in alike if one])
         if kind == "time":
             raise ValueError(
-                f"{name} must hold numbers, got type {called}{where}; dates and times are none: "
+                f"{name} must hold numbers, got type {type_name}{where}; dates and times are none: "
                 "number the periods from 0 (for example days since the first), or leave them out."
             )
         if kind == "text":
@@ -102,16 +101,16 @@ def _is_numeric(column: NDArray[Any]) -> bool:
     return False
 
 
-def dense_tensor(T: object, method: str) -> NDArray[np.float64]:
-    """Float64 array from an array or lists; `method` ends the advice to pass ``T.toarray()``."""
+def dense_tensor(T: object, advice: str) -> NDArray[np.float64]:
+    """Float64 array from an array or lists; `advice` ends that to pass ``T.toarray()``."""
     if sp.issparse(T):
         raise TypeError(
             f"T must be dense, got a {type(T).__name__}. Where absent entries are zeros pass "
-            f"T.toarray(){method}."
+            f"T.toarray(){advice}."
         )
     refuse_other_kinds(T, "T", "encode it first")
     given = read(lambda: with_nan(np.asarray(as_numbers(T, "T"))), "T")
-    refuse_other_kinds(given, "T", "encode it first")
+    refuse_other_kinds(given, "T", "encode it first")  # of lists the kind is known now
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: T must hold real numbers.")
     # Replaces numpy's message, which quotes the entry.

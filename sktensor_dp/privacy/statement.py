@@ -317,14 +317,14 @@ def _differences(stated: Any, again: Any, place: str) -> Iterator[str]:
     elif isinstance(stated, list) and isinstance(again, list) and len(stated) == len(again):
         for number, (one, other) in enumerate(zip(stated, again, strict=True)):
             yield from _differences(one, other, f"{place}[{number}]")
-    elif _isfloat(stated) and _isfloat(again):
+    elif _is_number(stated) and _is_number(again):
         if not _close(stated, again):
             yield f"{place} is {stated:.9g}, but the rest gives {again:.9g}"
     elif stated != again or isinstance(stated, bool) != isinstance(again, bool):
         yield f"{place} is {_short(stated)}, but the rest gives {_short(again)}"
 
 
-def _isfloat(value: object) -> bool:
+def _is_number(value: object) -> bool:
     """Return True for a number other than a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
