@@ -78,7 +78,8 @@ def complete_tucker(
     """Fit mean, biases, factors and a core to observed entries.
 
     Alternating ridge regression from the leading subspaces of the unfoldings, where a CP
-    completion of the same values finds components; otherwise the core is zero. Rows of a
+    completion of the same values finds components, with as many columns of each factor at most;
+    otherwise the core is zero. Rows of a
     factor are normal with unit variance in the scale where factors have columns of norm
     sqrt(n_m); variances of the biases, the core and the noise are estimated.
 
@@ -162,10 +163,15 @@ def complete_tucker(
     little = max(_LEAST_NOISE * np.abs(targets).max(), LEAST_SIZE * known)
     if deviation <= little or not start.weights.any():
         return tucker_of_cp(start, ranks)
+    # Components that CP does not find are noise: a factor of each mode has at most as many columns.
+    found = [min(rank, int(np.count_nonzero(start.weights))) for rank in ranks]
     fit = _Alternation(entries, start, targets, deviation, noise_variance or 0.0)
-    fit.start(mode_subspaces(entries, residuals / deviation, ranks, rng), rng)
+    fit.start(mode_subspaces(entries, residuals / deviation, found, rng), rng)
     n_iter, converged = run_sweeps(fit, max_iter, tol)
-    return fit.completion(n_iter, converged)
+    model = fit.completion(n_iter, converged)
+    if found == [*ranks]:
+        return model
+    return with_orthonormal_factors(model, ranks, model.factors, model.core)
 
 
 class _Alternation:

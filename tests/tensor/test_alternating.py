@@ -60,6 +60,21 @@ def tucker_of(entries, values, rank, **options):
 both = pytest.mark.parametrize("complete", [complete_cp, tucker_of])
 
 
+@both
+def test_columns_beyond_the_components_stay_zero(complete, seed):
+    shape, rng = (200, 40), np.random.default_rng(seed)
+    factors = [rng.standard_normal((n, 2)) for n in shape]
+    coordinates = observed(shape, 0.5, rng)
+    values = cp_values(factors, coordinates) + 2 * rng.standard_normal(len(coordinates))
+    truth, entries = cp_values(factors, everything(shape)), SortedEntries(coordinates, shape)
+    few, many = (
+        relative_error(complete(entries, values, rank, random_state=0), truth, shape)
+        for rank in (2, 8)
+    )
+    # Eight columns that are all used double the error.
+    assert many < 1.05 * few
+
+
 # The subspaces to start from need more entries than the fit: of the last shape a twelfth
 # would do for the parameters, but leaves one start in four in a local minimum.
 @both
