@@ -318,6 +318,33 @@ class BudgetAccountant(TableDisplay):
         self.charge([LedgerEntry("caller", "spend", 1, cost)])
         return self
 
+    def change_budget(self, epsilon: float) -> "BudgetAccountant":
+        """Change the budget's epsilon for everyone who shares it; the change is listed.
+
+        Parameters
+        ----------
+        epsilon : float
+            New budget, > 0. Charges stay, also those that exceed it.
+
+        Returns
+        -------
+        self : BudgetAccountant
+
+        Raises
+        ------
+        BudgetError, ValueError
+            If somebody changes it at the same time; if epsilon is outside its range.
+
+        Examples
+        --------
+        >>> budget = BudgetAccountant(epsilon=2.0).change_budget(3.0)
+        >>> budget.epsilon, len(budget.changes)
+        (3.0, 1)
+        """
+        epsilon = _checked("epsilon", epsilon, "be > 0, and a number", lambda x: x > 0)
+        self._ledger.change_budget(self.epsilon, epsilon)
+        return self
+
     def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> "Receipt":
         """Check and record charges in one step: all of them, or none.
 

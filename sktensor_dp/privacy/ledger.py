@@ -194,7 +194,7 @@ class Ledger:
                     raise ValueError(
                         f"{name} is {given!r}, but the ledger {str(self.file)!r} holds one budget, "
                         f"with {name}={stored!r}. Leave {name} out to use it, or name another file "
-                        "for data of other people."
+                        "for data of other people. change_budget() changes an epsilon."
                     )
             self.scope = str(found[0])
             self._balance(connection)

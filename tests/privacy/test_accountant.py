@@ -223,6 +223,7 @@ NEITHER = [*NO_NUMBERS, True, 10**400, math.nan, -1, -1e-9]
 # A negative cost would refill the budget, and fewer thresholds than none hand out more than delta.
 WRONG: dict[str, tuple[Any, list[Any]]] = {
     "epsilon must be > 0": (lambda budget, x: BudgetAccountant(x), [0, *NEITHER]),
+    "epsilon must be > 0, and": (lambda budget, x: budget.change_budget(x), [0, *NEITHER]),
     "delta must lie": (lambda budget, x: BudgetAccountant(1.0, x), [1, *NEITHER]),
     "units must": (lambda budget, x: BudgetAccountant(units=x), ["several", None]),
     "k must": (lambda budget, x: budget.remaining(x), [0, -1, 1.5, True]),

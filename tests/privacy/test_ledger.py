@@ -108,8 +108,7 @@ def test_a_file_has_one_budget_which_stands(path):
 
 def test_a_change_of_the_budget_is_on_record_and_holds_for_every_object(path):
     first, kept = BudgetAccountant(10.0, path=path), Ledger(path)
-    first.spend(4.0, 0)
-    kept.change_budget(10.0, 1.0)
+    first.spend(4.0, 0).change_budget(1.0)
     with pytest.raises(BudgetError, match="the budget is 1, of which 4 is spent"):
         first.spend(0.01, 0)
     for budget in (first, BudgetAccountant(1.0, path=path)):
