@@ -20,7 +20,7 @@ from sktensor_dp.completion.shared_biases import (
     weight_of_entry,
 )
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums
+from sktensor_dp.queries.persons import MOMENT_WEIGHT, ReleasedEffects, SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.largest_of_noise import largest_of_noise
 from sktensor_dp.tensor.normal_equations import posterior_rows
@@ -64,11 +64,10 @@ class Directions:
     def sweep(self) -> None:
         """Release sums for the directions so far, add them to earlier ones, update directions."""
         kept = self._kept_weights()
-        query = SharedFactorSums(
-            self._ask.public("shape"), self._biases[0].level,
-            tuple(one.effects for one in self._biases), self._axes, self._deviation**2,
-            2 * self._ask.public("half"),
-        )  # fmt: skip
+        effects, level = tuple(one.effects for one in self._biases), self._biases[0].level
+        about = ReleasedEffects(effects, level, self._deviation**2)
+        scale = 2 * self._ask.public("half")
+        query = SharedFactorSums(self._ask.public("shape"), about, self._axes, scale)
         noisy, n_cells = self._ask(query).as_sum(), len(self._sums)
         moment = noisy.value[n_cells:] / (MOMENT_WEIGHT * self._ask.n_units)
         self._moments.append((moment + moment.T) / 2)

@@ -190,30 +190,24 @@ class SharedFactorSums(Query):
     # divided by their norms, so every unit contributes as much as the bound allows.
 
     shape: tuple[int, ...]  # of the tensor; public
-    level: float  # mean level of units, minus the middle of the range; public
-    effects: tuple[SharedEffects, ...] = field(repr=False)  # released, one per shared mode
+    about: ReleasedEffects  # with which units fit their parameters
     components: Floats = field(repr=False)  # released, of shape (n_cells, r)
-    noise_variance: float  # of values about the model, in each unit's own fit; public
     scale: float  # residual that is clipped to 1; public
 
     # Largest L2 distance of two contributions, without moments and before rounding.
     farthest: ClassVar[float] = 2.0
 
     def __post_init__(self) -> None:
-        self._released.check(self.scale)
+        self.about.check(self.scale)
         if not np.abs(self.components).max(initial=0.0) <= LARGEST * self.scale:
             raise ValueError(f"released numbers must lie within {LARGEST} scales.")
         n_cells = len(self.components)
-        if n_cells != math.prod(len(mode.effects) for mode in self.effects) or n_cells > MOST_CELLS:
+        n_possible = math.prod(len(mode.effects) for mode in self.about.effects)
+        if n_cells != n_possible or n_cells > MOST_CELLS:
             raise ValueError(
                 f"components must have a row for each of at most {MOST_CELLS} cells of a unit, for "
                 f"which there are effects; got {n_cells}."
             )
-
-    @property
-    def _released(self) -> ReleasedEffects:
-        """Released effects with which units fit their parameters."""
-        return ReleasedEffects(self.effects, self.level, self.noise_variance)
 
     @property
     def l2_sensitivity(self) -> float:
@@ -225,13 +219,14 @@ class SharedFactorSums(Query):
         # Least size of a block: in smaller ones calls cost more than arithmetic.
         least_block = 64
         shared = np.delete(chunk.shape, chunk.unit_mode).tolist()
-        if chunk.shape != self.shape or not self._released.cover_rows(shared):
+        about = self.about
+        if chunk.shape != self.shape or not about.cover_rows(shared):
             raise ValueError(
                 f"shape must be that of the data, {chunk.shape}, with effects of {shared} rows."
             )
         cells = np.stack([c.ravel() for c in np.indices(shared)], axis=1)
-        at = effects_at_entries(self.effects, cells, self.components)
-        units = CellUnits(at, level=self.level, noise_variance=self.noise_variance)
+        at = effects_at_entries(about.effects, cells, self.components)
+        units = CellUnits(at, level=about.level, noise_variance=about.noise_variance)
         by_cells, result = chunk.by_cells, AccurateSum()
         for span in blocks(chunk.n_units, max(rows_at_once(units.packed_size), least_block)):
             entries = CellEntries(rows_of(by_cells, span), units.offsets)

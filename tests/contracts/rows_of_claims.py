@@ -129,7 +129,7 @@ ROWS = [
     ),
     Row(
         "shared_factor_sums", slices=True, costs=(GAUSSIAN,), query=lambda _: SharedFactorSums(
-            PERSONS, 0.1, NO_EFFECTS, COMPONENTS, 1.0, 0.5
+            PERSONS, ReleasedEffects(NO_EFFECTS, 0.1, 1.0), COMPONENTS, 0.5
         ),
     ),
 ]  # fmt: skip

@@ -128,12 +128,12 @@ def row_sums(order: int) -> Callable[[Rng, World], SharedRowSums]:
 
 def factor_sums(rng: Rng, world: World) -> SharedFactorSums:
     shared, half, rank = world.shape[1:], world.half, int(rng.integers(1, 4))
-    return SharedFactorSums(
-        world.shape, half * rng.standard_normal(),
+    about = ReleasedEffects(
         tuple(released_effects(rng, n, half * 10 ** rng.uniform(-2, 0)) for n in shared),
-        10 ** rng.uniform(-1, 1) * rng.standard_normal((math.prod(shared), rank)),
-        half**2 * 10 ** rng.uniform(-4, 0), half * 10 ** rng.uniform(-3, 0),
+        half * rng.standard_normal(), half**2 * 10 ** rng.uniform(-4, 0),
     )  # fmt: skip
+    components = 10 ** rng.uniform(-1, 1) * rng.standard_normal((math.prod(shared), rank))
+    return SharedFactorSums(world.shape, about, components, half * 10 ** rng.uniform(-3, 0))
 
 
 # Units that are as far apart as the bound allows
@@ -154,8 +154,9 @@ OTHERS = unit([[1, 0], [1, 1], [2, 0]], [1.0, 1, -1])
 OPPOSITE = unit([[0, 0], [0, 1]], [-1.0, -1])
 # Two rows alike in the model: one unit has it larger in the one, one in the other.
 FACTORS = SharedFactorSums(
-    (8, 2), 0.0, (SharedEffects(np.zeros(2), np.zeros(2), np.zeros(2), 1.0),),
-    np.full((2, 1), 0.1), 1e-4, 1e-3,
+    (8, 2),
+    ReleasedEffects((SharedEffects(np.zeros(2), np.zeros(2), np.zeros(2), 1.0),), 0.0, 1e-4),
+    np.full((2, 1), 0.1), 1e-3,
 )  # fmt: skip
 SLOPES = unit([[0], [1]], [1.0, -0.5]), unit([[0], [1]], [-0.5, 1.0])
 

@@ -88,7 +88,7 @@ def test_parts_of_whole_units_add_up_and_nothing_adds_nothing(seed):
     components = rng.standard_normal((math.prod(SHAPE[1:]), 2))
     for query in (
         UnitLevels(HALF), SharedRowSums(1, SHAPE, about, 1.0), SharedRowSums(2, SHAPE, about, 1.0),
-        SharedFactorSums(SHAPE, 0.1, about.effects, components, 1.0, 1.0),
+        SharedFactorSums(SHAPE, about, components, 1.0),
     ):  # fmt: skip
         # Rounding of sums of 900 terms of size one.
         found = np.sum([query.total(part) for part in parts], axis=0)

@@ -26,7 +26,8 @@ def effects(*shape):
 
 def factor_sums(shared, rank=2):
     components = np.ones((math.prod(shared), rank))
-    return SharedFactorSums((5, *shared), 0.0, effects(*shared), components, 1.0, 1.0)
+    about = ReleasedEffects(effects(*shared), 0.0, 1.0)
+    return SharedFactorSums((5, *shared), about, components, 1.0)
 
 
 ROWS = SharedRowSums(1, SHAPE, ReleasedEffects(effects(*SHAPE[1:]), 0.0, 1.0), 1.0)
@@ -69,7 +70,8 @@ WRONG = [
        "those of the shared modes") for part in ("effects", "variances", "popularity")),
     (lambda: replace(FACTORS, components=np.ones((22, 2))), "a row for each of at most"),
     (lambda: replace(FACTORS, components=np.full((21, 2), 1e21)), "within 1e\\+20 scales"),
-    (lambda: replace(FACTORS, noise_variance=0.0), "noise_variance must be from"),
+    (lambda: replace(FACTORS, about=replace(FACTORS.about, noise_variance=0.0)),
+     "noise_variance must be from"),
     (lambda: factor_sums((MOST_CELLS + 1,)), "at most 16384 cells"),
     (lambda: factor_sums((3, 7)).total(SLICES), "shape must be that of the data"),
     *((lambda limits=limits: of_range(limits), "bounds must") for limits in (

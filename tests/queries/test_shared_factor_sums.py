@@ -11,7 +11,13 @@ from sktensor_dp import PrivateCPCompletion
 from sktensor_dp.data.persons import PersonChunks, by_unit
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, UnitLevels, clipped_moments
+from sktensor_dp.queries.persons import (
+    MOMENT_WEIGHT,
+    ReleasedEffects,
+    SharedFactorSums,
+    UnitLevels,
+    clipped_moments,
+)
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.normal_equations import unpack_rows
 from sktensor_dp.tensor.shared_parameters import SharedEffects
@@ -29,7 +35,8 @@ def query(rng, size=1.0, scale=0.7, noise=0.5, level=0.1, n_units=N_UNITS):
         for n in SHARED
     )
     components = size * rng.normal(size=(N_CELLS, RANK))
-    return SharedFactorSums((n_units, *SHARED), level, effects, components, noise * scale**2, scale)
+    about = ReleasedEffects(effects, level, noise * scale**2)
+    return SharedFactorSums((n_units, *SHARED), about, components, scale)
 
 
 def entries(rng, share, n_units=N_UNITS):
@@ -63,16 +70,16 @@ def unit_part(asked, X, y):
     values = np.bincount(places, y) / np.bincount(places)
     rows = np.unravel_index(cells, SHARED)
     b, var, f = (
-        sum(getattr(of, part)[row] for of, row in zip(asked.effects, rows, strict=True))
+        sum(getattr(of, part)[row] for of, row in zip(asked.about.effects, rows, strict=True))
         for part in ("effects", "variances", "popularity")
     )
-    noise = asked.noise_variance
+    noise, level = asked.about.noise_variance, asked.about.level
     prior = [LEVEL_VARIANCE * noise, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise, *np.ones(RANK)]
     design = np.column_stack([np.ones(len(b)), b, f, asked.components[cells]])
     precision = np.diag(1 / np.array(prior)) + design.T / (noise + var) @ design
-    mean = np.linalg.solve(precision, design.T @ ((values - asked.level - b) / (noise + var)))
+    mean = np.linalg.solve(precision, design.T @ ((values - level - b) / (noise + var)))
     covariance = np.linalg.inv(precision)[3:, 3:]
-    left = (values - asked.level - b - design[:, :3] @ mean[:3]) / asked.scale
+    left = (values - level - b - design[:, :3] @ mean[:3]) / asked.scale
     left, weights = np.clip(left, -1, 1), mean[3:]
     found[cells] = np.outer(left / np.linalg.norm(left), weights / np.linalg.norm(weights))
     moment = (np.outer(weights, weights) + covariance) / RANK
