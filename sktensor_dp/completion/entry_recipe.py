@@ -171,9 +171,9 @@ def pair_components(ask: Session, model: EntryModel, options: ModelOptions) -> t
     sums[upper] = sums.T[upper] = noisy.value
     counts[upper] = counts.T[upper] = query.counts()
     # A row's bias that is left over counts as a component, for which its own level stands.
-    known = places.counts[0] / places.n_entries
-    left = float(known @ model.bias_variances[0])
+    left = float(places.counts[0] / places.n_entries @ model.bias_variances[0])
     response = clipped_response(clip, residual) ** 2
+    # Products of two residuals vary by themselves, beside the released noise.
     own = _clipped_variance(clip) ** 2 * float(counts.mean())
     found = components_of_pairs(
         sums - counts * (response * left), counts, response,

@@ -60,7 +60,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> Fitted
             longest(biases).add_rounds(1, biases, paid_by=SharedFactorSums)
     components, noise_variance = found or (None, residual_variance(biases))
     if plan.n_sweeps == 0 and plan.n_rounds == 1:
-        noise_variance = deviation**2
+        noise_variance = deviation**2  # one round of biases alone is not judged by itself
     # The prior of units' levels has this mean, whose noise adds to the prior's variance.
     level_variance = kernels.LEVEL_VARIANCE * noise_variance + share * levels.sigma**2
     model = SharedModel(

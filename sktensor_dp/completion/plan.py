@@ -383,10 +383,10 @@ def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, del
 
 
 def check_model_size(
-    plan: CompletionPlan | PersonPlan, shape: Sequence[int], ranks: Sequence[int], asked: object, *,
+    plan: CompletionPlan | PersonPlan, shape: Sequence[int], ranks: Sequence[int], rank: object, *,
     full_core: bool,
 ) -> None:  # fmt: skip
-    """Raise an error for a public shape whose model memory cannot hold; `asked` is the rank."""
+    """Raise an error for a public shape whose model memory cannot hold; `rank` is the parameter."""
     # Doubles in blocks that are worked on at once, and in the largest core that a start solves for.
     workspace = 2**22
     # Columns in a search for singular vectors, for each vector and beyond: eight blocks of a basis,
@@ -423,7 +423,7 @@ def check_model_size(
     held += search_columns * searched
     check_feasible(
         held,
-        f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={asked!r}",
+        f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={rank!r}",
         "Coordinates must be consecutive numbers from 0 in each mode: for ids and names give "
         "row_names=, and count times from a public first one. Or ask for a smaller rank.",
     )

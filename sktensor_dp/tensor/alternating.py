@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 import scipy.fft
@@ -33,13 +34,15 @@ def mode_subspaces(
             _, vectors = top_eigenpairs(gram, rank)
         else:
             squares = np.asarray(unfolded.multiply(unfolded).sum(axis=1))
-
-            def product(V: Floats, A: Any = unfolded, squares: Floats = squares) -> Floats:
-                return A @ (A.T @ V) - squares * V
-
+            product = partial(_off_diagonal_product, unfolded, squares)
             _, vectors = top_eigenpairs(product, rank, dim=length, tol=1e-5, random_state=rng)
         subspaces.append(vectors)
     return subspaces
+
+
+def _off_diagonal_product(A: scipy.sparse.csr_matrix, squares: Floats, V: Floats) -> Floats:
+    """``(A A' - diag(squares)) V``, where `squares` are the diagonal of the Gram matrix A A'."""
+    return A @ (A.T @ V) - squares * V
 
 
 def fit_core(

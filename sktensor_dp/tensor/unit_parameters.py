@@ -5,7 +5,7 @@ components. A *cell* is a combination of rows of the shared modes.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,11 +79,14 @@ def fold_in_units(
     design = deviations * design
     weighted = precisions(shared, noise_variance) * design
     targets = np.asarray(values, dtype=np.float64) - level - shared.effects
+
+    def sums(terms: Iterable[Floats]) -> Floats:
+        found = [np.bincount(units, term, minlength=n_units) for term in terms]
+        return np.array(found, dtype=np.float64)
+
+    # Normal equations of each unit: packed matrices, and right-hand sides.
     pairs = zip(*np.triu_indices(len(design)), strict=True)
-    packed, b = (
-        np.array([np.bincount(units, term, minlength=n_units) for term in terms], dtype=np.float64)
-        for terms in ((weighted[i] * design[j] for i, j in pairs), weighted * targets)
-    )
+    packed, b = sums(weighted[i] * design[j] for i, j in pairs), sums(weighted * targets)
     with np.errstate(all="ignore"):
         return (deviations * _solution(triangle(packed, len(design)), b)[0]).T
 
