@@ -52,7 +52,7 @@ from sktensor_dp.completion.plan import (
     plan_completion,
     plan_persons,
 )
-from sktensor_dp.completion.recommend import RecommenderMixin
+from sktensor_dp.completion.recommend import BLOCK, RecommenderMixin
 from sktensor_dp.completion.row_names import are_names, check_names, indices_of
 from sktensor_dp.completion.worst_case import worst_entries
 from sktensor_dp.estimator.base import (
@@ -72,11 +72,9 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import ValueHistogram
 from sktensor_dp.queries.query import SIZE_EDGES
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, blocks
 from sktensor_dp.tensor.tucker_completion import EntryModel
 
-# Number of entries whose values are computed at once.
-BLOCK = 2**20
 SLOW = (
     "The core has so many numbers that this fit will take minutes or more: its time grows with the "
     "square of the product of the ranks. Interrupted, it has spent its budget; a smaller rank is "
@@ -406,10 +404,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         check_is_fitted(self)
         size = math.prod(self.shape_)
         result = np.empty(size)
-        for start in range(0, size, BLOCK):
-            cells = np.arange(start, min(start + BLOCK, size))
+        for part in blocks(size, BLOCK):
+            cells = np.arange(part.start, part.stop)
             coordinates = np.column_stack(np.unravel_index(cells, self.shape_))
-            result[cells] = self._values(coordinates)
+            result[part] = self._values(coordinates)
         return np.clip(result, *self.bounds_).reshape(self.shape_)
 
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:

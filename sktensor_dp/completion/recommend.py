@@ -28,7 +28,7 @@ from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, blocks, top_row
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.unit_parameters import fold_in_units
 
-# Number of values that are ranked at once.
+# Number of values that are computed at once.
 BLOCK = 2**20
 BEYOND = (
     "Some values are outside of the bounds of the fit, {:g} to {:g}, and were clamped to them: is "
