@@ -464,6 +464,8 @@ class CompletionForecast(InvertibleForecast):
         """Modes of which the bias of an average row has a larger error than differences, as
         a fit would see them.
         """
+        # Found biases vary by the true variance less that of errors, and `SharedEffects.is_hidden`
+        # once this is no more than the errors' own.
         half = self.bias_deviation**2 / 2
         return [m for m, error in enumerate(self.bias_errors) if error**2 > half]
 

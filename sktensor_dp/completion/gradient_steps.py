@@ -175,6 +175,7 @@ class _Average:
         # (1 - share)**2 of the former variance stays.
         former = self._variance
         self._variance += self._share**2 * variance - (2 - self._share) * self._share * former
+        # Mean variance of the right-hand side by values themselves, beside that by noise.
         size = residual * float(np.trace(gram, axis1=1, axis2=2).sum()) / max(right.size, 1)
         # Without noise only the last step counts; with noise alone all steps count equally.
         memory = variance / (variance + size) if variance > 0 else 0.0

@@ -144,6 +144,7 @@ def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
     most_sweeps = 200
     for _ in range(most_sweeps):
         for mode, unfolded in enumerate(unfoldings):
+            # Of each start the Khatri-Rao product of the other factors, and its Gram matrix.
             design, gram = np.ones((1, 1, rank)), np.ones((1, rank, rank))
             for k, factor in enumerate(factors):
                 if k != mode:

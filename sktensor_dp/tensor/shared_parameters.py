@@ -116,7 +116,9 @@ def shared_effects(
 
 
 class _GridPosterior:
-    """EM over each row's true weight on a grid (or one known weight) and its effect."""
+    """EM over each row's true weight on a grid (or one known weight) and its effect.
+    Arguments are those of `shared_effects`; `weight_each` is the mean weight of an entry.
+    """
 
     def __init__(
         self,
