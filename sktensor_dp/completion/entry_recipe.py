@@ -113,7 +113,7 @@ def _from_sums(ask: Session, options: ModelOptions) -> EntryModel:
     model = fit_row_sums(
         places, np.split(noisy.value, np.cumsum(places.shape)[:-1]), list(weights.T),
         noisy.sigma**2, (2 * half * ASSUMED.residual) ** 2,
-        center=ask.public("middle"), features=features,
+        center=ask.public("middle"), mean_variance=half**2 / 3, features=features,
     )  # fmt: skip
     # Mean and biases are a CP model without components, until a Tucker model is made of it.
     return tucker_of_cp(model, options.ranks) if options.full_core else model

@@ -97,7 +97,9 @@ def entry_errors(
         noise = bias_variances_by_values(n_observed, shape, plan.releases.epsilon, math.sqrt(left))
     bias = assumed.bias_deviation**2
     kept = [bias * v / (bias + v) if bias > 0 else 0.0 for v in noise]
-    error = math.sqrt(left + math.fsum(kept))
+    # All rows tell of the mean, which lies anywhere between the bounds.
+    mean = 1 / (12 + math.fsum(n / v for n, v in zip(shape, noise, strict=True)))
+    error = math.sqrt(left + mean + math.fsum(kept))
     model = math.sqrt(error**2 - count * each * math.prod(found))
     biases = kept.copy()
     del kept[0], found[0]
@@ -473,6 +475,8 @@ class CompletionForecast(InvertibleForecast):
         said = "Mean and biases can be found."
         if self.mean_is_all:
             said = "At this epsilon predicting the mean is all there is."
+            if self.of_biases > self.of_mean:
+                said = "At this epsilon the mean is all there is, with noise in it."
         elif hidden := self.hidden_modes:
             errors = " and ".join(f"{self.bias_errors[m]:.3g} in mode {m}" for m in hidden)
             said = (

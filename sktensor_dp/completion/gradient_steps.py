@@ -120,8 +120,9 @@ class _BlockGaussNewton:
         noise_variance = 1 / self._information if self._information > 0 else 0.0
         ones = [np.ones(self._index_set.n_entries)] * len(sums)
         return fit_row_sums(
-            self._index_set, self._sums, ones, noise_variance, self._residual, center=self._middle
-        )
+            self._index_set, self._sums, ones, noise_variance, self._residual,
+            center=self._middle, mean_variance=self._half**2 / 3,
+        )  # fmt: skip
 
     def _normal_equations(self, place: int, base: Floats) -> tuple[Floats, Floats, float]:
         """Sums of ``base z`` and of ``z z'`` for the rows of a block, and the mean of |z|^2.

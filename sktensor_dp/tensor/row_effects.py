@@ -1,5 +1,6 @@
 """Mean and biases of all modes from noisy weighted row sums and from where entries are."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -152,10 +153,13 @@ def fit_row_sums(
     value_variance: float,
     *,
     center: float = 0.0,
+    mean_variance: float = math.inf,
     features: Sequence[Floats] | None = None,
     max_iter: int = 30,
 ) -> CPCompletion:
-    """Fit mean and biases to noisy weighted sums, an array per mode, of the values in every row."""
+    """Fit mean and biases to noisy weighted sums, an array per mode, of the values in every row.
+    The mean has the prior mean `center` and the prior variance `mean_variance`.
+    """
     # A sum is sum_e w_e (x_e - center) + noise, with x_e = mean + biases + N(0, value_variance).
     # Biases are normal about regressions on features of their rows; their variances are estimated
     # for each mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
@@ -168,7 +172,7 @@ def fit_row_sums(
     biases, variances = ([np.zeros(n) for n in entries.shape] for _ in range(2))
     mean, scales = 0.0, np.full(entries.n_modes, first_scale * value_variance)
     for _ in range(max_iter):
-        moment = information = 0.0
+        moment, information = 0.0, 1 / mean_variance
         for mode, seen in enumerate(rows):
             gain, total, left = seen.gains, seen.totals, seen.sums.copy()
             for other, weighted in seen.others:

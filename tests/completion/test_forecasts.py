@@ -203,8 +203,9 @@ def test_forecasts_cost_nothing(model):
     rich, poor = (build(model, accountant=accountant, epsilon=e) for e in (10.0, 0.01))
     assert rich.forecast(10**6, (1000, 1000)).finds_components
     assert poor.forecast(100, (50, 50)).mean_is_all
-    assert "mean is all" in str(poor.forecast(100, (50, 50)))
+    assert "the mean is all there is, with noise in it" in str(poor.forecast(100, (50, 50)))
     for options in (SLICE, {"perturbation": "output"}, {"perturbation": "gradient"}):
         forecast = clone(poor).set_params(**options).forecast(100, SHAPE)
-        assert 0 < forecast.of_biases <= forecast.of_mean * 1.01
+        # Of so few values noise hides the mean too, which may lie anywhere between the bounds.
+        assert 0 < forecast.of_biases <= math.hypot(forecast.of_mean, 8 / math.sqrt(12)) * 1.01
     assert accountant.entries == ()

@@ -53,6 +53,9 @@ def test_noise_is_shrunk(seed):
         for m, (s, w) in enumerate(zip(sums, weights, strict=True))
     ]
     assert error < 0.95 * rms(truth - truth.mean())
+    # Of sums that are nothing but noise the mean is that of the prior.
+    hidden = fit_row_sums(entries, sums, weights, 1e12, 1.0, center=3.0, mean_variance=1.0)
+    assert abs(hidden.mean - 3.0) < 1e-3
     assert error < 0.9 * rms(3.0 + entries.at_entries(raw) - truth)
 
 
