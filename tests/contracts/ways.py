@@ -187,7 +187,8 @@ def masked(estimator: Any, data: Any) -> Any:
 
 def used(estimator: Any, data: Any) -> Any:
     """Using a model, by its own data too, keeps nothing."""
-    estimator.fit(*data).fold_in(*data)
+    X, y = data
+    estimator.fit(X, y).fold_in(X, np.clip(y, *estimator.bounds_))  # without a warning of them
     return estimator
 
 
@@ -246,12 +247,13 @@ def of_public_cells(estimator: Any) -> list[np.ndarray]:
     everywhere = np.argwhere(np.ones([n + 1 for n in SHAPE])) - 1  # unknown rows first
     found = [estimator.predict(everywhere), estimator.transform(everywhere), estimator.complete()]
     found += _recommended(estimator, range(SHAPE[estimator.unit_mode or 0]))
-    return found + _recommended(estimator, estimator.fold_in([[1, 2, 2], [4, 3, 1]], [2.0, 0.5]))
+    own = estimator.fold_in([[1, 2, 2], [4, 3, 1]], np.clip([2.0, 0.5], *estimator.bounds_))
+    return found + _recommended(estimator, own)
 
 
 def inside(estimator: Any) -> list[np.ndarray]:
     cells = np.argwhere(np.ones(estimator.shape))
-    own = estimator.fold_in(cells[[20, 40]], [2.0, 0.5])
+    own = estimator.fold_in(cells[[20, 40]], np.clip([2.0, 0.5], *estimator.bounds_))
     return [estimator.predict(cells), own.predict(cells), estimator.complete()]
 
 
