@@ -454,7 +454,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             Public knowledge of the standard deviation of values, in their units; a quarter of
             the width of the bounds by default.
         bias_deviation : float, optional
-            Standard deviation of the biases of each mode; by default .4 of `deviation`.
+            Standard deviation of the biases of each mode; by default .4 of `deviation`, less
+            with six modes or more.
         component_share : float, optional
             Share of components in the variance of values; .08 by default.
 

@@ -80,7 +80,9 @@ class Assumed:
                 )
         spread = cls.deviation * width if deviation is None else float(deviation)
         share = cls.component_share if component_share is None else float(component_share)
-        bias = cls.bias_deviation / cls.deviation * spread
+        # Biases of many modes have nine tenths of the variance that components leave at most.
+        most = math.sqrt(max(0.9 * (1 - share), 0.0) / n_modes)
+        bias = min(cls.bias_deviation / cls.deviation, most) * spread
         if bias_deviation is not None:
             bias = float(bias_deviation)
         if n_modes * (bias / spread) ** 2 + share > 0.99:
