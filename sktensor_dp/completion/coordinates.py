@@ -320,10 +320,10 @@ def plain_numbers(array: NDArray[Any], name: str, message: str) -> NDArray[Any]:
     if array.dtype.kind != "O":
         return array
     # Replaces numpy's message, which quotes the entry.
-    of_others = ("could not convert", "float() argument")
+    of_others = ("could not convert", "datetime")
     return read(
         lambda: array.astype(np.float64), name,
-        lambda said: message if said.startswith(of_others) else None,
+        lambda said: message if any(part in said for part in of_others) else None,
     )  # fmt: skip
 
 
