@@ -34,7 +34,7 @@ from sktensor_dp.privacy.audit import (
     one_run_audit,
     worst_case,
 )
-from sktensor_dp.privacy.calibration import gaussian_epsilon
+from sktensor_dp.privacy.conversions import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
 
 __all__ = ["run"]

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.model_selection.costs import TrialAccountant
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
-from sktensor_dp.privacy.calibration import gaussian_mu, pure_rho
+from sktensor_dp.privacy.conversions import gaussian_mu, pure_rho
 from sktensor_dp.privacy.plan import PrivacyCost
 
 __all__ = ["ContextAccountant", "as_measurement"]

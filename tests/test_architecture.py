@@ -47,10 +47,10 @@ CORE = {
     "noise_sampler": core(""),
     "unsafe": core("/exceptions"),
     "noise": core("noise_sampler unsafe"),
-    "calibration": core(""),
-    "plan": core("calibration"),
+    "conversions": core(""),
+    "plan": core("conversions"),
     "composition": core("plan"),
-    "trials": core("calibration noise plan"),
+    "trials": core("conversions noise plan"),
     "partition_selection": core("noise plan /queries.laws"),
     "report": core("/checks composition plan trials /queries.laws"),
     "opendp_registry": core("report"),
@@ -60,13 +60,13 @@ CORE = {
         "/checks /exceptions mechanisms.sigma_of composition plan report statement_schema "
         "/queries.laws"
     ),
-    "spending": core("/exceptions calibration plan"),
+    "spending": core("/exceptions conversions plan"),
     "ledger": core("/exceptions plan spending"),
-    "accountant": core("/checks /exceptions calibration ledger plan spending"),
-    "mechanisms": core("calibration noise plan /queries.laws /queries.query.Coordinates /tensor"),
+    "accountant": core("/checks /exceptions conversions ledger plan spending"),
+    "mechanisms": core("conversions noise plan /queries.laws /queries.query.Coordinates /tensor"),
     "parts": core("noise /data.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
-    "audit": core("/exceptions accountant calibration noise report"),
+    "audit": core("/exceptions accountant conversions noise report"),
     "catalogue": core("mechanisms partition_selection /queries"),
     "answer": core("plan"),
     "payer": core("accountant ledger plan spending"),
@@ -74,14 +74,14 @@ CORE = {
 }
 # What the packages above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = core(
-    "accountant answer calibration composition parts payer plan report session "
+    "accountant answer conversions composition parts payer plan report session "
     "statement.load_statement statement.strict_json"
 )
 # Outside the boundary: what papers print, and the command, which shows ledgers and statements.
 BESIDE = {
-    "published": core("calibration noise"),
+    "published": core("conversions noise"),
     "cli": core(
-        "accountant calibration composition ledger opendp_registry plan report spending statement "
+        "accountant conversions composition ledger opendp_registry plan report spending statement "
         "statement_schema"
     ),
 }

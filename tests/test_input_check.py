@@ -8,7 +8,7 @@ import pytest
 
 from sktensor_dp import BudgetAccountant, NotEnoughDataError, check_inputs
 from sktensor_dp.input_check import AIM, MOST_FRACTION, USELESS, check_fraction
-from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.conversions import gaussian_mu
 
 PERSONS = np.arange(30_000) // 3
 

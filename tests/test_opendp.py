@@ -15,7 +15,7 @@ from sktensor_dp import (
     PrivateSpectralLDA,
 )
 from sktensor_dp.opendp import ContextAccountant, as_measurement
-from sktensor_dp.privacy.calibration import gaussian_mu, pure_rho
+from sktensor_dp.privacy.conversions import gaussian_mu, pure_rho
 
 dp: Any = pytest.importorskip("opendp.prelude", reason="OpenDP is an extra")
 dp.enable_features("contrib", "honest-but-curious")

@@ -1,5 +1,6 @@
 """Output folder of the command: its files, and one ledger for all runs that write to it."""
 
+import csv
 import hashlib
 import json
 import os
@@ -7,13 +8,14 @@ import re
 import sqlite3
 import tempfile
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from math import ceil, inf, isfinite, isinf
+from math import ceil, inf, isfinite, isinf, isnan
 from pathlib import Path
 
 from sktensor_dp.checks.display import plain, printable
+from sktensor_dp.datasets.files import as_cell
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.input_check import SPENDER
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -285,3 +287,21 @@ def _digest(path: Path) -> str:
     """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def table_of(rows: Iterable[Sequence[object]]) -> Callable[[Path], None]:
+    """Writer of a table: six digits of numbers, NaN as empty, no text that runs as a formula."""
+
+    def write(path: Path) -> None:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            for row in rows:
+                csv.writer(file).writerow(map(_cell, row))
+
+    return write
+
+
+def _cell(value: object) -> object:
+    """Value as it is written into a table."""
+    if isinstance(value, float):
+        return "" if isnan(value) else f"{value:.6g}"
+    return as_cell(value) if isinstance(value, str) else value

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import Table, as_text
-from sktensor_dp.cli.files import table_of
-from sktensor_dp.cli.folder import Folder
+from sktensor_dp.cli.folder import Folder, table_of
 from sktensor_dp.cli.run import MISSING, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture

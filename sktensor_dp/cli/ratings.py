@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sktensor_dp.checks.display import Table, as_text, counted
-from sktensor_dp.cli.files import public_columns, public_names, table_of
-from sktensor_dp.cli.folder import Folder
+from sktensor_dp.cli.folder import Folder, table_of
+from sktensor_dp.cli.public_lists import public_columns, public_names
 from sktensor_dp.cli.run import Run
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.model import shared_model

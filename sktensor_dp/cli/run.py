@@ -18,7 +18,7 @@ from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.input_check import InputCheck, check_fraction, check_inputs
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
-from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.spending import LedgerEntry

@@ -12,8 +12,8 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from sktensor_dp import datasets
 from sktensor_dp.checks.display import Table, as_text, counted
-from sktensor_dp.cli.files import public_names, public_words, table_of
-from sktensor_dp.cli.folder import Folder
+from sktensor_dp.cli.folder import Folder, table_of
+from sktensor_dp.cli.public_lists import public_names, public_words
 from sktensor_dp.cli.run import HOPEFUL, VERDICTS, Run
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import TopicsDisplay

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from sktensor_dp.checks.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.completion import defaults
-from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.mechanisms import LEAST_EPSILON, piecewise_deviation
 from sktensor_dp.privacy.plan import (
     HISTOGRAM_FRACTION,

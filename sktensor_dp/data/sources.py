@@ -1,4 +1,4 @@
-"""Classes of data that is not in memory as a whole."""
+"""Classes of data not in memory as a whole; tables of Dask are read by `estimator/rows.py`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping

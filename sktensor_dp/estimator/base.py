@@ -44,7 +44,7 @@ from sktensor_dp.privacy.accountant import (
     HasAccountant,
     owed,
 )
-from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport

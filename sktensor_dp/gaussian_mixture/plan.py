@@ -1,4 +1,4 @@
-"""Plan of a mixture from public numbers: releases, budget and number of steps."""
+"""Plan of a mixture from public numbers: releases, budget, number of steps, and forecast."""
 
 import math
 import numbers
@@ -12,7 +12,7 @@ from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.start import TRIES
 from sktensor_dp.mixtures.uncertainty import n_scores
-from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
+from sktensor_dp.privacy.conversions import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan, with_histogram
 from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics

@@ -1,4 +1,7 @@
-"""Standard deviations of the means of a mixture: sampling, noise, and overlap of the groups."""
+"""Standard deviations of the means of a mixture: sampling, noise, and overlap of the groups.
+
+`means_interval` (`gaussian_mixture/estimator.py`) makes intervals of them.
+"""
 
 import numpy as np
 

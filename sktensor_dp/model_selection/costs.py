@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator
 
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
-from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon
 from sktensor_dp.privacy.composition import Composition, Part
+from sktensor_dp.privacy.conversions import gaussian_delta, gaussian_epsilon
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 

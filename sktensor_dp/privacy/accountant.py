@@ -26,7 +26,7 @@ from sktensor_dp.checks.display import (
 )
 from sktensor_dp.checks.parameters import check_sizes, shown
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
-from sktensor_dp.privacy.calibration import gaussian_epsilon, gaussian_mu
+from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.plan import (
     ROUNDING,
     THRESHOLD_FRACTION,

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.privacy.calibration import spherical_spread
+from sktensor_dp.privacy.conversions import spherical_spread
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.laws import (

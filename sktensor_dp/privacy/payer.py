@@ -1,4 +1,4 @@
-"""Who pays for the releases of a session."""
+"""Who pays for the releases of a session, which charges on entry (`privacy/session.py`)."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

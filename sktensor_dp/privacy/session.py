@@ -1,4 +1,4 @@
-"""The session that holds the raw data of one fit."""
+"""The session that holds the raw data of one fit, and charges before it computes or releases."""
 
 import math
 import sys

@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from sktensor_dp.exceptions import BudgetError
-from sktensor_dp.privacy.calibration import (
+from sktensor_dp.privacy.conversions import (
     epsilon_of_rho,
     gaussian_epsilon,
     gaussian_mu,

@@ -1,4 +1,4 @@
-"""Plan of a topic fit from public numbers: its releases and how they are used."""
+"""Plan of a topic fit from public numbers: its releases, how they are used, and forecast."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases
-from sktensor_dp.privacy.calibration import gaussian_mu, spherical_spread
+from sktensor_dp.privacy.conversions import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.counts import WordFrequencies

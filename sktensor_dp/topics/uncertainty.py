@@ -1,5 +1,7 @@
 """Standard deviations of topics, from the known noise of released values.
 
+`components_interval` (`spectral_lda/readable.py`) makes intervals of them.
+
 Noise moves topics of documents that mix them at concentration c by 1 + c times as much.
 ``python -m benchmarks topic_intervals`` prints the coverage.
 """

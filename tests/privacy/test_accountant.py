@@ -16,7 +16,7 @@ import pytest
 
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.privacy.accountant import LedgerEntry
-from sktensor_dp.privacy.calibration import gaussian_mu
+from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.spending import charges_of
 

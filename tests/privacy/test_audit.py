@@ -31,7 +31,7 @@ from sktensor_dp.privacy.audit import (
     p_value_of_guesses,
     worst_case,
 )
-from sktensor_dp.privacy.calibration import gaussian_delta, gaussian_epsilon
+from sktensor_dp.privacy.conversions import gaussian_delta, gaussian_epsilon
 
 SURE = 1 - 1e-6
 

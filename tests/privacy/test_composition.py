@@ -12,7 +12,8 @@ from scipy.stats import binom
 
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.privacy.accountant import LedgerEntry
-from sktensor_dp.privacy.calibration import (
+from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, unit_costs
+from sktensor_dp.privacy.conversions import (
     epsilon_of_rho,
     gaussian_delta,
     gaussian_epsilon,
@@ -21,7 +22,6 @@ from sktensor_dp.privacy.calibration import (
     zcdp_epsilon_at_delta,
     zcdp_rho_at_delta,
 )
-from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, unit_costs
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 from sktensor_dp.privacy.spending import Spending
 

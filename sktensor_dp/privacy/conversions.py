@@ -1,4 +1,4 @@
-r"""Conversion between (epsilon, delta) and the parameter mu of Gaussian differential privacy.
+r"""Conversions between (epsilon, delta), mu of Gaussian differential privacy, and rho.
 
 Budgets are split as fractions of ``mu ** 2``, and converted once. Where pure releases are many, all
 costs are counted as ``rho`` of zero-concentrated differential privacy

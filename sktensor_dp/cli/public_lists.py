@@ -1,14 +1,11 @@
-"""Public lists that the command reads, and tables that it writes."""
+"""Public lists that the command reads; raw data is read by `datasets/files.py`."""
 
-import csv
-import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from sktensor_dp.datasets.files import (
     SEPARATOR,
-    as_cell,
     decoded,
     existing_path,
     read_columns,
@@ -59,21 +56,3 @@ def encoding_of(path: Path, other: str | None) -> str:
     except ValueError:
         return other or "cp1252"
     return "utf-8"
-
-
-def table_of(rows: Iterable[Sequence[object]]) -> Callable[[Path], None]:
-    """Writer of a table: six digits of numbers, NaN as empty, no text that runs as a formula."""
-
-    def write(path: Path) -> None:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            for row in rows:
-                csv.writer(file).writerow(map(_cell, row))
-
-    return write
-
-
-def _cell(value: object) -> object:
-    """Value as it is written into a table."""
-    if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.6g}"
-    return as_cell(value) if isinstance(value, str) else value
