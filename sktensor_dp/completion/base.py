@@ -59,7 +59,7 @@ from sktensor_dp.estimator.base import (
     NONE,
     PrivateEstimatorMixin,
     check_arguments,
-    columns_of,
+    column_attributes,
     warn_of_score,
     warnings_of_range,
 )
@@ -274,7 +274,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )  # fmt: skip
         n_found, most = count_components(fitted.attributes), max(ranks)
         notes = (f"Components found: {n_found} of {most}.",) if most > 0 else ()
-        public = {**columns_of(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
+        public = {**column_attributes(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             public["_indices"] = indices
         return self._publish_with_report(
@@ -601,7 +601,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             found[hidden] = model.predict(asked)
         return found
 
-    def _check_public(self) -> None:
+    def _check_combined(self) -> None:
         self._check_parameters()
 
     def __sklearn_is_fitted__(self) -> bool:

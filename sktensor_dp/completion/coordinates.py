@@ -21,7 +21,7 @@ from sktensor_dp.data.entries import EntryChunks, are_repeated, as_entries
 from sktensor_dp.data.labels import Labels, as_labels, distinct
 from sktensor_dp.data.partitions import DaskPartitions
 from sktensor_dp.data.persons import MORE_IDS, LazyPersons, PersonChunks, PersonReader
-from sktensor_dp.estimator.base import columns_of
+from sktensor_dp.estimator.base import column_attributes
 from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.estimator.lazy import check_columns, computed, partitions_beside, row_partitions
 from sktensor_dp.queries.query import SIZE_EDGES
@@ -227,7 +227,7 @@ def coordinate_array(estimator: Parameters, X: Any, *, reset: bool) -> NDArray[A
         raise ValueError("Complex data not supported: X must have integer coordinates.")
     options = {"ensure_min_samples": 0, "ensure_min_features": 2 if reset else 1}
     # Without names of columns in the fit, modes are known by position.
-    table = X if reset or "feature_names_in_" in columns_of(estimator) else given
+    table = X if reset or "feature_names_in_" in column_attributes(estimator) else given
     checked = read(
         lambda: validate_data(
             estimator, table, reset=reset, dtype=None, ensure_all_finite=False, **options
@@ -404,7 +404,7 @@ def named_numbers(
     `reset` stores the columns on the estimator, else compares them. `nobody` is as for
     `columns_to_numbers`.
     """
-    if reset or "feature_names_in_" in columns_of(estimator):
+    if reset or "feature_names_in_" in column_attributes(estimator):
         read(lambda: validate_data(estimator, X, reset=reset, skip_check_array=True), "X")
     return columns_to_numbers(X, indices, nobody)
 

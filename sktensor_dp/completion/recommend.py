@@ -23,7 +23,7 @@ from sktensor_dp.completion.fold_in import UnitParameters
 from sktensor_dp.completion.model import SharedModel, shared_model
 from sktensor_dp.completion.row_names import Indices, checked_mode, names_of, row_number
 from sktensor_dp.data.entries import as_entries
-from sktensor_dp.estimator.base import columns_of, level_of_caller
+from sktensor_dp.estimator.base import column_attributes, level_of_caller
 from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, blocks, top_rows, top_rows_by_parts
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.unit_parameters import fold_in_units
@@ -334,7 +334,7 @@ class RecommenderMixin:
     @property
     def _columns(self) -> tuple[str, ...] | None:
         """Names of the columns of coordinates in the fit; None without."""
-        names = columns_of(self).get("feature_names_in_")
+        names = column_attributes(self).get("feature_names_in_")
         return None if names is None else tuple(names)
 
     @property

@@ -191,7 +191,7 @@ def warn_of_score() -> None:
     )
 
 
-def columns_of(checked: object) -> dict[str, Any]:
+def column_attributes(checked: object) -> dict[str, Any]:
     """Attributes ``n_features_in_`` and ``feature_names_in_`` of `checked` that validation set."""
     return {name: vars(checked)[name] for name in COLUMNS if name in vars(checked)}
 
@@ -206,7 +206,8 @@ def names_of_columns(
 ) -> Sequence[str] | NDArray[np.generic]:
     """Names of the columns of a fitted estimator: those given, its own, or numbers."""
     numbers = [str(column) for column in range(n_features)]
-    return columns_of(estimator).get("feature_names_in_", numbers) if given is None else given
+    own = column_attributes(estimator).get("feature_names_in_", numbers)
+    return own if given is None else given
 
 
 def check_arguments(estimator: object, unsupported: Iterable[str], method: str = "fit") -> None:
@@ -292,7 +293,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         """Label of the unit of each row, where X itself says them; else None."""
         return None
 
-    def _check_public(self) -> None:
+    def _check_combined(self) -> None:
         """Raise ValueError for parameters that contradict each other for any data."""
 
     def _refuse_rows(
@@ -340,25 +341,26 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         unit: str | None = None,
         neighbours: str | None = None,
         ticket: str | None = None,
-        has_paid: bool = False,
+        paid_by_earlier_batch: bool = False,
     ) -> Iterator[Session]:
         """Open a session of this fit, which its callbacks follow; it charges the whole plan.
 
         `unit` and `neighbours` are those of the estimator unless given. For batches of a stream,
-        `ticket` is what the one before left, and `has_paid` is True if that was in the same fit.
+        `ticket` is what the one before left, and `paid_by_earlier_batch` says that the same fit
+        has charged it.
         """
         # Refuse first: a plan that exceeds the budget, or a source of other sizes than announced.
         # If the number of units is private, the plan stays incomplete until the session has counted
         # them (`Session.count`, `Session.follow`). Entering the session charges; the caller's block
         # asks its queries; leaving it drops the data.
         payer = Payer(
-            type(self).__name__, self._accountant_to_charge(), ticket=ticket, has_paid=has_paid
+            type(self).__name__, self._accountant_to_charge(), ticket, paid_by_earlier_batch
         )
         relation = neighbours or self.neighbours
         counts = relation == "add_remove" and bool(plan.planned)
         plan = plan.before_count() if counts else plan
-        if units.read_before_charge and not payer.has_paid:
-            payer.check(plan, self.neighbours)
+        if units.read_before_charge and not payer.paid_by_earlier_batch:
+            payer.check(plan, relation)
             with np.errstate(all="ignore"):  # as where the session reads them
                 if units.apart:
                     units.sum(UnitCount())
@@ -367,7 +369,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
                         pass
         # Rows have been read here, so it is known whether they have groups.
         unit = unit_of(unit or self._unit, units.grouped)
-        if not (counts or has_paid):
+        if not (counts or paid_by_earlier_batch):
             self._warn(self._warnings_of_delta(plan, units.n_units, unit))
         watchers = [printer(payer.spender)] if self.verbose else []
         number = None if counts else sum(planned.uses for planned in plan.planned)

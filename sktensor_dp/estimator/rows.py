@@ -14,7 +14,7 @@ from sktensor_dp.checks.frames import column_names, is_dask
 from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.data.sources import PartitionedSource, check_chunks
 from sktensor_dp.data.units import RowChunks
-from sktensor_dp.estimator.base import PrivateEstimatorMixin, columns_of
+from sktensor_dp.estimator.base import PrivateEstimatorMixin, column_attributes
 from sktensor_dp.estimator.inputs import (
     MARK,
     CheckedChunks,
@@ -75,7 +75,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             If the accountant has too little left; no budget is spent.
         """
         checked = self._check_call(X, n_samples, unsupported)
-        self._check_public()
+        self._check_combined()
         return self._learn_table(checked, X, groups, n_samples)
 
     def fit_chunks(
@@ -110,14 +110,14 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             announced. Budget is lost if chunks change once they have been validated.
         """
         self._check_parameters()
-        self._check_public()
+        self._check_combined()
         chunks = self._units_of_source(source, n_samples, n_features)
         return self._learn(chunks, {"n_features_in_": n_features})
 
     def _learn_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:
         """Fit to a table, validated on the copy `checked`."""
         units = checked._units_of(X, groups, n_samples)
-        return self._learn(units, columns_of(checked))
+        return self._learn(units, column_attributes(checked))
 
     def _learn(self, units: Any, columns: Mapping[str, object]) -> Self:
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""

@@ -539,7 +539,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         question = Question.of(self, n_samples=n_samples, n_features=n_features)
         return forecast_mixture(self, n_samples, n_features, question)
 
-    def _check_public(self) -> None:
+    def _check_combined(self) -> None:
         check_data_norm(self)
 
     def _learn(self, units: IncompleteChunks, columns: Mapping[str, Any]) -> Self:

@@ -304,7 +304,7 @@ def _checked_steps(
         if step in found and parameter in step._own_constraints:
             check_parameters(step, {parameter: step._own_constraints[parameter]})
     for step in found if whole else ():
-        step._check_public()
+        step._check_combined()
     return found
 
 

@@ -27,7 +27,7 @@ from sktensor_dp.estimator.base import (
     NONE,
     Fitted,
     check_arguments,
-    columns_of,
+    column_attributes,
     warn_of_score,
     warnings_of_cap,
 )
@@ -310,10 +310,10 @@ class PrivateTensorPowerMethod(
             announced. A stream is charged for once its first batch has been validated.
         """
         self._check_parameters()
-        self._check_public()
+        self._check_combined()
         if self._reads_stream(source, n_samples):
             checked = self._validation_copy()
-            batches = (
+            batches = (  # each is validated as it is read: the first sets columns of `checked`
                 checked._units_of(*split_chunk(part), reset=place == 0)
                 for place, part in enumerate(source)
             )
@@ -370,7 +370,7 @@ class PrivateTensorPowerMethod(
         batch = checked._units_of(X, groups, n_samples, reset=stream is None)
         earlier = None if stream is None else self.privacy_report_
         return self._publish_and_warn(
-            self._learn_batch(batch, stream, columns_of(checked), earlier)
+            self._fitted_by_batch(batch, stream, column_attributes(checked), earlier)
         )
 
     def fit_tensor(self, T: ArrayLike, **unsupported: object) -> Self:
@@ -606,12 +606,12 @@ class PrivateTensorPowerMethod(
         True
         """
         self._check_parameters()
-        self._check_public()
+        self._check_combined()
         check_sizes(n_samples=n_samples, n_features=n_features)
         question = Question.of(self, n_samples=n_samples, n_features=n_features)
         return forecast_moments(self, n_samples, n_features, question)
 
-    def _check_public(self) -> None:
+    def _check_combined(self) -> None:
         self._check_combination(PERTURBATIONS, "fit")
 
     def _check_combination(self, allowed: Iterable[str], method: str) -> None:
@@ -680,9 +680,9 @@ class PrivateTensorPowerMethod(
         for batch in read_each(batches, "The source of chunks"):
             process.check()
             # The first batch pays for all: nobody else has a copy of this stream.
-            state = self._learn_batch(
-                batch, state.get("_stream"), columns_of(checked), state.get("privacy_report_"),
-                has_paid=bool(state),
+            state = self._fitted_by_batch(
+                batch, state.get("_stream"), column_attributes(checked),
+                state.get("privacy_report_"), paid_by_earlier_batch=bool(state),
             ).attributes  # fmt: skip
         if not state:
             raise ValueError("the source of chunks yielded none.")
@@ -690,14 +690,14 @@ class PrivateTensorPowerMethod(
             Fitted(state, warnings_of_stream(state["_stream"], self.n_components))
         )
 
-    def _learn_batch(
+    def _fitted_by_batch(
         self,
         batch: SampleChunks,
         stream: ComponentStream | None,
         columns: Mapping[str, object],
         earlier: PrivacyReport | None,
         *,
-        has_paid: bool = False,
+        paid_by_earlier_batch: bool = False,
     ) -> Fitted:
         """Make one power step on a batch; `earlier` is the report on the batches before it."""
         if earlier is not None:
@@ -707,7 +707,9 @@ class PrivateTensorPowerMethod(
         ticket = None if stream is None else stream.ticket
         if stream is None:
             self._warn(warnings_of_cap(self.n_components, batch.n_features))
-        with self._session(batch, plan.releases, ticket=ticket, has_paid=has_paid) as ask:
+        with self._session(
+            batch, plan.releases, ticket=ticket, paid_by_earlier_batch=paid_by_earlier_batch
+        ) as ask:
             ask.count()  # releases nothing where the number is public
             ask.follow(plan.releases)
             fitted = power_step_on_batch(ask, plan, stream)

@@ -121,6 +121,7 @@ def fit_by_steps(
     method = new_method(plan)
     while not method.is_complete:
         answers = power_step(ask, step(method.columns_asked(), size))
+        # Steps read the same data, so no later answer is better.
         method.tell(answers.value, answers.sigma, may_wait=False)
     return components_of(method)
 

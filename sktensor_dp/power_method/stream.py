@@ -50,7 +50,8 @@ class ComponentStream:
 
     method: OnlinePowerMethod  # components and starts so far
     budget: tuple[float, float, float]  # epsilon, delta and data_norm of every batch
-    ticket: str | None = None  # what the next batch shows to the ledger that was charged
+    # Shown by the next batch to the ledger that was charged; `_with_report` of estimators sets it.
+    ticket: str | None = None
 
     @property
     def found(self) -> FittedComponents:

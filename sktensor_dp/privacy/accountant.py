@@ -617,6 +617,8 @@ def telling_spending(method: Any) -> Any:
 class HasAccountant:
     """Mixin that finds the accountant to charge, and refuses to run where one may be missed."""
 
+    # Methods behind ``available_if`` are no functions; they carry the decorator themselves.
+
     accountant: BudgetAccountant | None
 
     def __init_subclass__(cls, **options: object) -> None:

@@ -105,46 +105,46 @@ def sigma_of(law: Law, sensitivity: float, cost: PrivacyCost) -> float:
     return scale * math.sqrt(2) if law.norm == "l1" else scale
 
 
-# Functions of a `law` take the name of the method of a noise source that adds noise of that law to
-# coordinates in which the sensitivity is 1.
+# Method of a noise source that adds noise to coordinates in which the sensitivity is 1.
+Method = Callable[[NoiseSource], Callable[..., Floats]]
 
 
 def _on_entries(
-    law: str, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
+    method: Method, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
     *geometry: object,
 ) -> Floats:  # fmt: skip
-    """Add noise of a law to the entries of an array of any shape."""
-    noisy = getattr(noise, law)(np.ravel(value) / sensitivity, strength, *geometry) * sensitivity
+    """Add noise to the entries of an array of any shape."""
+    noisy = method(noise)(np.ravel(value) / sensitivity, strength, *geometry) * sensitivity
     return noisy.reshape(np.shape(value))
 
 
 def _on_unique(
-    law: str, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
+    method: Method, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
     *geometry: object,
 ) -> Floats:  # fmt: skip
-    """Add noise of a law to the orthonormal coordinates of a symmetric array."""
+    """Add noise to the orthonormal coordinates of a symmetric array."""
     coordinates = symmetric_to_coordinates(value)
     coordinates /= sensitivity
-    coordinates = getattr(noise, law)(coordinates, strength, *geometry)
+    coordinates = method(noise)(coordinates, strength, *geometry)
     coordinates *= sensitivity
     return coordinates_to_symmetric(coordinates, value.shape[0], value.ndim)
 
 
-gaussian_vector = partial(_on_entries, "gaussian")
+gaussian_vector = partial(_on_entries, lambda noise: noise.gaussian)
 # Needs the L1 sensitivity.
-laplace_vector = partial(_on_entries, "laplace")
+laplace_vector = partial(_on_entries, lambda noise: noise.laplace)
 # Isotropic noise on a third-order tensor, by its sensitivity in the Frobenius norm. On a projection
 # `E(U, U, U)` with orthonormal `U` it has the law of projected isotropic noise on the whole space.
-gaussian_symmetric = partial(_on_unique, "gaussian")
+gaussian_symmetric = partial(_on_unique, lambda noise: noise.gaussian)
 # Density exp(-epsilon |b|_2 / sensitivity), on symmetric arrays in the Frobenius norm (AVN). The
 # last argument, if given, is the dimension of the space of which the value is an orthonormal
 # projection.
-spherical_laplace_vector = partial(_on_entries, "spherical_laplace")
-spherical_laplace_symmetric = partial(_on_unique, "spherical_laplace")
+spherical_laplace_vector = partial(_on_entries, lambda noise: noise.spherical_laplace)
+spherical_laplace_symmetric = partial(_on_unique, lambda noise: noise.spherical_laplace)
 
 
-def _pair_masses(
-    law: str,
+def _on_triangle(
+    method: Method,
     value: Floats,
     sensitivity: float,
     strength: float,
@@ -164,7 +164,7 @@ def _pair_masses(
         i += start
         own = i == j
         masses = released[i, j] * np.where(own, diagonal_weight, pair_weight) / sensitivity
-        masses = getattr(noise, law)(masses, strength, size * (size + 1) // 2) * sensitivity
+        masses = method(noise)(masses, strength, size * (size + 1) // 2) * sensitivity
         masses = np.where(own, masses * (1 / diagonal_weight), masses / pair_weight)
         released[i, j] = released[j, i] = masses
         start = stop
@@ -180,10 +180,10 @@ def spherical_laplace_rows(
 
 
 # Isotropic Gaussian noise on a matrix, drawn in blocks as for pairs.
-gaussian_matrix = partial(_pair_masses, "gaussian", pair_weight=math.sqrt(2))
-gaussian_pair_masses = partial(_pair_masses, "gaussian")
+gaussian_matrix = partial(_on_triangle, lambda noise: noise.gaussian, pair_weight=math.sqrt(2))
+gaussian_pair_masses = partial(_on_triangle, lambda noise: noise.gaussian)
 # Needs the L1 sensitivity.
-laplace_pair_masses = partial(_pair_masses, "laplace")
+laplace_pair_masses = partial(_on_triangle, lambda noise: noise.laplace)
 
 
 class Piecewise:

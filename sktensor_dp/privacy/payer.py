@@ -20,12 +20,12 @@ class Payer:
     # Ticket of an earlier batch of a disjoint stream: if the ledger holds it, that batch's charge
     # pays for this one too (parallel composition).
     ticket: str | None = None
-    has_paid: bool = False  # for a batch disjoint from this one, in the same fit
+    paid_by_earlier_batch: bool = False  # for a batch disjoint from this one, in the same fit
 
     def charge(self, plan: ReleasePlan, unit: str, neighbours: str) -> "Receipt | None":
         """Check and charge a whole plan; None if there is no accountant or the ticket pays."""
         receipt = None
-        if self.accountant is not None and not self.has_paid:
+        if self.accountant is not None and not self.paid_by_earlier_batch:
             charges = charges_of(plan, self.spender, unit, neighbours)
             receipt = self.accountant.charge(charges, self.ticket)
         BEGUN.set(BEGUN.get() + 1)

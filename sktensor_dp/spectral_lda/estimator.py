@@ -20,7 +20,7 @@ from sktensor_dp.estimator.base import (
     COUNTS,
     NEIGHBOURS,
     NONE,
-    columns_of,
+    column_attributes,
     warn_of_score,
     warnings_of_cap,
 )
@@ -287,7 +287,7 @@ class PrivateSpectralLDA(
             check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))
         chunks = checked._units_of(X, groups, n_samples, reset=stream is None)
         if stream is None:
-            return self._learn(chunks, columns_of(checked), begins=True)
+            return self._learn(chunks, column_attributes(checked), begins=True)
         check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
         return self._learn_batch(chunks, stream)
 
@@ -462,7 +462,7 @@ class PrivateSpectralLDA(
         check_is_fitted(self)
         check_sizes(n=n)
         names = feature_names
-        if names is not None or "feature_names_in_" in columns_of(self):
+        if names is not None or "feature_names_in_" in column_attributes(self):
             names = self._names(feature_names)
         shares = self.transform(X)
         seen = sp.csr_matrix(X) if exclude_seen else None
@@ -545,7 +545,7 @@ class PrivateSpectralLDA(
     def _learn_batch(self, batch: CountChunks, stream: TopicStream) -> Self:
         """Make one EM step on a further batch of the stream: plan, open, ask, publish."""
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
-        columns = columns_of(self)
+        columns = column_attributes(self)
         frequencies, _ = self._public_words(batch.n_features, columns)
         with self._session(batch, plan, ticket=stream.ticket) as ask:
             ask.count()  # releases nothing where the number is public
@@ -571,7 +571,7 @@ class PrivateSpectralLDA(
         """Public word frequencies and topics in the order of columns; None where not given."""
         names, topics = columns.get("feature_names_in_"), None
         if self.public_components is not None:
-            self._check_public()
+            self._check_combined()
             most = min(self.n_components, n_features)
             topics = public_topics(self.public_components, most, n_features, names)
         if self.word_frequencies is not None:
@@ -579,7 +579,7 @@ class PrivateSpectralLDA(
         # If only topics are public, expected frequencies are those of the topics.
         return None if topics is None else frequencies_of_topics(topics), topics
 
-    def _check_public(self) -> None:
+    def _check_combined(self) -> None:
         if self.public_components is None:
             return
         check_public_topics(self.public_components, self.n_components)

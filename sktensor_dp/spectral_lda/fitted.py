@@ -60,7 +60,8 @@ class TopicStream:
     budget: tuple[float, float]  # epsilon and delta that every batch may cost
     # Sum of the batches' precisions, and sum of their squares; 0 before the second batch.
     precisions: tuple[float, float] = (0.0, 0.0)
-    ticket: str | None = None  # what the next batch shows to the ledger that was charged
+    # Shown by the next batch to the ledger that was charged; `_with_report` of estimators sets it.
+    ticket: str | None = None
 
     @classmethod
     def of_first_batch(
