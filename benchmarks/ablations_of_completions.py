@@ -67,7 +67,7 @@ ABLATIONS = (
     _part("test of directions", PERSON, "completion.directions.gain_of_components",
           lambda *_: math.inf),
     _part("products of pairs", ENTRY, f"{PLAN}.pair_fraction", lambda *_: 0.0),
-    _part("released values", ENTRY, f"{PLAN}.values_pay", lambda *_: False),
+    _part("released values", ENTRY, f"{PLAN}.values_are_worth_it", lambda *_: False),
     _part("features of where entries are", ENTRY, "completion.entry_recipe.incidence_features",
           lambda _: None),
 )  # fmt: skip

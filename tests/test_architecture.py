@@ -89,7 +89,7 @@ BESIDE = {
 # cost, from which epsilon on there is a law, and how much noise it has. The number of trials, and
 # the process that a fit is in.
 EXTRA_NAMES = core(
-    "mechanisms.LEAST_EPSILON mechanisms.piecewise_deviation mechanisms.piecewise_variance "
+    "mechanisms.PIECEWISE_EPSILONS mechanisms.piecewise_deviation mechanisms.piecewise_variance "
     "noise.OneProcess "
     "partition_selection.largest_weight partition_selection.selection_threshold "
     "trials.failure_of_trials trials.secret_trials trials.stop_probability trials.trial_cost "

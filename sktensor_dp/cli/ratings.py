@@ -14,7 +14,6 @@ from sktensor_dp.cli.folder import Folder, table_of
 from sktensor_dp.cli.public_lists import public_columns, public_names
 from sktensor_dp.cli.run import Run
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
-from sktensor_dp.completion.model import shared_model
 from sktensor_dp.datasets.files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.model_selection.steps import encodable
@@ -119,7 +118,7 @@ class Ratings(Run):
         return [words[name].format(number) for name, number in found]
 
     def _order_is_chance(self) -> bool:
-        (items,) = shared_model(self.models["ratings"]).effects
+        (items,) = self.models["ratings"]._shared.effects
         return bool(items.is_hidden)
 
     def is_enough(self) -> bool:

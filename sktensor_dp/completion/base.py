@@ -39,7 +39,7 @@ from sktensor_dp.completion.coordinates import (
 )
 from sktensor_dp.completion.entry_recipe import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
-from sktensor_dp.completion.model import SharedModel, count_components, shared_model
+from sktensor_dp.completion.model import EntryModel, SharedModel, count_components
 from sktensor_dp.completion.person_recipe import fit_persons
 from sktensor_dp.completion.plan import (
     ASSUMED,
@@ -73,7 +73,6 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import ValueHistogram
 from sktensor_dp.queries.query import SIZE_EDGES
 from sktensor_dp.tensor.arrays import Floats, blocks
-from sktensor_dp.tensor.tucker_completion import EntryModel
 
 SLOW = (
     "The core has so many numbers that this fit will take minutes or more: its time grows with the "
@@ -119,7 +118,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     mean_: float
     biases_: list[Floats]
-    _model: EntryModel | SharedModel
+    _model: EntryModel | SharedModel  # that predicts; with a unit_mode `_shared` itself
     _full_core: ClassVar[bool]
 
     def __init__(
@@ -309,7 +308,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         told: list[Warning] = []
         if plan.seeks_components and np.max(self.rank) > 0:
             told.append(self._nothing_found(n_units, shape))
-        shared: SharedModel = found.get("_shared", found["_model"])
+        shared: SharedModel = found["_shared"]
         modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
         of_modes = zip(modes, shared.effects, strict=True)
         hidden = " and of mode ".join(str(mode) for mode, one in of_modes if one.is_hidden)
@@ -339,9 +338,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     @property
     def bias_errors_(self) -> list[Floats]:
         """Standard errors of `biases_` by noise and sampling; NaN for units and the first mode."""
-        model = shared_model(self)
-        found = [np.sqrt(effects.variances) for effects in model.effects]
-        found.insert(model.unit_mode, np.full(self.shape_[model.unit_mode], np.nan))
+        check_is_fitted(self)
+        mode = self._shared.unit_mode
+        found = [np.sqrt(effects.variances) for effects in self._shared.effects]
+        found.insert(mode, np.full(self.shape_[mode], np.nan))
         return found
 
     def predict(self, X: ArrayLike) -> Floats:
@@ -489,7 +489,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return replace(found, _question=question)
 
     def _plan(
-        self, n_observed: int, shape: tuple[int, ...]
+        self,
+        n_units: int,  # number of entries, or of persons, whom `shape` counts too
+        shape: tuple[int, ...],
     ) -> tuple[CompletionPlan | PersonPlan, tuple[int, ...]]:
         """Plan of releases for public sizes, and the rank of each mode."""
         ranks = (
@@ -503,7 +505,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 shape, rank, self.unit_mode, epsilon, delta, self._chooses_bounds
             ), ranks
         return plan_completion(
-            n_observed, shape, rank, epsilon=epsilon, delta=delta,
+            n_units, shape, rank, epsilon=epsilon, delta=delta,
             perturbation=self.perturbation, max_iter=self.max_iter,
             chooses_bounds=self._chooses_bounds,
         ), ranks  # fmt: skip

@@ -1,4 +1,4 @@
-"""Search for components, where persons are units: private power steps, and when they pay."""
+"""Search for components, where persons are units: private power steps, and a test of their gain."""
 
 import math
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class Directions:
         self._moments: list[Floats] = []
         self._sigma = 0.0  # deviation of the noise in the sums of a sweep
 
-    def sweep(self) -> None:
+    def release_sweep(self) -> None:
         """Release sums for the directions so far, add them to earlier ones, update directions."""
         kept = self._kept_weights()
         effects, level = tuple(one.effects for one in self._biases), self._biases[0].level
@@ -91,7 +91,7 @@ class Directions:
         sigma = self._sigma / (MOMENT_WEIGHT * self._ask.n_units)
         return found / rest, float(moment_noise(sigma, r, last)) / rest
 
-    def pay(self, rest: float) -> bool:
+    def worth_more_than_biases(self, rest: float) -> bool:
         """True if components will gain as much as biases would at `rest` times their budget."""
         # Judge each direction separately, after the variance that noise and chance explain is
         # subtracted.

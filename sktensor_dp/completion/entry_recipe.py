@@ -10,20 +10,19 @@ from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion.gradient_steps import fit_gradients
-from sktensor_dp.completion.model import SharedModel, unexplained
+from sktensor_dp.completion.model import EntryModel, SharedModel, unexplained
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.mechanisms import piecewise_deviation
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums
-from sktensor_dp.queries.gradients import LARGEST, LEAST_RIDGE, Jacobian, RidgeBlock
+from sktensor_dp.queries.gradients import LARGEST, Jacobian, RidgeBlock
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp, with_factors
 from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects, clipped_response
 from sktensor_dp.tensor.tucker_completion import (
-    EntryModel,
     complete_tucker,
     tucker_of_cp,
     with_orthonormal_factors,
@@ -32,7 +31,7 @@ from sktensor_dp.tensor.whitening import components_of_pairs
 
 # Least variance of values about the model, relative to the assumed one: exact data may have none,
 # and a ridge must be positive.
-LEAST_NOISE = 1e-9
+LEAST_RESIDUAL = 1e-9
 # Limit on sweeps over released values; with extrapolation a few dozen suffice.
 SWEEPS = 1000
 NOT_SETTLED = (
@@ -50,6 +49,7 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
         "gradient": partial(fit_gradients, n_steps=plan.n_steps),
     }
     model = recipes[plan.perturbation](ask, options)
+    # Public facts of `EntryChunks`: half the width of the bounds, their middle, the coordinates.
     width, places = 2 * ask.public("half"), ask.public("index_set")
     assumed, noise_variance = (width * ASSUMED.residual) ** 2, 0.0
     if plan.perturbation in ("input", "output"):
@@ -58,11 +58,12 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
     # What units share, the effects and factors of all modes but the first, by which rows fold in.
     if plan.with_pairs:
         columns, residual_variance = pair_components(ask, model, options)
+        # A Tucker model stays: only `_shared` has these components, so `core_` is 0.
         model = with_columns(model, columns)
         components = SharedComponents((columns,), full_core=False) if columns.size else None
     else:
         # Variance of exact values about the model: known noise subtracted, or the assumed one.
-        residual_variance = max(model.noise_variance - noise_variance, LEAST_NOISE * assumed)
+        residual_variance = max(model.noise_variance - noise_variance, LEAST_RESIDUAL * assumed)
         if noise_variance > assumed:
             residual_variance = assumed
         components = _scaled_components(model)
@@ -72,7 +73,8 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
         "mean_": model.mean, "biases_": model.biases, "factors_": model.factors, "_model": model,
         "perturbation_": plan.perturbation,
         "_shared": SharedModel(
-            model.mean, residual_variance, 0, effects, components, level_variance
+            level=model.mean, noise_variance=residual_variance, unit_mode=0, effects=effects,
+            components=components, level_variance=level_variance,
         ),
         "n_iter_": max(plan.n_steps, model.n_iter, 1),
     }  # fmt: skip
@@ -139,11 +141,7 @@ def _with_released_block(ask: Session, options: ModelOptions) -> EntryModel:
     # The regression is linear in the values, so the part of mean and biases is public.
     base = model.predict(index_set.coordinates) - ask.public("middle")
     base -= np.sum(rows * last[index_set.rows(mode)], axis=1)
-    grams = index_set.grams(mode, rows)
-    least = LEAST_RIDGE * np.trace(grams, axis1=1, axis2=2)[:, None]
-    penalised = grams + np.maximum(ridge, least)[:, :, None] * np.eye(rows.shape[1])
-    public = np.linalg.solve(penalised, index_set.sums(mode, base[:, None] * rows)[..., None])
-    found = noisy.value * query.scales[:, None] - public[..., 0]
+    found = noisy.value * query.scales[:, None] - query.solved(base)
     # Weigh the released block and the former one by the inverse variances of their noise.
     share = own / (own + (noisy.sigma * query.scales)[:, None] ** 2)
     factors = [*model.factors[:-1], share * found + (1 - share) * last]
@@ -216,13 +214,13 @@ def _scaled_components(model: EntryModel) -> SharedComponents | None:
     None if there are no components.
     """
     factors = list(model.factors[1:])
-    own = np.sqrt(np.mean(model.factors[0] ** 2, axis=0))
     if isinstance(model, CPCompletion):
         found = model.weights > 0
         scales = (model.weights * np.sqrt(model.factor_scales[0]))[found]
         factors = [factor[:, found] for factor in factors]
         factors[0] = factors[0] * scales
         return SharedComponents(tuple(factors), full_core=False) if found.any() else None
+    own = np.sqrt(np.mean(model.factors[0] ** 2, axis=0))
     unfolded = np.moveaxis(model.core, 0, -1).reshape(-1, len(own))
     found = np.abs(unfolded * own).max(axis=0) > 0
     if not found.any():

@@ -40,7 +40,7 @@ from sktensor_dp.privacy.mechanisms import piecewise_variance
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.entries import EntryPairs, RowSums
 from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
-from sktensor_dp.tensor import defaults as kernels
+from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.shared_parameters import clipped_response
 
 # Number of iterations of the equations for components.
@@ -167,7 +167,7 @@ def person_errors(
     bias = assumed.bias_deviation**2
     left = assumed.about_biases(len(shape))
     # A unit's level is fitted to its entries, with the library's prior.
-    prior = 1 / kernels.LEVEL_VARIANCE
+    prior = 1 / kernel_defaults.LEVEL_VARIANCE
     own = (bias * prior**2 + left * each) / (each + prior) ** 2
     if plan.n_sweeps > 0:
         biases = _bias_variances(each, shape, plan, left, bias)
@@ -265,7 +265,7 @@ class _Search:
             # Number of components explained, in units of one with the assumed variance.
             found.append(self._number * self._share * self.overlap / defaults.COMPONENT_VARIANCE)
             by_chance = self._by_chance * by_units / (by_units + variance)
-            if step + 1 == trial and not self._pay(found, by_chance):
+            if step + 1 == trial and not self._worth_more_than_biases(found, by_chance):
                 return None
         seen = self._seen()
         known = self._number * self._share * self.overlap
@@ -275,8 +275,8 @@ class _Search:
         """Squared signal-to-noise ratio of a unit's weight of one component."""
         return self._each * self._share * self.overlap
 
-    def _pay(self, found: list[float], by_chance: float) -> bool:
-        """True if components are expected to gain more than biases, as `Directions.pay` tests."""
+    def _worth_more_than_biases(self, found: list[float], by_chance: float) -> bool:
+        """True if components are expected to gain more than biases, by the test of `Directions`."""
         last, none = judged_sweeps(len(found)), 1 / (1 + defaults.COMPONENT_VARIANCE * self._each)
         sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - none) ** 2
         noise = float(moment_noise(sigma, self._columns, last))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sktensor_dp.completion.model import EntryModel
 from sktensor_dp.completion.plan import ASSUMED, ModelOptions
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.privacy.session import Session
@@ -10,7 +11,7 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, with_factors
 from sktensor_dp.tensor.normal_equations import core_equations, posterior_rows
 from sktensor_dp.tensor.row_effects import fit_row_sums
-from sktensor_dp.tensor.tucker_completion import EntryModel, with_orthonormal_factors
+from sktensor_dp.tensor.tucker_completion import with_orthonormal_factors
 
 # Least mean square of products of factors that counts; factors have mean square 1 or 0.
 NULL_SPREAD = 1e-12
@@ -28,6 +29,8 @@ class _BlockGaussNewton:
     # every step, which are averaged. For factors and core it has right-hand sides of normal
     # equations, whose matrices are public; both are averaged over steps, longer with more noise.
     # Then one block of parameters at a time moves to its posterior mean.
+
+    _offsets: CPCompletion  # mean and biases so far, without components also if there is a core
 
     def __init__(self, ask: Session, options: ModelOptions) -> None:
         self._ranks, self._ask = options.ranks, ask
@@ -51,14 +54,14 @@ class _BlockGaussNewton:
     def run(self, n_steps: int) -> EntryModel:
         """Take `n_steps` steps and return the model in its standard form."""
         for step in range(n_steps):
-            offsets = self._step(step)
+            self._step(step)
         if self._core is not None:
-            return with_orthonormal_factors(offsets, self._ranks, self._factors, self._core)
+            return with_orthonormal_factors(self._offsets, self._ranks, self._factors, self._core)
         *others, last = self._factors
-        return with_factors(offsets, [*others, last * self._weights])
+        return with_factors(self._offsets, [*others, last * self._weights])
 
-    def _step(self, step: int) -> CPCompletion:
-        """Release a gradient, add it to the averages and move one block; return mean and biases."""
+    def _step(self, step: int) -> None:
+        """Release a gradient, add it to the averages, fit mean and biases, and move one block."""
         index_set, n_modes = self._index_set, self._index_set.n_modes
         factor_scale, core_scale = self._scales()
         factors = [factor * factor_scale for factor in self._factors]
@@ -70,8 +73,8 @@ class _BlockGaussNewton:
         # The model's own part of the gradient is public and left out.
         noisy = self._ask(EntryGradients(jacobian, self._half)).as_sum()
         _, *parts = jacobian.split(noisy.value)
-        offsets = self._offsets(parts[:n_modes], noisy.sigma)
-        base = offsets.predict(index_set.coordinates) - self._middle
+        self._fit_offsets(parts[:n_modes], noisy.sigma)
+        base = self._offsets.predict(index_set.coordinates) - self._middle
         block = step % len(sizes)
         for place, (part, size) in enumerate(zip(parts[n_modes:], sizes, strict=True)):
             moment, gram, spread = self._normal_equations(place, base)
@@ -80,7 +83,6 @@ class _BlockGaussNewton:
             self._averages[place].add(right, gram, variance, self._residual)
             if place == block:
                 self._move(place, spread)
-        return offsets
 
     def _scales(self) -> tuple[float, float]:
         """Scales of factors and of core at which all parts of the Jacobian are of similar size."""
@@ -105,10 +107,8 @@ class _BlockGaussNewton:
         """Derivatives of each entry's value with respect to its row of one factor."""
         return Jacobian(self._index_set, self._factors, self._core).rows(mode)
 
-    def _offsets(self, sums: list[Floats], sigma: float) -> CPCompletion:
-        """Mean and biases, as a CP model without components also where the model has a core.
-        From the sums of this and all earlier steps, averaged by precision.
-        """
+    def _fit_offsets(self, sums: list[Floats], sigma: float) -> None:
+        """Fit mean and biases to the sums of this and all earlier steps, averaged by precision."""
         if sigma > 0:
             precision = 1 / sigma**2
             self._information += precision
@@ -119,7 +119,7 @@ class _BlockGaussNewton:
             mean += share * (new - mean)
         noise_variance = 1 / self._information if self._information > 0 else 0.0
         ones = [np.ones(self._index_set.n_entries)] * len(sums)
-        return fit_row_sums(
+        self._offsets = fit_row_sums(
             self._index_set, self._sums, ones, noise_variance, self._residual,
             center=self._middle, mean_variance=self._half**2 / 3,
         )  # fmt: skip

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.completion.row_names import Indices, indices_of
 from sktensor_dp.model_files.container import require
@@ -25,18 +24,20 @@ from sktensor_dp.model_files.fields import (
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion
 from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
-from sktensor_dp.tensor.tucker_completion import EntryModel, TuckerCompletion
+from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 from sktensor_dp.tensor.unit_parameters import N_PLAIN, EntryEffects, effects_at_entries
 
+# Fitted model of single entries.
+EntryModel = CPCompletion | TuckerCompletion
 # Least fraction of the variance of values that is attributed to noise.
-LEAST_NOISE = 0.2
+LEAST_SHARE_OF_NOISE = 0.2
 
 
 def unexplained(deviation: float, explained: float) -> float:
-    """Residual variance ``deviation**2 - explained``, at least LEAST_NOISE of the whole.
+    """Residual variance ``deviation**2 - explained``, at least LEAST_SHARE_OF_NOISE of the whole.
     `explained` is a variance.
     """
-    return max(deviation**2 - explained, LEAST_NOISE * deviation**2)
+    return max(deviation**2 - explained, LEAST_SHARE_OF_NOISE * deviation**2)
 
 
 def count_components(attributes: Mapping[str, Any]) -> int:
@@ -49,9 +50,8 @@ def count_components(attributes: Mapping[str, Any]) -> int:
         return int(np.count_nonzero(attributes["weights_"]))
     if np.any(core := attributes.get("core_", np.zeros(0))):
         return _largest_rank(core, core.ndim)
-    model = attributes.get("_model")
-    shared = model if isinstance(model, SharedModel) else attributes.get("_shared")
-    if shared is None or shared.components is None:
+    shared = attributes["_shared"]
+    if shared.components is None:
         return 0
     factors, mixing = shared.components.factors, shared.components.mixing
     seen = [np.any(factor, axis=0) for factor in factors]
@@ -125,20 +125,13 @@ class SharedModel:
         return self.level + self.at_entries(coordinates).effects
 
 
-def shared_model(estimator: Any) -> SharedModel:
-    """SharedModel of a fitted completion, from which units fold in."""
-    check_is_fitted(estimator)
-    model = estimator._model
-    return model if isinstance(model, SharedModel) else estimator._shared
-
-
 # Most columns of a result of transform; no table of that width would fit into memory.
 MOST_COLUMNS = 2**20
 WAYS = ("sufficient_statistics", "gradient", "input", "output")
 
 
 # State of a model that units share: S rows of each shared mode.
-SHARED = Maybe(Part(
+SHARED = Part(
     SharedModel, level=Real(), noise_variance=Real("+"), unit_mode=Whole(),
     effects=Items(Part(
         SharedEffects, effects=Numbers("S"), variances=Numbers("S+"),
@@ -149,7 +142,7 @@ SHARED = Maybe(Part(
         mixing=Maybe(Numbers("??")),
     )),
     level_variance=Real("+"),
-))  # fmt: skip
+)  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -161,7 +154,7 @@ class SavedCompletion(SavedState):
     n_iter_: Annotated[int, Whole()]
     perturbation_: Annotated[str, Plain(str)]
     _ranks: Annotated[tuple[int, ...], Items(Whole(), "d", tuple)]
-    units: Annotated[SharedModel | None, SHARED]
+    _shared: Annotated[SharedModel, SHARED]
     # State of a model of entries; for units these follow from the shared model.
     mean_: Annotated[float, Real()] = ABSENT
     biases_: Annotated[list[Floats], Items(Numbers("N"), "d")] = ABSENT
@@ -172,10 +165,9 @@ class SavedCompletion(SavedState):
     @classmethod
     def of(cls, estimator: object, **rebuilt: object) -> Self:
         """State of a fitted completion, to be written."""
-        model, shared = (vars(estimator).get(name) for name in ("_model", "_shared"))
-        of_units = isinstance(model, SharedModel)
-        state = super().of(estimator, units=model if of_units else shared)
+        state = super().of(estimator)
         absent = dict.fromkeys(("mean_", "biases_", "factors_"), ABSENT)
+        of_units = isinstance(vars(estimator).get("_model"), SharedModel)
         return replace(state, **absent) if of_units else state
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
@@ -187,12 +179,11 @@ class SavedCompletion(SavedState):
         require(right, "shape_ must be that of a tensor, fitted in a step or more")
         require(self.perturbation_ in WAYS, f"perturbation_ must be one of {WAYS}")
         require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
-        units = found.pop("units")
+        units = self._shared
         if estimator.row_names is not None:
             found["_indices"] = indices_of(estimator.row_names) or ()
         check_parts(shape, self.bounds_, found.get("_indices"), units)
         if self.mean_ is ABSENT:
-            require(units is not None, "there must be a model")
             only = found.keys().isdisjoint(("biases_", "factors_", "weights_", "core_"))
             if units.components is not None:
                 columns = [factor.shape[1] for factor in units.components.factors]
@@ -218,14 +209,14 @@ class SavedCompletion(SavedState):
         require(right, "factors must be of the ranks")
         wanted = "core_" if estimator._full_core else "weights_"
         require(wanted in found, f"the model must have {wanted}")
-        return {**found, "_model": model, "_shared": units}
+        return {**found, "_model": model}
 
 
 def check_parts(
     shape: tuple[int, ...],
     bounds: tuple[float, float],
     indices: Indices | None,
-    model: SharedModel | None,
+    model: SharedModel,
 ) -> None:
     """Raise an error for parts of a file that do not fit the shape of a tensor."""
     require(-np.inf < bounds[0] < bounds[1] < np.inf, "bounds must be (low, high), low < high")
@@ -233,8 +224,6 @@ def check_parts(
         require(len(indices) == len(shape), "there must be names for each mode")
         for index, n in zip(indices, shape, strict=True):
             require(index is None or len(index) == n, "names must be as many as rows")
-    if model is None:
-        return
     mode = model.unit_mode
     require(mode < len(shape), "unit_mode must be a mode")
     others = [*np.delete(shape, mode)]

@@ -20,7 +20,7 @@ from sktensor_dp.completion.shared_biases import (
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.persons import SharedFactorSums, SharedRowSums, UnitLevels
-from sktensor_dp.tensor import defaults as kernels
+from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.alternating import core_components
 from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.tensor.shared_parameters import SharedComponents
@@ -40,6 +40,7 @@ UNLISTED = (
 
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> Fitted:
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
+    # Public facts of `PersonChunks`: half the width of the bounds, their middle, the shape.
     half, n_modes = ask.public("half"), len(ask.public("shape"))
     levels = ask(UnitLevels(half))
     found_mean, found_deviation = levels.value.tolist()
@@ -52,23 +53,26 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> Fitted
     modes = [mode for mode in range(n_modes) if mode != plan.unit_mode]
     biases = [SharedBiases(ask, mode, mean, deviation) for mode in modes]
     for of_mode in biases:  # each about those fitted before
-        of_mode.add_rounds(plan.n_rounds, biases)
-    found = None
-    if plan.n_sweeps > 0:
-        found = found_components(ask, biases, plan, options)
-        if found is None:  # what is left of their budget pays for more biases
-            longest(biases).add_rounds(1, biases, paid_by=SharedFactorSums)
-    components, noise_variance = found or (None, residual_variance(biases))
-    if plan.n_sweeps == 0 and plan.n_rounds == 1:
-        noise_variance = deviation**2  # one round of biases alone is not judged by itself
+        of_mode.release_rounds(plan.n_rounds, biases)
+    components = None
+    if plan.n_sweeps == 0:
+        # One round of biases alone is not judged by itself.
+        noise_variance = residual_variance(biases) if plan.n_rounds > 1 else deviation**2
+    elif found := found_components(ask, biases, plan, options):
+        components, noise_variance = found
+    else:  # what is left of their budget pays for more biases
+        longest(biases).release_rounds(1, biases, paid_by=SharedFactorSums)
+        noise_variance = residual_variance(biases)
     # The prior of units' levels has this mean, whose noise adds to the prior's variance.
-    level_variance = kernels.LEVEL_VARIANCE * noise_variance + share * levels.sigma**2
+    level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + share * levels.sigma**2
     model = SharedModel(
-        mean + ask.public("middle"), noise_variance, plan.unit_mode,
-        [one.effects for one in biases], components, level_variance,
+        level=mean + ask.public("middle"), noise_variance=noise_variance,
+        unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
+        components=components, level_variance=level_variance,
     )  # fmt: skip
     state = {
-        **attributes_of_units(model, ask.n_units, options.ranks), "_model": model,
+        **attributes_of_units(model, ask.n_units, options.ranks),
+        "_model": model, "_shared": model,
         "perturbation_": plan.perturbation,
         "n_iter_": 1 if components is None else plan.n_sweeps,
     }  # fmt: skip
@@ -109,8 +113,8 @@ def found_components(
         rest = (plan.n_sweeps - trial) * sweep.mu**2 / (plan.n_rounds * rounds.mu**2)
     search = Directions(ask, biases, start[:, :n_columns], trial)
     for step in range(plan.n_sweeps):
-        search.sweep()
-        if step + 1 == trial and not search.pay(rest):
+        search.release_sweep()
+        if step + 1 == trial and not search.worth_more_than_biases(rest):
             return None
     factor = search.factor()
     shape = [len(one.shares) for one in biases]

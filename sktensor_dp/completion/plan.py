@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from sktensor_dp.checks.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.completion import defaults
 from sktensor_dp.privacy.conversions import gaussian_mu
-from sktensor_dp.privacy.mechanisms import LEAST_EPSILON, piecewise_deviation
+from sktensor_dp.privacy.mechanisms import PIECEWISE_EPSILONS, piecewise_deviation
 from sktensor_dp.privacy.plan import (
     HISTOGRAM_FRACTION,
     PlannedRelease,
@@ -175,7 +175,11 @@ def plan_completion(
     """
     # If the last factor is released too, values get half. A histogram takes 2 %; twice the least is
     # asked for, with room to spare.
-    least = LEAST_EPSILON * (2 if perturbation == "output" else 1) * (2 if chooses_bounds else 1)
+    least = (
+        PIECEWISE_EPSILONS[0]
+        * (2 if perturbation == "output" else 1)
+        * (2 if chooses_bounds else 1)
+    )
     if not epsilon >= least:
         raise ValueError(f"epsilon must be at least {least:g} for such a fit, got {epsilon:g}.")
     if chooses_bounds:
@@ -189,9 +193,9 @@ def plan_completion(
         return replace(found, releases=ReleasePlan(float(epsilon), float(delta), parts))
     fraction = 0.0
     if perturbation == "auto":
-        pays = values_pay(n_observed, shape, epsilon)
-        perturbation = "input" if pays else "sufficient_statistics"
-        if not pays and rank > 0:
+        by_values = values_are_worth_it(n_observed, shape, epsilon)
+        perturbation = "input" if by_values else "sufficient_statistics"
+        if not by_values and rank > 0:
             fraction = pair_fraction(n_observed, shape, epsilon, delta)
     if perturbation == "gradient":
         n_steps = STEPS if max_iter is None else max_iter
@@ -210,7 +214,7 @@ def plan_completion(
     return CompletionPlan(perturbation, 0, releases, second == EntryPairs.name and fraction > 0)
 
 
-def values_pay(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
+def values_are_worth_it(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
     """True if components found in released values gain more than their noise costs biases."""
     # A spiked matrix shows 1 - 1 / d**2 of a component that is d times as strong as the weakest
     # detectable one. A row of the longest mode has only few values for its own part of a component.

@@ -20,7 +20,7 @@ from sktensor_dp.completion.coordinates import (
     refuse_beyond,
 )
 from sktensor_dp.completion.fold_in import UnitParameters
-from sktensor_dp.completion.model import SharedModel, shared_model
+from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, checked_mode, names_of, row_number
 from sktensor_dp.data.entries import as_entries
 from sktensor_dp.estimator.base import column_attributes, level_of_caller
@@ -45,11 +45,11 @@ def profiles(estimator: Any, mode: int) -> Floats:
     were not released are taken for independent. NaN for rows without components.
     """
     model, shared = estimator._model, estimator._shared
-    if shared is not None and shared.components is not None and mode != shared.unit_mode:
-        # The model has no weights of units, as none were released.
+    found = shared.components is not None and mode != shared.unit_mode
+    if found and not isinstance(model, SharedModel):
         core = model.weights if isinstance(model, CPCompletion) else model.core
         if not model.factors[shared.unit_mode].any() or not core.any():
-            model = shared
+            model = shared  # the model has no weights of units, as none were released
     if isinstance(model, SharedModel):
         factor, gram = _shared_factor(model, mode)
     elif isinstance(model, CPCompletion):
@@ -103,7 +103,7 @@ class RecommenderMixin:
     _coordinates: Callable[[ArrayLike], NDArray[np.intp]]
     _values: Callable[[NDArray[np.intp]], Floats]
     _indices: Indices | None = None  # of the names of each mode in the fit
-    _shared: SharedModel | None = None  # beside a model of entries: what units share
+    _shared: SharedModel  # what units share, also beside a model of entries
 
     def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
         """Fit the parameters of units to their own entries, where the entries are held.
@@ -129,7 +129,7 @@ class RecommenderMixin:
             If entries are not of the right kind.
         """
         check_is_fitted(self)
-        shared, indices = shared_model(self), self._indices
+        shared, indices = self._shared, self._indices
         # Refuse before ids are read from a wrong column.
         refuse_other_columns(X, self._columns)
         if indices is not None:
@@ -280,7 +280,7 @@ class RecommenderMixin:
         found = top_rows_by_parts(
             len(units), n_rows, int(n), predict,
             lambda part: None if seen is None else seen_by(units[part], n_rows, *seen),
-            block=BLOCK, order=partial(log_choices, shared_model(self), chosen),
+            block=BLOCK, order=partial(log_choices, self._shared, chosen),
         )  # fmt: skip
         names = names_of(found.rows, self._indices, chosen)
         found = TopRows(names, np.clip(found.values, *self.bounds_))

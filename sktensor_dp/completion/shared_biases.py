@@ -12,7 +12,7 @@ from sktensor_dp.completion.plan import UNCLIPPED, residual_clip
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.persons import ReleasedEffects, SharedRowSums
 from sktensor_dp.queries.query import Query
-from sktensor_dp.tensor import defaults as kernels
+from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_parameters import SharedEffects, clipped_response, shared_effects
 
@@ -73,7 +73,7 @@ class SharedBiases:
         none = np.zeros(self._shape[mode])
         self.effects, self.shares = SharedEffects(none, none, none, 0.0), none
 
-    def add_rounds(
+    def release_rounds(
         self, n_rounds: int, biases: Sequence["SharedBiases"], paid_by: type[Query] | None = None
     ) -> None:
         """Make `n_rounds` releases, each of residuals about all biases so far, and fit them again.
@@ -127,7 +127,7 @@ class SharedBiases:
         seen = EffectRelease.combined(self._released)
         found = shared_effects(
             seen.sums, seen.counts, noise_std=seen.sigma, n_units=self._ask.n_units,
-            gain=seen.gain, effect_variance=kernels.LEVEL_VARIANCE * self.deviation**2,
+            gain=seen.gain, effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
             about=seen.about, max_iter=n_steps,
         )  # fmt: skip
         self.weights = max(float(seen.counts.mean()), 1e-9) * np.exp(2 * found.popularity)

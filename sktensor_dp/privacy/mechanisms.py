@@ -46,7 +46,7 @@ POINTS = 2**20
 # Probabilities are multiples of 1 / WHOLE.
 WHOLE = 2**64
 # For larger epsilon no multiple of 1 / WHOLE is small enough.
-LARGEST_EPSILON, LEAST_EPSILON = 44.0, 1e-9
+PIECEWISE_EPSILONS = 1e-9, 44.0
 # Bound on the relative error of exp and expm1 in double precision.
 RELATIVE_ERROR = Fraction(1, 2**50)
 
@@ -194,9 +194,11 @@ class Piecewise:
     """
 
     def __init__(self, epsilon: float, points: int = POINTS) -> None:
-        if not epsilon >= LEAST_EPSILON:
-            raise ValueError(f"epsilon must be at least {LEAST_EPSILON:g}, got {epsilon:g}.")
-        epsilon = min(epsilon, LARGEST_EPSILON)
+        if not epsilon >= PIECEWISE_EPSILONS[0]:
+            raise ValueError(
+                f"epsilon must be at least {PIECEWISE_EPSILONS[0]:g}, got {epsilon:g}."
+            )
+        epsilon = min(epsilon, PIECEWISE_EPSILONS[1])
         self.points = points
         # Window of nearly the least variance, for values spread evenly over their range.
         self.reach = round(points * math.exp(-epsilon / 3))

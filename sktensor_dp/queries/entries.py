@@ -30,6 +30,7 @@ class ValueHistogram(Query):
     A unit is one value, or all values of a person.
     """
 
+    # It reads chunks of entries as well as of persons: any `ValueRange` with `shares`.
     name, family = "value_histogram", "persons"
     description = "mean over units of the share of values in each bin, from which a range is chosen"
     laws = (GAUSSIAN, LAPLACE)
@@ -66,7 +67,7 @@ class Entries(Query):
     l1_sensitivity = l2_sensitivity
 
     def total(self, chunk: EntryChunks) -> Floats:
-        """Centred values of `chunk`, of shape (n_observed,)."""
+        """Centred values of `chunk`, a number for each unit, not a sum; shape (n_observed,)."""
         return chunk.values.copy()
 
 

@@ -18,6 +18,8 @@ from sktensor_dp.tensor.sorted_entries import derivatives, kronecker_rows
 
 # Least ridge relative to the trace: below it the factors of a matrix are rounding errors.
 LEAST_RIDGE = 1e-10
+# Rows of a ridge regression whose vectors z are all shorter than this release nothing.
+SHORTEST = 1e-100
 # Largest entry of z: sums of squares stay far from overflow.
 LARGEST = 1e120
 
@@ -151,27 +153,37 @@ class RidgeBlock(Query):
             terms[order[span]] = (vectors * chunk.values[order[span]]).T
         return self.index_set.sums(self.mode, terms)
 
-    @cached_property
-    def _frames(self) -> tuple[Floats, Floats]:
-        """Largest ``|A^-1 z|`` of each row's entries, and A^-1 divided by it, (n_rows, r, r)."""
-        # Rows whose vectors z are all shorter than this release nothing.
-        shortest = 1e-100
+    def solved(self, values: Floats) -> Floats:
+        """Rows of the factor for public `values` (n_entries,), without noise; (n_rows, r)."""
+        moments = self.index_set.sums(self.mode, values[:, None] * self.rows)
+        return np.asarray(np.linalg.solve(self._penalised, moments[..., None])[..., 0])
+
+    @property
+    def _penalised(self) -> Floats:
+        """Matrix A of each row, (n_rows, r, r)."""
         grams = self.index_set.grams(self.mode, self.rows)
         ridge = np.broadcast_to(np.asarray(self.regularization, float), self.rows.shape[1:])
         least = LEAST_RIDGE * np.trace(grams, axis1=1, axis2=2)[:, None]
         # Where ridge and z are 0 any diagonal may stand.
         diagonal = np.maximum(ridge, least)
         # Raise positive diagonals, so that inverses do not overflow.
-        diagonal = np.where(diagonal > 0, np.maximum(diagonal, shortest**2), 1.0)
-        A = grams + diagonal[:, :, None] * np.eye(self.rows.shape[1])
-        inverse_roots = np.linalg.inv(np.linalg.cholesky(A))
+        diagonal = np.where(diagonal > 0, np.maximum(diagonal, SHORTEST**2), 1.0)
+        return np.asarray(grams + diagonal[:, :, None] * np.eye(self.rows.shape[1]))
+
+    @cached_property
+    def _frames(self) -> tuple[Floats, Floats]:
+        """Largest ``|A^-1 z|`` of each row's entries, and A^-1 divided by it, (n_rows, r, r)."""
+        inverse_roots = np.linalg.inv(np.linalg.cholesky(self._penalised))
         solutions = inverse_roots.transpose(0, 2, 1) @ inverse_roots
-        along, largest = np.ascontiguousarray(solutions.transpose(1, 2, 0)), np.zeros(len(A))
+        along, largest = (
+            np.ascontiguousarray(solutions.transpose(1, 2, 0)),
+            np.zeros(len(solutions)),
+        )
         for _, z, rows, starts in self._blocks():
             own = _of_entries(along, rows, starts, z.shape[1])
             lengths = _lengths(np.einsum("abe,be->ae", own, z))
             largest[rows] = np.maximum(largest[rows], np.maximum.reduceat(lengths, starts))
-        largest = np.where(largest > shortest, largest, 0.0)
+        largest = np.where(largest > SHORTEST, largest, 0.0)
         scales = np.where(largest > 0, largest, np.inf)
         return largest, solutions / scales[:, None, None]
 

@@ -61,10 +61,6 @@ class TuckerCompletion(Completion):
         return tucker_values(self.core, self.factors, coordinates)
 
 
-# Fitted model of single entries.
-EntryModel = CPCompletion | TuckerCompletion
-
-
 def complete_tucker(
     entries: SortedEntries,
     values: ArrayLike,
@@ -312,7 +308,7 @@ def mode_product(core: Floats, matrix: Floats, mode: int) -> Floats:
 
 
 def with_orthonormal_factors(
-    model: EntryModel,
+    model: CPCompletion | TuckerCompletion,
     ranks: Sequence[int],
     factors: Sequence[Floats],
     core: Floats,

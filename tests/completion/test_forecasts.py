@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from internals import shared_model
 from sklearn.base import clone
 from small_completions import MODELS, SHAPE, SLICE, TASTES, build, tastes
 
 from sktensor_dp import BudgetAccountant, PrivateCPCompletion, unsafe_seeded_noise
 from sktensor_dp.completion.forecast import entry_errors
-from sktensor_dp.completion.model import shared_model
 from sktensor_dp.completion.plan import Assumed, plan_completion
 
 pytestmark = [

@@ -5,7 +5,7 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-from internals import model_of, sums_and_covariance, with_model
+from internals import shared_model, sums_and_covariance, with_model
 from sklearn.base import clone
 from small_completions import INF, MODELS, TASTES, build, tastes
 
@@ -129,7 +129,7 @@ def test_effects_are_about_the_level_where_values_are_skewed(epsilon, seed):
 def test_persons_are_folded_in_by_the_variances_that_a_fit_says(tmp_path):
     X, y, _ = ratings(0)
     model = fitted(X, y, 0)
-    known = model_of(model)
+    known = shared_model(model)
     # The noise of the level is on top of how far levels of units are apart.
     assert known.level_variance > LEVEL_VARIANCE * known.noise_variance
     model.save(tmp_path / "model")
@@ -306,7 +306,7 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     biases.shares = biases.weights / len(none)
     search = Directions(asked, [biases], rng.standard_normal((4000, 3)), 5)
     for _ in range(12):
-        search.sweep()
+        search.release_sweep()
     sums, covariance = sums_and_covariance(search)
     found = sums.T @ sums / len(none)
     # A covariance of 4000 rows deviates by .022 of its variances at most: five times that.

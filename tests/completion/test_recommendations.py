@@ -3,14 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from internals import multilinear_of
+from internals import multilinear_of, shared_model
 from scipy.stats import norm
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from small_completions import INF, MODELS, SHAPE, X0, Y0, build, table
 
 from sktensor_dp import PrivateCPCompletion, RowIndex
-from sktensor_dp.completion.model import shared_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 all_models = pytest.mark.parametrize("model", MODELS)

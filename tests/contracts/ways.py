@@ -403,7 +403,7 @@ def of_names(estimator: Any, data: Any) -> Any:
 NAMES = {"row_names": (None, ["row 0", "row 1", "row 2"], None), "shape": (8, 3, 3)}
 OF_PAIRS = {
     "completion.plan.pair_fraction": lambda *_: 1 / 8,
-    "completion.plan.values_pay": lambda *_: False,
+    "completion.plan.values_are_worth_it": lambda *_: False,
 }
 TABLES = [
     row

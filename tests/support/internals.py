@@ -119,7 +119,7 @@ def sums_and_covariance(search: Any) -> tuple[np.ndarray, np.ndarray]:
 
 # The function that writes fitted state, as profilers name it.
 PUBLISH = FittedStateMixin._publish.__qualname__
-model_of = attrgetter("_model")  # that a fitted completion predicts by
+shared_model = attrgetter("_shared")  # of a fitted completion, that all units share
 
 
 def multilinear_of(completion: Any, coordinates: np.ndarray) -> np.ndarray:
@@ -128,8 +128,8 @@ def multilinear_of(completion: Any, coordinates: np.ndarray) -> np.ndarray:
 
 
 def with_model(completion: Any, **changes: Any) -> Any:
-    """Change parts of the model that a fitted completion predicts by."""
-    completion._model = replace(completion._model, **changes)
+    """Change parts of the model that units of a fitted completion share."""
+    completion._shared = replace(completion._shared, **changes)
     return completion
 
 
