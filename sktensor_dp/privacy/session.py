@@ -192,7 +192,7 @@ class Session(AbstractContextManager["Session"]):
         # Only while the session is open. Products are faster than forming the matrix.
         if not self._admit(query, None).is_exact:
             raise RuntimeError(f"release {query.name!r} has a finite cost and needs noise.")
-        return lambda V: query.of_products(self._sum(Product(query, V)) / self.n_units, V)
+        return lambda V: query.product_of_parts(self._sum(Product(query, V)) / self.n_units, V)
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
         """Report of the releases so far, at the cost of the whole plan; `notes` are added to it."""

@@ -239,7 +239,7 @@ def _topics(
     M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents + noise2
     white = positive_whitener(M2, n_components)
     # M3(W, W, W) from M3(U, U, U), which is the same and needs no dense tensor of words.
-    M3 = TripleMoments(white.basis, (ONE_DRAW,)).total(chunk) / n_documents
+    M3 = TripleMoments(white.basis, ONE_DRAW).total(chunk) / n_documents
     M3 += multilinear(noise3, white.basis)
     eigenvalues, vectors = robust_tensor_power_method(
         multilinear(M3, white.transform), white.n_components, random_state=random_state
@@ -459,7 +459,7 @@ def dp_tpm(
     multiplier = noise_multiplier(epsilon / 2, delta / 2, n_queries)
     nu = 2 * multiplier / (1 if sensitivity == "printed" else n_documents)
     # M3(W, W, W) from M3(U, U, U), which needs no dense tensor of words.
-    M3 = TripleMoments(white.basis, (ONE_DRAW,)).total(chunk) / n_documents
+    M3 = TripleMoments(white.basis, ONE_DRAW).total(chunk) / n_documents
     oracle, W = tensor_oracle(multilinear(M3, white.transform)), white.matrix
 
     # A query for v in whitened space has the noise of one for x = W v over words.

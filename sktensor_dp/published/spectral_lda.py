@@ -88,7 +88,7 @@ class CorpusMoments:
         crossed -= own_pairs + own_pairs.transpose(0, 2, 1) + own_pairs.transpose(2, 1, 0)
         cubes = np.einsum("a,b,c->abc", total, total, total)
         cubes += 2 * thirds - symmetric_product(own, total)
-        M3 = TripleMoments(basis, (ONE_DRAW,)).total(self._chunk) / n
+        M3 = TripleMoments(basis, ONE_DRAW).total(self._chunk) / n
         M3 -= self._b / (n * (n - 1)) * crossed
         M3 += self._c / (n * (n - 1) * (n - 2)) * cubes
         return np.asarray(M3)

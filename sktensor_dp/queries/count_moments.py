@@ -132,8 +132,8 @@ class PairMoments(NonNegative):
         projected *= weight[:, None]
         return np.asarray(X.T @ projected)
 
-    def of_products(self, total: Floats, V: Floats) -> Floats:
-        """``M @ V`` from the sum of the parts of :meth:`product_parts`."""
+    def product_of_parts(self, total: Floats, V: Floats) -> Floats:
+        """``M @ V`` from the sum of :meth:`product_parts`."""
         return np.asarray(total[:, :-1] - total[:, -1:] * V)
 
 
@@ -153,14 +153,18 @@ def _pair_sums(X: sp.csr_matrix, weight: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Triples:
-    """Weighted sum over units of third moments ``l M3(B, B, B)``, B the public `basis`."""
+    """Weighted sum over units of third moments ``l M3(B, B, B)``, B the public `basis`.
+
+    Their norm is at most the limit of `clip`.
+    """
 
     basis: Floats
-    clips: tuple[Clip, ...]
+    clip: Clip
+    clips: tuple[Clip, ...] = ()
     words: NDArray[np.intp] | None = None
 
     def _largest_norms(self) -> Norms:
-        return Norms(l2=self.clips[0].limit)
+        return Norms(l2=self.clip.limit)
 
     def weights(self, chunk: CountChunk, projected: Floats) -> Floats:
         """Weight of each document within all clips; 0 for fewer than three tokens."""
@@ -169,8 +173,8 @@ class _Triples:
         X, lengths = chunk.restricted(self.words).X, chunk.lengths
         products = np.maximum((lengths - 1) * (lengths - 2), 1)
         counted = lengths >= MIN_TOKENS
-        factors = unit_factors(chunk, self.clips)
-        limit = LARGEST_TERMS * self.clips[0].limit
+        factors = unit_factors(chunk, (self.clip, *self.clips))
+        limit = LARGEST_TERMS * self.clip.limit
         if np.isfinite(limit):
             row_norms = np.linalg.norm(self.basis, axis=1)
             terms = triangle_of_terms(projected, X @ row_norms**2, X @ row_norms**3)
@@ -196,14 +200,15 @@ class WhitenedTripleMoments(_Triples, Signed):
     laws = (GAUSSIAN_SYMMETRIC, SPHERICAL)
     coordinates = "symmetric"
 
-    # The first clip must have a WhitenedTripleNorm of the same W.
+    # `clip` must have a WhitenedTripleNorm of the same W. The moments of two units may be opposite,
+    # so the sensitivity is twice its limit.
 
     def __post_init__(self) -> None:
-        norm = self.clips[0].norm
+        norm = self.clip.norm
         if not isinstance(norm, WhitenedTripleNorm) or norm.whitener is not self.basis:
             raise ValueError(
-                "the first clip must be of a WhitenedTripleNorm whose whitener is the basis; got "
-                f"one of a {type(norm).__name__}."
+                "clip must be of a WhitenedTripleNorm whose whitener is the basis; got one of a "
+                f"{type(norm).__name__}."
             )
 
 
@@ -216,14 +221,15 @@ class TripleMoments(_Triples, NonNegative):
     laws = (GAUSSIAN_SYMMETRIC, SPHERICAL)
     coordinates = "symmetric"
 
-    # The first clip must have a TripleNorm, or a CountNorm of order 1, which bounds the former. A
-    # bound on the whole tensor also bounds its part at `words`.
+    # `clip` must have a TripleNorm, or a CountNorm of order 1, which bounds the former. A bound on
+    # the whole tensor also bounds its part at `words`.
 
     def __post_init__(self) -> None:
-        if not isinstance(self.clips[0].norm, TripleNorm) and self.clips[0].norm != CountNorm(1):
+        norm = self.clip.norm
+        if not isinstance(norm, TripleNorm) and norm != CountNorm(1):
             raise TypeError(
-                "the first clip must be of a TripleNorm, or of a CountNorm of order 1; got one of "
-                f"a {type(self.clips[0].norm).__name__}."
+                "clip must be of a TripleNorm, or of a CountNorm of order 1; got one of a "
+                f"{type(norm).__name__}."
             )
         gram = self.basis.T @ self.basis
         if not np.allclose(gram, np.eye(len(gram)), atol=1e-8):

@@ -205,7 +205,7 @@ class Product:
     sums: ClassVar[Callable[[], RunningSum]] = AccurateSum
 
     def total(self, chunk: Any) -> NDArray[np.float64]:
-        """Parts of the product for `chunk`, (n_words, n_columns + 1), for ``of_products``."""
+        """Parts of the product for `chunk`, (n_words, n_columns + 1), for ``product_of_parts``."""
         return np.asarray(self.query.product_parts(chunk, self.V), dtype=np.float64)
 
 

@@ -525,7 +525,7 @@ class PrivateSpectralLDA(
         n_features = units.n_features
         frequencies, topics = self._public_words(n_features, columns)
         options = TopicOptions(self._concentration(), self.random_state, frequencies, topics)
-        plan, limits = self._plan(self._public_number(units), n_features), self._public_limits()
+        plan, limits = self._plan(self._public_number(units), n_features), self._checked_limits()
         check_memory(plan, n_features, topics is not None)
         self._warn(warnings_of_cap(self.n_components, n_features, "topics"))
         if n_features >= WIDE * plan.n_words:
@@ -562,7 +562,7 @@ class PrivateSpectralLDA(
             n_samples, n_features, self.n_components, epsilon=self.epsilon, delta=self.delta,
             perturbation=self.perturbation,
             n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
-            limits=self._public_limits(), with_public=self.public_components is not None,
+            limits=self._checked_limits(), with_public=self.public_components is not None,
         )  # fmt: skip
 
     def _public_words(
@@ -609,7 +609,7 @@ class PrivateSpectralLDA(
         """Topics, prior, and True for one topic per document, as inference takes them."""
         return self.components_, self.topic_prior_, self._fitted_concentration() == 0
 
-    def _public_limits(self) -> dict[str, float]:
+    def _checked_limits(self) -> dict[str, float]:
         """Public clips by name, validated; empty for "auto"."""
         if self.clip_norm == "auto":
             return {}

@@ -153,7 +153,7 @@ class SavedTopics(SavedState):
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if topics or limits are not those of a fit."""
-        estimator._public_limits()
+        estimator._checked_limits()  # for its error
         topics, weights = [self.components_], [self.topic_prior_]
         limits, noisy = self.clip_norm_.values(), False
         if (stream := self._stream) is not ABSENT:

@@ -21,7 +21,8 @@ class ReleasedPairs:
     """Released second moment E2, the probabilities of pairs of words."""
 
     matrix: Floats | None  # None where only products are asked for, without noise
-    product: Callable[[Floats], Floats]  # V -> matrix @ V
+    # V -> matrix @ V; without a matrix each call reads all documents, while the session is open.
+    product: Callable[[Floats], Floats]
     sigma: float  # of the noise off the diagonal
     diagonal_sigma: float
 
@@ -31,12 +32,18 @@ class WhitenedPairs:
     """Released pair moments, in units of one document of mean weight, and their whitener."""
 
     words: NDArray[np.intp] | None  # columns whose pairs were released; None for all
-    clips: tuple[Clip, ...]  # on what a document contributes, in force together
+    pair_clip: Clip  # on what a document contributes
+    count_clip: Clip | None  # the same; None where documents were clipped anew for these words
     total: float  # tokens that clips leave of a document: sums over documents are this times E2
     correction: PriorCorrection  # for the Dirichlet prior
     released: ReleasedPairs
     corrected: Moment  # M2
     white: NoisyWhitener
+
+    @property
+    def clips(self) -> tuple[Clip, ...]:
+        """Clips on what a document contributes, in force together."""
+        return (self.pair_clip,) if self.count_clip is None else (self.count_clip, self.pair_clip)
 
     def with_concentration(self, concentration: float) -> "WhitenedPairs":
         """Return a copy corrected for another concentration; the whitener stays."""

@@ -106,12 +106,12 @@ def fit_topics(
     """
     clips = Clips(ask, limits)
     fit = _SpectralFit(ask, clips, plan, options)
-    topics = fit.run()
+    topics, assumed = fit.run()
     attributes = {**attributes_of(topics), "clip_norm_": clips.limits}
     if budget is not None:
         attributes["_stream"] = TopicStream.of_first_batch(topics, ask.n_units, budget)
     warned = warnings_of_noise(topics, plan, begins=budget is not None)
-    return Fitted(attributes, warned, (ASSUMED,) if fit.assumed else ())
+    return Fitted(attributes, warned, (ASSUMED,) if assumed else ())
 
 
 class _SpectralFit:
@@ -121,14 +121,15 @@ class _SpectralFit:
         self._ask, self._clips = ask, clips
         self._plan, self._options = plan, options
         self._random_state = check_random_state(options.random_state)
-        self.assumed = False  # whether releases left the concentration open
         # Released first: noisy word frequencies; then denoised ones, and the mean number of tokens.
         self._frequencies: Answer
         self._unigram: Floats
         self._length: float
 
-    def run(self) -> FittedTopics:
-        """Make all releases and return the topics that they give."""
+    def run(self) -> tuple[FittedTopics, bool]:
+        """Make all releases and return the topics that they give; True if the concentration is
+        assumed.
+        """
         plan, options = self._plan, self._options
         count_clip = self._clips.of_counts(plan.clip_quantile)
         query = WordFrequencies(count_clip, (), 0)
@@ -142,24 +143,23 @@ class _SpectralFit:
             self._frequencies.value, self._frequencies.sigma, expected=options.word_frequencies
         ))  # fmt: skip
         if plan.all_words:
-            pairs = self._pairs(None, (count_clip, pair_clip))
+            pairs = self._pairs(None, pair_clip, count_clip)
         else:
             words = np.sort(np.argsort(-self._unigram, kind="stable")[: plan.n_words])
-            pairs = self._pairs(words, (self._pair_clip(words, count_clip),))
+            pairs = self._pairs(words, self._pair_clip(words, count_clip), None)
         if plan.triples is None:
-            fitted = self._from_pairs(pairs)
+            fitted, assumed = self._from_pairs(pairs)
         elif plan.match_moments:
-            fitted = self._from_all_moments(pairs)
+            fitted, assumed = self._from_all_moments(pairs)
         else:
-            fitted = self._from_third_moment(pairs)
+            fitted, assumed = self._from_third_moment(pairs)
         if plan.n_refinements > 0:
             before = fitted.concentration
             fitted = refine(self._ask, plan, options, self._frequencies, count_clip, pairs, fitted)
             # Steps may have found the concentration that pairs did not tell.
-            self.assumed &= fitted.concentration == before
-        return replace(
-            fitted, n_resolved=pairs.white.n_resolved, coherence=coherence_of(pairs, fitted.topics)
-        )
+            assumed = assumed and fitted.concentration == before
+        coherence = coherence_of(pairs, fitted.topics)
+        return replace(fitted, n_resolved=pairs.white.n_resolved, coherence=coherence), assumed
 
     def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Clip) -> Clip:
         """Release a clip on documents' pairs; with pure noise, the clip on counts serves."""
@@ -167,12 +167,15 @@ class _SpectralFit:
             return count_clip
         return self._clips.of_pairs(self._plan.clip_quantile, words)
 
-    def _pairs(self, words: NDArray[np.intp] | None, clips: tuple[Clip, ...]) -> WhitenedPairs:
+    def _pairs(
+        self, words: NDArray[np.intp] | None, pair_clip: Clip, count_clip: Clip | None
+    ) -> WhitenedPairs:
         """Release pair moments of `words`, or of all if None; correct them for the prior, and
-        whiten them above their noise. The last of `clips` is on pairs.
+        whiten them above their noise.
         """
         least = MIN_TOKENS if words is None else 2
-        query = PairMoments(clips[-1], DIAGONAL_WEIGHT, clips[:-1], words, least)
+        others = () if count_clip is None else (count_clip,)
+        query = PairMoments(pair_clip, DIAGONAL_WEIGHT, others, words, least)
         answer = None if self._plan.multiplies_pairs else self._ask(query)
         product = self._ask.exact_product(query) if answer is None else answer.value.__matmul__
         known, sigma, total = self._frequencies.value, self._frequencies.sigma, self._length
@@ -187,6 +190,7 @@ class _SpectralFit:
         else:
             answer = answer.over(total)
             product = answer.value.__matmul__
+            # Noise is of masses: a pair's mass is twice its entry.
             released = ReleasedPairs(
                 answer.value, product, answer.sigma / 2, answer.sigma / DIAGONAL_WEIGHT
             )
@@ -194,7 +198,9 @@ class _SpectralFit:
         correction = PriorCorrection(USUAL if given is None else given, known, sigma)
         corrected = corrected_pairs(released, correction)
         white = self._whitener(released, corrected, correction)
-        return WhitenedPairs(words, clips, total, correction, released, corrected, white)
+        return WhitenedPairs(
+            words, pair_clip, count_clip, total, correction, released, corrected, white
+        )
 
     def _whitener(
         self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection
@@ -233,10 +239,10 @@ class _SpectralFit:
         white = noisy_whitener(corrected, n, edge=0.0, keep_all=keep_all, **search)
         return replace(white, n_resolved=min(shown, white.n_resolved))
 
-    def _from_pairs(self, pairs: WhitenedPairs) -> FittedTopics:
+    def _from_pairs(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Topics from which EM starts: rotated eigenvectors, refined to explain all pairs."""
         topics, weights = varimax_topics(pairs.white)
-        concentration = self._concentration(topics, weights, pairs)
+        concentration, assumed = self._concentration(topics, weights, pairs)
         if self._options.concentration is None:
             one_each = has_one_topic(concentration, self._length, self._plan.n_components)
             concentration = 0.0 if one_each else max(concentration, LEAST_CONCENTRATION)
@@ -245,24 +251,25 @@ class _SpectralFit:
             topics, weights, pairs.product, pairs.of_words(self._unigram),
             pairs.released.sigma * pairs.correction.pair_scale,
         )  # fmt: skip
-        return self._on_all_words(pairs, topics, weights, concentration)
+        return self._on_all_words(pairs, topics, weights, concentration), assumed
 
-    def _concentration(self, topics: Floats, weights: Floats, pairs: WhitenedPairs) -> float:
-        """Concentration given, or estimated from the pairs; else `USUAL`, with `assumed` set."""
+    def _concentration(
+        self, topics: Floats, weights: Floats, pairs: WhitenedPairs
+    ) -> tuple[float, bool]:
+        """Concentration given, or estimated from the pairs; else `USUAL`, and True: assumed."""
         if self._options.concentration is not None:
-            return self._options.concentration
+            return self._options.concentration, False
         if pairs.released.matrix is None:
             # Products of pairs do not determine it; fits with EM steps never have products alone.
             found = None
         else:
             seen = pairs.against_chance(self._unigram, self._length, self._ask.n_units)
             found = concentration_of_pairs(topics, weights, *seen)
-        self.assumed = found is None
-        return USUAL if found is None else found
+        return (USUAL, True) if found is None else (found, False)
 
-    def _from_third_moment(self, pairs: WhitenedPairs) -> FittedTopics:
+    def _from_third_moment(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Release the third moment in the whitened space, and decompose it."""
-        concentration = self._concentration(*varimax_topics(pairs.white), pairs)
+        concentration, assumed = self._concentration(*varimax_topics(pairs.white), pairs)
         if self._options.concentration is None and pairs.released.matrix is not None:
             pairs = pairs.with_concentration(concentration)
             white = self._whitener(pairs.released, pairs.corrected, pairs.correction)
@@ -276,18 +283,21 @@ class _SpectralFit:
             pairs.released.sigma * pairs.correction.pair_scale,
             triples.sigma * pairs.correction.triple_scale * volume,
         )  # fmt: skip
-        return self._on_all_words(pairs, topics, weights, concentration, std)
+        return self._on_all_words(pairs, topics, weights, concentration, std), assumed
 
     def _triples(self, pairs: WhitenedPairs) -> tuple[Floats, Answer]:
-        """Release the third moment, in units of one document of mean weight, in the columns of a
-        basis (d, m), which is made of released values and returned first.
+        """Release the third moment in a basis (d, m) of released values; return both, the moment
+        in units of one document of mean weight.
         """
-        quantile, words, clips = self._plan.triple_quantile, pairs.words, pairs.clips
+        quantile, words = self._plan.triple_quantile, pairs.words
         query: Query
         if self._plan.triples == "triple_moments":
-            basis, pure = pairs.white.basis, self._ask.is_pure
-            clip = clips[0] if pure else self._clips.of_triples(quantile, TripleNorm())
-            query = TripleMoments(basis, (clip, *clips), words)
+            basis = pairs.white.basis
+            if self._ask.is_pure:  # this clip is on counts, and bounds triples too
+                clip = pairs.pair_clip
+            else:
+                clip = self._clips.of_triples(quantile, TripleNorm())
+            query = TripleMoments(basis, clip, pairs.clips, words)
         else:
             norms = np.linalg.norm(pairs.white.matrix, axis=1)
             norms = np.maximum(norms, LEAST_ROW * float(norms.max()))
@@ -297,8 +307,9 @@ class _SpectralFit:
             else:
                 shorter = np.minimum(1, np.quantile(norms, 0.9) / norms)
                 basis = pairs.white.matrix * shorter[:, None]
-            clip = self._clips.of_triples(quantile, WhitenedTripleNorm(basis, words), clips)
-            query = WhitenedTripleMoments(basis, (clip, *clips), words)
+            norm = WhitenedTripleNorm(basis, words)
+            clip = self._clips.of_triples(quantile, norm, pairs.clips)
+            query = WhitenedTripleMoments(basis, clip, pairs.clips, words)
         return basis, self._ask(query).over(pairs.total)
 
     def _decomposition(
@@ -318,7 +329,7 @@ class _SpectralFit:
         topics = topics_from_components(framed.unwhiten(vectors))
         return topics, weights / weights.sum(), framed, vectors
 
-    def _from_all_moments(self, pairs: WhitenedPairs) -> FittedTopics:
+    def _from_all_moments(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Release the third moment; fit topics, shares and, unless given, the concentration to all
         moments jointly.
         """
@@ -337,7 +348,7 @@ class _SpectralFit:
             second=np.outer(unigram, unigram),
         )  # fmt: skip
         given = self._options.concentration
-        found, moments, self.assumed = match_with_concentration(topics, weights, moments, given)
+        found, moments, assumed = match_with_concentration(topics, weights, moments, given)
         if self._options.public_topics is not None:
             begun = joined_topics(
                 found.topics, found.weights, unigram, self._options.public_topics,
@@ -345,12 +356,12 @@ class _SpectralFit:
             )  # fmt: skip
             other = match_with_concentration(*begun, moments, given)
             if other[0].misfit < found.misfit:
-                found, moments, self.assumed = other
+                found, moments, assumed = other
         # Without noise, frequencies show which words no document has.
         there = (seen.value > 0) | (seen.sigma > 0)
         fit = _normalised(found.topics * there), found.weights, found.concentration
         std = std_of_matched(found, moments) if released.sigma > 0 else np.zeros(topics.shape)
-        return self._on_all_words(pairs, *fit, std)
+        return self._on_all_words(pairs, *fit, std), assumed
 
     def _on_all_words(
         self,

@@ -22,8 +22,8 @@ def continue_stream(
     word_frequencies: Floats | None,
     n_components: int,
 ) -> Fitted:
-    """Make one step of online EM on a new batch, clipped as the first was: release expected counts
-    and update the topics; return the fitted attributes.
+    """Make one step of online EM on a new batch: release expected counts, clipped at the first
+    batch's limit on counts and unscaled, and update the topics; return the fitted attributes.
     """
     fitted, order = stream.fitted, count_order(ask)
     clip = Clip(CountNorm(order), limits["counts"])
@@ -34,8 +34,10 @@ def continue_stream(
     variance = (1 - rate) ** 2 * stream.variance + (rate * noisy.sigma) ** 2
     total = max(float(mean.sum()), 1e-9)
     counts, sigma = mean / total, variance**0.5 / total
-    known = fitted.unigram, fitted.unigram_sigma
-    fitted = m_step(fitted, counts, sigma, *known, word_frequencies)
+    fitted = m_step(
+        fitted, counts, sigma, frequencies=fitted.unigram,
+        frequencies_sigma=fitted.unigram_sigma, public_frequencies=word_frequencies,
+    )  # fmt: skip
     # The coherence is that of the first batch's topics, from its pairs.
     fitted = with_deviations(
         replace(fitted, coherence=None, concentration=concentration), counts, sigma
@@ -56,7 +58,8 @@ def continue_stream(
 def _rate(stream: TopicStream, noisy: Answer, squares: float) -> tuple[float, tuple[float, float]]:
     """Weight of a batch in the running mean, by its noisy counts; and updated sums of precisions.
 
-    `squares` is the sum of squares that one document's counts are clipped to.
+    `squares` stands for the sum of squares of a document's clipped counts: that of counts at the
+    limit on their length, or of words that occur once at the limit on tokens.
     """
     # Forgetting rate of online EM (Cappe & Moulines, 2009), between 1/2 and 1.
     forgetting = 0.6

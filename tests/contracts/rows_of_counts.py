@@ -157,8 +157,8 @@ def pairs_by_tokens(rng: Rng, _: None) -> PairMoments:
 def whitened(rng: Rng, _: None) -> WhitenedTripleMoments:
     words = some_words(rng)
     rows = whitener(rng, words)
-    clips = (Clip(WhitenedTripleNorm(rows, words), limit(rng)), *more_clips(rng))
-    return WhitenedTripleMoments(rows, clips, words)
+    clip = Clip(WhitenedTripleNorm(rows, words), limit(rng))
+    return WhitenedTripleMoments(rows, clip, more_clips(rng), words)
 
 
 # Documents that are as far apart as the bound allows
@@ -201,10 +201,10 @@ def triple_case(kind: str, norm: Norm, coordinates: Any) -> Case:
     def build(rng: Rng, _: None) -> TripleMoments:
         """In the whole space of the words, where the noise is."""
         words = some_words(rng)
-        clips = (Clip(norm, limit(rng)), *more_clips(rng))
-        return TripleMoments(np.eye(D if words is None else len(words)), clips, words)
+        basis, clip = np.eye(D if words is None else len(words)), Clip(norm, limit(rng))
+        return TripleMoments(basis, clip, more_clips(rng), words)
 
-    query = TripleMoments(np.eye(D), (Clip(norm, CLIP),))
+    query = TripleMoments(np.eye(D), Clip(norm, CLIP))
     return case("triple_moments", kind, build, query, coordinates)
 
 
@@ -237,7 +237,7 @@ ROW_CASES = [
     case("pair_moments", "tokens", pairs_by_tokens, PairMoments(Clip(CountNorm(1), CLIP), 1.0),
          pair_masses),
     case("whitened_triple_moments", "any whitener", whitened,
-         WhitenedTripleMoments(WHITENER, (Clip(WhitenedTripleNorm(WHITENER), CLIP),))),
+         WhitenedTripleMoments(WHITENER, Clip(WhitenedTripleNorm(WHITENER), CLIP))),
     triple_case("isotropic", TripleNorm(), ravelled),
     triple_case("tokens", CountNorm(1), ravelled),
     *(expected_case(single, order, False) for single in (True, False) for order in (1, 2)),

@@ -307,10 +307,10 @@ def test_noise_of_triples_has_the_deviation_that_is_told(name, delta, seed):
         counts = clips.of_counts(0.1)
         if name == "triple_moments":
             clip = counts if delta == 0 else clips.of_triples(0.1, TripleNorm())
-            query = TripleMoments(basis, (clip, counts), None)
+            query = TripleMoments(basis, clip, (counts,))
         else:
             clip = clips.of_triples(0.1, WhitenedTripleNorm(basis, None), (counts,))
-            query = WhitenedTripleMoments(basis, (clip, counts), None)
+            query = WhitenedTripleMoments(basis, clip, (counts,))
         answers = [ask(query) for _ in range(uses)]
     values = np.array([symmetric_to_coordinates(answer.value) for answer in answers])
     # Coordinates of spherical noise share their radius: its square deviates by a fifth at most.

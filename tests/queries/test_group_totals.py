@@ -99,14 +99,11 @@ def by_loop(kind, query, rows):
                 own = NORM_SLACK * float(np.linalg.norm(mean))
                 norm = min(norm, own) if query.scales is None else own
         return mean * query.limit / max(norm, query.limit)
-    if hasattr(query, "clip"):
-        free = replace(query, clip=unlimited((query.clip,))[0], clips=unlimited(query.clips))
-        weight = factor((query.clip, *query.clips), rows)
-    else:
-        # Of clips that are equal in all else the first stands for the norm of the same whitener.
-        free, most = replace(query, clips=unlimited(query.clips)), query.clips[0].limit
+    free = replace(query, clip=unlimited((query.clip,))[0], clips=unlimited(query.clips))
+    weight = factor((query.clip, *query.clips), rows)
+    if hasattr(query, "basis"):
         terms = np.mean([size_of_terms(query, row) for row in rows])
-        weight = min(factor(query.clips, rows), LARGEST_TERMS * most / max(terms, 1e-300))
+        weight = min(weight, LARGEST_TERMS * query.clip.limit / max(terms, 1e-300))
     return weight * np.mean([of_row(kind, free, row) for row in rows], axis=0)
 
 

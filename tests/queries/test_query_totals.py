@@ -70,12 +70,11 @@ def queries(seed):
         yield query, 1e-12, partial(looped, (query.clip, *others), fewest, moment)
         query = NormHistogram(PairNorm(0.7, words), np.array([0.5, 2, 6]), others[:1], fewest)
         yield query, 0.0, partial(looped_histogram, query)
-    clips = (Clip(WhitenedTripleNorm(W, WORDS), 3.0), *others)
-    query = WhitenedTripleMoments(W, clips, WORDS)
-    yield query, 1e-10, partial(looped_triples, clips, WORDS, W)
+    query = WhitenedTripleMoments(W, Clip(WhitenedTripleNorm(W, WORDS), 3.0), others, WORDS)
+    yield query, 1e-10, partial(looped_triples, (query.clip, *others), WORDS, W)
     for norm in (TripleNorm(), CountNorm(1)):
-        query = TripleMoments(U, (Clip(norm, 2.0), *others))
-        yield query, 1e-10, partial(looped_triples, query.clips, None, U)
+        query = TripleMoments(U, Clip(norm, 2.0), others)
+        yield query, 1e-10, partial(looped_triples, (query.clip, *others), None, U)
     topics, prior = rng.dirichlet(np.full(D, 0.5), 3), np.array([0.2, 0.5, 0.3])
     scaled = np.geomspace(0.2, 5, D)
     for single, (order, scales) in product((True, False), ((1, None), (2, None), (2, scaled))):
@@ -130,7 +129,7 @@ def test_pairs_times_a_matrix_and_however_words_are_cut(words, seed, cache_of):
     total = query.total(chunk)
     V = rng.standard_normal((len(total), 3))
     added = Product(query, V).total(chunk)
-    np.testing.assert_allclose(query.of_products(added, V), total @ V, atol=1e-10)
+    np.testing.assert_allclose(query.product_of_parts(added, V), total @ V, atol=1e-10)
     for numbers in (1, D // 2, D):
         cache_of(numbers)
         np.testing.assert_array_equal(query.total(chunk), total)  # to the last digit

@@ -59,7 +59,7 @@ def test_whitened_triples_of_rows_of_any_length_move_by_the_sensitivity(long, sh
     X[:, 0] = rng.integers(0, 2, N)
     X[:, 1] += 2
     X[0] = [1, 1, 1, 0]
-    query = WhitenedTripleMoments(W, (Clip(WhitenedTripleNorm(W), limit),))
+    query = WhitenedTripleMoments(W, Clip(WhitenedTripleNorm(W), limit))
     for row in ([0, 0, 2, 2], [1, 0, 0, 9], [3, 0, 0, 0]):
         assert moved(query, *neighbours(X, row)) <= 1
 
@@ -69,7 +69,7 @@ def test_what_is_summed_of_whitened_triples_is_bounded_document_by_document(seed
     rng = np.random.default_rng(seed)
     W = rng.standard_normal((5, 3)) * 10 ** rng.uniform(-7, 7, (5, 1))
     limit = 10 ** rng.uniform(-9, 9)
-    query = WhitenedTripleMoments(W, (Clip(WhitenedTripleNorm(W), limit),))
+    query = WhitenedTripleMoments(W, Clip(WhitenedTripleNorm(W), limit))
     X = rng.poisson(1.0, (200, 5)) + np.eye(5)[rng.integers(5, size=200)]
     chunk = CountChunk(as_counts(X))
     weight = query.weights(chunk, chunk.X @ W)
