@@ -547,7 +547,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             n_units = int(self.shape[self.unit_mode])
         pure = ("auto", "input", "sufficient_statistics")
         return PublicFacts(
-            self._unit, own_units=self.unit_mode is not None, n_units=n_units,
+            self._unit, units_in_data=self.unit_mode is not None, n_units=n_units,
             is_pure=self.unit_mode is None and (self.perturbation in pure or self._chooses_bounds),
             target_range=None if isinstance(self.bounds, str) else self.bounds,
             scored_by=frozenset({"bounds"}),
@@ -565,13 +565,12 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         elif self.unit_mode is None:
             refuse_repeated_names(X)
 
-    def _own_units(self, X: object) -> NDArray[np.generic] | None:
+    def _unit_labels_in(self, X: object) -> NDArray[np.generic] | None:
         if self.unit_mode is None:
             return None
         return unit_labels(X, self.unit_mode, indices_of(self.row_names))
 
-    def _of_units(self, X: Any, n: int) -> Any:
-        """Entries of at most `n` units as arguments of a fit, whose `shape` has that many units."""
+    def _set_to_units(self, X: Any, n: int) -> Any:
         mode, shape = self.unit_mode or 0, list(self.shape or ())
         shape[mode] = n
         self.set_params(shape=tuple(shape))
@@ -587,7 +586,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return table
 
     def _predict_rest(self, X: Any, y: Any) -> Floats:
-        """Prediction of each value of X from its unit's values in the other fifths of cells."""
         # The fifth of a cell is public: a hash of its coordinates.
         cells = np.delete(self._coordinates(X), self.unit_mode or 0, axis=1).astype(np.uint64)
         number, found = np.zeros(len(cells), dtype=np.uint64), np.empty(len(cells))

@@ -42,7 +42,7 @@ from sktensor_dp.privacy.accountant import (
     NEEDS_PAYER,
     BudgetAccountant,
     HasAccountant,
-    owed,
+    mark_of_payment,
 )
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.payer import Payer
@@ -50,6 +50,7 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import LARGEST_UNIT_COUNT, Session, printer
 from sktensor_dp.queries.query import UnitCount
+from sktensor_dp.tensor.arrays import Floats
 
 # Conversions of epsilon overflow above the first value; pure noise has no grid below the second.
 LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
@@ -289,9 +290,17 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         score = "log_likelihood" if hasattr(self, "score_samples") else None
         return PublicFacts(self._unit, score=score)
 
-    def _own_units(self, X: object) -> Labels | None:
+    def _unit_labels_in(self, X: object) -> Labels | None:
         """Label of the unit of each row, where X itself says them; else None."""
         return None
+
+    def _set_to_units(self, X: Any, n: int) -> Any:
+        """Set parameters to fit the at most `n` units in X; return X with its units renumbered."""
+        raise NotImplementedError
+
+    def _predict_rest(self, X: Any, y: Any) -> Floats:
+        """Predict each value of X from its unit's values in the other fifths of cells."""
+        raise NotImplementedError
 
     def _check_combined(self) -> None:
         """Raise ValueError for parameters that contradict each other for any data."""
@@ -390,15 +399,15 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         self,
         ask: Session,
         fitted: Fitted,
-        columns: Mapping[str, object],
+        public: Mapping[str, object],
         earlier: PrivacyReport | None = None,
     ) -> Fitted:
         """Add the report of a session, joined to that on `earlier` batches, to what was fitted."""
         report = ask.report(fitted.notes)
         if earlier is not None:
             report = earlier.joined(report)
-        attributes = {**columns, **fitted.attributes, "privacy_report_": report}
-        attributes.update(owed(ask.is_paid))
+        attributes = {**public, **fitted.attributes, "privacy_report_": report}
+        attributes.update(mark_of_payment(ask.is_paid))
         if "_stream" in attributes:
             attributes["_stream"] = replace(attributes["_stream"], ticket=ask.ticket)
         return Fitted(attributes, (*fitted.warnings, *ask.warnings))
@@ -416,11 +425,11 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         self,
         ask: Session,
         fitted: Fitted,
-        columns: Mapping[str, object],
+        public: Mapping[str, object],
         earlier: PrivacyReport | None = None,
     ) -> Self:
         """Publish what was fitted, with the report of its session, and issue the warnings."""
-        return self._publish_and_warn(self._with_report(ask, fitted, columns, earlier))
+        return self._publish_and_warn(self._with_report(ask, fitted, public, earlier))
 
     def _publish_and_warn(self, fitted: Fitted) -> Self:
         """Publish the attributes of a finished fit, then issue its warnings."""
@@ -432,7 +441,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         """Take the privacy report of the search that chose this model, and whether one paid it."""
         # The search was charged as a whole: a stream that goes on from its model is charged again.
         own = {name: v for name, v in self._fitted_state().items() if name != NEEDS_PAYER}
-        state = {**own, "privacy_report_": report, **owed(paid)}
+        state = {**own, "privacy_report_": report, **mark_of_payment(paid)}
         if "_stream" in state:
             state["_stream"] = replace(state["_stream"], ticket=None)
         self._publish(state)

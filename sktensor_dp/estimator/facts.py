@@ -19,7 +19,7 @@ class PublicFacts:
     """Public facts of an estimator, by its parameters alone: units, score, worst neighbours."""
 
     unit: str  # name of one unit, where rows have no groups
-    own_units: bool = False  # whether a column of X says which unit a row is of
+    units_in_data: bool = False  # whether a column of X says which unit a row is of
     n_units: int | None = None  # public number of these
     is_pure: bool = False  # whether a fit spends a pure epsilon, whatever delta it is given
     delta_set_aside: float = 0.0  # fraction of delta for failures of its own

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.exceptions import ModelFileError
 from sktensor_dp.model_files.container import Arrays, pack, read_file, require, unpack, write_file
 from sktensor_dp.model_files.fields import SavedState, read_parameter, write
-from sktensor_dp.privacy.accountant import NEEDS_PAYER, owed
+from sktensor_dp.privacy.accountant import NEEDS_PAYER, mark_of_payment
 
 FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
 # The accountant is an open ledger, not a value: loaded models have none.
@@ -150,7 +150,7 @@ def _model_in(cls: Any, data: bytes) -> Any:
             f"The file's parameters are not valid for {cls.__name__}{': ' if blamed else ''}"
             f"{', '.join(blamed)}."
         ) from None
-    estimator._publish({**attributes, **owed(content["paid"])})
+    estimator._publish({**attributes, **mark_of_payment(content["paid"])})
     return estimator
 
 

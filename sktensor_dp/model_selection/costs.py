@@ -133,7 +133,9 @@ def report_of_search(
 
 
 def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tuple[float, float]:
-    """Parameters (epsilon, delta) of a fit that costs `cost` and sets that part of delta aside."""
+    """Parameters (epsilon, delta) of a fit whose plan then costs just `cost`: a step that sets the
+    fraction `set_aside` of its delta aside spends the rest on noise.
+    """
     if delta == 0:
         return cost.epsilon, 0.0
     if math.isinf(cost.mu):
@@ -142,9 +144,9 @@ def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tu
         if cost.delta == 0:
             raise BudgetError(NOT_PLANNED)
         # The fit sets ``set_aside * delta`` aside, at most `cost.delta`; the rest is for its noise.
-        for_noise = cost.delta / set_aside - cost.delta
-        epsilon, for_noise = as_parameters(PrivacyCost(mu=cost.mu), for_noise)
-        return epsilon, for_noise / (1 - set_aside)
+        most_for_noise = cost.delta / set_aside - cost.delta
+        epsilon, delta_for_noise = as_parameters(PrivacyCost(mu=cost.mu), most_for_noise)
+        return epsilon, delta_for_noise / (1 - set_aside)
     # At a larger delta no epsilon would be needed.
     delta = min(delta, gaussian_delta(cost.mu, 0.0) / 2)
     return gaussian_epsilon(cost.mu, delta), delta

@@ -61,7 +61,7 @@ def held_out(
     return HeldOutChunk(X, y, groups, n_units)
 
 
-def answers(question: Callable[[Any], Any], X: Any) -> Floats:
+def row_by_row(question: Callable[[Any], Any], X: Any) -> Floats:
     """Value of `question`, a method of a model, for each row separately; NaN where it fails."""
 
     def ask(rows: Any) -> Floats:
@@ -115,16 +115,16 @@ class UnitScores:
         if getattr(X, "ndim", 0) == 1:  # an array or a column of documents
             X = list(X)
         per_row = self.scoring == "log_likelihood"
-        return answers(self.model.score_samples if per_row else self._per_token, X)
+        return row_by_row(self.model.score_samples if per_row else self._per_token, X)
 
     def _predictions(self, X: Any, y: Any) -> Floats:
         """Predictions of targets; by the rest of its unit's rows where a unit has several."""
-        units = own_units(self.model, X)
+        units = unit_labels_in(self.model, X)
         if units is None:
-            return answers(self.model.predict, X)
+            return row_by_row(self.model.predict, X)
         with suppress(Exception):
             return np.asarray(self.model._predict_rest(X, y), dtype=np.float64)
-        # As `answers` has it, unit by unit: no error leaves.
+        # As `row_by_row` has it, unit by unit: no error leaves.
         found = np.full(n_rows(X), math.nan)
         for unit in distinct(units)[0]:
             rows = np.flatnonzero(units == unit)
@@ -146,10 +146,10 @@ class UnitScores:
         return likelihood / np.maximum(tokens, 1.0)
 
 
-def own_units(estimator: BaseEstimator, X: object) -> NDArray[np.generic] | None:
+def unit_labels_in(estimator: BaseEstimator, X: object) -> NDArray[np.generic] | None:
     """Label of the unit of each row, where `X` itself says them; else None."""
     last = [*steps_of(estimator).values()][-1]
-    return last._own_units(X) if isinstance(last, PrivateEstimatorMixin) else None
+    return last._unit_labels_in(X) if isinstance(last, PrivateEstimatorMixin) else None
 
 
 def word_counter(estimator: BaseEstimator) -> WordCounter | None:
@@ -400,9 +400,9 @@ class PrivateScorer(HasAccountant, BaseEstimator):
         counted = any(report.neighbours == "add_remove" for report in reports)
         relation = "add_remove" if counted else "replace_one"
         X, y, labels = checked_units(X, y, groups, relation)
-        if (own := own_units(model, X)) is not None:
+        if (in_data := unit_labels_in(model, X)) is not None:
             steps[-1]._validation_copy()._refuse_rows(X, y, grouped=False, searched=())
-            labels = own
+            labels = in_data
         words = word_counter(model)
         bounds = checked_score_bounds(
             self.bounds, self.metric, steps[-1], "bounds", texts=words is not None,

@@ -53,8 +53,8 @@ from sktensor_dp.model_selection.scores import (
     checked_score_bounds,
     checked_targets,
     held_out,
-    own_units,
     release_score,
+    unit_labels_in,
     word_counter,
 )
 from sktensor_dp.model_selection.splits import (
@@ -78,11 +78,10 @@ from sktensor_dp.model_selection.steps import (
     steps_of,
 )
 from sktensor_dp.privacy.accountant import (
-    BEGUN,
     BudgetAccountant,
     HasAccountant,
     LedgerEntry,
-    owed,
+    mark_of_payment,
 )
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.payer import Payer
@@ -122,6 +121,7 @@ class Request:
     scoring: str  # score of each row
     delta: float  # at which fits are told their budget, and 0 for pure ones
     sets_aside: bool  # whether a step sets a part of delta aside
+    stop: float  # probability that a trial is the last
 
     @property
     def last(self) -> PrivateEstimatorMixin:
@@ -148,15 +148,15 @@ class Trials:
     X: Any
     y: Any
     labels: Labels | None  # (n_rows,): of the group of each row, where units are groups
-    has_own_units: bool  # whether X says which rows are one unit's
+    units_in_data: bool  # whether a column of X, and no `groups`, says which unit a row is of
     splits: Splits
     costs: TrialCosts
     bounds: tuple[float, float]  # that all scores are clipped to
 
-    def best(self, stop: float) -> Trial:
-        """Best of a random number of trials, each the last with probability `stop`; refitted."""
+    def best(self) -> Trial:
+        """Best of a random number of trials, refitted."""
         best: Trial | None = None
-        for bits in secret_trials(stop):
+        for bits in secret_trials(self.request.stop):
             # Fits collect their own warnings; other warnings, one for each trial, would show their
             # number.
             with warnings.catch_warnings():
@@ -223,13 +223,13 @@ class Trials:
                 step.set_params(epsilon=epsilon, delta=delta)
         rows = self.splits.rows(chosen)
         X, y, groups = take(self.X, rows), take(self.y, rows), {}
-        if self.has_own_units:
-            X = model._of_units(X, int(chosen.sum()))
+        if self.units_in_data:
+            X = model._set_to_units(X, int(chosen.sum()))
         elif self.labels is not None:
             groups = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
-        # The trial's accountant is entered last, so it is charged, not an enclosing block, which
-        # the whole search was charged to. Groups are passed by names of steps; requests for routing
-        # would interfere.
+        # `_accountant_to_charge` of each step finds the trial's accountant, which is entered last,
+        # not an enclosing block, which the whole search was charged to. Groups are passed by names
+        # of steps; requests for routing would interfere.
         unrouted = config_context(enable_metadata_routing=False)
         with TrialAccountant(cost), unrouted, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -239,13 +239,15 @@ class Trials:
     def _scored(self, model: BaseEstimator, chosen: Mask) -> tuple[float, PrivacyReport]:
         """Noisy score of a model on the `chosen`, held-out units, and the report on its release."""
         step, words = [*private_steps(model).values()][-1], word_counter(self.search.estimator)
+        # The session calls these scores on the held-out rows.
         query = HeldOutScores(UnitScores(self.request.scoring, model, words), *self.bounds)
         rows = self.splits.rows(chosen)
         labels = None if self.labels is None else self.labels[rows]
-        n = int(chosen.sum()) if self.has_own_units else None
+        n = int(chosen.sum()) if self.units_in_data else None
         chunks = held_out(take(self.X, rows), take(self.y, rows), labels, n)
         epsilon, delta = as_parameters(self.costs.score, self.request.delta)
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(query.name, self.costs.score),))
+        # Nobody pays here: the search was charged for all of its trials.
         return release_score(
             query, chunks, plan, spender="PrivateSearchCV", unit=step.privacy_report_.unit,
             accountant=None, neighbours=self.request.neighbours,
@@ -473,21 +475,17 @@ class PrivateSearchCV(
             expected = self._forecast(request, trials.costs, number, trials.bounds)
             if expected.is_noise:
                 warnings.warn(str(expected), NotEnoughDataWarning, stacklevel=level_of_caller())
-        payer = self._accountant_to_charge()
-        if payer is not None:
-            cost = PrivacyCost(epsilon=float(self.epsilon), delta=request.delta)
-            name, relation = type(self).__name__, request.neighbours
-            payer.charge(
-                [LedgerEntry(name, "private_selection", 1, cost, unit, neighbours=relation)]
-            )
-        BEGUN.set(BEGUN.get() + 1)
+        payer = Payer(type(self).__name__, self._accountant_to_charge())
+        name, relation = "private_selection", request.neighbours
+        cost = PrivacyCost(epsilon=float(self.epsilon), delta=request.delta)
+        payer.charge_entries([LedgerEntry(payer.spender, name, 1, cost, unit, neighbours=relation)])
         self._say("search begins")
         try:
-            best = trials.best(stop_probability(self.n_trials))
+            best = trials.best()
         except BaseException as error:
-            Payer(accountant=payer).tell(error)
+            payer.tell(error)
             raise
-        state = self._attributes(best, request.delta, payer is not None)
+        state = self._attributes(best, request.delta, payer.accountant is not None)
         self._say("search ended")
         self._publish(state)
         if request.counted:
@@ -515,10 +513,10 @@ class PrivateSearchCV(
             rows, y, grouped=groups is not None,
             searched={full.removeprefix(f"{first}__") for full in names},
         )  # fmt: skip
-        own, n_units = own_units(self.estimator, X), request.last._public_facts().n_units
-        if own is not None:
-            labels = own
-            if n_units is None or len(distinct(own)[0]) > n_units:
+        in_data, n_units = unit_labels_in(self.estimator, X), request.last._public_facts().n_units
+        if in_data is not None:  # then no `groups` are given: units of X are its groups
+            labels = in_data
+            if n_units is None or len(distinct(in_data)[0]) > n_units:
                 raise ValueError(
                     "The shape of the estimator must be given, and count all units that X has "
                     "values of."
@@ -532,13 +530,12 @@ class PrivateSearchCV(
         shape: tuple[int, ...] = getattr(rows, "shape", ()) if alone else ()
         bounds = self._bounds(request, int(shape[1]) if len(shape) == 2 else None)
         costs = self._costs(request)
-        return Trials(self, request, X, y, labels, own is not None, splits, costs, bounds)
+        return Trials(self, request, X, y, labels, in_data is not None, splits, costs, bounds)
 
     def _costs(self, request: Request) -> TrialCosts:
         """Cost of each fit and score of a trial."""
-        stop = stop_probability(self.n_trials)
-        failure = failure_of_trials(request.delta, stop) if request.sets_aside else 0.0
-        trial = trial_cost(self.epsilon, request.delta, stop, failure)
+        failure = failure_of_trials(request.delta, request.stop) if request.sets_aside else 0.0
+        trial = trial_cost(self.epsilon, request.delta, request.stop, failure)
         return TrialCosts.divided(trial, self.cv)
 
     def _bounds(self, request: Request, n_features: int | None) -> tuple[float, float]:
@@ -630,7 +627,8 @@ class PrivateSearchCV(
         names = dict.fromkeys(full for candidates in distributions for full in candidates)
         given = self.score_bounds is not None
         check_comparable(names, steps_of(self.estimator), scoring, given=given)
-        return Request(steps, distributions, scoring, delta, aside)
+        stop = stop_probability(self.n_trials)
+        return Request(steps, distributions, scoring, delta, aside, stop)
 
     def _attributes(self, best: Trial, delta: float, paid: bool) -> dict[str, Any]:
         """Fitted attributes of the search that ended with `best`, and that an accountant `paid`."""
@@ -647,7 +645,7 @@ class PrivateSearchCV(
             "best_params_": best.params, "best_score_": best.score,
         }  # fmt: skip
         columns = {name: getattr(best.model, name) for name in COLUMNS if hasattr(best.model, name)}
-        return {**state, **columns, **owed(paid)}
+        return {**state, **columns, **mark_of_payment(paid)}
 
     def _say(self, what: str) -> None:
         """Print a line on standard error, where verbose."""

@@ -187,7 +187,7 @@ def private_steps(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
     if not found:
         raise ValueError("estimator must be private, or a pipeline with a private step; got none.")
     for step in found.values():
-        if step._public_facts().own_units and list(found) != [""]:
+        if step._public_facts().units_in_data and list(found) != [""]:
             raise ValueError(
                 f"A {type(step).__name__} with a unit_mode must be by itself, not a step of a "
                 "pipeline: which rows are one unit's is read from X. Apply steps that learn "

@@ -366,9 +366,10 @@ class PrivateTensorPowerMethod(
         stream = getattr(self, "_stream", None)
         if stream is not None:
             now = (self.epsilon, self.delta, self.data_norm)
-            check_same("epsilon, delta and data_norm", stream.budget, now)
+            check_same("epsilon, delta and data_norm", stream.settings, now)
         batch = checked._units_of(X, groups, n_samples, reset=stream is None)
         earlier = None if stream is None else self.privacy_report_
+        # No warning of a stream that is not complete: more batches may come.
         return self._publish_and_warn(
             self._fitted_by_batch(batch, stream, column_attributes(checked), earlier)
         )

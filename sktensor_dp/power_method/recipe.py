@@ -127,9 +127,10 @@ def fit_by_steps(
 
 
 def power_step(ask: Session, query: PowerIterations | TensorPowerIterations) -> Answer:
-    """Answers ``T(I, u, u)`` for every column u of the starts of a query."""
-    # `sigma` is that within the span of the starts. Outside, noise on samples is smaller by
-    # sqrt(3): where answers are averaged, `OnlinePowerMethod` corrects for it.
+    """Answer whose value is ``T(I, u, u)`` for every column u of the starts of a query."""
+    # Its `sigma` stays that of the released coordinates, which is right within the span of the
+    # starts. Outside, noise on samples is smaller by sqrt(3): where answers are averaged,
+    # `OnlinePowerMethod` corrects for it.
     released = ask(query)
     return replace(released, value=query.answers(released.value))
 

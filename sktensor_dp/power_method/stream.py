@@ -49,7 +49,7 @@ class ComponentStream:
     """Released values carried from batch to batch, and nothing of the batches themselves."""
 
     method: OnlinePowerMethod  # components and starts so far
-    budget: tuple[float, float, float]  # epsilon, delta and data_norm of every batch
+    settings: tuple[float, float, float]  # epsilon, delta and data_norm of every batch
     # Shown by the next batch to the ledger that was charged; `_with_report` of estimators sets it.
     ticket: str | None = None
 
@@ -80,7 +80,7 @@ STREAM = Part(
         component_answers=ANSWERS, starts=Numbers("dl"), pending=Maybe(ANSWERS), best_weight=Real(),
         best_noise_variance=Real("+"), best_vector=Numbers("d"),
     ),
-    budget=Items(Real("+"), 3, tuple), ticket=Maybe(Plain(str)),
+    settings=Items(Real("+"), 3, tuple), ticket=Maybe(Plain(str)),
 )  # fmt: skip
 
 
@@ -119,19 +119,19 @@ def power_step_on_batch(
     stream: ComponentStream | None,
 ) -> Fitted:
     """Make one power step on a batch that no other step reads; return fitted attributes."""
-    budget = plan.releases.epsilon, plan.releases.delta, plan.radius
+    settings = plan.releases.epsilon, plan.releases.delta, plan.radius
     # Copy: if the step fails, the stream must be unchanged.
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
     answers = power_step(ask, PowerIterations(method.columns_asked(), plan.radius))
     method.tell(answers.value, answers.sigma, ask.n_units)
-    after = ComponentStream(method, budget)
+    after = ComponentStream(method, settings)
     return Fitted({**attributes_of(after.found), **after.progress, "n_iter_": plan.max_iter})
 
 
 def warnings_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warning, ...]:
     """Warnings at the end of a stream: batches are missing, or noise hides components."""
     if stream.method.is_complete:
-        return warnings_of_noise(stream.found, n_components, stream.budget[0])
+        return warnings_of_noise(stream.found, n_components, stream.settings[0])
     return (
         NotEnoughDataWarning(
             f"The stream ended after {counted(stream.method.n_answers, 'batch')}; "

@@ -582,7 +582,7 @@ PICKLED = "it was pickled, as for n_jobs=2, inside a `with BudgetAccountant(...)
 PAID = "an accountant paid for the fit that it holds, which files of models do not keep"
 
 
-def owed(paid: bool) -> dict[str, str]:
+def mark_of_payment(paid: bool) -> dict[str, str]:
     """Attributes of an estimator that remember whether an accountant paid for its fit."""
     return {NEEDS_PAYER: PAID} if paid else {}
 

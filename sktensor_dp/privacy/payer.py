@@ -1,11 +1,12 @@
 """Who pays for the releases of a session, which charges on entry (`privacy/session.py`)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sktensor_dp.privacy.accountant import BEGUN, BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.spending import charges_of
+from sktensor_dp.privacy.spending import LedgerEntry, charges_of
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
@@ -24,10 +25,13 @@ class Payer:
 
     def charge(self, plan: ReleasePlan, unit: str, neighbours: str) -> "Receipt | None":
         """Check and charge a whole plan; None if there is no accountant or the ticket pays."""
+        return self.charge_entries(charges_of(plan, self.spender, unit, neighbours))
+
+    def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
+        """Check and charge entries of a ledger; None as for :meth:`charge`."""
         receipt = None
         if self.accountant is not None and not self.paid_by_earlier_batch:
-            charges = charges_of(plan, self.spender, unit, neighbours)
-            receipt = self.accountant.charge(charges, self.ticket)
+            receipt = self.accountant.charge(entries, self.ticket)
         BEGUN.set(BEGUN.get() + 1)
         return receipt
 

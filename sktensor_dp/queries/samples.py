@@ -269,8 +269,11 @@ class PowerIterations(Signed):
 
     starts: Floats
     radius: float
+    # (d, k), orthonormal columns: basis of the span of the starts
     frame: Floats = field(init=False, repr=False)
+    # (k * k, p), orthonormal columns: combinations of pairs of that basis
     pairs: Floats = field(init=False, repr=False)
+    # (p, n_starts), columns of norm 1: by these answers to combinations become those to starts
     unmixing: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -32,7 +32,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.data.units import Units
 from sktensor_dp.estimator import base
-from sktensor_dp.model_selection.scores import UnitScores, answers
+from sktensor_dp.model_selection.scores import UnitScores, row_by_row
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
@@ -218,7 +218,7 @@ def test_a_refused_row_moves_no_other_answer(container, seed):
     place = np.random.default_rng(seed).integers(57)
     bad = X.copy()
     bad[place, 0] = np.nan
-    whole, found = (answers(model.score_samples, container(rows)) for rows in (X, bad))
+    whole, found = (row_by_row(model.score_samples, container(rows)) for rows in (X, bad))
     assert np.isnan(found[place])
     others = np.arange(57) != place
     assert (whole[others] == found[others]).all()
@@ -228,7 +228,7 @@ def test_a_refused_row_moves_no_other_answer(container, seed):
     "question", [lambda X: np.zeros(len(X) + 1), lambda X: np.zeros((len(X), 2)), lambda X: "no"]
 )
 def test_what_is_not_one_number_for_each_row_is_none(question):
-    assert np.isnan(answers(question, np.zeros((100, 1)))).all()
+    assert np.isnan(row_by_row(question, np.zeros((100, 1)))).all()
 
 
 def test_a_held_out_row_that_a_function_leaves_out_counts_as_a_blank_one():
