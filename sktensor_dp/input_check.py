@@ -64,14 +64,14 @@ class InputCheck(HasAccountant):
         order, owners = None, Units.single(len(flags))
         if labels is not None:
             order, owners = Units.gathered(labels)
-        units = HeldOutChunk(flags if order is None else flags[order], None, owners)
+        chunks = HeldOutChunk(flags if order is None else flags[order], None, owners)
         counted, query = self.neighbours == "add_remove", MatchingRows(len(tests))
-        if not (counted or units.n_units):
+        if not (counted or chunks.n_units):
             raise ValueError("matches must hold at least one row, got none.")
         plan = ReleasePlan.split(self.epsilon, self.delta, {query.name: 1.0})
         payer = Payer(SPENDER, self._accountant_to_charge())
         with Session(
-            units, plan.before_count() if counted else plan, payer,
+            chunks, plan.before_count() if counted else plan, payer,
             unit=unit_of(self.unit, labels is not None), neighbours=self.neighbours,
         ) as ask:  # fmt: skip
             n = ask.count()

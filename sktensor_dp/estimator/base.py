@@ -332,9 +332,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         vars(copied).update(vars(self))
         return copied
 
-    def _public_number(self, units: Chunks) -> int:
+    def _public_number(self, chunks: Chunks) -> int:
         """Number of units, or the largest there can be where it is private."""
-        return LARGEST_UNIT_COUNT if self._number_is_private else units.n_units
+        return LARGEST_UNIT_COUNT if self._number_is_private else chunks.n_units
 
     def _warn(self, messages: Iterable[Warning]) -> None:
         """Issue warnings on the caller's line."""
@@ -344,7 +344,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     @contextmanager
     def _session(
         self,
-        units: Chunks,
+        chunks: Chunks,
         plan: ReleasePlan,
         *,
         unit: str | None = None,
@@ -368,25 +368,25 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         relation = neighbours or self.neighbours
         counts = relation == "add_remove" and bool(plan.planned)
         plan = plan.before_count() if counts else plan
-        if units.read_before_charge and not payer.paid_by_earlier_batch:
+        if chunks.read_before_charge and not payer.paid_by_earlier_batch:
             payer.check(plan, relation)
             with np.errstate(all="ignore"):  # as where the session reads them
-                if units.apart:
-                    units.sum(UnitCount())
+                if chunks.apart:
+                    chunks.sum(UnitCount())
                 else:
-                    for _ in units:
+                    for _ in chunks:
                         pass
         # Rows have been read here, so it is known whether they have groups.
-        unit = unit_of(unit or self._unit, units.grouped)
+        unit = unit_of(unit or self._unit, chunks.grouped)
         if not (counts or paid_by_earlier_batch):
-            self._warn(self._warnings_of_delta(plan, units.n_units, unit))
+            self._warn(self._warnings_of_delta(plan, chunks.n_units, unit))
         watchers = [printer(payer.spender)] if self.verbose else []
         number = None if counts else sum(planned.uses for planned in plan.planned)
         # Products are small or limited by memory. On a busy machine more threads made fits ten
         # times slower, and on an idle one no faster.
         with OneThread(), self._followed(number) as follower:
             ask = Session(
-                units, plan, payer, neighbours=relation, unit=unit,
+                chunks, plan, payer, neighbours=relation, unit=unit,
                 watchers=[*watchers, *follower.watchers],
             )  # fmt: skip
             with ask:

@@ -111,19 +111,19 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         """
         self._check_parameters()
         self._check_combined()
-        chunks = self._units_of_source(source, n_samples, n_features)
+        chunks = self._chunks_of_source(source, n_samples, n_features)
         return self._learn(chunks, {"n_features_in_": n_features})
 
     def _learn_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:
         """Fit to a table, validated on the copy `checked`."""
-        units = checked._units_of(X, groups, n_samples)
-        return self._learn(units, column_attributes(checked))
+        chunks = checked._chunks_of(X, groups, n_samples)
+        return self._learn(chunks, column_attributes(checked))
 
-    def _learn(self, units: Any, columns: Mapping[str, object]) -> Self:
+    def _learn(self, chunks: Any, columns: Mapping[str, object]) -> Self:
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""
         raise NotImplementedError
 
-    def _units_of(
+    def _chunks_of(
         self, X: Any, groups: Any = None, n_samples: int | None = None, *, reset: bool = True
     ) -> Any:
         """Units of a table; this is the copy of the estimator that validation writes on."""
@@ -141,7 +141,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         labels = checked_groups(groups, X.shape[0], self.neighbours)
         return self._chunks(X, n_units=X.shape[0], n_features=X.shape[1], groups=labels)
 
-    def _units_of_source(self, source: Any, n_samples: int | None, n_features: Any) -> Any:
+    def _chunks_of_source(self, source: Any, n_samples: int | None, n_features: Any) -> Any:
         """Units of a source of announced public sizes, which is read several times."""
         if not isinstance(source, PartitionedSource):
             check_chunks(source)

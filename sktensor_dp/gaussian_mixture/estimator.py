@@ -542,13 +542,13 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     def _check_combined(self) -> None:
         check_data_norm(self)
 
-    def _learn(self, units: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
+    def _learn(self, chunks: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
         """Plan a fit, open a session, ask for steps, publish."""
-        check_memory(self.n_components, units.n_features)
-        plan = plan_mixture(self, self._public_number(units), units.n_features)
-        with self._session(units, plan.releases) as ask:
+        check_memory(self.n_components, chunks.n_features)
+        plan = plan_mixture(self, self._public_number(chunks), chunks.n_features)
+        with self._session(chunks, plan.releases) as ask:
             # Nothing is released here where the number is public.
-            plan = plan_mixture(self, ask.count(), units.n_features)
+            plan = plan_mixture(self, ask.count(), chunks.n_features)
             ask.follow(plan.releases)
             fitted = fit_groups(ask, plan)
         return self._publish_with_report(ask, fitted, columns)

@@ -314,11 +314,11 @@ class PrivateTensorPowerMethod(
         if self._reads_stream(source, n_samples):
             checked = self._validation_copy()
             batches = (  # each is validated as it is read: the first sets columns of `checked`
-                checked._units_of(*split_chunk(part), reset=place == 0)
+                checked._chunks_of(*split_chunk(part), reset=place == 0)
                 for place, part in enumerate(source)
             )
             return self._fit_stream(batches, checked)
-        chunks = self._units_of_source(source, n_samples, n_features)
+        chunks = self._chunks_of_source(source, n_samples, n_features)
         return self._learn(chunks, {"n_features_in_": n_features})
 
     @available_if(reads_batches)
@@ -367,7 +367,7 @@ class PrivateTensorPowerMethod(
         if stream is not None:
             now = (self.epsilon, self.delta, self.data_norm)
             check_same("epsilon, delta and data_norm", stream.settings, now)
-        batch = checked._units_of(X, groups, n_samples, reset=stream is None)
+        batch = checked._chunks_of(X, groups, n_samples, reset=stream is None)
         earlier = None if stream is None else self.privacy_report_
         # No warning of a stream that is not complete: more batches may come.
         return self._publish_and_warn(
@@ -663,12 +663,12 @@ class PrivateTensorPowerMethod(
             )
         return True
 
-    def _learn(self, units: SampleChunks, columns: Mapping[str, object]) -> Self:
+    def _learn(self, chunks: SampleChunks, columns: Mapping[str, object]) -> Self:
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""
-        plan = plan_moments(self, units.n_features, self.perturbation)
+        plan = plan_moments(self, chunks.n_features, self.perturbation)
         check_memory(plan)
-        self._warn(warnings_of_cap(self.n_components, units.n_features))
-        with self._session(units, plan.releases) as ask:
+        self._warn(warnings_of_cap(self.n_components, chunks.n_features))
+        with self._session(chunks, plan.releases) as ask:
             ask.count()  # releases nothing where the number is public
             ask.follow(plan.releases)  # the same, whatever the number of units
             fitted = fit_moments(ask, plan)

@@ -53,7 +53,7 @@ class _Admitted:
 
 
 class Session(AbstractContextManager["Session"]):
-    """Custodian of one fit's raw data: ``with Session(units, plan, payer) as ask``.
+    """Custodian of one fit's raw data: ``with Session(chunks, plan, payer) as ask``.
 
     Entering it charges the whole plan, before any query is computed. ``ask(query)`` then answers
     each planned query with the noise that was paid for; nothing else leads from raw to public.
@@ -66,7 +66,7 @@ class Session(AbstractContextManager["Session"]):
 
     def __init__(
         self,
-        units: Chunks,
+        chunks: Chunks,
         plan: ReleasePlan,
         payer: Payer = NOBODY,
         *,
@@ -78,12 +78,12 @@ class Session(AbstractContextManager["Session"]):
         # Made before the charge: where exact values are recorded, it refuses other processes at no
         # cost.
         self._noise = NoiseSource()
-        self._units: Chunks | None = None
-        self._given: Chunks | None = units
+        self._chunks: Chunks | None = chunks  # until the session is closed
+        self._is_open = False
         self._watchers = [*watchers]
         # Divisor of sums, and bound on the number of their terms. With a private number both are 1
         # until it is released.
-        self.n_units = self._most_units = 1 if self.number_is_private else units.n_units
+        self.n_units = self._most_units = 1 if self.number_is_private else chunks.n_units
         self._records: list[ReleaseRecord] = []
         self._residuals: dict[str, None] = {}
         self._left = {one.name: one.uses for one in plan.planned}
@@ -92,16 +92,16 @@ class Session(AbstractContextManager["Session"]):
 
     def __enter__(self) -> Self:
         """Charge the whole plan; from here on queries are answered."""
-        if self._given is None:
+        if self._is_open or self._chunks is None:
             raise RuntimeError("a session is entered once.")
         self._receipt = self._payer.charge(self._plan, self._unit, self._neighbours)
-        self._units, self._given = self._given, None
+        self._is_open = True
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
             self._payer.tell(error)
-        self._units = self._given = None
+        self._chunks, self._is_open = None, False
 
     def __call__(self, query: Query, paid_by: type[Query] | None = None) -> Answer:
         """Answer a planned query with noise; all remaining uses of `paid_by`, if given, pay."""
@@ -176,16 +176,18 @@ class Session(AbstractContextManager["Session"]):
 
     def public(self, name: str) -> Any:
         """Public fact of the data, as its class declares it, such as the shape of a tensor."""
-        units = self._read()
-        if name not in type(units).public:
-            raise RuntimeError(f"{name!r} is not among the public facts of {type(units).__name__}.")
-        return getattr(units, name)
+        chunks = self._read()
+        if name not in type(chunks).public:
+            raise RuntimeError(
+                f"{name!r} is not among the public facts of {type(chunks).__name__}."
+            )
+        return getattr(chunks, name)
 
     def clip_values(self, bounds: tuple[float, float]) -> None:
         """Clip the data's values to a released range, for all queries to come."""
-        units = self._read()
-        assert isinstance(units, ValueRange)
-        self._units = units.within(bounds)
+        chunks = self._read()
+        assert isinstance(chunks, ValueRange)
+        self._chunks = chunks.within(bounds)
 
     def exact_product(self, query: Any) -> Callable[[Floats], Floats]:
         """Products ``V -> M @ V`` with a matrix M without noise (``epsilon=inf`` only)."""
@@ -288,19 +290,20 @@ class Session(AbstractContextManager["Session"]):
 
     def _read(self) -> Chunks:
         """Raw data; RuntimeError before the session is entered, and once it is closed."""
-        if self._units is None:
-            closed = "the session is closed: its data has been dropped."
-            raise RuntimeError(closed if self._given is None else "the session is not open yet.")
-        return self._units
+        if self._chunks is None:
+            raise RuntimeError("the session is closed: its data has been dropped.")
+        if not self._is_open:
+            raise RuntimeError("the session is not open yet.")
+        return self._chunks
 
     def _sum(self, query: Query | Product) -> Any:
         """Exact sum of a query over all units, which only callers that add noise may see."""
-        data = self._read()
+        chunks = self._read()
         with suppress(MemoryError):
-            if data.apart:  # its source adds up where the partitions lie
-                return data.sum(query)
+            if chunks.apart:  # their source adds up where the partitions lie
+                return chunks.sum(query)
             sums = type(query).sums()
-            for chunk in data:
+            for chunk in chunks:
                 sums.add(query.total(chunk))
             return sums.value()
         # numpy's message names the array's shape, which may depend on one unit.

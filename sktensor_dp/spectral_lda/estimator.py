@@ -285,7 +285,7 @@ class PrivateSpectralLDA(
         stream = self._stream
         if stream is not None:
             check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))
-        chunks = checked._units_of(X, groups, n_samples, reset=stream is None)
+        chunks = checked._chunks_of(X, groups, n_samples, reset=stream is None)
         if stream is None:
             return self._learn(chunks, column_attributes(checked), begins=True)
         check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
@@ -519,13 +519,13 @@ class PrivateSpectralLDA(
         return np.asarray(self._validated_rows(X, reset=False).sum(axis=1)).ravel()
 
     def _learn(
-        self, units: CountChunks, columns: Mapping[str, object], *, begins: bool = False
+        self, chunks: CountChunks, columns: Mapping[str, object], *, begins: bool = False
     ) -> Self:
         """Plan a fit, of the first batch of a stream if it `begins` one; open, ask, publish."""
-        n_features = units.n_features
+        n_features = chunks.n_features
         frequencies, topics = self._public_words(n_features, columns)
         options = TopicOptions(self._concentration(), self.random_state, frequencies, topics)
-        plan, limits = self._plan(self._public_number(units), n_features), self._checked_limits()
+        plan, limits = self._plan(self._public_number(chunks), n_features), self._checked_limits()
         check_memory(plan, n_features, topics is not None)
         self._warn(warnings_of_cap(self.n_components, n_features, "topics"))
         if n_features >= WIDE * plan.n_words:
@@ -534,7 +534,7 @@ class PrivateSpectralLDA(
                 f"{plan.n_words:,} are released, and time grows with all columns. Pass a smaller "
                 "n_features to HashingVectorizer, or choose words by PrivateCountVectorizer."
             )])  # fmt: skip
-        with self._session(units, plan.releases) as ask:
+        with self._session(chunks, plan.releases) as ask:
             # Where the number of units is public, nothing is released here and the plan stays.
             plan = self._plan(ask.count(), n_features)
             ask.follow(plan.releases)

@@ -223,17 +223,17 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         rows_of(X)
 
-    def _units(self, X: object, groups: object, n_samples: object) -> Any:
+    def _chunks_of(self, X: object, groups: object, n_samples: object) -> Any:
         names, rows = rows_of(X)
-        units: Any = super()._units(rows, groups, n_samples)
-        units.columns = names
-        return units
+        chunks: Any = super()._chunks_of(rows, groups, n_samples)
+        chunks.columns = names
+        return chunks
 
-    def _attributes_of(self, units: Any) -> dict[str, Any]:
-        return {"columns_": np.array(units.columns, object)}
+    def _attributes_of(self, chunks: Any) -> dict[str, Any]:
+        return {"columns_": np.array(chunks.columns, object)}
 
-    def _plan(self, units: Any, n_units: int) -> WordPlan:
-        return self._planned(n_units, len(units.columns), grouped=units.grouped)
+    def _plan(self, chunks: Any, n_units: int) -> WordPlan:
+        return self._planned(n_units, len(chunks.columns), grouped=chunks.grouped)
 
     def _planned(self, n_units: int, width: int, *, grouped: bool) -> WordPlan:
         # A row has one category for each column. A group may have any number; an ordinary one is

@@ -329,7 +329,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             If the accountant has too little left; no budget is spent.
         """
         self._check_call(raw_documents, n_samples, unsupported)
-        return self._learn(self._units(raw_documents, groups, n_samples))
+        return self._learn(self._chunks_of(raw_documents, groups, n_samples))
 
     def fit_transform(
         self,
@@ -353,11 +353,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             Counts of each document: raw data, not protected by the fit.
         """
         self._check_call(raw_documents, n_samples, unsupported)
-        units = self._units(raw_documents, groups, n_samples)
-        columns = self._learn(units).vocabulary_
-        if isinstance(units, LazyTexts):
+        chunks = self._chunks_of(raw_documents, groups, n_samples)
+        columns = self._learn(chunks).vocabulary_
+        if isinstance(chunks, LazyTexts):
             return self._marked(lazy_counts(self, raw_documents))
-        counts = count_words(units.word_counts, columns, binary=self.binary, dtype=self.dtype)
+        counts = count_words(chunks.word_counts, columns, binary=self.binary, dtype=self.dtype)
         return self._marked(as_sparse_interface(counts))
 
     def transform(self, raw_documents: Iterable[object]) -> Any:
@@ -439,7 +439,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     def _worst_case(self, n_units: int | None) -> Neighbours:
         return worst_texts(self.max_words_per_document, n_units, self.neighbours)
 
-    def _units(self, raw_documents: object, groups: object, n_samples: object) -> Texts:
+    def _chunks_of(self, raw_documents: object, groups: object, n_samples: object) -> Texts:
         """Words of each document, read and split here, or by workers for lazy documents."""
         np.dtype(self.dtype)  # raises TypeError before a text is read
         if is_read_in_parts(raw_documents):
@@ -450,25 +450,25 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         """Columns of the words of the given vocabulary; ValueError if they are not different."""
         return dict(CountVectorizer(vocabulary=self.vocabulary).fit([""]).vocabulary_)
 
-    def _learn(self, units: Texts) -> Self:
+    def _learn(self, chunks: Texts) -> Self:
         """Plan the vocabulary, open a session, ask for its words, publish."""
         if self.vocabulary is not None:
             # Take the given words, in a session that is asked for nothing.
             state = {"vocabulary_": self._given_words(), "fixed_vocabulary_": True}
-            with self._session(units, ReleasePlan(self.epsilon, 0.0, ())) as ask:
+            with self._session(chunks, ReleasePlan(self.epsilon, 0.0, ())) as ask:
                 fitted = Fitted(state, notes=("The vocabulary was given; it is public.",))
             return self._publish_with_report(ask, fitted, {})
-        plan = self._plan(units, self._public_number(units))
-        check_words(self, plan, None if self._number_is_private else units.n_units)
-        with self._session(units, plan.releases) as ask:
-            plan = self._plan(units, ask.count())
+        plan = self._plan(chunks, self._public_number(chunks))
+        check_words(self, plan, None if self._number_is_private else chunks.n_units)
+        with self._session(chunks, plan.releases) as ask:
+            plan = self._plan(chunks, ask.count())
             ask.follow(plan.releases)
             fitted = learn_vocabulary(ask, plan, self.max_features)
-        return self._publish_with_report(ask, fitted, self._attributes_of(units))
+        return self._publish_with_report(ask, fitted, self._attributes_of(chunks))
 
-    def _attributes_of(self, units: Texts) -> dict[str, Any]:
+    def _attributes_of(self, chunks: Texts) -> dict[str, Any]:
         """Public attributes of what was read, by name; overridden by the encoder."""
         return {}
 
-    def _plan(self, units: Texts, n_units: int) -> WordPlan:
-        return plan_words(self, n_units, "persons" if units.grouped else self._noun)
+    def _plan(self, chunks: Texts, n_units: int) -> WordPlan:
+        return plan_words(self, n_units, "persons" if chunks.grouped else self._noun)

@@ -6,6 +6,6 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.session import Session
 
 
-def opened(units: Any, plan: ReleasePlan, unit: str = "unit", **options: Any) -> Session:
+def opened(chunks: Any, plan: ReleasePlan, unit: str = "unit", **options: Any) -> Session:
     """Session that is open, and stays so until it is left."""
-    return Session(units, plan, unit=unit, **options).__enter__()
+    return Session(chunks, plan, unit=unit, **options).__enter__()
