@@ -68,7 +68,7 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
             residual_variance = assumed
         components = _scaled_components(model)
     effects = [_effects(model, places, mode) for mode in range(1, places.n_modes)]
-    level_variance = float(model.bias_scales[0])
+    level_variance = float(model.bias_prior_variances[0])
     state = {
         "mean_": model.mean, "biases_": model.biases, "factors_": model.factors, "_model": model,
         "perturbation_": plan.perturbation,
@@ -196,12 +196,12 @@ def with_columns(model: EntryModel, found: Floats) -> EntryModel:
     rows = np.zeros((len(model.biases[0]), len(norms)))
     factors = [rows, found / np.where(norms > 0, norms, 1.0)]
     scales = np.stack([np.mean(factor**2, axis=0) for factor in factors])
-    return replace(model, factors=factors, weights=norms, factor_scales=scales)
+    return replace(model, factors=factors, weights=norms, factor_prior_variances=scales)
 
 
 def _effects(model: EntryModel, entries: IndexSet, mode: int) -> SharedEffects:
     """Posterior of the biases of a mode, and its rows' popularity by the number of entries."""
-    counts, scale = entries.counts[mode], float(model.bias_scales[mode])
+    counts, scale = entries.counts[mode], float(model.bias_prior_variances[mode])
     variances = np.where(counts > 0, model.bias_variances[mode], scale)
     # Rows without entries get the popularity of the least popular row with entries.
     mean = max(float(counts.mean()), 1e-100)
@@ -216,7 +216,7 @@ def _scaled_components(model: EntryModel) -> SharedComponents | None:
     factors = list(model.factors[1:])
     if isinstance(model, CPCompletion):
         found = model.weights > 0
-        scales = (model.weights * np.sqrt(model.factor_scales[0]))[found]
+        scales = (model.weights * np.sqrt(model.factor_prior_variances[0]))[found]
         factors = [factor[:, found] for factor in factors]
         factors[0] = factors[0] * scales
         return SharedComponents(tuple(factors), full_core=False) if found.any() else None

@@ -107,8 +107,8 @@ class SharedModel:
         # One more row of each mode stands for unknown rows: it has the prior's moments.
         extended = [
             SharedEffects(
-                np.append(mode.effects, 0.0), np.append(mode.variances, mode.scale),
-                np.append(mode.popularity, 0.0), mode.scale,
+                np.append(mode.effects, 0.0), np.append(mode.variances, mode.prior_variance),
+                np.append(mode.popularity, 0.0), mode.prior_variance,
             )
             for mode in self.effects
         ]  # fmt: skip
@@ -135,7 +135,7 @@ SHARED = Part(
     SharedModel, level=Real(), noise_variance=Real("+"), unit_mode=Whole(),
     effects=Items(Part(
         SharedEffects, effects=Numbers("S"), variances=Numbers("S+"),
-        popularity=Numbers("S"), scale=Real("+"),
+        popularity=Numbers("S"), prior_variance=Real("+"),
     )),
     components=Maybe(Part(
         SharedComponents, factors=Items(Numbers("S?"), kind=tuple), full_core=Plain(bool),

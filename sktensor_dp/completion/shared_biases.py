@@ -101,12 +101,12 @@ class SharedBiases:
 
     def gain_of(self, rest: float) -> float:
         """Variance that more releases of biases would explain, at `rest` times the past budget."""
-        scale, variances = self.effects.scale, self.effects.variances
-        seen = np.maximum(scale / np.maximum(variances, LEAST_VARIANCE * scale) - 1, 0.0)
-        # Sums are `seen` times as precise as the prior, and leave scale / (1 + seen) of a row's
+        prior, variances = self.effects.prior_variance, self.effects.variances
+        seen = np.maximum(prior / np.maximum(variances, LEAST_VARIANCE * prior) - 1, 0.0)
+        # Sums are `seen` times as precise as the prior, and leave prior / (1 + seen) of a row's
         # variance. More budget makes them (1 + rest) * seen times as precise: the gain is what
         # that leaves less.
-        gained = scale * rest * seen / ((1 + seen) * (1 + (1 + rest) * seen))
+        gained = prior * rest * seen / ((1 + seen) * (1 + (1 + rest) * seen))
         return float(self.shares @ gained)
 
     def _clip(self) -> float:

@@ -22,6 +22,7 @@ from sktensor_dp.tensor.unit_parameters import (
     CellUnits,
     effects_at_entries,
     fold_in_units,
+    sum_of_rows,
 )
 
 # Largest number of cells (combinations of shared rows) for which components are fitted.
@@ -235,19 +236,20 @@ class SharedFactorSums(Query):
         return result.value()
 
     def _of_units(self, units: CellUnits, entries: CellEntries) -> Iterator[Floats]:
-        """Yield totals of at most 750 units each, so that they are added accurately."""
+        """Yield for `UNITS_AT_ONCE` units each: sums for each cell of residuals times weights, each
+        over their norms, and the second moment of weights.
+        """
         means, roots = units.posteriors(entries)
         weights = means[N_PLAIN:]
-        residuals = entries.residuals(means[:N_PLAIN], units.terms[: N_PLAIN - 1], self.scale)
-        squares = weights[0] ** 2
-        for row in weights[1:]:
-            squares += row**2
-        slopes = weights * (_inverses(np.sqrt(squares)) * _inverses(entries.lengths(residuals)))
+        residuals = entries.residuals(means[:N_PLAIN], units.plain_terms, self.scale)
+        norms = np.sqrt(sum_of_rows(weights**2))
+        scaled_weights = weights * (_inverses(norms) * _inverses(entries.lengths(residuals)))
         moments, shares = clipped_moments(roots, weights)
+        # Without entries the moment is the prior's: leave it out.
         shares[entries.counts == 0] = 0.0
         for span in blocks(len(shares), UNITS_AT_ONCE):
             moment = unpack_rows((moments[:, span] @ shares[span])[None], len(weights))[0]
-            yield np.concatenate([entries.products(residuals, slopes, span), moment])
+            yield np.concatenate([entries.products(residuals, scaled_weights, span), moment])
 
 
 def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:

@@ -44,6 +44,7 @@ def read_only(X: Any) -> Any:
 
 def rows_at_once(numbers_each: int, caches: float = 1.0) -> int:
     """Number of rows of `numbers_each` doubles that fill `caches` caches; at least one."""
+    # More than one cache saves calls; less leaves room for temporary arrays of the same size.
     return max(1, int(caches * CACHE_NUMBERS) // max(1, numbers_each))
 
 

@@ -90,7 +90,7 @@ class Completion:
             return replace(
                 own, **linear, biases=[bias * scale for bias in self.biases],
                 bias_variances=[one * scale * scale for one in own.bias_variances],
-                bias_scales=own.bias_scales * scale * scale,
+                bias_prior_variances=own.bias_prior_variances * scale * scale,
                 noise_variance=own.noise_variance * scale * scale,
             )  # fmt: skip
 
@@ -130,12 +130,12 @@ class CPCompletion(Completion):
         True if the noise variance settled before `max_iter` sweeps.
     bias_variances : list of ndarray of shape (n_m,)
         Posterior variances of the biases.
-    bias_scales : ndarray of shape (n_modes,)
+    bias_prior_variances : ndarray of shape (n_modes,)
         Prior variance of each mode's biases.
-    factor_scales : ndarray of shape (n_modes, rank)
+    factor_prior_variances : ndarray of shape (n_modes, rank)
         Prior variance of the entries of each column of the factors. The ridge penalty of
         a row of ``factors[m] * weights`` is ``noise_variance / (weights**2 *
-        factor_scales[m])``.
+        factor_prior_variances[m])``.
     """
 
     mean: float
@@ -145,8 +145,8 @@ class CPCompletion(Completion):
     noise_variance: float
     n_iter: int
     bias_variances: list[Floats]
-    bias_scales: Floats
-    factor_scales: Floats
+    bias_prior_variances: Floats
+    factor_prior_variances: Floats
     converged: bool = True
 
     _linear = "weights"
@@ -275,19 +275,19 @@ class _Posterior:
         self,
         entries: SortedEntries,
         values: Floats,
-        noise_floor: float,
+        least_noise_variance: float,
     ) -> None:
         self._entries = entries
         self._passes = EntryPasses(entries)
         self._values: Floats | None = values
         self._arranged = self._passes.arrange(values)
         self._counts = [counts.astype(np.float64) for counts in entries.counts]
-        self._noise_floor = noise_floor
+        self._least_noise_variance = least_noise_variance
         self._mean = 0.0
-        self._residual_variance = self._noise_variance = max(1.0, noise_floor)
+        self._residual_variance = self._noise_variance = max(1.0, least_noise_variance)
         self._biases = [np.zeros(n) for n in entries.shape]
         self._bias_variances = [np.zeros(n) for n in entries.shape]
-        self._bias_scales = np.full(entries.n_modes, 0.1)
+        self._bias_prior_variances = np.full(entries.n_modes, 0.1)
         self.set_factors([np.zeros((n, 0)) for n in entries.shape])
 
     def set_factors(self, factors: list[Floats]) -> None:
@@ -296,7 +296,7 @@ class _Posterior:
         # Packed upper triangles.
         self._second_moments = [packed_products(a) for a in factors]
         scales = np.stack([np.mean(a**2, axis=0) for a in factors])
-        self._factor_scales: NDArray[np.float64] = np.maximum(scales, _LEAST_COMPONENT)
+        self._factor_prior_variances: NDArray[np.float64] = np.maximum(scales, _LEAST_COMPONENT)
 
     def residuals(self) -> Floats:
         """Values minus mean and biases, in the order of the entries; may be called once."""
@@ -333,7 +333,7 @@ class _Posterior:
         for mode in range(len(self._factors)):
             self._factors[mode] = self._factors[mode] * shown
             self._second_moments[mode] *= packed_products(shown[None].astype(np.float64))
-        self._factor_scales[:, ~shown] = _LEAST_COMPONENT
+        self._factor_prior_variances[:, ~shown] = _LEAST_COMPONENT
         return bool((norms[~shown] > 0).any())
 
     def _component(self, j: int) -> Floats:
@@ -349,7 +349,10 @@ class _Posterior:
 
     def restore(self, state: Sequence[Floats], variance: float) -> None:
         """Replace the posterior means and the noise variance; covariances of rows stay."""
-        n_modes, self._noise_variance = self._entries.n_modes, max(variance, self._noise_floor)
+        n_modes, self._noise_variance = (
+            self._entries.n_modes,
+            max(variance, self._least_noise_variance),
+        )
         self._mean, self._biases = float(state[0][0]), list(state[1 : 1 + n_modes])
         for mode, factor in enumerate(state[1 + n_modes :]):
             moved = packed_products(factor) - packed_products(self._factors[mode])
@@ -369,8 +372,8 @@ class _Posterior:
         equations = NormalEquations(empty, empty, empty)
         if self._factors[mode].shape[1]:
             equations = self._passes.equations(mode, self._factors, targets, self._second_moments)
-        bias_ridge = noise / self._bias_scales[mode]
-        ridge = noise / self._factor_scales[mode]
+        bias_ridge = noise / self._bias_prior_variances[mode]
+        ridge = noise / self._factor_prior_variances[mode]
         bias, rows, moments = solve_rows(equations, counts, sums, bias_ridge, ridge)
         rows[:, np.mean(rows**2, axis=0) < negligible] = 0.0
         moments *= noise
@@ -378,13 +381,13 @@ class _Posterior:
         seen = self._entries.counts[mode] > 0
         variances = noise / (counts + bias_ridge)
         scale = np.mean(bias[seen] ** 2 + variances[seen])
-        self._bias_scales[mode] = max(scale, _LEAST_BIAS * self._noise_variance + _TINY)
+        self._bias_prior_variances[mode] = max(scale, _LEAST_BIAS * self._noise_variance + _TINY)
         self._biases[mode], self._bias_variances[mode] = bias, variances
         self._factors[mode], self._second_moments[mode] = rows, moments
         if rows.shape[1]:
             scales = moments[:, diagonal_positions(rows.shape[1])][seen].mean(axis=0)
             least = _LEAST_COMPONENT * max(float(scales.max()), 1.0)
-            self._factor_scales[mode] = np.maximum(scales, least)
+            self._factor_prior_variances[mode] = np.maximum(scales, least)
         self._update_mean_and_noise(mode, sums, float(targets @ targets), equations)
 
     def _update_mean_and_noise(
@@ -398,7 +401,7 @@ class _Posterior:
         expected += packed_inner(equations.gram, self._second_moments[mode], rows.shape[1])
         expected -= 2.0 * np.sum(equations.moment * rows, axis=1)
         left = sums - counts * bias - terms
-        n, floor = self._entries.n_entries, self._noise_floor
+        n, floor = self._entries.n_entries, self._least_noise_variance
         shift = float(left.sum()) / n
         self._mean += shift
         expected += shift * (shift * counts - 2.0 * left)
@@ -411,12 +414,12 @@ class _Posterior:
 
     def _balance(self) -> None:
         """Rescale each component's columns so that all modes have equal prior variance."""
-        sizes = np.sqrt(self._factor_scales)
+        sizes = np.sqrt(self._factor_prior_variances)
         common = np.exp(np.mean(np.log(sizes), axis=0))
         for mode, scale in enumerate(common / sizes):
             self._factors[mode] = self._factors[mode] * scale
             self._second_moments[mode] *= packed_products(scale[None])
-            self._factor_scales[mode] *= scale**2
+            self._factor_prior_variances[mode] *= scale**2
 
     def completion(
         self, mean: float, deviation: float, n_iter: int, converged: bool
@@ -436,8 +439,8 @@ class _Posterior:
             n_iter=n_iter,
             converged=converged,
             bias_variances=[deviation**2 * v for v in self._bias_variances],
-            bias_scales=deviation**2 * self._bias_scales,
-            factor_scales=self._factor_scales[:, order] * (norms > 0) / safe**2,
+            bias_prior_variances=deviation**2 * self._bias_prior_variances,
+            factor_prior_variances=self._factor_prior_variances[:, order] * (norms > 0) / safe**2,
         )
 
 
@@ -451,5 +454,5 @@ def with_factors(model: CPCompletion, factors: Sequence[Floats]) -> CPCompletion
     scales = np.stack([np.mean(factor**2, axis=0) for factor in scaled])
     return replace(
         model, factors=[factor[:, order] for factor in scaled], weights=weights[order],
-        factor_scales=scales[:, order],
+        factor_prior_variances=scales[:, order],
     )  # fmt: skip

@@ -29,13 +29,16 @@ def incidence_features(entries: SortedEntries) -> list[Floats]:
         # One decomposition serves both modes. Entries are sorted by the longer mode, so that random
         # reads are of the shorter one.
         longer = int(np.argmax(entries.shape))
-        vectors = list(_both_sides(entries, longer))[:: 1 - 2 * longer]
+        vectors = list(_both_sides(entries, longer))
+        if longer == 1:
+            vectors.reverse()
     else:
         vectors = [_both_sides(entries, mode)[0] for mode in range(entries.n_modes)]
     found = []
-    for own, counts in zip(vectors, entries.counts, strict=True):
+    for singular, counts in zip(vectors, entries.counts, strict=True):
         logarithm = np.log(np.maximum(counts, 1.0))[:, None]
-        found.append(standardised(np.hstack([own * _margin(counts)[:, None], logarithm]), counts))
+        scaled = singular * _scales_of_rows(counts)[:, None]
+        found.append(standardised(np.hstack([scaled, logarithm]), counts))
     return found
 
 
@@ -63,24 +66,24 @@ class _Incidence:
         self._kind: type[np.floating[Any]] = np.float32 if rough else np.float64
         ones = np.ones(entries.n_entries, dtype=self._kind)
         self._parts = [entries.matrix(ones, mode, k) for k in others]
-        self._own = _margin(entries.counts[mode])
-        self._theirs = [_margin(entries.counts[k]) for k in others]
+        self._row_scales = _scales_of_rows(entries.counts[mode])
+        self._column_scales = [_scales_of_rows(entries.counts[k]) for k in others]
         self._ends = np.cumsum([entries.shape[k] for k in others])
         self.n_columns = int(self._ends[-1])  # rows of all other modes together
 
     def to_columns(self, block: Floats) -> Floats:
         """Transposed matrix times a block of vectors: (n_rows, k) to (n_columns, k)."""
-        scaled = self._own[:, None] * block
-        pairs = zip(self._parts, self._theirs, strict=True)
+        scaled = self._row_scales[:, None] * block
+        pairs = zip(self._parts, self._column_scales, strict=True)
         return np.concatenate([d[:, None] * self._times(part.T, scaled) for part, d in pairs])
 
     def to_rows(self, block: Floats) -> Floats:
         """Matrix times a block of vectors: (n_columns, k) to (n_rows, k)."""
         total = np.zeros((self.n_rows, block.shape[1]))
         pieces = np.split(block, self._ends[:-1])
-        for part, d, piece in zip(self._parts, self._theirs, pieces, strict=True):
+        for part, d, piece in zip(self._parts, self._column_scales, pieces, strict=True):
             total += self._times(part, d[:, None] * piece)
-        return self._own[:, None] * total
+        return self._row_scales[:, None] * total
 
     def _times(self, pattern: object, block: Floats) -> Floats:
         """Product of a sparse pattern with a block of vectors, in the chosen precision."""
@@ -91,7 +94,7 @@ class _Incidence:
         return np.hstack([pattern @ piece.astype(self._kind, order="C") for piece in pieces])
 
 
-def _margin(counts: NDArray[np.generic]) -> Floats:
+def _scales_of_rows(counts: NDArray[np.generic]) -> Floats:
     """Scale of each row, one over the root of its count plus the mean count, which regularises."""
     # T. Qin, K. Rohe, "Regularized spectral clustering under the degree-corrected stochastic
     # blockmodel", NeurIPS 2013.
@@ -125,10 +128,10 @@ class RowRegression:
 
     def __init__(self, features: Sequence[Floats], value_variance: float) -> None:
         # First and least prior variances of coefficients, relative to the variance of a value.
-        first_feature_scale, least_feature_scale = 0.05, 1e-9
+        first, least = 0.05, 1e-9
         self._features = features
-        self._least = least_feature_scale * value_variance
-        self._scales = [first_feature_scale * value_variance] * len(features)
+        self._least_variance = least * value_variance
+        self._prior_variances = [first * value_variance] * len(features)
 
     def means(self, mode: int, weights: Floats, targets: Floats) -> Floats:
         """Fitted biases, of shape (n_m,), where ``targets / weights`` has precision `weights`."""
@@ -137,12 +140,12 @@ class RowRegression:
         if size == 0:
             return np.zeros(len(features))
         gram = features.T @ (features * weights[:, None])
-        gram[np.diag_indices(size)] += 1 / self._scales[mode]
+        gram[np.diag_indices(size)] += 1 / self._prior_variances[mode]
         covariance = np.linalg.inv(gram)
-        found = covariance @ (features.T @ targets)
-        second = float(found @ found + np.trace(covariance)) / size
-        self._scales[mode] = max(second, self._least)
-        return np.asarray(features @ found, dtype=np.float64)
+        coefficients = covariance @ (features.T @ targets)
+        mean_square = float(coefficients @ coefficients + np.trace(covariance)) / size
+        self._prior_variances[mode] = max(mean_square, self._least_variance)
+        return np.asarray(features @ coefficients, dtype=np.float64)
 
 
 def fit_row_sums(
@@ -164,36 +167,38 @@ def fit_row_sums(
     # Biases are normal about regressions on features of their rows; their variances are estimated
     # for each mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
     # First and least prior variances of the biases, relative to the variance of a value.
-    first_scale, least_scale = 0.1, 1e-6
+    first, least = 0.1, 1e-6
     rows = _rows_seen(entries, sums, weights, noise_variance, value_variance)
     if features is None:
         features = [np.zeros((n, 0)) for n in entries.shape]
     regression = RowRegression(features, value_variance)
     biases, variances = ([np.zeros(n) for n in entries.shape] for _ in range(2))
-    mean, scales = 0.0, np.full(entries.n_modes, first_scale * value_variance)
+    mean, prior_variances = 0.0, np.full(entries.n_modes, first * value_variance)
     for _ in range(max_iter):
         moment, information = 0.0, 1 / mean_variance
         for mode, seen in enumerate(rows):
-            gain, total, left = seen.gains, seen.totals, seen.sums.copy()
-            for other, weighted in seen.others:
-                left -= weighted @ biases[other]
-            scale, variance = scales[mode], 1.0 / (gain * total + 1.0 / scales[mode])
-            # The variance of biases about their means counts as noise.
-            own = gain / (1.0 + gain * total * scale)
-            about = left - total * mean
-            expected = regression.means(mode, own * total, own * about)
-            found = variance * gain * (about - total * expected)
-            if (there := total > 0).any():
-                spread = float(np.mean(found[there] ** 2 + variance[there]))
-                scales[mode] = max(spread, least_scale * value_variance)
-            biases[mode], variances[mode] = found + expected, variance
-            moment += float(gain @ (left - total * biases[mode]))
-            information += float(gain @ total)
+            gains, weight_totals, left = seen.gains, seen.weight_totals, seen.without_others(biases)
+            about_mean = left - weight_totals * mean
+            precisions = gains * weight_totals
+            # For the regression, the variance of biases about it counts as noise.
+            shrunk_gains = gains / (1.0 + precisions * prior_variances[mode])
+            expected = regression.means(
+                mode, shrunk_gains * weight_totals, shrunk_gains * about_mean
+            )
+            variances[mode] = 1.0 / (precisions + 1.0 / prior_variances[mode])
+            about_expected = variances[mode] * gains * (about_mean - weight_totals * expected)
+            if (there := weight_totals > 0).any():
+                mean_square = float(np.mean(about_expected[there] ** 2 + variances[mode][there]))
+                prior_variances[mode] = max(mean_square, least * value_variance)
+            biases[mode] = about_expected + expected
+            moment += float(gains @ (left - weight_totals * biases[mode]))
+            information += float(gains @ weight_totals)
         mean = moment / information if information > 0 else 0.0
     return CPCompletion(
         mean=center + mean, biases=biases, factors=[np.zeros((n, 0)) for n in entries.shape],
         weights=np.zeros(0), noise_variance=value_variance, n_iter=max_iter,
-        bias_variances=variances, bias_scales=scales, factor_scales=np.zeros((len(rows), 0)),
+        bias_variances=variances, bias_prior_variances=prior_variances,
+        factor_prior_variances=np.zeros((len(rows), 0)),
     )  # fmt: skip
 
 
@@ -202,10 +207,17 @@ class _RowsSeen:
     """Noisy sums of the rows of one mode, (n_m,), prepared for updates of its biases."""
 
     sums: Floats
-    totals: Floats  # of weights
-    gains: Floats  # totals over the variances of the sums
+    weight_totals: Floats
+    gains: Floats  # totals of weights over the variances of the sums
     # Other modes, each with a sparse matrix: how much of each of its rows a sum holds.
     others: list[tuple[int, scipy.sparse.csr_matrix]]
+
+    def without_others(self, biases: Sequence[Floats]) -> Floats:
+        """Sums less the `biases` of other modes in them."""
+        left = self.sums.copy()
+        for other, weighted in self.others:
+            left -= weighted @ biases[other]
+        return left
 
 
 def _rows_seen(
@@ -217,7 +229,7 @@ def _rows_seen(
 ) -> list[_RowsSeen]:
     """Sums, total weights and gains of the rows of each mode."""
     found = []
-    for mode, (own, weight) in enumerate(zip(sums, weights, strict=True)):
+    for mode, (noisy, weight) in enumerate(zip(sums, weights, strict=True)):
         w = np.asarray(weight, dtype=np.float64)
         totals = entries.row_sums(w, mode)
         variance = entries.row_sums(w**2, mode) * value_variance + noise_variance
@@ -225,5 +237,5 @@ def _rows_seen(
         gains = np.where(totals > 0, totals / np.where(variance > 0, variance, 1.0), 0.0)
         ordered = entries.sort(w, mode)
         others = [(k, entries.matrix(ordered, mode, k)) for k in entries.others(mode)]
-        found.append(_RowsSeen(np.asarray(own, dtype=np.float64), totals, gains, others))
+        found.append(_RowsSeen(np.asarray(noisy, dtype=np.float64), totals, gains, others))
     return found

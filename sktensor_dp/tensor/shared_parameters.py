@@ -16,7 +16,7 @@ from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 # The grid of weights reaches from this fraction of the largest weight to a little beyond it.
 _GRID_RATIO, _GRID_MARGIN, GRID_SIZE = 1 / 2000, 1.1, 60
 # Least probability of a grid point, and least prior variance relative to the first.
-_LEAST_SHARE, _LEAST_SCALE = 1e-12, 5e-4
+_LEAST_SHARE, _LEAST_RATIO = 1e-12, 5e-4
 # Least variance of a sum, for rows of weight 0 without noise.
 _TINY = 1e-100
 
@@ -65,7 +65,7 @@ class SharedEffects:
     variances: Floats
     # (n_rows,): posterior mean of half the logarithm of a row's weight over the mean weight.
     popularity: Floats
-    scale: float  # prior variance of the effects
+    prior_variance: float  # of the effects
 
     @property
     def is_hidden(self) -> bool:
@@ -142,8 +142,8 @@ class _GridPosterior:
             0.0 if noise_std == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
         )
         self._grid_shares = np.full(grid.shape[1], 1.0 / grid.shape[1])
-        self._least = _LEAST_SCALE * effect_variance
-        self.scale = effect_variance
+        self._least_variance = _LEAST_RATIO * effect_variance
+        self.prior_variance = effect_variance
         # Reuse memory: allocation would cost as much as the arithmetic.
         shape = np.broadcast_shapes(self._sums.shape, grid.shape)
         self._scratch = np.empty(shape), np.empty(shape)
@@ -154,7 +154,8 @@ class _GridPosterior:
         effects **= 2
         effects += variances
         effects *= posterior
-        self.scale = max(float(np.mean(np.sum(effects, axis=1))), self._least)
+        mean_square = float(np.mean(np.sum(effects, axis=1)))
+        self.prior_variance = max(mean_square, self._least_variance)
         shares = posterior.mean(axis=0) + _LEAST_SHARE
         self._grid_shares = shares / shares.sum()
 
@@ -162,30 +163,31 @@ class _GridPosterior:
         """Posterior of effects and of `popularity`, a value for each weight of the grid."""
         posterior, effects, variances = self._posterior()
         mean = _expected(posterior, effects)
-        spread = _expected(posterior, effects**2 + variances) - mean**2
+        variance = _expected(posterior, effects**2 + variances) - mean**2
         return SharedEffects(
             effects=mean,
-            variances=np.maximum(spread, 0.0),
+            variances=np.maximum(variance, 0.0),
             popularity=_expected(posterior, np.broadcast_to(popularity, posterior.shape)),
-            scale=self.scale,
+            prior_variance=self.prior_variance,
         )
 
     def _posterior(self) -> tuple[Floats, Floats, Floats]:
         """Posterior probabilities of grid points, and the effect's mean and variance at each."""
         # Both arrays are overwritten by the next call.
         posterior, effects = self._scratch
-        marginal = self._slopes**2 * self.scale + self._variances
+        marginal_variances = self._slopes**2 * self.prior_variance + self._variances
         # First the logarithm of the likelihood.
-        np.divide(self._squares, marginal, out=posterior)
-        posterior += np.log(marginal)
+        np.divide(self._squares, marginal_variances, out=posterior)
+        posterior += np.log(marginal_variances)
         posterior *= 0.5
         np.subtract(self._log_likelihoods, posterior, out=posterior)
         posterior += np.log(self._grid_shares)
         posterior -= posterior.max(axis=1, keepdims=True)
         np.exp(posterior, out=posterior)
         posterior /= posterior.sum(axis=1, keepdims=True)
-        np.multiply(self._slopes * self.scale / marginal, self._sums, out=effects)
-        return posterior, effects, self.scale * self._variances / marginal
+        gains = self._slopes * self.prior_variance / marginal_variances
+        np.multiply(gains, self._sums, out=effects)
+        return posterior, effects, self.prior_variance * self._variances / marginal_variances
 
 
 def _expected(posterior: Floats, values: Floats) -> Floats:

@@ -39,7 +39,7 @@ class TuckerCompletion(Completion):
         Sweeps done.
     bias_variances : list of ndarray of shape (n_m,)
         Posterior variances of the biases.
-    bias_scales : ndarray of shape (n_modes,)
+    bias_prior_variances : ndarray of shape (n_modes,)
         Prior variance of each mode's biases.
     converged : bool
         True if the noise variance settled before `max_iter` sweeps.
@@ -52,7 +52,7 @@ class TuckerCompletion(Completion):
     noise_variance: float
     n_iter: int
     bias_variances: list[Floats]
-    bias_scales: Floats
+    bias_prior_variances: Floats
     converged: bool = True
 
     _linear = "core"
@@ -179,7 +179,7 @@ class _Alternation:
         start: CPCompletion,
         values: Floats,
         deviation: float,
-        noise_floor: float,
+        least_noise_variance: float,
     ) -> None:
         self._entries = entries
         self._deviation = deviation
@@ -191,10 +191,12 @@ class _Alternation:
         self._counts = [counts.astype(np.float64) for counts in entries.counts]
         self._mean = 0.0
         self._biases = [bias / deviation for bias in start.biases]
-        self._bias_scales = np.maximum(start.bias_scales / deviation**2, _LEAST_VARIANCE)
+        self._bias_prior_variances = np.maximum(
+            start.bias_prior_variances / deviation**2, _LEAST_VARIANCE
+        )
         self._bias_variances = [variances / deviation**2 for variances in start.bias_variances]
-        self._noise_floor = max(noise_floor / deviation**2, _LEAST_NOISE)
-        self._noise_variance = max(1.0, self._noise_floor)
+        self._least_noise_variance = max(least_noise_variance / deviation**2, _LEAST_NOISE)
+        self._noise_variance = max(1.0, self._least_noise_variance)
         self._freedom = np.zeros(entries.n_modes)
         # Norm of the factors' columns: with it their rows have unit variance.
         self._roots = [math.sqrt(n) for n in entries.shape]
@@ -236,7 +238,7 @@ class _Alternation:
             noise_variance=self._deviation**2 * self._noise_variance,
             n_iter=n_iter,
             bias_variances=[self._deviation**2 * v for v in self._bias_variances],
-            bias_scales=self._deviation**2 * self._bias_scales,
+            bias_prior_variances=self._deviation**2 * self._bias_prior_variances,
             converged=converged,
         )
 
@@ -250,7 +252,7 @@ class _Alternation:
         unfolded = np.moveaxis(self._core, mode, 0).reshape(rank, -1)
         equations = normal_equations(fibres, [self._factors[k] for k in others], targets, unfolded)
         sums = np.bincount(fibres.rows, targets, minlength=len(counts)).astype(np.float64)
-        bias_ridge = self._noise_variance / self._bias_scales[mode]
+        bias_ridge = self._noise_variance / self._bias_prior_variances[mode]
         ridge = np.full(rank, self._noise_variance)
         bias, rows, inverse = solve_rows(equations, counts, sums, bias_ridge, ridge)
         shrunk = self._noise_variance * inverse[:, diagonal_positions(rank)].sum()
@@ -258,7 +260,7 @@ class _Alternation:
         variances = self._noise_variance / (counts + bias_ridge)
         self._biases[mode], self._bias_variances[mode] = bias, variances
         squares = (bias**2 + variances)[counts > 0]
-        self._bias_scales[mode] = max(squares.mean(), _LEAST_VARIANCE)
+        self._bias_prior_variances[mode] = max(squares.mean(), _LEAST_VARIANCE)
         Q, R = np.linalg.qr(rows / self._roots[mode])
         self._factors[mode] = Q * self._roots[mode]
         self._core = mode_product(self._core, R, mode)
@@ -273,22 +275,23 @@ class _Alternation:
         left = self._values - entries.at_entries(self._biases)
         gram, moment, total = core_equations(entries, self._factors, left)
         # Rotate to coordinates in which the entries of the core are independent.
-        sizes, frame = np.linalg.eigh(gram)
-        sizes = np.maximum(sizes, 0.0)
+        eigenvalues, frame = np.linalg.eigh(gram)
+        eigenvalues = np.maximum(eigenvalues, 0.0)
         core, moment, total = (frame.T @ part for part in (self._core.ravel(), moment, total))
         n = entries.n_entries
-        variance = max(float(np.mean(core**2)), _LEAST_VARIANCE)
+        prior_variance = max(float(np.mean(core**2)), _LEAST_VARIANCE)
         for _ in range(variance_steps):
             self._mean = float(left.sum() - total @ core) / n
-            spread = 1 / (sizes / self._noise_variance + 1 / variance)
-            core = spread * (moment - self._mean * total) / self._noise_variance
-            variance = max(float(np.mean(core**2 + spread)), _LEAST_VARIANCE)
+            variances = 1 / (eigenvalues / self._noise_variance + 1 / prior_variance)
+            core = variances * (moment - self._mean * total) / self._noise_variance
+            prior_variance = max(float(np.mean(core**2 + variances)), _LEAST_VARIANCE)
         self._core = (frame @ core).reshape(self._core.shape)
         centred = left - self._mean
+        # Squared residuals: |x - D c|^2 = |x|^2 - 2 c' D' x + c' D' D c, D the design.
         squares = centred @ centred - 2.0 * core @ (moment - self._mean * total)
-        squares_left = max(float(squares + sizes @ core**2), 0.0)
+        squares_left = max(float(squares + eigenvalues @ core**2), 0.0)
         freedom = max(n - self._freedom.sum() - size, least_freedom * n)
-        self._noise_variance = max(squares_left / freedom, self._noise_floor)
+        self._noise_variance = max(squares_left / freedom, self._least_noise_variance)
 
 
 def hosvd_form(factors: Sequence[Floats], core: Floats) -> tuple[list[Floats], Floats]:
@@ -324,7 +327,7 @@ def with_orthonormal_factors(
     orthonormal, core = hosvd_form(orthonormal, core)
     return TuckerCompletion(
         model.mean, model.biases, orthonormal, core, model.noise_variance, model.n_iter,
-        model.bias_variances, model.bias_scales, model.converged,
+        model.bias_variances, model.bias_prior_variances, model.converged,
     )  # fmt: skip
 
 

@@ -98,7 +98,7 @@ def _solution(rows: list[Floats], b: Floats) -> tuple[Floats, Floats]:
     # the moduli of b.
     for row in rows:
         row[0] += 1.0
-    bound = _sum_of_rows(np.abs(b))
+    bound = sum_of_rows(np.abs(b))
     pivots = eliminated(rows, 1.0)
     return np.clip(solved(rows, pivots, b), -bound, bound), pivots
 
@@ -159,10 +159,10 @@ class CellEntries:
         layout = (squares, np.zeros(len(squares), dtype=np.int32), self._left.indptr)
         return np.sqrt(scipy.sparse.csr_matrix(layout, (len(self.counts), 1)) @ np.ones(1))
 
-    def products(self, residuals: Floats, slopes: Floats, units: slice) -> Floats:
-        """Sums over `units` of residuals times the unit's `slopes` (r, n_units): (n_cells, r)."""
+    def products(self, residuals: Floats, weights: Floats, units: slice) -> Floats:
+        """Sums over `units` of residuals times the unit's `weights` (r, n_units): (n_cells, r)."""
         products = of_same_shape(self._left, residuals)[units]
-        return np.asarray(products.T @ np.ascontiguousarray(slopes[:, units].T))
+        return np.asarray(products.T @ np.ascontiguousarray(weights[:, units].T))
 
 
 class CellUnits:
@@ -177,6 +177,7 @@ class CellUnits:
         self.offsets = level + cells.effects
         # Derivatives with respect to all parameters but the level, for which they are 1.
         self.terms = tuple(np.ascontiguousarray(column) for column in design[:, 1:].T)
+        self.plain_terms = self.terms[: N_PLAIN - 1]
         # After scaling by the prior deviations, each matrix is the identity plus a positive
         # semidefinite one.
         self._deviations = np.sqrt(prior_variances(self.size, noise_variance))
@@ -201,8 +202,9 @@ class CellUnits:
             means *= self._deviations[:, None]
             first = len(packed) - sum(map(len, roots))
             np.clip(packed[first:], -1.0, 1.0, out=packed[first:])
-            # The terms are too small to overflow, so a sum is finite if they are.
-            sums = _sum_of_rows(packed[first:]) + _sum_of_rows(means * 0.0)
+            # The terms are too small to overflow, so a sum is finite if they are; means, which are
+            # larger, count as 0, or as NaN where they are not finite.
+            sums = sum_of_rows(packed[first:]) + sum_of_rows(means * 0.0)
         lost = ~np.isfinite(sums)
         if lost.any():
             means[:, lost], packed[:, lost] = 0.0, 0.0
@@ -218,7 +220,7 @@ def summable(table: Floats) -> Floats:
     return np.asarray((table + anchors) - anchors, dtype=np.float64)
 
 
-def _sum_of_rows(rows: Floats) -> Floats:
+def sum_of_rows(rows: Floats) -> Floats:
     """Sum of the rows, one after the other: no column depends on the number of columns."""
     total = rows[0].copy()
     for row in rows[1:]:

@@ -147,10 +147,10 @@ def test_rank_zero_shrinks_biases(seed):
     values = 1.0 + truth[where[:, 0]] + rng.standard_normal(len(where))
     model = complete_cp(SortedEntries(where, shape), values, 0, max_iter=100, tol=1e-9)
     centred = values.reshape(shape).mean(axis=1) - model.mean - model.biases[1].mean()
-    shrinkage = 10 / (10 + model.noise_variance / model.bias_scales[0])
+    shrinkage = 10 / (10 + model.noise_variance / model.bias_prior_variances[0])
     np.testing.assert_allclose(model.biases[0], shrinkage * centred, atol=1e-5)
     # Relative standard deviations sqrt(2 / 200) = .1 and sqrt(2 / 1800) = .033, times five.
-    assert model.bias_scales[0] == pytest.approx(4.0, rel=0.5)
+    assert model.bias_prior_variances[0] == pytest.approx(4.0, rel=0.5)
     assert model.noise_variance == pytest.approx(1.0, rel=0.17)
     assert model.rank == 0
 

@@ -70,7 +70,7 @@ def test_ordinary_ridge_where_it_has_a_closed_form():
     )
     V = 5 * 1.0 + 2.0
     left = entries.row_sums(values, 0) - 5 * model.mean
-    expected = (5 * left / V) / (25 / V + 1 / model.bias_scales[0])
+    expected = (5 * left / V) / (25 / V + 1 / model.bias_prior_variances[0])
     np.testing.assert_allclose(model.biases[0], expected, atol=1e-3)
     np.testing.assert_allclose(model.biases[1], 0.0)
 
@@ -178,7 +178,7 @@ def test_effects_are_near_the_best_estimate(seed):
     error = rms(fitted.effects - effects)
     assert error < 1.15 * rms(best - effects)
     assert error < 0.9 * rms(effects)
-    assert fitted.scale == pytest.approx(SCALE, rel=0.5)
+    assert fitted.prior_variance == pytest.approx(SCALE, rel=0.5)
     # Posterior variances say what the error is.
     assert np.mean(fitted.variances) == pytest.approx(error**2, rel=0.3)
 
@@ -208,8 +208,14 @@ def test_exact_sums(seed):
     each = N_UNITS / weights.sum()
     variance = weights * each + 1e-100
     slope = GAIN * weights
-    expected = slope * fitted.scale / (slope**2 * fitted.scale + variance) * slope * effects
+    expected = (
+        slope
+        * fitted.prior_variance
+        / (slope**2 * fitted.prior_variance + variance)
+        * slope
+        * effects
+    )
     np.testing.assert_allclose(fitted.effects, expected, atol=1e-10)
     np.testing.assert_array_equal(fitted.effects[:3], 0.0)
-    np.testing.assert_allclose(fitted.variances[:3], fitted.scale)
+    np.testing.assert_allclose(fitted.variances[:3], fitted.prior_variance)
     assert np.isfinite(fitted.popularity).all()
