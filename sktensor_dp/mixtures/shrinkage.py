@@ -11,9 +11,9 @@ from sktensor_dp.tensor.arrays import Floats
 SEEN = 1.5
 # Least and largest factor by which a step may change the size of a covariance.
 SIZES = (0.2, 5.0)
-# Least eigenvalue of a shape relative to its median one, and of a covariance relative to its
-# largest.
-LEAST_OF_MEDIAN, LEAST_OF_LARGEST = 0.02, 1e-4
+# Least eigenvalue of a shape relative to its median one, of the common shape relative to its mean
+# one, and of a covariance relative to its largest.
+LEAST_OF_MEDIAN, LEAST_OF_MEAN, LEAST_OF_LARGEST = 0.02, 1e-3, 1e-4
 # Noise of a shape (operator norm) from which on a step keeps at least `LEAST_KEPT` of every
 # direction.
 LARGE_NOISE, LEAST_KEPT = 0.4, 0.5
@@ -54,12 +54,13 @@ def shrunk_covariances(found: Scatters, least: float, largest: float) -> Floats:
 def _shrunk_sizes(log_sizes: Floats, deviations: Floats, found: Scatters) -> Floats:
     """Log sizes moved towards their mean, by how far they spread beyond their noise."""
     mean = found.weights @ log_sizes
-    own = log_sizes - mean
+    about_mean = log_sizes - mean
     noise_variance = deviations**2
-    n_groups = len(own)
-    spread = float(found.weights @ (own**2 - noise_variance)) * n_groups / max(n_groups - 1, 1)
-    spread = max(spread, 0.0)
-    return np.asarray(mean + own * spread / np.maximum(spread + noise_variance, 1e-300))
+    n_groups = len(about_mean)
+    # Variance of the true log sizes; the mean takes one degree of freedom.
+    excess = float(found.weights @ (about_mean**2 - noise_variance))
+    variance = max(excess * n_groups / max(n_groups - 1, 1), 0.0)
+    return np.asarray(mean + about_mean * variance / np.maximum(variance + noise_variance, 1e-300))
 
 
 def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Floats:
@@ -69,27 +70,19 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
     common = _round_or_not(
         np.einsum("j,jab->ab", p, shapes), float(p**2 @ found.of_shape**2), n_shape
     )
-    # How far each shape is from it: mean square of a coordinate, in the frame in which noise is
-    # isotropic.
-    inner = [
-        _in_frame(shape - common, frame) for shape, frame in zip(shapes, found.frames, strict=True)
-    ]
-    traceless = np.array([one - np.eye(d) * np.trace(one) / d for one in inner])
-    traceless *= np.exp(log_frames)[:, None, None]
-    squares = np.square(traceless).sum(axis=(1, 2)) / n_shape
     noise_variance = found.of_shape**2
-    # What noise does not explain: of each shape, and of all, weighted by how surely it is known.
-    steady = 1 / np.maximum(noise_variance + np.median(noise_variance), 1e-300) ** 2
-    steady /= steady.sum()
-    chance = np.sqrt(2 / n_shape)
-    excess = squares - noise_variance
-    own = np.where(excess > SEEN * noise_variance * chance, excess, 0.0)
-    spread = max(float(steady @ excess), 0.0)
-    if spread <= SEEN * chance * np.sqrt(steady**2 @ noise_variance**2):
-        spread = 0.0
-    # Keep of each shape's own part what its spread has of spread and noise together.
-    spreads = (spread + own) / 2 if len(shapes) > 1 else own
-    kept = spreads / np.maximum(spreads + noise_variance, 1e-300)
+    # Variances that noise does not explain: of each shape, and their mean, weighted by precision.
+    excess = _mean_squares(shapes - common, log_frames, found) - noise_variance
+    precision = 1 / np.maximum(noise_variance + np.median(noise_variance), 1e-300) ** 2
+    precision /= precision.sum()
+    chance = np.sqrt(2 / n_shape)  # relative deviation of a mean square of n_shape normal numbers
+    own_variances = np.where(excess > SEEN * noise_variance * chance, excess, 0.0)
+    mean_variance = max(float(precision @ excess), 0.0)
+    if mean_variance <= SEEN * chance * np.sqrt(precision**2 @ noise_variance**2):
+        mean_variance = 0.0
+    # Keep of each shape's own part what its variance has of variance and noise together.
+    variances = (mean_variance + own_variances) / 2 if len(shapes) > 1 else own_variances
+    kept = variances / np.maximum(variances + noise_variance, 1e-300)
     each = zip(shapes, kept, found.of_shape, strict=True)
     shares = [_safe_share(common, shape, share, sigma, d) for shape, share, sigma in each]
     return np.array([
@@ -98,10 +91,20 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
     ])  # fmt: skip
 
 
+def _mean_squares(differences: Floats, log_frames: Floats, found: Scatters) -> Floats:
+    """Mean square (k,) of a traceless coordinate, in the frames in which noise is isotropic."""
+    d, pairs = differences.shape[1], zip(differences, found.frames, strict=True)
+    inner = [_in_frame(difference, frame) for difference, frame in pairs]
+    traceless = np.array([one - np.eye(d) * np.trace(one) / d for one in inner])
+    traceless *= np.exp(log_frames)[:, None, None]
+    return np.asarray(np.square(traceless).sum(axis=(1, 2)) / found.n_shape)
+
+
 def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats:
     """Common shape of determinant 1, shrunk to a round one as far as noise explains its shape."""
     d = len(common)
-    common = bounded(common, 1e-3 * max(float(np.trace(common)) / d, 1.0), np.inf)
+    # Noise may give eigenvalues below 0, far below the mean one.
+    common = bounded(common, LEAST_OF_MEAN * max(float(np.trace(common)) / d, 1.0), np.inf)
     common /= np.exp(np.linalg.slogdet(common)[1] / d)
     ball = np.eye(d) * np.trace(common) / d
     squares = float(np.square(_in_frame(common - ball, np.linalg.cholesky(common))).sum())

@@ -64,7 +64,7 @@ def small_spheres(
     basis, outside = vectors[:, n_rest:], vectors[:, :n_rest]
     centres = within(_spread_points(n_spheres, n_directions, rng) * np.sqrt(leading), 2 * radius)
     variance = float(leading.mean()) / n_spheres ** (2 / n_directions)
-    rest = (outside * _rounded(values[:n_rest], noise)) @ outside.T
+    rest = (outside * _shrunk_to_mean(values[:n_rest], noise)) @ outside.T
     return Spheres(np.full(n_spheres, 1 / n_spheres), centres, variance, basis, mean, rest)
 
 
@@ -84,6 +84,7 @@ def moved(
     counts = np.maximum(weights, max(RESOLVED * sigma, 1e-9))
     shifts = shifts / counts[:, None]
     squares = np.maximum(np.square(shifts).sum(axis=1), 1e-24)
+    # James-Stein: what the squared length has beyond the variance of noise in q coordinates.
     kept = np.clip(1 - q * (sigma / counts) ** 2 / squares, 0, 1)
     centres = spheres.centres + reach * shifts * kept[:, None]
     # Clipped size minus its expectation for a normal law, divided by its derivative.
@@ -116,17 +117,18 @@ def _spread_points(n_points: int, n_directions: int, rng: np.random.Generator) -
     return np.array(found)
 
 
-def _rounded(values: Floats, noise: float) -> Floats:
+def _shrunk_to_mean(values: Floats, noise: float) -> Floats:
     """Eigenvalues outside the leading directions, shrunk to their mean by their noise."""
     # Least variance outside the leading directions, relative to the mean one.
     least_left = 0.05
     if not len(values):
         return values
     mean = max(float(values.mean()), noise)
-    own = values - mean
+    about_mean = values - mean
+    # Noise adds its variance for each distinct entry of the symmetric part.
     by_noise = BY_NOISE * noise**2 * len(values) * (len(values) + 1) / 2
-    kept = max(0.0, 1 - by_noise / max(float(own @ own), 1e-300))
-    return np.maximum(mean + kept * own, least_left * mean)
+    kept = max(0.0, 1 - by_noise / max(float(about_mean @ about_mean), 1e-300))
+    return np.maximum(mean + kept * about_mean, least_left * mean)
 
 
 def within(points: Floats, radius: float) -> Floats:

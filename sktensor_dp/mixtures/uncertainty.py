@@ -57,24 +57,29 @@ def std_of_means(
     parts = np.clip(values, FINISHED / noise.rates, 1.0)
     gone = -np.expm1(-noise.rates * parts)
     of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
-    left = of_means @ ((1 - gone) / gone * (vectors.T @ way.ravel()))
-    reached = of_means * (gone / parts)
-    of_group = np.full(n_scores(1, d), noise.shape / np.sqrt(2))
-    of_group[0], of_group[1 : 1 + d] = noise.weight, noise.shift
-    deviations = np.outer(1 / np.sqrt(model.weights), of_group).ravel()
+    way_left = of_means @ ((1 - gone) / gone * (vectors.T @ way.ravel()))
+    gains = of_means * (gone / parts)
+    deviations = np.outer(1 / np.sqrt(model.weights), _of_scores(noise, d)).ravel()
     # A shift that is shorter than its noise is not made, and leaves as much at most.
     by_shift = np.square(noise.shift / model.weights)
     by_shift *= shrunk_share(np.sqrt(d * by_shift))
     found = np.empty((k, d))
     for j, weight in enumerate(model.weights):
-        by_sampling = reached[j] * np.sqrt(parts / n_rows)
-        by_noise = reached[j] @ vectors.T * deviations
+        by_sampling = gains[j] * np.sqrt(parts / n_rows)
+        by_noise = gains[j] @ vectors.T * deviations
         factor = model.factors[j] / np.sqrt(weight)
         by_chance = factor @ np.hstack([by_sampling, by_noise])
         by_shrinkage = by_shift[j] * np.square(model.factors[j]).sum(axis=1)
-        squares = np.square(by_chance).sum(axis=1) + by_shrinkage + np.square(factor @ left[j])
+        squares = np.square(by_chance).sum(axis=1) + by_shrinkage + np.square(factor @ way_left[j])
         found[j] = np.sqrt(squares)
     return found
+
+
+def _of_scores(noise: StepNoise, d: int) -> Floats:
+    """Deviations of noise on a group's weight, mean and unique entries of its shape."""
+    return np.concatenate(
+        [[noise.weight], np.full(d, noise.shift), np.full(n_unique(d, 2), noise.shape / np.sqrt(2))]
+    )
 
 
 def _information(model: Gaussians, rng: np.random.Generator) -> Floats:

@@ -94,12 +94,15 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
     third = released_third_moments(ask, ball, plan, white, 0.0)
     components = white.unwhiten(decomposed(third.tensor, k, plan))
     components /= np.linalg.norm(components, axis=1, keepdims=True)
-    seen = components @ white.matrix
+    whitened = components @ white.matrix
     # Least-squares weights of the cubes of the components in the released tensor.
-    products = np.einsum("abc,ia,ib,ic->i", third.tensor, seen, seen, seen, optimize=True)
-    weights = np.maximum(np.linalg.lstsq((seen @ seen.T) ** 3, products, rcond=1e-12)[0], 0.0)
+    products = np.einsum(
+        "abc,ia,ib,ic->i", third.tensor, whitened, whitened, whitened, optimize=True
+    )
+    gram = (whitened @ whitened.T) ** 3
+    weights = np.maximum(np.linalg.lstsq(gram, products, rcond=1e-12)[0], 0.0)
     most = max(RESOLVED, LARGEST_OF_NOISE * math.sqrt(white.n_components))
-    values = weights * np.linalg.norm(seen, axis=1) ** 3
+    values = weights * np.linalg.norm(whitened, axis=1) ** 3
     stands = values > most * math.hypot(third.sigma, sampling)
     order = np.argsort(-weights, kind="stable")
     order = order[stands[order]] if stands.any() else order[:1]
@@ -238,11 +241,11 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
     # The second moment has the variance that groups share, and beyond it the span of their means.
     second, offset, radius = ask(SecondMoments(ball)), ball.offset, ball.radius
     size = len(second.value)
+    # Mean square of x, less two deviations of its noise, over the largest possible one.
     square = float(np.trace(second.value[:-1, :-1])) - 2 * second.sigma * math.sqrt(size)
-    # Covariance of x; a product of noisy means has the variance of their noise on its diagonal.
-    mean, of_mean = second.value[-1, :-1] / offset, second.sigma / np.sqrt(2) / offset
-    covariance = second.value[:-1, :-1] - np.outer(mean, mean) + of_mean**2 * np.eye(size - 1)
-    spectrum = np.linalg.eigvalsh(covariance)
+    fill = square / radius**2
+    mean, covariance = mean_and_covariance(second, offset)
+    spectrum = np.asarray(np.linalg.eigvalsh(covariance), np.float64)
     variance = common_variance(spectrum, plan.n_components, second.sigma, radius, ask.n_units)
     spherical = np.append(np.ones(size - 1), 0.0)  # the constant has no variance
     corrected = second.value - variance * np.diag(spherical)
@@ -278,30 +281,39 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
         mean *= min(1.0, radius / max(float(np.linalg.norm(mean)), 1e-300))
         of_one = common_variance(spectrum, 1, second.sigma, radius, 1)
         n_resolved = min(white.n_resolved, plan.n_components, 1)
-        return FittedComponents(
-            mean[None], np.ones(1), n_resolved, np.array([of_one]), square / radius**2
-        )
+        return FittedComponents(mean[None], np.ones(1), n_resolved, np.array([of_one]), fill)
     order = np.argsort(-roots, kind="stable")
     order = order[stands[order]]
     weights = roots[order] ** 2 / (roots[order] ** 2).sum()
-    return FittedComponents(means[order], weights, len(order), variances[order], square / radius**2)
+    return FittedComponents(means[order], weights, len(order), variances[order], fill)
+
+
+def mean_and_covariance(second: Answer, offset: float) -> tuple[Floats, Floats]:
+    """Mean and covariance of samples x, by a released second moment of (x, offset)."""
+    mean, mean_sigma = second.value[-1, :-1] / offset, second.sigma / np.sqrt(2) / offset
+    # A product of noisy means has the variance of their noise on its diagonal.
+    noise_variance = mean_sigma**2 * np.eye(len(mean))
+    covariance: Floats = second.value[:-1, :-1] - np.outer(mean, mean) + noise_variance
+    return mean, covariance
 
 
 def common_variance(
     spectrum: Floats, n_components: int, sigma: float, radius: float, n_units: int
 ) -> float:
     """Mean of the least eigenvalues whose differences noise and sampling explain."""
-    n_own = len(spectrum)
-    least = max(n_own - n_components + 1, 1)
-    while n_own > least:
-        variance = max(float(spectrum[:n_own].mean()), 0.0)
+    n_least = len(spectrum)
+    fewest = max(n_least - n_components + 1, 1)
+    while n_least > fewest:
+        variance = max(float(spectrum[:n_least].mean()), 0.0)
         sampling = variance * math.sqrt(2 / n_units)
-        if spectrum[n_own - 1] <= variance + noise_norm(math.hypot(sigma, sampling), len(spectrum)):
+        if spectrum[n_least - 1] <= variance + noise_norm(
+            math.hypot(sigma, sampling), len(spectrum)
+        ):
             break
-        n_own -= 1
+        n_least -= 1
     # Noise alone would show a variance of this size: smaller ones are raised to it.
-    noise = sigma / math.sqrt(n_own)
-    variance = max(float(spectrum[:n_own].mean()), noise, ROUNDING * radius**2)
+    noise = sigma / math.sqrt(n_least)
+    variance = max(float(spectrum[:n_least].mean()), noise, ROUNDING * radius**2)
     return min(variance, radius**2 / len(spectrum))
 
 
@@ -309,9 +321,9 @@ def shrunk_residual(
     third: ReleasedThirdMoments, equal: Floats, rho: float, freedom: float
 ) -> Floats:
     """Posterior mean (k,) of variances times means, shrunk towards the common variance `equal`."""
-    spread = float(equal @ equal) / len(equal)
+    mean_square = float(equal @ equal) / len(equal)
     noise_variance = (third.sigma / (rho * freedom)) ** 2
-    kept = spread / (spread + noise_variance) if spread > 0 else 1.0
+    kept = mean_square / (mean_square + noise_variance) if mean_square > 0 else 1.0
     return equal + kept * (third.residual / freedom - equal)
 
 
@@ -319,5 +331,6 @@ def sampling_deviation(white: Whitener, second: Floats, n_units: int) -> float:
     """Deviation of a coordinate of a whitened third moment by sampling normal data."""
     k = white.n_components
     square = float(np.trace(white.matrix.T @ second @ white.matrix))
+    # E|z|^6 for z normal in n dimensions is n (n + 2) (n + 4); `square` stands for n.
     sixth = square * (square + 2) * (square + 4)
     return math.sqrt(max(sixth, 0.0) / (n_units * n_unique(k, 3)))

@@ -10,7 +10,7 @@ from sktensor_dp.queries.counts import Clip
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.whitening import NoisyWhitener
 from sktensor_dp.topics.measures import umass
-from sktensor_dp.topics.moments import PriorCorrection, spread_of_pairs
+from sktensor_dp.topics.moments import PriorCorrection, mean_square_of_pairs
 
 # A second moment of words: a matrix, or the function V -> M V.
 Moment = Floats | Callable[[Floats], Floats]
@@ -62,7 +62,7 @@ class WhitenedPairs:
         """
         assert self.released.matrix is not None
         known = self.of_words(unigram)
-        sampling = spread_of_pairs(length, float(known @ known)) / (2 * n_units)
+        sampling = mean_square_of_pairs(length, float(known @ known)) / (2 * n_units)
         return self.released.matrix, known, self.released.sigma, sampling
 
     def of_words(self, frequencies: Floats) -> Floats:

@@ -20,7 +20,7 @@ from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import n_unique
 from sktensor_dp.topics.concentration import USUAL, has_one_topic
-from sktensor_dp.topics.moments import spread_of_pairs
+from sktensor_dp.topics.moments import mean_square_of_pairs
 from sktensor_dp.topics.shrinkage import RATIOS
 
 
@@ -319,7 +319,7 @@ def pair_norm(
         tokens = min(max(length * share + above, 2.0), length)
         repeats *= _squares(plan, n_features) / share**2
     pairs = tokens * (tokens - 1) / (length * (length - 1))
-    return pairs * math.sqrt(spread_of_pairs(tokens, repeats))
+    return pairs * math.sqrt(mean_square_of_pairs(tokens, repeats))
 
 
 def _squares(plan: TopicPlan, n_features: int) -> float:

@@ -63,7 +63,7 @@ from sktensor_dp.topics.moments import (
     PriorCorrection,
     ReleasedMoments,
     match_with_concentration,
-    spread_of_pairs,
+    mean_square_of_pairs,
     topics_from_components,
 )
 from sktensor_dp.topics.noise_edge import noise_edges, sampling_of_pairs, scaled_edges
@@ -344,7 +344,7 @@ class _SpectralFit:
             diagonal_sigma=released.diagonal_sigma, basis=basis,
             triples=triples.value, triples_sigma=triples.sigma,
             n_documents=self._ask.n_units,
-            spread=spread_of_pairs(self._length, float(unigram @ unigram)),
+            pairs_square=mean_square_of_pairs(self._length, float(unigram @ unigram)),
             second=np.outer(unigram, unigram),
         )  # fmt: skip
         given = self._options.concentration

@@ -11,15 +11,15 @@ from sktensor_dp.tensor.arrays import Floats
 class BatchMean:
     """Mean of noisy answers, each weighted by the inverse of its variance."""
 
-    # The answer of a batch of n samples has variance ``noise + spread / n``. The noise is known;
-    # the spread of samples is estimated by the method of moments (DerSimonian & Laird, 1986) from
-    # the distances of answers to the mean before them.
+    # The answer of a batch of n samples has variance ``noise + sample_variance / n``. The noise is
+    # known; the other is estimated by the method of moments (DerSimonian & Laird, 1986) from the
+    # distances of answers to the mean before them.
 
     value: Floats  # (d, m)
     noise_variance: Floats  # (m,): of each column
-    sampling: Floats  # (m,): variance of each column by sampling, over the spread
+    sampling: Floats  # (m,): variance of each column by sampling, over `sample_variance`
     # Sums over answers, relative to their variances: squared distances in excess of the noise, and
-    # the part that a spread of 1 would add.
+    # the part that a `sample_variance` of 1 would add.
     excess: float = 0.0
     expected: float = 0.0
 
@@ -40,7 +40,7 @@ class BatchMean:
         return cls(value, noise_variance * each, each / n_samples)
 
     @property
-    def spread(self) -> float:
+    def sample_variance(self) -> float:
         """Variance of one sample's answer, 0 where noise explains all."""
         return max(self.excess / self.expected, 0.0) if self.expected > 0 else 0.0
 
@@ -56,7 +56,9 @@ class BatchMean:
         `share` is the mean variance of noise in an entry of a column over `noise_variance`.
         """
         # Variances of both means; those by sampling alone where one is exact.
-        before, new = (one.noise_variance + self.spread * one.sampling for one in (self, other))
+        before, new = (
+            one.noise_variance + self.sample_variance * one.sampling for one in (self, other)
+        )
         if not (before + new).all():
             before, new = self.sampling, other.sampling
         rate = before / (before + new)
@@ -78,7 +80,7 @@ class BatchMean:
         return replace(self, value=value, noise_variance=noise, sampling=self.sampling[only])
 
     def beside(self, other: "BatchMean") -> "BatchMean":
-        """Answers to two questions in one array, with the spread of this one."""
+        """Answers to two questions in one array, with the `sample_variance` of this one."""
         pairs = ((self.value, other.value), (self.noise_variance, other.noise_variance),
                  (self.sampling, other.sampling))  # fmt: skip
         value, noise, sampling = (np.concatenate(pair, axis=-1) for pair in pairs)

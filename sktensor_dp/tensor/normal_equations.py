@@ -185,7 +185,7 @@ def solve_rows(
     system_numbers = 2**18
     # Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2.
     n, rank = equations.moment.shape
-    corners = counts + bias_ridge
+    corners = counts + bias_ridge  # last diagonal entry of each matrix, that of the bias
     bias, rows, inverses = sums / corners, np.zeros((n, rank)), np.empty_like(equations.gram)
     if rank == 0:
         return bias, rows, inverses

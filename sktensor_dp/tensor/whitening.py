@@ -383,6 +383,6 @@ def components_of_pairs(
     if not found.size:
         return np.zeros((n, 0))
     # Loadings have a normal prior, with one variance for each component.
-    noise = noise_std**2 * float(margin @ margin) / np.maximum(margin, 1e-100) ** 2
-    shrunk = found / (1 + noise[:, None] / values**2) / np.sqrt(response)
+    noise_variances = noise_std**2 * float(margin @ margin) / np.maximum(margin, 1e-100) ** 2
+    shrunk = found / (1 + noise_variances[:, None] / values**2) / np.sqrt(response)
     return np.where(margin[:, None] > 0, shrunk, 0.0)

@@ -91,10 +91,10 @@ def concentration_of_pairs(
                 lambda V: scale * (pairs @ V) - concentration * np.outer(mean, mean @ V), mean,
                 scales / total,
             )) / 2  # fmt: skip
-        own = weights @ topics
-        left = pairs - topics.T @ ((weights / scale)[:, None] * topics)
-        left -= concentration / scale * np.outer(own, own)
-        return ExplainedTopics(topics, weights, concentration, float((left**2).sum()) / 2)
+        fitted_mean = weights @ topics
+        residuals = pairs - topics.T @ ((weights / scale)[:, None] * topics)
+        residuals -= concentration / scale * np.outer(fitted_mean, fitted_mean)
+        return ExplainedTopics(topics, weights, concentration, float((residuals**2).sum()) / 2)
 
     topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / scales
     single = explain(ExplainedTopics(topics, weights, 0.0, 0.0), 0.0)
@@ -126,12 +126,12 @@ def concentration_of_topics(
     product = np.outer(mean, mean)
     between = (topics.T @ (weights[:, None] * topics) - product) / scales[:, None] / scales
     np.fill_diagonal(between, 0.0)
-    seen = float((between * ((pairs - product) / scales[:, None] / scales)).sum())
-    most = float((between**2).sum())
-    # `seen` has a variance of about twice `most`, as the matrix is symmetric.
-    if seen <= 3 * (2 * most) ** 0.5:
+    overlap = float((between * ((pairs - product) / scales[:, None] / scales)).sum())
+    square = float((between**2).sum())
+    # `overlap` has a variance of about twice `square`, as the matrix is symmetric.
+    if overlap <= 3 * (2 * square) ** 0.5:
         return None
-    return min(max(most / seen - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
+    return min(max(square / overlap - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
 
 
 def _word_scales(frequencies: Floats, sigma: float, sampling: float) -> Floats:

@@ -31,7 +31,7 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.symmetric import symmetric_product
+from sktensor_dp.tensor.symmetric import n_unique, symmetric_product
 from sktensor_dp.topics.concentration import USUAL, ExplainedTopics, largest_not_rejected
 
 # For larger numbers sums of rows are too imprecise to compare with 1.
@@ -53,6 +53,9 @@ def project_rows(values: Floats) -> Floats:
 
 class PriorCorrection:
     """Corrects E2 and E3 of documents that mix topics to M2 and M3 of single topics."""
+
+    # Products m m' and m (x) m (x) m of noisy frequencies have the variance of their noise on
+    # diagonals: it is subtracted, so ``M2 = pair_scale (E2 - a (m m' - variance I))``.
 
     def __init__(self, concentration: float, frequencies: Floats, sigma: float) -> None:
         self.pair_scale = concentration + 1
@@ -102,8 +105,9 @@ def topics_from_components(components: Floats) -> Floats:
 LEVEL = 0.01
 
 # Weight of a model without structure in the variances, so that a start with probability 0 for a
-# word pair does not get infinite precision there.
-FLOOR = 0.2
+# word pair does not get infinite precision there; and what is added to masses, relative to even
+# ones, so that words of frequency 0 do not.
+FLOOR, LEAST_MASS = 0.2, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +123,7 @@ class ReleasedMoments:
     triples: Floats  # (m, m, m): E3(B, B, B)
     triples_sigma: float  # standard deviation of its noise in orthonormal coordinates
     n_documents: int  # number of documents
-    spread: float  # :func:`spread_of_pairs` of the documents
+    pairs_square: float  # :func:`mean_square_of_pairs` of the documents
     second: Floats  # (d, d): a second moment without noise, for the sampling variances
 
 
@@ -131,6 +135,7 @@ def match_moments(
 ) -> ExplainedTopics:
     """Fit topics and weights to released moments by weighted least squares."""
     objective = MomentDistance(topics.shape, moments, concentration)
+    # A word that starts at 0 would stay there: the gradient of its square is 0.
     start = np.sqrt(weights[:, None] * (0.98 * topics + 0.02 / topics.shape[1]))
     found = minimize(
         objective, start.ravel(), jac=True, method="L-BFGS-B",
@@ -166,7 +171,7 @@ def match_with_concentration(
 
     # Released values, those equal by symmetry counted once, less fitted ones.
     d, m = moments.basis.shape
-    n_values = d + d * (d + 1) // 2 + m * (m + 1) * (m + 2) // 6
+    n_values = d + n_unique(d, 2) + n_unique(m, 3)
     freedom = max(n_values - topics.size, 1)
     allowed = float(chi2.isf(LEVEL, freedom)) / freedom
     estimated = largest_not_rejected(explain, found, allowed * found.misfit)
@@ -175,7 +180,7 @@ def match_with_concentration(
     return estimated, moments, False
 
 
-def spread_of_pairs(length: float, repeats: float) -> float:
+def mean_square_of_pairs(length: float, repeats: float) -> float:
     """Expected squared norm of a document's pair frequencies; `repeats` is P(equal tokens)."""
     length = max(length, 2.0)
     # Two pairs of tokens have equal words if they are one pair, if they share a token and the other
@@ -195,13 +200,19 @@ def pair_precision(moments: ReleasedMoments) -> Floats:
     """Inverse variance (d, d) of the released second moment, by noise and by sampling."""
     d, n = len(moments.pairs), moments.n_documents
     first = moments.second.sum(axis=0)
-    second = (1 - FLOOR) * moments.second + FLOOR * np.outer(first, first) + 1e-3 / d**2
-    # The sampling variance of a pair's mass is spread * mass / n. An entry off the diagonal is half
+    second = (1 - FLOOR) * moments.second + FLOOR * np.outer(first, first) + LEAST_MASS / d**2
+    # The sampling variance of a pair's mass is square * mass / n. An entry off the diagonal is half
     # of the mass, and counts twice in the sum over the matrix.
-    precision: Floats = 0.5 / (moments.pairs_sigma**2 + moments.spread * second / (2 * n))
-    diagonal = np.diagonal(second)
-    np.fill_diagonal(precision, 1 / (moments.diagonal_sigma**2 + moments.spread * diagonal / n))
+    square, diagonal = moments.pairs_square, np.diagonal(second)
+    precision: Floats = 0.5 / (moments.pairs_sigma**2 + square * second / (2 * n))
+    np.fill_diagonal(precision, 1 / (moments.diagonal_sigma**2 + square * diagonal / n))
     return precision
+
+
+def word_precision(moments: ReleasedMoments, frequencies: Floats) -> Floats:
+    """Inverse variance (d,) of the released frequencies, by noise and by sampling of one token."""
+    sampling = (frequencies + LEAST_MASS / len(frequencies)) / moments.n_documents
+    return np.asarray(1 / (moments.frequencies_sigma**2 + sampling))
 
 
 class MomentDistance:
@@ -215,13 +226,13 @@ class MomentDistance:
         self, shape: tuple[int, ...], moments: ReleasedMoments, concentration: float
     ) -> None:
         self._m, self._shape, self._c = moments, shape, concentration
-        d, n = shape[1], moments.n_documents
-        first = moments.second.sum(axis=0)
         self._pair_precision = pair_precision(moments)
-        self._word_precision = 1 / (moments.frequencies_sigma**2 + (first + 1e-3 / d) / n)
-        size = moments.triples.shape[0]
-        coordinates = size * (size + 1) * (size + 2) / 6
-        self._triple_precision = 1 / (moments.triples_sigma**2 + 0.25 / (n * coordinates))
+        self._word_precision = word_precision(moments, moments.second.sum(axis=0))
+        # Mean squared norm that a document's third moment in the basis is taken to have, spread
+        # evenly over its distinct coordinates.
+        mean_square, n_coordinates = 0.25, n_unique(len(moments.triples), 3)
+        sampling = mean_square / (moments.n_documents * n_coordinates)
+        self._triple_precision = 1 / (moments.triples_sigma**2 + sampling)
 
     def __call__(self, x: Floats) -> tuple[float, Floats]:
         """Value and gradient at `x`, the k d entries of S."""
@@ -255,22 +266,22 @@ class MomentDistance:
         c, basis = self._c, self._m.basis
         scale = (1 + c) * (2 + c)
         # Topics (k, m) and their mean (m,) in the basis; E3 of the model by the equation above.
-        seen, middle = topics @ basis, mean @ basis
-        squares = (seen[:, :, None] * seen[:, None, :]).reshape(len(seen), -1)
-        weighted = weights[:, None] * seen
-        second = seen.T @ weighted
+        in_basis, middle = topics @ basis, mean @ basis
+        squares = (in_basis[:, :, None] * in_basis[:, None, :]).reshape(len(in_basis), -1)
+        weighted = weights[:, None] * in_basis
+        second = in_basis.T @ weighted
         model = 2 * (weighted.T @ squares).reshape(self._m.triples.shape)
         model += c * symmetric_product(second, middle)
         model += c**2 * np.einsum("a,b,c->abc", middle, middle, middle)
         error = model / scale - self._m.triples
         value = self._triple_precision * float((error**2).sum())
         twice = squares @ error.reshape(len(error), -1).T
-        through_weights = (twice * seen).sum(axis=1)
+        through_weights = (twice * in_basis).sum(axis=1)
         slope = 2 * (3 * twice @ basis.T - 2 * through_weights[:, None])
         if c:
             by_mean = np.einsum("abc,c->ab", error, middle)
-            once = seen @ by_mean
-            through_weights = (once * seen).sum(axis=1)
+            once = in_basis @ by_mean
+            through_weights = (once * in_basis).sum(axis=1)
             # Derivatives of 3 <error, M2 (x) m> with respect to M2 and m, and of <error, m^3>.
             slope += 3 * c * (2 * once @ basis.T - through_weights[:, None])
             of_mean = 3 * c * np.einsum("abc,ab->c", error, second) + 3 * c**2 * by_mean @ middle

@@ -28,7 +28,7 @@ def noise_edges(
     p = np.maximum(frequencies, 0.0)
     bulk = bulk_edge(sigma, sigma, sampling, p)
     level = bulk_edge(sigma, diagonal_sigma, sampling, p)
-    return _lifted(bulk, level, np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2), pure)
+    return _edge_with_diagonal(bulk, level, np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2), pure)
 
 
 def scaled_edges(
@@ -51,10 +51,12 @@ def scaled_edges(
     weights = (p + max(like_noise, 1 / math.sqrt(n_documents * len(p)))) ** -0.5
     bulk = bulk_edge(0.0, 0.0, sampling, (p + like_noise) * weights**2)
     on_diagonal = weights**2 * np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2)
-    return weights, *_lifted(bulk, bulk, on_diagonal, pure)
+    return weights, *_edge_with_diagonal(bulk, bulk, on_diagonal, pure)
 
 
-def _lifted(bulk: float, level: float, on_diagonal: Floats, pure: bool) -> tuple[float, float]:
+def _edge_with_diagonal(
+    bulk: float, level: float, on_diagonal: Floats, pure: bool
+) -> tuple[float, float]:
     """Edge, and what is exceeded with the probability `LEVEL`, by the diagonal's deviations too."""
     level *= 1 + TRACY_WIDOM / 2 * len(on_diagonal) ** (-2 / 3)
     most = float(on_diagonal.max())

@@ -12,6 +12,8 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Number of steps of each fit: more steps change shares by less than a hundredth.
 PUBLIC_STEPS = 30
+# Least weight of a topic, relative to an even weight.
+LEAST_WEIGHT = 0.2
 
 
 def adapted_topics(public: Floats, weights: Floats, frequencies: Floats) -> Floats:
@@ -26,13 +28,11 @@ def adapted_topics(public: Floats, weights: Floats, frequencies: Floats) -> Floa
 
 def shares_of_topics(public: Floats, frequencies: Floats) -> Floats:
     """Shares (k,) at which `public` topics fit word `frequencies` best, by EM."""
-    # Least share of a topic, relative to an even share.
-    least_public = 0.2
     topics, k = on_all_words(public, frequencies), len(public)
     weights = np.full(k, 1 / k)
     for _ in range(PUBLIC_STEPS):
         weights = weights * (topics @ (frequencies / np.maximum(weights @ topics, 1e-300)))
-        weights = np.maximum(weights, least_public / k)
+        weights = np.maximum(weights, LEAST_WEIGHT / k)
         weights /= weights.sum()
     return weights
 
@@ -132,21 +132,24 @@ def _denoised_alone(noisy: Floats, sigma: float | Floats) -> tuple[Floats, Float
     """Posterior means (n,) under a mixture on a logarithmic grid, and log evidence (n,)."""
     # Number of prior means in each fit; more change estimates by less than 1 % of the noise.
     n_means = 50
-    size, usual = noisy.size, float(np.median(sigma))
+    # The grid covers all that noise of the `usual` deviation can tell apart, and begins below the
+    # mean of all numbers; one more mean, far below it, stands for numbers of about 0.
+    usual = float(np.median(sigma))
     total = max(float(noisy.sum()), usual)
-    low = min(0.02 * total / size, usual)
+    low = min(0.02 * total / noisy.size, usual)
     high = max(float(noisy.max()), 2 * usual)
-    means = np.concatenate([[1e-3 * total / size], np.geomspace(low, high, n_means)])
-    spread = (0.5 * np.log(high / low) / (n_means - 1) * means) ** 2
-    variance = _column(sigma) ** 2 + spread
+    means = np.concatenate([[1e-3 * total / noisy.size], np.geomspace(low, high, n_means)])
+    # Prior deviation: half the way from one mean of the grid to the next.
+    prior_variance = (0.5 * np.log(high / low) / (n_means - 1) * means) ** 2
+    variance = _column(sigma) ** 2 + prior_variance
     centred = noisy[:, None] - means
     log_likelihood = -0.5 * (centred**2 / variance + np.log(variance))
     posterior, evidence = _fit_log_mixture(
         log_likelihood, np.full(means.size, 1 / means.size), FREQUENCY_STEPS
     )
-    component_means = (noisy[:, None] * spread + means * _column(sigma) ** 2) / variance
+    component_means = (noisy[:, None] * prior_variance + means * _column(sigma) ** 2) / variance
     estimate: Floats = (posterior * component_means).sum(axis=1)
-    return np.maximum(estimate, 0.01 * low), evidence
+    return np.maximum(estimate, 0.01 * low), evidence  # no number is 0
 
 
 def shrink_deviations(noisy: Floats, scale: Floats, sigma: float | Floats) -> Floats:
@@ -161,16 +164,18 @@ def posterior_moments(
     noisy: Floats, centres: tuple[Floats, ...], sigma: float | Floats, n_iter: int = TOPIC_STEPS
 ) -> tuple[Floats, Floats]:
     """Posterior means and variances of noisy numbers, random multiples of positive `centres`."""
-    # A number is normal of mean r c and deviation s(r) c, c being one of its centres and r one of
-    # the `RATIOS`. Probabilities of the ratios are a mixture of the rows of `_RATIO_PRIOR`, whose
-    # weights are fitted to all numbers. Axes: numbers, centres, ratios (or rows of the prior).
+    # Before noise a number is normal of mean r c and deviation s(r) c, c being one of its centres
+    # and r one of the `RATIOS`. Probabilities of the ratios are a mixture of rows of `_RATIO_PRIOR`
+    # whose weights are fitted to all numbers. Axes: numbers, centres, ratios (or rows of the
+    # prior).
     if np.max(sigma) <= 0:
         return noisy, np.zeros_like(noisy)
-    noise = np.square(_column(sigma))[..., None]
+    noise_variance = np.square(_column(sigma))[..., None]
     around = np.stack(centres, axis=1)[:, :, None]
-    spread = (around * RATIO_SPREADS) ** 2
-    away, kept = noisy[:, None, None] - around * RATIOS, spread / (spread + noise)
-    exponents = -0.5 * (away**2 / (spread + noise) + np.log(spread + noise))
+    prior = (around * RATIO_SPREADS) ** 2
+    variance = prior + noise_variance
+    away, kept = noisy[:, None, None] - around * RATIOS, prior / variance
+    exponents = -0.5 * (away**2 / variance + np.log(variance))
     likelihood = np.exp(exponents - exponents.max(axis=(1, 2), keepdims=True))
     explained = likelihood @ _RATIO_PRIOR.T
     weights = np.tile(_few_deviate(len(_RATIO_PRIOR)), len(centres)) / len(centres)
@@ -180,7 +185,7 @@ def posterior_moments(
     posterior_ratios = likelihood * (odds @ _RATIO_PRIOR)
     moved = around * RATIOS + kept * away
     mean = (posterior_ratios * moved).sum(axis=(1, 2))
-    squares = kept * noise + (moved - mean[:, None, None]) ** 2
+    squares = kept * noise_variance + (moved - mean[:, None, None]) ** 2
     return mean, (posterior_ratios * squares).sum(axis=(1, 2))
 
 
@@ -203,13 +208,13 @@ def _deviation_posterior(
     # Prior standard deviations of the difference of topic and unigram, relative to the unigram:
     # from no difference to a word 32 times as frequent.
     relative_scales = np.concatenate([[0.0], 2.0 ** np.arange(-4, 6)])
-    spread = (scale[:, None] * relative_scales) ** 2
-    variance = spread + _column(sigma) ** 2
+    prior_variance = (scale[:, None] * relative_scales) ** 2
+    variance = prior_variance + _column(sigma) ** 2
     log_likelihood = -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance))
     posterior, evidence = _fit_log_mixture(
         log_likelihood, _few_deviate(relative_scales.size), n_iter
     )
-    return posterior, spread / variance, evidence
+    return posterior, prior_variance / variance, evidence
 
 
 def _few_deviate(n_components: int) -> Floats:
@@ -251,12 +256,12 @@ def denoise_topics(
     noise = bool(np.max(sigma) > 0)
     if noise:
         # Weigh both estimates of the unigram by their inverse variances.
-        own = unigram_sigma**2 / (marginal_sigma**2 + unigram_sigma**2)
-        marginal = own * marginal + (1 - own) * unigram
-        marginal_sigma = marginal_sigma * own**0.5
+        weight = unigram_sigma**2 / (marginal_sigma**2 + unigram_sigma**2)
+        marginal = weight * marginal + (1 - weight) * unigram
+        marginal_sigma = marginal_sigma * weight**0.5  # root of the harmonic sum of variances
     base = denoise_frequencies(marginal, marginal_sigma, expected=expected)
     base = base / base.sum() if base.any() else np.full(base.size, 1 / base.size)
-    weights = np.maximum(expected_counts.sum(axis=1), 0.2 * total / n_components)
+    weights = np.maximum(expected_counts.sum(axis=1), LEAST_WEIGHT * total / n_components)
     weights /= weights.sum()
     topics = np.empty_like(expected_counts)
     centres = centres_of_topics(base, weights, total, public if noise else None)

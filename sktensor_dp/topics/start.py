@@ -65,20 +65,20 @@ def pair_step(
     roots = np.sqrt(weights)[:, None]
     centres = roots * mean
     deviations = roots * (topics - weights @ topics)
-    seen = product(deviations.T).T - np.multiply.outer(deviations @ mean, mean)
+    targets = product(deviations.T).T - np.multiply.outer(deviations @ mean, mean)
     gram = deviations @ deviations.T
     # Deviations of k topics span k - 1 directions at most; those of less than a millionth of the
     # largest squared length do not count.
     inverse = np.linalg.pinv(gram, rcond=1e-6, hermitian=True)
-    found = np.clip(np.nan_to_num(inverse @ seen), -LARGEST, LARGEST)
+    solution = np.clip(np.nan_to_num(inverse @ targets), -LARGEST, LARGEST)
     if sigma > 0:
         # Noise of the least-squares solution, which is the same for all words.
         sigmas = sigma * np.sqrt(np.maximum(np.diag(inverse @ gram @ inverse), 0.0))
-        found = np.array([
-            shrink_deviations(column, centre, min(float(deviation), LARGEST))
-            for column, centre, deviation in zip(found, centres, sigmas, strict=True)
+        solution = np.array([
+            shrink_deviations(row, centre, min(float(deviation), LARGEST))
+            for row, centre, deviation in zip(solution, centres, sigmas, strict=True)
         ])  # fmt: skip
-    joint = roots * np.maximum(centres + found, LEAST_SHARE * centres)
+    joint = roots * np.maximum(centres + solution, LEAST_SHARE * centres)
     joint *= mean / np.maximum(joint.sum(axis=0), 1e-300)
     sums = (joint * scales).sum(axis=1, keepdims=True)
     return np.asarray(joint / np.maximum(sums, 1e-300))

@@ -10,7 +10,7 @@ import numpy as np
 
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import ExplainedTopics
-from sktensor_dp.topics.moments import ReleasedMoments, pair_precision
+from sktensor_dp.topics.moments import ReleasedMoments, pair_precision, word_precision
 from sktensor_dp.topics.shrinkage import LEAST_SHARE, centres_of_topics, posterior_moments
 
 # Number of standard deviations of a 90 % interval of a normal law.
@@ -58,16 +58,15 @@ def _at_most_one(std: float | Floats) -> Floats:
 def std_of_matched(found: ExplainedTopics, moments: ReleasedMoments) -> Floats:
     """Standard deviations of topics fitted to moments, by the fit's curvature."""
     topics, weights, c = found.topics, found.weights, found.concentration
-    k, d = topics.shape
+    k = len(topics)
     joint = weights[:, None] * topics
     precision = pair_precision(moments)
     # The derivative by word a changes all pairs (a, b); for topic j by this, and off the diagonal
     # twice.
     slope = (topics + c * (weights @ topics)) / (1 + c)
     curvature = 2 * np.einsum("ab,jb,ib->aji", precision, slope, slope, optimize=True)
-    first = joint.sum(axis=0)
-    own = 1 / (moments.frequencies_sigma**2 + (first + 1e-3 / d) / moments.n_documents)
-    curvature += own[:, None, None]
+    curvature += word_precision(moments, joint.sum(axis=0))[:, None, None]
+    # As no probability is below 0, its own size is its prior deviation.
     ridge = 1 / np.maximum(joint.T, 1e-6 / k) ** 2
     curvature[:, np.arange(k), np.arange(k)] += ridge
     # Divide by the diagonal, as curvatures of words differ by many orders of magnitude.

@@ -289,7 +289,7 @@ def test_answers_are_weighed_by_noise_and_size(seed):
     best = 1 / (1 / variances).sum()
     # An estimate from d numbers errs by sqrt(2 / d) of itself; weights near the best ones cost
     # the square of how far they are off.
-    assert mean.spread == pytest.approx(spread, rel=6 * (2 / d) ** 0.5)
+    assert mean.sample_variance == pytest.approx(spread, rel=6 * (2 / d) ** 0.5)
     np.testing.assert_allclose(mean.noise_variance + spread * mean.sampling, best, rtol=0.02)
     np.testing.assert_allclose(np.square(mean.value).mean(axis=0), best, rtol=6 * (2 / d) ** 0.5)
 

@@ -14,9 +14,9 @@ from sktensor_dp.topics.moments import (
     ReleasedMoments,
     match_moments,
     match_with_concentration,
+    mean_square_of_pairs,
     model_pairs,
     project_rows,
-    spread_of_pairs,
     topics_from_components,
 )
 
@@ -116,7 +116,7 @@ def exact_moments(topics, weights, basis, concentration=0.0, **changes):
     moments = ReleasedMoments(
         frequencies=mean, frequencies_sigma=1e-4, pairs=pairs, pairs_sigma=1e-4,
         diagonal_sigma=2e-4, basis=basis, triples=triples, triples_sigma=1e-3, n_documents=10**6,
-        spread=0.1, second=topics.T @ (weights[:, None] * topics),
+        pairs_square=0.1, second=topics.T @ (weights[:, None] * topics),
     )  # fmt: skip
     return replace(moments, **changes)
 
@@ -232,14 +232,14 @@ def test_the_usual_concentration_is_assumed_where_noise_hides_it(seed):
 
 
 @pytest.mark.parametrize("length", [2, 3, 10])
-def test_spread_of_pairs_is_the_mean_squared_norm_of_their_masses(length):
+def test_mean_square_of_pairs_is_the_mean_squared_norm_of_their_masses(length):
     frequencies = np.random.default_rng(0).dirichlet(np.ones(8))
     counts = np.random.default_rng(1).multinomial(length, frequencies, size=20_000).astype(float)
     masses = 2 * np.einsum("ni,nj->nij", counts, counts)[:, *np.triu_indices(8, 1)]
     squares = (masses**2).sum(axis=1) + ((counts * (counts - 1)) ** 2).sum(axis=1)
     exact = squares.mean() / (length * (length - 1)) ** 2
     # Pairs of three tokens that are alike are left out.
-    assert spread_of_pairs(length, float(frequencies @ frequencies)) == pytest.approx(
+    assert mean_square_of_pairs(length, float(frequencies @ frequencies)) == pytest.approx(
         exact, rel=0.25
     )
 
