@@ -36,7 +36,7 @@ from sktensor_dp.gaussian_mixture.plan import (
     minus_mean,
     plan_mixture,
 )
-from sktensor_dp.gaussian_mixture.recipe import fit_groups
+from sktensor_dp.gaussian_mixture.recipe import fit_mixture
 from sktensor_dp.mixtures.gaussians import log_density, shares_of
 from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.steps import StepNoise
@@ -550,7 +550,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             # Nothing is released here where the number is public.
             plan = plan_mixture(self, ask.count(), chunks.n_features)
             ask.follow(plan.releases)
-            fitted = fit_groups(ask, plan)
+            fitted = fit_mixture(ask, plan)
         return self._publish_with_report(ask, fitted, columns)
 
     def _log_joint(self, X: Any) -> Floats:

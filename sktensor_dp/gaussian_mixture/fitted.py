@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import numpy as np
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.gaussians import Gaussians
@@ -84,8 +83,8 @@ def gaussians_of(estimator: Any) -> Gaussians:
     return Gaussians(estimator.weights_, estimator.means_, covariances)
 
 
-def fitted_attributes(found: FittedMixture, plan: MixturePlan) -> Fitted:
-    """Fitted attributes, the largest group first, and warnings about them."""
+def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
+    """Fitted attributes, the largest group first."""
     order = np.argsort(-found.model.weights, kind="stable")
     model = found.model.in_order(order)
     attributes = {
@@ -97,20 +96,26 @@ def fitted_attributes(found: FittedMixture, plan: MixturePlan) -> Fitted:
         "gains_": np.append(0.0, np.cumsum(found.gains)),
         "gain_over_start_": found.gain_over_start,
     }
+    if found.noise is None or not plan.has_intervals:
+        return attributes
+    way = np.zeros((len(order), n_scores(1, model.means.shape[1])))
+    way = way if found.way is None else found.way[order]
+    return {**attributes, "_step_noise": found.noise, "_way": way}
+
+
+def warnings_of_noise(found: FittedMixture, plan: MixturePlan) -> tuple[Warning, ...]:
+    """Warning, if any, that noise spoilt the steps, or hides groups."""
     if found.noise is None:
-        return Fitted(attributes, (NotEnoughDataWarning(
+        return (NotEnoughDataWarning(
             "By a released gain the EM steps are worse than their start, which is kept: its "
             "groups are nearly round and of one size. More samples, a larger epsilon or fewer "
             "n_components would help: see forecast()."
-        ),))  # fmt: skip
-    if plan.has_intervals:
-        k, d = model.means.shape
-        way = np.zeros((k, n_scores(1, d))) if found.way is None else found.way[order]
-        attributes |= {"_step_noise": found.noise, "_way": way}
-    if len(model.weights) == plan.n_components:
-        return Fitted(attributes)
-    return Fitted(attributes, (NotEnoughDataWarning(
+        ),)  # fmt: skip
+    n_groups = len(found.model.weights)
+    if n_groups == plan.n_components:
+        return ()
+    return (NotEnoughDataWarning(
         f"Of {counted(plan.n_components, 'group')} asked for, the released gains support "
-        f"{len(model.weights)}; the others were joined. If there are more, more samples or a "
-        "larger epsilon show them."
-    ),))  # fmt: skip
+        f"{n_groups}; the others were joined. If there are more, more samples or a larger epsilon "
+        "show them."
+    ),)  # fmt: skip

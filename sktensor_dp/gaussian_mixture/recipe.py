@@ -5,7 +5,7 @@ import numpy as np
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.estimator.data_norm import chosen_ball, with_norm
 from sktensor_dp.gaussian_mixture import defaults
-from sktensor_dp.gaussian_mixture.fitted import FittedMixture, fitted_attributes
+from sktensor_dp.gaussian_mixture.fitted import FittedMixture, attributes_of, warnings_of_noise
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, merged_levels
@@ -35,18 +35,19 @@ SEEN = 2.5
 WORSE = 2.0
 
 
-def fit_groups(ask: Session, plan: MixturePlan) -> Fitted:
+def fit_mixture(ask: Session, plan: MixturePlan) -> Fitted:
     """Fit a mixture to released values; return fitted attributes and warnings."""
     # A constant coordinate shows the mean among the second moments.
     ball, seen = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), True
     if plan.chooses_norm:
         ball, seen = chosen_ball(ask, ball)
-    fitted = fitted_attributes(fit_mixture(ask, ball, plan), plan)
+    found = released_mixture(ask, ball, plan)
+    fitted = Fitted(attributes_of(found, plan), warnings_of_noise(found, plan))
     return with_norm(fitted, ball, seen=seen) if plan.chooses_norm else fitted
 
 
-def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:
-    """Fit Gaussians: release a start, EM steps from it, and gains.
+def released_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:
+    """Release a start, EM steps from it, and gains.
 
     Gains choose the number of groups, and the start where the steps are worse.
     """
@@ -60,21 +61,29 @@ def fit_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixt
     # Mixtures of 1, 2, ... groups, of the steps and of their start.
     levels, starts = (merged(one, plan, ball.radius) for one in (model, start))
     most = len(levels)
-    # Released are gains of the steps' k groups over their k - 1, then of the start's k over theirs:
     # over[i] is the mixture that mixture i + 1 is compared with.
     over = [*range(most - 1), *range(most)]
     answer = ask(MixtureGains((*levels, *starts), over, REACH * ball.radius))
+    # gains[i]: of the steps' i + 2 groups over their i + 1; leads[i]: of the start's i + 1 groups
+    # over the steps' i + 1.
     gains, leads = np.split(answer.value, [most - 1])
-    of_start = gains + np.diff(leads)  # of the start's k groups over its k - 1
+    of_start = gains + np.diff(leads)  # of the start's i + 2 groups over its i + 1
     k, k_start = n_supported(gains, answer.sigma), n_supported(of_start, answer.sigma, 2)
-    gain = float(gains[: k - 1].sum() - gains[: k_start - 1].sum() - leads[k_start - 1])
-    if gain < -WORSE * answer.sigma * np.sqrt(abs(k - k_start) + 1):
+    gain = gain_over_start(gains, leads, k, k_start)
+    # As many answers are added up in it: a lead, and a gain for each group more or less.
+    n_answers = abs(k - k_start) + 1
+    if gain < -WORSE * answer.sigma * np.sqrt(n_answers):
         return FittedMixture(starts[k_start - 1], of_start, gain, None)
     if k < most:
         # A joined group may have the noise of all its parts; the parts' ways do not describe it.
         joined = noise.times((most - k + 1) ** 0.5)
         return FittedMixture(levels[k - 1], gains, gain, joined)
     return FittedMixture(levels[k - 1], gains, gain, noise, way_from(start, model))
+
+
+def gain_over_start(gains: Floats, leads: Floats, k: int, k_start: int) -> float:
+    """Gain of `k` groups of the steps over `k_start` groups of the start."""
+    return float(gains[: k - 1].sum() - gains[: k_start - 1].sum() - leads[k_start - 1])
 
 
 def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussians:
@@ -99,11 +108,13 @@ def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussia
             scales=SPHERE_SCALES, radius=REACH * radius, shape="spherical", pooled=True, fill=mean,
         ))  # fmt: skip
         drops = step >= defaults.SPHERE_STEPS - 2
-        spheres = moved(spheres, possible(answer), answer.sigma, clip, radius, rng, drops=drops)
+        spheres = moved(
+            spheres, clipped_statistics(answer), answer.sigma, clip, radius, rng, drops=drops
+        )
     return merged(spheres.gaussians, plan, radius)[-1]
 
 
-def possible(answer: Answer) -> Floats:
+def clipped_statistics(answer: Answer) -> Floats:
     """Released statistics, clipped to a range that holds all values without noise."""
     return np.clip(answer.value, -MOST, MOST)
 
@@ -148,7 +159,7 @@ def released_statistics(
     answer = ask(query)
     n_shape = {"spherical": 1, "diag": d}.get(shape, n_unique(d, 2)) - 1
     return WhitenedStatistics(
-        *query.statistics(possible(answer)), n_shape, answer.sigma, scales, clip
+        *query.decoded(clipped_statistics(answer)), n_shape, answer.sigma, scales, clip
     )
 
 

@@ -43,6 +43,12 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
+from sktensor_dp.power_method.fitted import (
+    ComponentStream,
+    SavedComponents,
+    attributes_of,
+    warnings_of_noise,
+)
 from sktensor_dp.power_method.plan import (
     BY_STEPS,
     PERTURBATIONS,
@@ -53,14 +59,8 @@ from sktensor_dp.power_method.plan import (
     plan_moments,
     plan_tensor,
 )
-from sktensor_dp.power_method.recipe import (
-    fit_by_steps,
-    fit_moments,
-    fitted_of,
-)
+from sktensor_dp.power_method.recipe import fit_by_steps, fit_moments
 from sktensor_dp.power_method.stream import (
-    ComponentStream,
-    SavedComponents,
     power_step_on_batch,
     random_batches,
     warnings_of_stream,
@@ -422,7 +422,8 @@ class PrivateTensorPowerMethod(
             neighbours=f"tensors that differ by {bound:g} in each of the six orders of one entry",
         ) as ask:  # fmt: skip
             found = fit_by_steps(ask, plan, TensorPowerIterations, bound)
-            fitted = fitted_of(found, plan)
+            warned = warnings_of_noise(found, plan.n_components, self.epsilon)
+            fitted = Fitted(attributes_of(found, plan), warned)
         return self._publish_with_report(ask, fitted, columns)
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:

@@ -2,16 +2,19 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.base import Fitted
 from sktensor_dp.estimator.data_norm import chosen_ball, with_norm
-from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method import defaults
+from sktensor_dp.power_method.fitted import (
+    FittedComponents,
+    attributes_of,
+    components_of,
+    warnings_of_noise,
+)
 from sktensor_dp.power_method.plan import RESOLVED, MomentPlan, noise_norm
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
@@ -52,29 +55,21 @@ LARGEST_OF_NOISE = 1.66
 ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class FittedComponents:
-    """Components estimated from released moments, with their weights."""
-
-    components: Floats  # (k, n_features): unit vectors, or means
-    weights: Floats  # (k,): eigenvalues, or probabilities; decreasing
-    n_resolved: int  # how many stand out of the noise
-    variances: Floats | None = None  # (k,): of each Gaussian along a direction
-    fill: float = 0.0  # least mean square of clipped samples that noise allows, over the largest
-
-
 def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
     """Components of samples: choose the norm if it is "auto", ask for moments, decompose them."""
     ball, seen = LiftedBall(plan.radius, plan.offset), True
     if plan.chooses_norm:
         ball, seen = chosen_ball(ask, ball)
-    if ball.offset > 0:  # a constant coordinate, as mixtures have
+    if plan.is_mixture:
         found = fit_spherical_gaussians(ask, ball, plan)
     elif plan.perturbation == "iteration":
         found = fit_by_steps(ask, plan, PowerIterations, ball.radius)
     else:
         found = fit_raw_moments(ask, ball, plan)
-    fitted = fitted_of(found, plan)
+    warned = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
+    if found.fill > FULL:
+        warned = (UserWarning(ALL_CLIPPED), *warned)
+    fitted = Fitted(attributes_of(found, plan), warned)
     return with_norm(fitted, ball, seen=seen) if plan.chooses_norm else fitted
 
 
@@ -135,7 +130,7 @@ def power_step(ask: Session, query: PowerIterations | TensorPowerIterations) -> 
     # starts. Outside, noise on samples is smaller by sqrt(3): where answers are averaged,
     # `OnlinePowerMethod` corrects for it.
     released = ask(query)
-    return replace(released, value=query.answers(released.value))
+    return replace(released, value=query.decoded(released.value))
 
 
 def new_method(plan: MomentPlan) -> OnlinePowerMethod:
@@ -144,14 +139,6 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
         plan.n_features, plan.n_components, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
         random_state=check_random_state(plan.random_state),
     )  # fmt: skip
-
-
-def fitted_of(found: FittedComponents, plan: MomentPlan) -> Fitted:
-    """Fitted attributes of components, with a warning if noise hides some of them."""
-    warnings = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
-    if found.fill > FULL:
-        warnings = (UserWarning(ALL_CLIPPED), *warnings)
-    return Fitted({**attributes_of(found), "n_iter_": plan.max_iter}, warnings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,41 +186,6 @@ def third_moments(ask: Session, query: ProjectedThirdMoments) -> ReleasedThirdMo
     if query.residual_weight > 0:
         residual = answer.value[unique:] / query.residual_weight
     return ReleasedThirdMoments(tensor, residual, answer.sigma)
-
-
-def attributes_of(found: FittedComponents) -> dict[str, Any]:
-    """Public attributes of fitted components, by name."""
-    state = {
-        "components_": found.components,
-        "weights_": found.weights,
-        "n_components_": len(found.components),
-        "_n_features_out": len(found.components),
-    }
-    return state if found.variances is None else {**state, "covariances_": found.variances}
-
-
-def components_of(method: OnlinePowerMethod) -> FittedComponents:
-    """Components that a power method found."""
-    weights, vectors = method.components()
-    # Noise alone has T(u, u, u) of about one deviation, and three for the best of a few starts.
-    return FittedComponents(vectors, weights, method.n_above(RESOLVED))
-
-
-def warnings_of_noise(
-    found: FittedComponents, n_components: int, epsilon: float
-) -> tuple[Warning, ...]:
-    """Warning, if any, that noise hides some of the components asked for."""
-    wanted = min(n_components, found.components.shape[1])
-    if found.n_resolved >= wanted or (math.isinf(epsilon) and len(found.components) >= wanted):
-        return ()
-    return (
-        NotEnoughDataWarning(
-            f"Of {counted(wanted, 'component')} asked for, the released moments show "
-            f"{found.n_resolved} above their noise; {len(found.components)} were fitted. "
-            "More samples, a larger epsilon, a smaller data_norm or fewer n_components "
-            "would help: see forecast()."
-        ),
-    )
 
 
 def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:

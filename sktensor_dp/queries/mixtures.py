@@ -193,7 +193,7 @@ class MixtureStatistics(Bounded):
         clipped = np.ascontiguousarray((whitened * clips[:, :, None]).swapaxes(0, 1))
         return shares_of(frame.log_scales - squares / 2), clipped
 
-    def statistics(self, coordinates: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def decoded(self, coordinates: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Weights (k,), whitened shifts (k, q), sizes and traceless shapes, from released ones."""
         k, q, scales = len(self.means), self.width, self.scales
         weights, shifts, rest = np.split(coordinates, [k, k + k * q])

@@ -315,7 +315,7 @@ class PowerIterations(Signed):
             mixed += samples.T @ (_squares(seen) @ self.pairs * factors)
         return mixed
 
-    def answers(self, coordinates: Floats) -> Floats:
+    def decoded(self, coordinates: Floats) -> Floats:
         """``T(I, u, u)`` for every start u as columns, from the released `coordinates`."""
         n_features = len(self.starts)
         outside, within = coordinates[:n_features], coordinates[n_features:]
@@ -370,7 +370,7 @@ class TensorPowerIterations(Query):
         """``T(I, u, u)`` for all starts as columns, of shape (d, n_starts)."""
         return chunk.oracle(self.starts)
 
-    def answers(self, coordinates: Floats) -> Floats:
+    def decoded(self, coordinates: Floats) -> Floats:
         """``T(I, u, u)`` as released: its entries are the coordinates that noise is added to."""
         return coordinates
 

@@ -130,7 +130,7 @@ def test_totals_are_those_of_a_loop_in_any_chunks(place, block, seed, cache_of):
     added = sum(map(query.total, SampleChunks(chunks, *X.shape)))
     for found in (total_of(query, X), total_of(query, sp.csr_array(X)), added):
         if isinstance(query, PowerIterations):
-            found = query.answers(found)
+            found = query.decoded(found)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -185,7 +185,7 @@ def test_noise_of_answers_has_the_covariance_stated(seed):
     law = CATALOGUE["power_iterations"].gaussian
     # At a sensitivity of 2 and a cost of 4 the noise is half of the standard one.
     noise = [2 * law.release(zeros, 2.0, PrivacyCost(4.0), source, query) for _ in range(n_draws)]
-    answers = np.array(list(map(query.answers, noise)))
+    answers = np.array(list(map(query.decoded, noise)))
     found = np.einsum("nil,njm->iljm", answers, answers) / n_draws
     within = query.starts @ np.linalg.pinv(query.starts)
     shared = (query.starts.T @ query.starts) ** 2

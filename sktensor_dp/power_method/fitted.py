@@ -1,0 +1,142 @@
+"""Fitted components, their public attributes, the state of a stream, and all of it in a file."""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from sktensor_dp.checks.display import counted
+from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.model_files.container import require
+from sktensor_dp.model_files.fields import (
+    ABSENT,
+    Items,
+    Maybe,
+    Numbers,
+    Part,
+    Plain,
+    Real,
+    SavedState,
+    Whole,
+)
+from sktensor_dp.power_method.plan import RESOLVED, MomentPlan
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.batch_mean import BatchMean
+from sktensor_dp.tensor.power_method import OnlinePowerMethod
+
+STREAM_PROGRESS = ("n_batches_seen_", "n_batches_needed_", "is_complete_")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedComponents:
+    """Components estimated from released moments, with their weights."""
+
+    components: Floats  # (k, n_features): unit vectors, or means
+    weights: Floats  # (k,): eigenvalues, or probabilities; decreasing
+    n_resolved: int  # how many stand out of the noise
+    variances: Floats | None = None  # (k,): of each Gaussian along a direction
+    fill: float = 0.0  # least mean square of clipped samples that noise allows, over the largest
+
+
+def components_of(method: OnlinePowerMethod) -> FittedComponents:
+    """Components that a power method found."""
+    weights, vectors = method.components()
+    # Noise alone has T(u, u, u) of about one deviation, and three for the best of a few starts.
+    return FittedComponents(vectors, weights, method.n_above(RESOLVED))
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentStream:
+    """Released values carried from batch to batch, and nothing of the batches themselves."""
+
+    method: OnlinePowerMethod  # components and starts so far
+    settings: tuple[float, float, float]  # epsilon, delta and data_norm of every batch
+    # Shown by the next batch to the ledger that was charged; `_with_report` of estimators sets it.
+    ticket: str | None = None
+
+    @property
+    def found(self) -> FittedComponents:
+        """Components found so far."""
+        return components_of(self.method)
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """Fitted attributes of a stream: its state, batches read and needed, whether complete."""
+        method = self.method
+        progress = (method.n_answers, method.n_answers_needed, method.is_complete)
+        return {"_stream": self, **dict(zip(STREAM_PROGRESS, progress, strict=True))}
+
+
+def attributes_of(found: FittedComponents, plan: MomentPlan) -> dict[str, Any]:
+    """Public attributes of fitted components, by name."""
+    state = {
+        "components_": found.components,
+        "weights_": found.weights,
+        "n_components_": len(found.components),
+        "n_iter_": plan.max_iter,
+        "_n_features_out": len(found.components),
+    }
+    return state if found.variances is None else {**state, "covariances_": found.variances}
+
+
+def warnings_of_noise(
+    found: FittedComponents, n_components: int, epsilon: float
+) -> tuple[Warning, ...]:
+    """Warning, if any, that noise hides some of the components asked for."""
+    wanted = min(n_components, found.components.shape[1])
+    if found.n_resolved >= wanted or (math.isinf(epsilon) and len(found.components) >= wanted):
+        return ()
+    return (
+        NotEnoughDataWarning(
+            f"Of {counted(wanted, 'component')} asked for, the released moments show "
+            f"{found.n_resolved} above their noise; {len(found.components)} were fitted. "
+            "More samples, a larger epsilon, a smaller data_norm or fewer n_components "
+            "would help: see forecast()."
+        ),
+    )
+
+
+ANSWERS = Part(
+    BatchMean, value=Numbers("d?"), noise_variance=Numbers("?+"), sampling=Numbers("?+"),
+    excess=Real(), expected=Real("+"),
+)  # fmt: skip
+
+STREAM = Part(
+    ComponentStream,
+    method=Part(
+        OnlinePowerMethod, n_components=Whole("m"), n_restarts=Whole("l"),
+        max_iter=Whole(), seed=Whole(), n_answers=Whole(), n_waits=Whole(),
+        log_precision=Real(), weights=Numbers("n"), vectors=Numbers("nd"),
+        component_answers=ANSWERS, starts=Numbers("dl"), pending=Maybe(ANSWERS), best_weight=Real(),
+        best_noise_variance=Real("+"), best_vector=Numbers("d"),
+    ),
+    settings=Items(Real("+"), 3, tuple), ticket=Maybe(Plain(str)),
+)  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class SavedComponents(SavedState):
+    """Serialisation schema: attributes of k components of length d, and the state of a stream."""
+
+    components_: Annotated[Floats, Numbers("kd")]
+    weights_: Annotated[Floats, Numbers("k")]
+    data_norm_: Annotated[float, Real()] = ABSENT
+    covariances_: Annotated[Floats, Numbers("k+")] = ABSENT
+    n_components_: Annotated[int, Whole("k")]
+    n_iter_: Annotated[int, Whole()]
+    n_batches_seen_: Annotated[int, Whole()] = ABSENT
+    n_batches_needed_: Annotated[int, Whole()] = ABSENT
+    is_complete_: Annotated[bool, Plain(bool)] = ABSENT
+    _stream: Annotated[ComponentStream, STREAM] = ABSENT
+
+    def attributes(self, estimator: Any) -> dict[str, Any]:
+        """Fitted attributes; ModelFileError if they are not those of the estimator's `moment`."""
+        found = super().attributes(estimator)
+        require(self.n_components_ > 0 and self.n_iter_ > 0, "components and steps are 1 or more")
+        if estimator.moment == "gaussian_mixture":
+            spread = self.covariances_ is not ABSENT and (self.covariances_ > 0).all()
+            require(spread, "a mixture must have covariances_ above 0")
+        progress = [name in found for name in STREAM_PROGRESS]
+        require(all(progress) or not any(progress), "a stream must have all of its progress")
+        if "_stream" in found:
+            require(all(progress), "a stream must have progress")
+        return {**found, "_n_features_out": self.n_components_}
