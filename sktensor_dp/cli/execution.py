@@ -5,12 +5,13 @@ import sys
 import webbrowser
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
 from functools import reduce
 from pathlib import Path
 
-from sktensor_dp.cli.folder import MANIFEST, Folder
+from sktensor_dp.cli.folder import MANIFEST, Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, write_officer_pages
 from sktensor_dp.cli.progress import Progress
@@ -67,11 +68,12 @@ def _run(options: Namespace) -> int:
     path = options.output or Path("demo-output" if public else f"private-{options.command}")
     try:
         run.build()
-        with progress.warned():
+        with progress.warned(), ExitStack() as run_alone:
             with progress.step("Reading"):
                 run.read()
             asked, spending = options.epsilon, []
             if path.is_dir() or not options.forecast:
+                run_alone.enter_context(held(path))
                 first = math.inf if public else options.epsilon
                 folder = Folder(path, first, options.delta, options.budget, options.raise_budget)
                 options.epsilon = folder.fitting(run.charge, asked)
@@ -105,9 +107,6 @@ def _run(options: Namespace) -> int:
         if folder is not None and folder.spent_by_run():
             print(_cost(folder), file=sys.stderr)
         raise
-    finally:
-        if folder is not None:
-            folder.tidy()
     return 0
 
 

@@ -8,8 +8,8 @@ import re
 import sqlite3
 import tempfile
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from math import ceil, inf, isfinite, isinf, isnan
 from pathlib import Path
@@ -25,6 +25,7 @@ from sktensor_dp.privacy.spending import Balance, LedgerEntry, Spending
 from sktensor_dp.topic_page import odds_in_hundred
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
+LOCK = ".run"  # file that a run locks while it writes to the folder
 # Lists the files of a run: protected ones with their SHA-256, then those of raw data.
 MANIFEST = "manifest.json"
 EARLIER = re.compile(r"earlier-(\d+)")
@@ -57,13 +58,6 @@ class Folder:
         self.protected: dict[str, str] = {}
         self.private: list[str] = []
         self.earlier: Path | None = None
-        if path.is_dir():
-            self._refuse_others()
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path, prefix=".probe-"):
-            pass  # OSError where nothing can be written
-        if not (ignored := path / ".gitignore").exists():
-            ignored.write_text("*\n", encoding="utf-8")
         wanted = budget if raised is None else raised
         self._known = self._file.exists()
         if self._known:
@@ -227,39 +221,64 @@ class Folder:
         for name in (*found, MANIFEST):
             (self.path / name).rename(self.earlier / name)
 
-    def _refuse_others(self) -> None:
-        """Raise ValueError for files that the command did not make, or that were changed since."""
-        protected, private = _made(self.path)
-        own = {LEDGER, f"{LEDGER}-journal", *private, *([MANIFEST] if protected else [])}
 
-        def is_own(path: Path) -> bool:
-            if path.name.startswith(".") or (EARLIER.fullmatch(path.name) and path.is_dir()):
-                return True
-            if path.is_symlink() or not path.is_file():
-                return False
-            kept = protected.get(path.name)
-            return path.name in own or kept == UNFINISHED or (
-                kept is not None and kept == _digest(path)
-            )  # fmt: skip
-
-        paths = sorted(self.path.iterdir())
-        others = [printable(path.name) for path in paths if not is_own(path)]
-        if others:
-            more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Make an output folder, and hold it for one run; ValueError if others hold or filled it."""
+    if path.is_dir() and not (path / LOCK).exists():
+        _refuse_others(path)  # adds nothing to their folder
+    path.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path, prefix=".probe-"):
+        pass  # OSError where nothing can be written
+    if not (ignored := path / ".gitignore").exists():
+        ignored.write_text("*\n", encoding="utf-8")
+    # The lock ends with its process, however that ends.
+    with closing(sqlite3.connect(path / LOCK, timeout=0, isolation_level=None)) as lock:
+        with suppress(sqlite3.OperationalError):
+            lock.execute("BEGIN EXCLUSIVE")
+        if not lock.in_transaction:
             raise ValueError(
-                f"{self.path} holds files that the command did not make, or that were changed "
-                f"since: {', '.join(others[:3])}{more}. Name another --output folder, or move "
-                "them away. Nothing was spent."
+                f"Another run is writing to {path}: wait until it has ended, or name another "
+                "folder, whose budget is its own. Nothing was spent."
             )
+        _refuse_others(path)
+        try:
+            yield
+        finally:
+            _tidy(path / LEDGER)
 
-    def tidy(self) -> None:
-        """Take away the empty journal that SQLite leaves beside the ledger."""
-        if self._file.exists():
-            with closing(sqlite3.connect(self._file)) as connection:
-                # Changing the mode under a lock deletes the journal, and never one that is in use.
-                connection.executescript(
-                    "PRAGMA journal_mode = TRUNCATE; PRAGMA journal_mode = DELETE"
-                )
+
+def _refuse_others(folder: Path) -> None:
+    """Raise ValueError for files that the command did not make, or that were changed since."""
+    protected, private = _made(folder)
+    own = {LEDGER, f"{LEDGER}-journal", *private, *([MANIFEST] if protected else [])}
+
+    def is_own(path: Path) -> bool:
+        if path.name.startswith(".") or (EARLIER.fullmatch(path.name) and path.is_dir()):
+            return True
+        if path.is_symlink() or not path.is_file():
+            return False
+        kept = protected.get(path.name)
+        return path.name in own or kept == UNFINISHED or (
+            kept is not None and kept == _digest(path)
+        )  # fmt: skip
+
+    others = [printable(path.name) for path in sorted(folder.iterdir()) if not is_own(path)]
+    if others:
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        raise ValueError(
+            f"{folder} holds files that the command did not make, or that were changed "
+            f"since: {', '.join(others[:3])}{more}. Name another --output folder, or move "
+            "them away. Nothing was spent."
+        )
+
+
+def _tidy(ledger: Path) -> None:
+    """Take away the empty journal that SQLite leaves beside a ledger."""
+    if ledger.exists():
+        with closing(sqlite3.connect(ledger)) as connection:
+            # Changing the mode under a lock deletes the journal, and never one that is in use.
+            connection.executescript("PRAGMA journal_mode = TRUNCATE; PRAGMA journal_mode = DELETE")
 
 
 def changed_files(path: Path) -> tuple[int, list[str]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sktensor_dp.checks.display import Table, as_text, counted
-from sktensor_dp.cli.folder import Folder, table_of
+from sktensor_dp.cli.folder import Folder, held, table_of
 from sktensor_dp.cli.public_lists import public_columns, public_names
 from sktensor_dp.cli.run import Run
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
@@ -225,7 +225,13 @@ def recommend(options: argparse.Namespace) -> int:
     file = options.folder / "ratings.model"
     if not file.exists():
         raise ValueError(f"{file} does not exist: FOLDER must be that of a run of ratings")
-    model = PrivateCPCompletion.load(file)
+    with held(options.folder):
+        _recommend(options, PrivateCPCompletion.load(file))
+    return 0
+
+
+def _recommend(options: argparse.Namespace, model: PrivateCPCompletion) -> None:
+    """Write recommendations into the folder of the run that made the model."""
     # Columns may have other names than in the run, but none that the other one had.
     named = model.__dict__.pop("feature_names_in_", ())
     for option, here, there in zip(("person", "item"), named, named[::-1], strict=False):
@@ -262,4 +268,3 @@ def recommend(options: argparse.Namespace) -> int:
         f"each of {counted(len(own.units), 'person')}. Nothing protects it: show each person their "
         "own rows alone"
     )
-    return 0

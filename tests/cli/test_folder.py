@@ -15,7 +15,7 @@ from sktensor_dp import BudgetAccountant
 from sktensor_dp.cli import execution as module
 from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
-from sktensor_dp.cli.folder import LEDGER, SCOPE, Folder
+from sktensor_dp.cli.folder import LEDGER, SCOPE, Folder, held
 from sktensor_dp.exceptions import ModelFileError, NotEnoughDataError
 from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.topic_page import odds_in_hundred
@@ -185,6 +185,40 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
     }
 
 
+def test_one_run_at_a_time_writes_to_a_folder(command, arguments, tmp_path):
+    """Two together would each spend a part of the budget, and neither have its results."""
+    folder = tmp_path / "private-topics"
+    file, ratings = arguments[1], folder / "ratings.model"
+    columns = ("--person", "author", "--item", "post", "--rating", "author")
+    of_ratings = (*columns, "--bounds", 1, 5, "--items-are-public")
+    # Numbers are read before the folder is opened.
+    file.with_name("n.csv").write_text("author,post\n" + "1,2\n2,3\n" * 50)
+    with held(folder):
+        ratings.touch()
+        for run in (
+            arguments,
+            ("groups", "n.csv", "--range", "post", 0, 5, "--output", folder),
+            (
+                "ratings",
+                "n.csv",
+                *columns,
+                "--bounds",
+                1,
+                5,
+                "--items-are-public",
+                "--output",
+                folder,
+            ),
+            ("recommend", folder, "n.csv", *columns),
+        ):
+            done = command(*run, status=2)
+            assert "error: Another run is writing to" in done.err
+            assert "Nothing was spent" in done.err
+        ratings.unlink()
+    assert spent(tmp_path) == 0
+    command(*arguments)
+
+
 def test_a_fit_that_fails_says_what_it_spent(command, arguments, tmp_path, monkeypatch):
     real = topics.Topics.fit
 
@@ -226,7 +260,7 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
 
 
 def test_many_runs_are_stated_at_the_delta_they_need(tmp_path):
-    folder = Folder(tmp_path / "out", math.inf, 1e-6, None, None)
+    folder = Folder(tmp_path, math.inf, 1e-6, None, None)
     of_a_run = topics.Topics(parse(["topics"])).charge(0.5).cost
     folder.keep().charge([LedgerEntry("topics", "all", 11, of_a_run, "document")])
     assert "at delta 2.1e-6; no limit is set" in folder.summary()
