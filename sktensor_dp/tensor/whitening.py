@@ -32,6 +32,8 @@ _LEAST_PIVOT = 1e-6
 # An eigenvalue below this fraction of the largest is a rounding error.
 _NULL_EIGENVALUE = 1e-12
 _STEPS = 20
+# Blocks of the Krylov basis at which it is compressed.
+_BASIS_BLOCKS = 8
 
 
 def top_eigenpairs(
@@ -77,7 +79,7 @@ def top_eigenpairs(
 
     Notes
     -----
-    Up to d = 600, and where a block is a quarter of the matrix, LAPACK reduces it. Beyond, ARPACK
+    Up to d = 600, and where nine blocks are the matrix, LAPACK reduces it. Beyond, ARPACK
     takes arrays (from SciPy 1.17, where it can be seeded), and a restarted block Krylov iteration
     functions (Musco & Musco, NIPS 2015).
 
@@ -110,7 +112,8 @@ def top_eigenpairs(
     block_size = n_components + oversampled
     rng = as_generator(random_state)
     start = rng.standard_normal((d, min(block_size, d)))
-    if d <= dense_size or 4 * block_size > d:
+    # Beyond a full basis there must be room for a block: its columns are orthogonal to the basis.
+    if d <= dense_size or (_BASIS_BLOCKS + 1) * block_size > d:
         matrix = multiply(np.eye(d)) if matrix is None else matrix
         return _oriented(*_dense_pairs(matrix, n_components))
     if matrix is not None and _ARPACK_IS_SEEDABLE:
@@ -151,12 +154,10 @@ def _block_krylov(
     multiply: Operator, start: Floats, n_components: int, n_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
     """Leading eigenpairs by Rayleigh-Ritz in a restarted block Krylov space of `start`."""
-    # Number of blocks in the Krylov basis at which it is compressed.
-    basis_blocks = 8
     # A Q lies in the span of Q but for the last block. The part outside gives the residuals of all
     # Ritz vectors, so none is formed before the end.
     d, width = start.shape
-    basis = np.empty((d, min(basis_blocks * width, d)), order="F")
+    basis = np.empty((d, _BASIS_BLOCKS * width), order="F")
     projected = np.zeros((basis.shape[1], basis.shape[1]))
     block, used = np.linalg.qr(start)[0], 0
     for step in range(n_iter):

@@ -99,6 +99,15 @@ def test_function_is_called_with_few_blocks():
     assert shapes == [(LARGE, 15)] * 6
 
 
+@pytest.mark.parametrize("n_components", [55, 60, 100, 140])
+def test_many_eigenvalues_are_no_larger_than_they_are(n_components, seed):
+    matrix = noise(LARGE, np.random.default_rng(seed))
+    values, vectors = top_eigenpairs(matrix.__matmul__, n_components, dim=LARGE, random_state=seed)
+    expected = np.linalg.eigvalsh(matrix)[::-1][:n_components]
+    assert (values <= expected + 1e-10).all()  # as those of the matrix in a subspace are
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(n_components), atol=1e-10)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
