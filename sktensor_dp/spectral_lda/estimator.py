@@ -282,6 +282,7 @@ class PrivateSpectralLDA(
             As :meth:`fit`, or if epsilon, delta or neighbours changed since the first batch.
         """
         checked = self._check_call(X, n_samples, unsupported)
+        self._check_combined()
         stream = self._stream
         if stream is not None:
             check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))
@@ -503,6 +504,7 @@ class PrivateSpectralLDA(
         True
         """
         self._check_parameters()
+        self._check_combined()
         sizes = {"n_samples": n_samples, "n_features": n_features}
         sizes["document_length"] = document_length
         check_sizes(**sizes)
@@ -551,7 +553,7 @@ class PrivateSpectralLDA(
             ask.count()  # releases nothing where the number is public
             ask.follow(plan)
             fitted = continue_stream(
-                ask, stream, self._fitted_concentration(), self.clip_norm_, frequencies,
+                ask, stream, self.clip_norm_, frequencies,
                 min(self.n_components, batch.n_features),
             )  # fmt: skip
         return self._publish_with_report(ask, fitted, columns, self.privacy_report_)
@@ -571,7 +573,6 @@ class PrivateSpectralLDA(
         """Public word frequencies and topics in the order of columns; None where not given."""
         names, topics = columns.get("feature_names_in_"), None
         if self.public_components is not None:
-            self._check_combined()
             most = min(self.n_components, n_features)
             topics = public_topics(self.public_components, most, n_features, names)
         if self.word_frequencies is not None:
@@ -580,6 +581,7 @@ class PrivateSpectralLDA(
         return None if topics is None else frequencies_of_topics(topics), topics
 
     def _check_combined(self) -> None:
+        self._checked_limits()
         if self.public_components is None:
             return
         check_public_topics(self.public_components, self.n_components)

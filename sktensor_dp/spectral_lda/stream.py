@@ -17,7 +17,6 @@ from sktensor_dp.tensor.arrays import Floats
 def continue_stream(
     ask: Session,
     stream: TopicStream,
-    concentration: float,
     limits: Mapping[str, float],
     word_frequencies: Floats | None,
     n_components: int,
@@ -27,21 +26,21 @@ def continue_stream(
     """
     fitted, order = stream.fitted, count_order(ask)
     clip = Clip(CountNorm(order), limits["counts"])
-    noisy = expected_counts(ask, fitted.topics, fitted.weights, concentration, clip)
+    noisy = expected_counts(ask, fitted.topics, fitted.weights, fitted.concentration, clip)
     squares = limits["counts"] ** order
     rate, precisions = _rate(stream, noisy, squares)
     mean = (1 - rate) * stream.mean + rate * noisy.value
     variance = (1 - rate) ** 2 * stream.variance + (rate * noisy.sigma) ** 2
     total = max(float(mean.sum()), 1e-9)
     counts, sigma = mean / total, variance**0.5 / total
+    # A fit has released word frequencies at hand; a stream takes those of its topics so far, which
+    # hold all earlier batches, at the noise of the first ones.
     fitted = m_step(
         fitted, counts, sigma, frequencies=fitted.unigram,
         frequencies_sigma=fitted.unigram_sigma, public_frequencies=word_frequencies,
     )  # fmt: skip
     # The coherence is that of the first batch's topics, from its pairs.
-    fitted = with_deviations(
-        replace(fitted, coherence=None, concentration=concentration), counts, sigma
-    )
+    fitted = with_deviations(replace(fitted, coherence=None), counts, sigma)
     stream = replace(stream, fitted=fitted, mean=mean, variance=variance, precisions=precisions)
     told: tuple[Warning, ...] = ()
     if len(fitted.topics) < n_components and noisy.n > stream.n_first:

@@ -192,6 +192,14 @@ NAMED_PUBLIC: Wrong = [
 TOPICS += [
     *table("public", topics, TOPIC_CALLS[:3], PUBLIC, (ValueError, TypeError)),
     *table("public, named", topics, fit(NAMED_COUNTS), NAMED_PUBLIC, (ValueError, TypeError)),
+    # Parameters are refused before data is looked at.
+    *table("public, of wrong data", topics, (
+        lambda model: model.fit(COUNTS - NUMBER), lambda model: model.partial_fit(COUNTS - NUMBER),
+        TOPIC_CALLS[3],
+    ), [
+        ({"public_components": np.zeros((1, WORDS))}, "a positive one in every topic"),
+        ({"clip_norm": {"pairs": -1}}, "'clip_norm' parameter"),
+    ]),
     *table("no EM steps", topics, fit(COUNTS), [
         ({"public_components": np.ones((1, WORDS)), **options}, "EM steps")
         for options in ({"n_refinements": 0}, {"perturbation": "moment_tensor"})]),
