@@ -27,7 +27,6 @@ from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 # the deviation from which on it is useless.
 AIM, MOST_FRACTION, USELESS = 0.02, 0.02, 0.1
 SPENDER = "check_inputs"  # as ledgers name it
-OUTSIDE = "What fails may be used: a number outside its bounds counts as the nearest end."
 
 
 @dataclass(eq=False, repr=False)
@@ -99,7 +98,7 @@ class InputCheck(HasAccountant):
         shown = ", ".join(f"{name!r} {part:.0%}" for name, part in self.fractions.items())
         noise = f"Rows that match: {shown}; noise has a deviation of {self.sigma:.1%}"
         lost = ", ".join(f"about {part:.0%} fail {name!r}" for name, part in self.failing.items())
-        means = f"{lost}. {OUTSIDE}" if lost else "all may."
+        means = f"{lost}." if lost else "all may."
         return f"{noise}. If all did, {self._perfect:.0%} or more would show: {means}"
 
     @property

@@ -36,9 +36,7 @@ def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed:
             check_inputs({"listed": rng.random(len(PERSONS)) < share, "in bounds": listed}, **given)
         assert "in bounds" not in str(raised.value)
     some = check_inputs({"listed": rng.random(len(PERSONS)) < 0.7, "in bounds": listed}, **given)
-    assert re.search(
-        r"about (3.|2\d)% fail 'listed'.*\. What fails may be used: a number", str(some)
-    )
+    assert re.search(r"about (3.|2\d)% fail 'listed'\.$", str(some))
     assert len({entry.fit for entry in budget.entries}) == 4
     assert budget.total()[0] < 0.4
 

@@ -71,6 +71,9 @@ POSITIVE = checked(
     float, lambda x: 0 < x < 1e12 or x == math.inf, "a number above 0 and below 1e+12, or inf"
 )
 ABOUT = checked(int, lambda n: 0 < n <= 10**9, "a number of persons (--person names a column)")
+TOPICS = checked(
+    int, lambda k: 2 <= k <= 1000, "a whole number from 2 to 1000: one is how often words are used"
+)
 FRACTION = checked(float, lambda x: 0 < x < 1, "a number between 0 and 1")
 
 
@@ -89,7 +92,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics", "--text COLUMN", str, None, "column of the text"),
     ("topics", "--person COLUMN", str, None, "column of who wrote it: all their texts count as "
      "one, and are protected"),
-    ("topics forecast-topics", "--topics K", integer(1, 1000), 10, "how many"),
+    ("topics forecast-topics", "--topics K", TOPICS, 10, "how many"),
     ("topics forecast-topics", "--words N", integer(2, 10**5), 2000, "most words to use"),
     ("topics forecast-topics", "--words-per-text N", integer(1, 10**6), None,
      "words of a text, with --person of all of a person's texts, about, beside stop words: a guess "

@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,10 @@ class Ratings(Run):
         self.n_items = len(self._items)
         self._entries = np.array([self.groups, what], object).T
         self.count(what)
+
+    def settings(self) -> Mapping[str, object]:
+        """Options of the run, and how ratings outside of the bounds count."""
+        return {**super().settings(), "a rating outside --bounds": "counts as the nearest end"}
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield whether each item is listed, and whether each rating lies within the bounds."""
@@ -224,7 +228,9 @@ def recommend(options: argparse.Namespace) -> int:
     """Write what people may like by their own ratings, which stay with them; it costs nothing."""
     file = options.folder / "ratings.model"
     if not file.exists():
-        raise ValueError(f"{file} does not exist: FOLDER must be that of a run of ratings")
+        kept = sorted(str(one.parent) for one in options.folder.glob(f"earlier-*/{file.name}"))
+        also = f"; those of earlier runs are in {', '.join(kept)}" if kept else ""
+        raise ValueError(f"{file} does not exist: FOLDER must be that of a run of ratings{also}")
     with held(options.folder):
         _recommend(options, PrivateCPCompletion.load(file))
     return 0

@@ -214,7 +214,7 @@ class Topics(Run):
             return min(asked, found)
         _, (_, least), *_ = ENOUGH_WORDS
         most = min(asked, int((found / least) ** (2 / 3)))
-        if most < min(asked, 2):
+        if most < 2:
             shown = ", ".join(map(repr, self._names[:5]))
             raise NotEnoughDataError(
                 f"Too few words were found to tell topics apart: {found}, such as {shown}. Is "

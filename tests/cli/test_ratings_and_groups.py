@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -135,10 +136,11 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     assert np.mean(alike) > 0.8
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["private"] == ["PRIVATE-recommendations.csv"]
-    assert (
-        "must be that of a run of ratings"
-        in command("recommend", "o", ratings, *columns, status=2).err
-    )
+    earlier = shutil.copytree(folder, Path("o", "earlier-1"))
+    failed = command("recommend", "o", ratings, *columns, status=2).err
+    assert f"a run of ratings; those of earlier runs are in {earlier}" in failed
+    ratings.write_text(own, "utf-8")
+    command("recommend", earlier, ratings, *columns)
 
 
 def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
@@ -325,7 +327,7 @@ def test_codes_among_numbers_are_doubted_and_absent_intervals_have_a_reason(
     visits.write_text("\n".join([head, *map(",".join, coded)]), "utf-8")
     done = command("groups", visits, *asked, "--output", "o")
     page = Path("o", "for-the-officer.md").read_text("utf-8")
-    doubt = "as the nearest end. If 'age' may hold codes for missing values, such as -9, list them"
+    doubt = ". If 'age' may hold codes for missing values, such as -9, list them"
     reason = "There are no intervals: steps were worse than their start"
     for text in (done.err, page):
         assert doubt in text

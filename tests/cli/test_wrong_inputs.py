@@ -96,6 +96,7 @@ WRONG = [
     (("topics", "--budget", "-1"), "--budget: must be a number above 0"),
     (("topics", "--delta", "1"), "--delta: must be a number between 0 and 1"),
     (("topics", "--topics", "2.5"), "--topics: must be a whole number"),
+    (("topics", "--topics", "1"), "from 2 to 1000: one is how often words are used, got '1'"),
     (("topics", "--topics", "9" * 5000), "--topics: must be a whole number"),
     (("topics", "--words", "99999999999"), "--words: must be a whole number"),
     (("topics", "posts.csv", "--text", "post", "--budget", 3), "does not fit in the budget"),
