@@ -13,13 +13,15 @@ from sktensor_dp.cli.folder import Folder, table_of
 from sktensor_dp.cli.run import MISSING, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
+from sktensor_dp.gaussian_mixture.fitted import move_to_units
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.text import PrivateOneHotEncoder
 from sktensor_dp.text.plan import WordForecast
+from sktensor_dp.topics.moments import project_rows
 
 CATEGORIES_FRACTIONS = (0.1, 0.9)  # for categories, and for groups
 CATEGORIES = 5  # of a column, which forecasts assume
@@ -27,8 +29,13 @@ CENTRES = (
     "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
     "A cloud of another form may be several groups; noise moves averages and shares.",
 )
+NOT_GIVEN = "not given"  # value of a category in cells that are empty, or list a missing one
+CATEGORY = (
+    "An average of a category is the share of rows that have it; what its column lacks to 1 is of "
+    "rows of no category shown."
+)
 INTERVALS = (
-    "Intervals show noise and chance, if groups are Gaussians; where many cells are missing they "
+    "Intervals show noise and chance, if groups are Gaussians; where many numbers are missing they "
     "are too narrow.",
     "Another run may find other groups: intervals are for the groups shown.",
 )
@@ -80,7 +87,11 @@ class Groups(Run):
         self._of_logs = np.zeros(len(self._columns), bool)
         self._of_logs[len(self._numbers) - self._logs : len(self._numbers)] = True
         self._ranges[self._of_logs] = np.log10(self._ranges[self._of_logs])
-        self._scaler = scale_by_ranges(dict(enumerate(self._ranges)))
+        # Of rows of one category alone a Gaussian would be singular, and steps would not settle:
+        # uniform noise of width 1, which is of mean 0, makes ones and zeros continuous.
+        self._are_shares = np.arange(len(self._columns)) >= len(self._numbers)
+        self._reach = self._ranges + np.outer(self._are_shares, [-0.5, 0.5])
+        self._scaler = scale_by_ranges(dict(enumerate(self._reach)))
 
     def has_threshold(self) -> bool:
         """Return True if categories have to be found."""
@@ -89,7 +100,8 @@ class Groups(Run):
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how cells and rows count."""
         rows = {
-            "an empty cell": "is missing: the row counts by its other cells",
+            "an empty cell": "is missing: the row counts by its other cells; of a category it is "
+            f"{NOT_GIVEN!r}, a value like others",
             "a number outside its range": "counts as the nearest end",
         }
         if self.options.person is not None:
@@ -115,7 +127,7 @@ class Groups(Run):
         )
 
     def read(self) -> None:
-        """Read the columns; cells of categories that are missing are None."""
+        """Read the columns; cells of categories that are missing are `NOT_GIVEN`."""
         options, columns = self.options, [(name, "numbers") for name in self._numbers]
         missing = options.missing or MISSING
         kinds = [*self._public, *self._sought]
@@ -126,8 +138,8 @@ class Groups(Run):
         self._texts = {}
         for name, cells in zip(kinds, texts, strict=True):
             # A public category may have the name NA, as Namibia has in tables of countries.
-            absent = {"", *(missing if name in self._sought else ())}
-            known = [None if cell.strip() in absent else cell for cell in cells]
+            absent = {"", *missing} - {*self._public.get(name, ())}
+            known = [NOT_GIVEN if cell.strip() in absent else cell for cell in cells]
             self._texts[name] = np.array(known, object)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
@@ -180,7 +192,7 @@ class Groups(Run):
 
     def doubts(self) -> str:
         """Ask for other ranges if averages lie at their ends, or all in their middle."""
-        means = self.models["groups"].means_
+        means = self._scaled
         # Counts of rare events are near 0, where their range begins.
         low = np.where(self._ranges[:, 0] == 0, 0, means.min(axis=0))
         ends = np.maximum(means.max(axis=0), -low)
@@ -209,20 +221,20 @@ class Groups(Run):
             categories = [*categories, *((column, v) for column, values in found for v in values)]
             self._arrange(categories)
             self.models["groups"].set_params(data_norm=math.sqrt(len(self._columns)))
-        one_hot = [
-            np.where(self._texts[column] == None, np.nan, self._texts[column] == value)  # noqa: E711
-            for column, value in categories
-        ]
+        one_hot = [self._texts[column] == value for column, value in categories]
         table = np.column_stack([*self._values, *one_hot]).astype(float)
         table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], tiniest))
+        size = len(table), len(categories)
+        table[:, self._are_shares] += as_generator(None).uniform(-0.5, 0.5, size)
         X = self._scaler.transform(table)
         model = self.models["groups"].fit(X, groups=self.groups)
         name_columns(model, self._named("log10"))
+        self._scaled = model.means_
+        move_to_units(model, self._reach)
         yield "groups"
-        low, high = self._ranges.T
         self._shares = model.weights_
-        self._spreads = np.sqrt(model.variances_) * (high - low) / 2
-        self._means = self._scaler.inverse_transform(np.clip(model.means_, -1, 1))
+        self._spreads = np.sqrt(np.maximum(model.variances_ - self._are_shares / 12, 0))
+        self._means = np.clip(model.means_, *self._ranges.T)
         self._on_intervals: Sequence[str] = INTERVALS
         try:
             ends = model.means_interval()
@@ -230,10 +242,18 @@ class Groups(Run):
             ends = np.full((2, *model.means_.shape), np.nan)
             self._on_intervals = [str(reason)]
         self._averages, *self._ends = map(self._in_units, (model.means_, *ends))
+        columns = np.array([column for column, _ in categories])
+        for column in {*columns.tolist()}:
+            places = len(self._numbers) + np.flatnonzero(columns == column)
+            shares = self._averages[:, places]
+            over = shares.sum(axis=1, keepdims=True) > 1
+            self._averages[:, places] = np.where(over, project_rows(shares), shares)
+        low, high = self._ends
+        self._ends = [np.minimum(low, self._averages), np.maximum(high, self._averages)]
 
     def _in_units(self, means: Floats) -> Floats:
-        """Averages in units of the columns, geometric means of those that are logarithms."""
-        found = self._scaler.inverse_transform(np.clip(means, -1, 1))
+        """Averages within their ranges, geometric means of those that are logarithms."""
+        found = np.clip(means, *self._ranges.T)
         found[:, self._of_logs] = 10 ** found[:, self._of_logs]
         return found
 
@@ -252,7 +272,8 @@ class Groups(Run):
         head = ("group", "share", "column", "average", "within (90%)")
         logs = ", ".join(self._numbers[len(self._numbers) - self._logs :])
         of_logs = [f"Averages of {logs} are geometric means."] if logs else []
-        notes = (*CENTRES, *self._on_intervals, *of_logs, *self._places())
+        of_categories = [CATEGORY] if len(self._columns) > len(self._numbers) else []
+        notes = (*CENTRES, *self._on_intervals, *of_logs, *of_categories, *self._places())
         return [as_text(Table("Groups", head, rows, notes, ("column",)))]
 
     def shown(self) -> str:

@@ -461,7 +461,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         low, high : ndarray of shape (n_components_, n_features)
-            Bounds, of size ``data_norm`` at most.
+            Bounds; noise may put them beyond ``data_norm``.
 
         Raises
         ------
@@ -507,11 +507,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         return std_of_means(model, self._step_noise, self._way, n_units, rng)
 
     def _interval(self, level: float, std: Floats) -> tuple[Floats, Floats]:
-        """Normal intervals around means, within the norm."""
+        """Normal intervals around means."""
         reach = float(ndtri((1 + level) / 2)) * std
-        bound: Any = self.data_norm_ if self.data_norm == "auto" else self.data_norm
-        means = self.means_
-        return np.clip(means - reach, -bound, bound), np.clip(means + reach, -bound, bound)
+        return self.means_ - reach, self.means_ + reach
 
     def forecast(self, n_samples: int, n_features: int) -> Forecast:
         """Forecast the noise of a fit from public numbers.

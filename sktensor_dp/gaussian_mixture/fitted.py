@@ -56,7 +56,12 @@ class SavedMixture(SavedState):
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
         whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
         symmetric = bool((whole == whole.swapaxes(1, 2)).all())
-        positive = symmetric and bool((np.linalg.eigvalsh(whole) > 0).all())
+        variances = np.diagonal(whole, axis1=1, axis2=2)
+        positive = symmetric and bool((variances > 0).all())
+        if positive:  # by correlations, as columns may have any unit
+            spreads = np.sqrt(variances)
+            correlations = whole / (spreads[:, :, None] * spreads[:, None, :])
+            positive = bool((np.linalg.eigvalsh(correlations) > 0).all())
         require(positive, "covariances_ must be positive definite")
         require(bool((self.weights_ > 0).all()), "weights_ must be above 0")
         return found
@@ -81,6 +86,20 @@ def gaussians_of(estimator: Any) -> Gaussians:
     k, d = estimator.means_.shape
     covariances = full_covariances(estimator.covariances_, estimator.covariance_type, k, d)
     return Gaussians(estimator.weights_, estimator.means_, covariances)
+
+
+def move_to_units(estimator: Any, ranges: Floats) -> None:
+    """Move a mixture of columns scaled to [-1, 1] to their units, by `ranges` (n_features, 2).
+
+    It takes rows in these units from then on; ``data_norm``, which is of scaled rows, is dropped.
+    """
+    low, high = ranges.T
+    halves = (high - low) / 2
+    model = gaussians_of(estimator)
+    estimator.means_ = (low + high) / 2 + halves * model.means
+    covariances = model.covariances * np.outer(halves, halves)
+    estimator.covariances_ = of_kind(covariances, estimator.covariance_type)
+    estimator.set_params(data_norm=None)
 
 
 def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:

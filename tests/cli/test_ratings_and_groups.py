@@ -226,8 +226,9 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
         "missing: 'NA', '?', '-999'; " in done.err
     )
     assert (
-        "an empty cell: is missing: the row counts by its other cells; a number outside its range: "
-        "counts as the nearest end; rows of one person: " in done.err
+        "an empty cell: is missing: the row counts by its other cells; of a category it is "
+        "'not given', a value like others; a number outside its range: counts as the nearest end; "
+        "rows of one person: " in done.err
     )
     assert "of one size, well apart; smaller or closer ones need more" in done.err
     assert "is --range right?" not in done.err
@@ -238,8 +239,13 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
     assert "further than that: in at most 1 of 30,5" in page
     assert "after all runs" not in page
     assert (folder / "groups.svg").read_text("utf-8").startswith("<?xml")
-    names = PrivateGaussianMixture.load(folder / "groups.model").feature_names_in_
-    assert names.tolist() == ["age", "visits"]
+    model = PrivateGaussianMixture.load(folder / "groups.model")
+    assert model.feature_names_in_.tolist() == ["age", "visits"]
+    # The model is in the units of the columns.
+    assert model.means_[:, 0].tolist() == pytest.approx([found[n]["age"] for n in found], rel=1e-4)
+    assert model.means_interval()[0][0, 0] == pytest.approx(found["1"]["age low"], rel=1e-4)
+    whose = pd.DataFrame({"age": [25.0, 70.0, np.nan], "visits": [2.0, 12.0, 12.0]})
+    assert model.predict(whose).tolist() == [0, 1, 1]
     for name in ("for-the-officer.md", "groups.csv", "statement.json"):
         text = (folder / name).read_text("utf-8").replace('"units_read": 6000', "twice 3000")
         assert "6000" not in text.replace(",", "")
@@ -285,6 +291,25 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path, given, said
         assert encoder.transform(pd.DataFrame({"side": ["south"]})).toarray().tolist() == [[0, 1]]
     again = command(*asked, "--category", "side", "north", status=2)
     assert "names a category twice" in again.err
+
+
+def test_categories_that_are_not_given_are_one_of_their_own(command, visits, tmp_path):
+    """Four in five are not given: averages of the rows that are in a group add up to 1."""
+    head, *rows = visits.read_text("utf-8").splitlines()
+    chances = {"": 0.4, "NA": 0.4, "low": 0.05, "high": 0.15}
+    codes = np.random.default_rng(0).choice([*chances], len(rows), p=[*chances.values()])
+    lines = (f"{row},{code}" for row, code in zip(rows, codes, strict=True))
+    text = "\n".join([f"{head},test", *lines])
+    visits.write_text(text, "utf-8")
+    columns = ("--range", "age", 0, 100, "--category", "test")
+    command("groups", visits, *columns, "--groups", 3, "--missing", "NA", "?", "-999")
+    found = table(tmp_path / "private-groups" / "groups.csv")
+    names = [f"test={value}" for value in ("high", "low", "not given")]
+    shares = np.array([float(row["share"]) for row in found])
+    averages = np.array([[float(row[name]) for name in names] for row in found])
+    # Deviations of noise are about .02 and .007.
+    np.testing.assert_allclose(averages.sum(axis=1), 1, atol=0.1)
+    np.testing.assert_allclose(shares @ averages, [0.15, 0.05, 0.8], atol=0.05)
 
 
 @pytest.mark.parametrize(
