@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from decimal import Decimal
+from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 
 from sktensor_dp.exceptions import BudgetError
@@ -75,6 +75,12 @@ class LedgerEntry:
 def _decimal_units(value: float) -> int:
     """Number in units of 1e-40, rounded up; its value is the decimal that Python prints."""
     return math.ceil(Fraction(Decimal(repr(float(value)))) * UNIT)
+
+
+def _rounded_down(number: float, digits: int) -> float:
+    """Largest decimal of so many digits that is not above a number."""
+    context = Context(prec=digits, rounding=ROUND_DOWN)
+    return float(context.create_decimal_from_float(number))
 
 
 def _square_units(value: float) -> int:
@@ -171,9 +177,10 @@ class Spending:
         """Epsilon and delta of a guarantee that a budget leaves room for, rounded down."""
         # Gaussian noise needs a part of delta, so half of what is left may go.
         left = max(delta - self.cost.delta, 0.0)
-        given = float(f"{0.99 * left / (2 if self.mu_squared else 1):.2g}")
+        # One percent stays, for rounding in conversions.
+        given = _rounded_down(0.99 * left / (2 if self.mu_squared else 1), 2)
         later = replace(self, delta=self.delta + _decimal_units(given))
-        return float(f"{0.99 * later.pure_left(1, epsilon, delta):.3g}"), given
+        return _rounded_down(0.99 * later.pure_left(1, epsilon, delta), 3), given
 
     def pure_left(self, k: int, epsilon: float, delta: float) -> float:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""

@@ -136,7 +136,7 @@ def test_remaining_is_what_k_fits_can_be_given(epsilon, delta, k):
         fit(budget, epsilon / 5, delta)
 
 
-@pytest.mark.parametrize("spent", [(1.0, 0.0), (0.5, 5e-7), (0.0, 4e-7)])
+@pytest.mark.parametrize("spent", [(1.0, 0.0), (0.5, 5e-7), (0.0, 4e-7), (0.0, 8.93e-7)])
 def test_a_lack_of_delta_names_a_guarantee_that_is_left(spent):
     budget = BudgetAccountant(2.0, 1e-6)
     if spent[0]:
