@@ -88,7 +88,7 @@ def _run(options: Namespace) -> int:
                 progress.note("This was the forecast: nothing was spent.")
                 return 0
             if run.too_few() and not options.anyway:
-                raise NotEnoughDataError(_stopped(run, folder))
+                raise NotEnoughDataError(_why_stopped(run, folder))
             if (missing := run.missing_guess()) and not options.anyway:
                 raise NotEnoughDataError(f"{missing}. Nothing was spent.")
             run.build(folder.keep())
@@ -132,7 +132,7 @@ def _show_expected(run: Run, progress: Progress) -> None:
     progress.note("\n".join(run.expected()))
 
 
-def _stopped(run: Run, folder: Folder) -> str:
+def _why_stopped(run: Run, folder: Folder) -> str:
     """Say why a run stopped, and which change of one option would allow more, the least first."""
     found = []
     for name in ("epsilon", "each", "topics", "groups", "words"):

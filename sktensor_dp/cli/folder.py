@@ -75,7 +75,8 @@ class Folder:
         # Budget that the run will have once it begins.
         self._budget = self._before.epsilon if wanted is None else wanted
         self._limited = self._known or wanted is not None
-        self._spent, self._n_before = self.ledger.total()[0], len(self.ledger.entries)
+        self._spent, _ = self.ledger.total()
+        self._n_before = len(self.ledger.entries)
 
     @classmethod
     def of_last_run(cls, path: Path) -> "Folder":

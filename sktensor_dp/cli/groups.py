@@ -324,7 +324,7 @@ def public_range(option: str, column: str, *ends: str) -> tuple[float, float]:
         if least < low < high < math.inf:
             return low, high
     except ValueError:
-        pass
+        pass  # text, or another number of ends: the same error as for wrong numbers
     raise ValueError(
         f"{option} {column} {' '.join(ends)}: LOW and HIGH are two numbers, LOW < HIGH{positive}"
     )

@@ -42,7 +42,9 @@ class Ratings(Run):
             raise ValueError("--bounds LOW HIGH needs two numbers, the lower one first")
         self._items = {}
         if options.command != "forecast" and not options.no_check:
-            self.tests = ["items in --items", "ratings within --bounds"][options.items_are_public :]
+            self.tests = ["ratings within --bounds"]
+            if not options.items_are_public:
+                self.tests.insert(0, "items in --items")
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the completion."""

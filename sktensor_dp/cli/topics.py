@@ -189,7 +189,8 @@ class Topics(Run):
         try:
             words.fit(self._texts, **groups)
         except NotEnoughDataError as error:
-            few = math.ceil(self._words_expected()[1])
+            _, threshold = self._words_expected()
+            few = math.ceil(threshold)
             error.args = (
                 f"No word was found that about {few:,} {self.unit}s use. Is --text the column of "
                 f"the texts? If so, a larger --epsilon or more {self.unit}s would help.",

@@ -233,7 +233,7 @@ def coordinate_array(estimator: Parameters, X: Any, *, reset: bool) -> NDArray[A
             estimator, table, reset=reset, dtype=None, ensure_all_finite=False, **options
         ),
         "X",
-        _unless_counting(estimator, "X must have a column for each of two modes or more."),
+        _without_lengths(estimator, "X must have a column for each of two modes or more."),
     )
     numbers = plain_numbers(checked, "X", OF_NUMBERS)
     if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
@@ -286,7 +286,7 @@ def check_given(estimator: Parameters, y: object) -> None:
 def checked_values(estimator: Any, y: object) -> NDArray[Any]:
     """Values as a numeric array of shape (n,); errors quote none."""
     check_given(estimator, y)
-    told = _unless_counting(
+    told = _without_lengths(
         estimator, "y must have one number for each row of X, in an array of one axis."
     )
     if sp.issparse(y):
@@ -305,7 +305,7 @@ def _column(y: object) -> NDArray[Any]:
     return np.asarray(column_or_1d(given, warn=True))
 
 
-def _unless_counting(estimator: Parameters, message: str) -> Callable[[str], str | None]:
+def _without_lengths(estimator: Parameters, message: str) -> Callable[[str], str | None]:
     """Function from an error's message to `message`, if it tells a private number of entries.
     The function returns None for other messages, which are then shown as they are.
     """

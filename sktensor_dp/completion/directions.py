@@ -190,6 +190,11 @@ def trial_sweeps(plan: PersonPlan) -> int:
     return round(defaults.DIRECTION_TRIAL * plan.n_sweeps)
 
 
+def untold_of_weight(each: float) -> float:
+    """Fraction of a weight's prior variance that `each` entries of a unit leave, if assumed so."""
+    return 1 / (1 + defaults.COMPONENT_VARIANCE * each)
+
+
 def gain_of_components(explained: Floats, each: float, left: float) -> float:
     """Variance of values that units' weights explain.
 
@@ -236,15 +241,16 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     largest = largest_of_noise(n_units, _effective_rows(weights))
     each = max(float(weights.sum()) / n_units, 1e-9) ** 2
     explained = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
-    # Moments ``own + w w'`` of units' weights w are clipped to the norm n_columns. The mean square
-    # of a weight is its posterior variance `own` plus the variance of its posterior mean: `none` if
-    # directions explain nothing, 1 if they explain the variance assumed.
-    own = 1 / (1 + defaults.COMPONENT_VARIANCE * each)
-    none = 1 - (1 - own) ** 2
-    variances = none - own + (1 - none) * np.array([[0.0], [explained]])
+    # Moments ``posterior + w w'`` of units' weights w are clipped to the norm n_columns. The mean
+    # square of a weight is its `posterior` variance plus the variance of its posterior mean: `none`
+    # if directions explain nothing, 1 if they explain the variance assumed.
+    posterior = untold_of_weight(each)
+    none = 1 - (1 - posterior) ** 2
+    variances = none - posterior + (1 - none) * np.array([[0.0], [explained]])
     squares = variances * chi2.ppf(quantiles, n_columns)
-    norms = np.sqrt((own + squares) ** 2 + (n_columns - 1) * own**2)
-    without, seen = np.mean((own + squares / n_columns) / np.maximum(norms / n_columns, 1.0), 1)
+    norms = np.sqrt((posterior + squares) ** 2 + (n_columns - 1) * posterior**2)
+    clips = np.maximum(norms / n_columns, 1.0)
+    without, seen = np.mean((posterior + squares / n_columns) / clips, 1)
     return float((seen - without) / (1 - none))
 
 
@@ -265,7 +271,7 @@ def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) ->
     noise = moment_noise(
         SharedFactorSums.farthest / (mu * MOMENT_WEIGHT * n_units), k, judged_sweeps(trial)
     )
-    explained = 1 - 1 / (1 + defaults.COMPONENT_VARIANCE * root_each**2)
+    explained = 1 - untold_of_weight(root_each**2)
     worth = (growth >= np.log(rows / 2 / k)) & (edge_of_noise(noise, k) <= explained**2 / 4)
     return max(k[worth].tolist(), default=1)
 

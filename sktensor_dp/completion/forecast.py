@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from sktensor_dp.completion.directions import (
     judged_sweeps,
     moment_noise,
     trial_sweeps,
+    untold_of_weight,
     variance_by_chance,
 )
 from sktensor_dp.completion.plan import (
@@ -27,6 +28,8 @@ from sktensor_dp.completion.plan import (
     bias_variances_by_sums,
     bias_variances_by_values,
     residual_clip,
+    row_weight,
+    shrunk_variance,
     snr_in_pairs,
 )
 from sktensor_dp.estimator.forecast import (
@@ -56,19 +59,26 @@ def forecast_completion(
     assumed: Assumed,
 ) -> "CompletionForecast":
     """Forecast of a plan's errors; `width` is that of the bounds, which gives the units."""
-    finds = plan.seeks_components
     if isinstance(plan, PersonPlan):
-        error, found, biases = person_errors(n_observed, shape, plan, assumed, rank)
-        finds = found is not None
-        model = folded = error if found is None else found
-        biases.insert(plan.unit_mode, math.nan)
+        errors = person_errors(n_observed, shape, plan, assumed, rank)
     else:
-        error, model, folded, biases = entry_errors(n_observed, shape, plan, assumed, rank)
+        errors = entry_errors(n_observed, shape, plan, assumed, rank)
     return CompletionForecast(
-        plan.perturbation, width * assumed.deviation, width * error, finds,
-        width * assumed.bias_deviation, width * model, assumed.component_share, width * folded,
-        tuple(width * math.sqrt(variance) for variance in biases),
+        plan.perturbation, width * assumed.deviation, width * errors.of_biases, errors.finds,
+        width * assumed.bias_deviation, width * errors.of_model, assumed.component_share,
+        width * errors.of_fold_in,
+        tuple(width * math.sqrt(variance) for variance in errors.bias_variances),
     )  # fmt: skip
+
+
+class Errors(NamedTuple):
+    """Expected errors in widths of the bounds, as in `CompletionForecast`."""
+
+    of_biases: float
+    of_model: float
+    of_fold_in: float
+    finds: bool  # whether components are expected to be found
+    bias_variances: list[float]  # error variance of an average row's bias of each mode
 
 
 def entry_errors(
@@ -77,18 +87,15 @@ def entry_errors(
     plan: CompletionPlan,
     assumed: Assumed,
     rank: int,
-) -> tuple[float, float, float, list[float]]:
-    """Expected errors where one value is the unit, in widths of the bounds: with mean and biases,
-    with the whole model, and with the entries of a row of the first mode folded in; and the error
-    variance of an average row's bias of each mode.
-    """
+) -> Errors:
+    """Expected errors where one value is the unit."""
     left, count = assumed.about_biases(len(shape)), min(ASSUMED.n_components, rank)
     each = assumed.component_share * assumed.deviation**2 / max(count, 1)
     rows = [n_observed / n for n in shape]
-    found = [0.0] * len(shape)
+    by_mode = [0.0] * len(shape)  # squared cosines
     if plan.perturbation == "input":
         variance = piecewise_variance(plan.releases.epsilon, min(assumed.deviation, 0.5))
-        found = squared_cosines(rows, each, variance + left, count)
+        by_mode = squared_cosines(rows, each, variance + left, count)
     # Error variance of a bias of each mode before shrinkage, for an average row.
     if plan.perturbation == "sufficient_statistics":
         spent = plan.releases.cost_of(RowSums.name).epsilon
@@ -96,20 +103,19 @@ def entry_errors(
     else:
         noise = bias_variances_by_values(n_observed, shape, plan.releases.epsilon, math.sqrt(left))
     bias = assumed.bias_deviation**2
-    kept = [bias * v / (bias + v) if bias > 0 else 0.0 for v in noise]
+    biases = [shrunk_variance(v, bias) for v in noise]
     # All rows tell of the mean, which lies anywhere between the bounds.
     mean = 1 / (12 + math.fsum(n / v for n, v in zip(shape, noise, strict=True)))
-    error = math.sqrt(left + mean + math.fsum(kept))
-    model = math.sqrt(error**2 - count * each * math.prod(found))
-    biases = kept.copy()
-    del kept[0], found[0]
+    error = math.sqrt(left + mean + math.fsum(biases))
+    model = math.sqrt(error**2 - count * each * math.prod(by_mode))
+    # A row of the first mode that is folded in estimates its own bias and weights.
+    cosine = math.prod(by_mode[1:])
     if plan.with_pairs:
         shown = snr_in_pairs(n_observed, shape, plan.releases.cost_of(EntryPairs.name))
-        cosines = [_cosine_by_pairs(shown, each, left)] * count
-    else:
-        cosines = [math.prod(found)] * count
-    own = _fold_in_variance(rows[0], [each * seen for seen in cosines], left, bias)
-    return error, model, math.sqrt(own + math.fsum(kept)), biases
+        cosine = _cosine_by_pairs(shown, each, left)
+    own = _fold_in_variance(rows[0], [each * cosine] * count, left, bias)
+    folded = math.sqrt(own + math.fsum(biases[1:]))
+    return Errors(error, model, folded, plan.seeks_components, biases)
 
 
 def squared_cosines(rows: list[float], each: float, noise: float, count: int) -> list[float]:
@@ -140,17 +146,17 @@ def _cosine_by_pairs(shown: float, each: float, left: float) -> float:
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
 
 
-def _fold_in_variance(n: float, seen: list[float], left: float, bias: float) -> float:
+def _fold_in_variance(n: float, known: list[float], left: float, bias: float) -> float:
     """Error variance of a value after folding in the row's own `n` entries.
 
-    `seen` has the variance of each component that is known, `left` the variance about biases,
+    `known` has the variance of each component that is known, `left` the variance about biases,
     `bias` that of the row's bias.
     """
     explained = 0.0
     for _ in range(STEPS):
         noise = left - explained
-        ratios = [n * one / noise for one in seen]
-        explained = math.fsum(a * r / (1 + r) for a, r in zip(seen, ratios, strict=True))
+        ratios = [n * one / noise for one in known]
+        explained = math.fsum(a * r / (1 + r) for a, r in zip(known, ratios, strict=True))
     noise = left - explained
     level = bias * noise / (bias * n + noise) if bias > 0 else 0.0
     return noise + level
@@ -158,27 +164,27 @@ def _fold_in_variance(n: float, seen: list[float], left: float, bias: float) -> 
 
 def person_errors(
     n_observed: int, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int
-) -> tuple[float, float | None, list[float]]:
-    """Expected errors where units are persons, in widths of the bounds.
-    Of predictions with biases alone, and with components too (None if no component will be found);
-    and the error variance of an average row's bias of each shared mode.
-    """
+) -> Errors:
+    """Expected errors where units are persons."""
     each = max(n_observed / shape[plan.unit_mode], 1.0)
     bias = assumed.bias_deviation**2
     left = assumed.about_biases(len(shape))
-    # A unit's level is fitted to its entries, with the library's prior.
+    # Error variance of a unit's level, fitted to its entries with the library's prior, which counts
+    # as `prior` more entries: from its distance to the prior mean, and from its entries.
     prior = 1 / kernel_defaults.LEVEL_VARIANCE
     own = (bias * prior**2 + left * each) / (each + prior) ** 2
+    explained, biases = None, _bias_variances(each, shape, plan, left, bias)
     if plan.n_sweeps > 0:
-        biases = _bias_variances(each, shape, plan, left, bias)
-        rest, rows = plan.n_sweeps - trial_sweeps(plan), math.fsum(biases)
+        rest = plan.n_sweeps - trial_sweeps(plan)
         after = math.fsum(_bias_variances(each, shape, plan, left, bias, rest))
-        explained = _Search(each, shape, plan, assumed, rank, rows - after).explained()
-        if explained is not None:
-            error = math.sqrt(left + own + rows)
-            return error, math.sqrt(error**2 - explained), biases
-    biases = _bias_variances(each, shape, plan, left, bias, plan.n_sweeps)
-    return math.sqrt(left + own + math.fsum(biases)), None, biases
+        gain_of_biases = math.fsum(biases) - after
+        explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
+        if explained is None:
+            biases = _bias_variances(each, shape, plan, left, bias, plan.n_sweeps)
+    error = math.sqrt(left + own + math.fsum(biases))
+    model = error if explained is None else math.sqrt(error**2 - explained)
+    biases.insert(plan.unit_mode, math.nan)
+    return Errors(error, model, model, explained is not None, biases)
 
 
 def _bias_variances(
@@ -198,10 +204,9 @@ def _bias_variances(
     gain = clipped_response(residual_clip(math.sqrt(left), 1 / 2))
     found = []
     for n in np.delete(shape, plan.unit_mode):
-        # Each entry of a unit weighs one over the root of the number of its entries.
-        weight = shape[plan.unit_mode] * math.sqrt(each) / n
+        weight = row_weight(shape[plan.unit_mode], each, n)
         variance = left * (noise + weight / math.sqrt(each)) / (gain * weight) ** 2
-        found.append(bias * variance / (bias + variance) if bias > 0 else 0.0)
+        found.append(shrunk_variance(variance, bias))
     return found
 
 
@@ -223,7 +228,8 @@ class _Search:
         n_units = shape[plan.unit_mode]
         n_rows = math.prod(shape) // n_units  # cells of a unit
         self._each, self._plan, self._n_units = each, plan, n_units
-        self._weight = n_units * math.sqrt(each) / n_rows
+        self._trial = trial_sweeps(plan)
+        self._weight = row_weight(n_units, each, n_rows)
         weights = np.full(n_rows, self._weight)
         self._columns = columns_worth(weights, n_units, plan, rank)
         self._by_chance = variance_by_chance(weights, n_units, self._columns)
@@ -235,56 +241,66 @@ class _Search:
         self._number, self._share = min(number, self._columns), share / number
         mu = plan.releases.cost_of(SharedFactorSums.name).mu
         self._deviation = SharedFactorSums.farthest / mu
-        self.overlap = min(self._columns / n_rows, 1.0)
+        self._cosine = min(self._columns / n_rows, 1.0)  # of random directions
+        self.overlap = self._cosine
+        # Sum of a row in one column: expected value for a component of size one there, and variance
+        # by noise; and the weight of all releases in it.
+        self._signal = self._noise_variance = self._weight_of_all = 0.0
+        # Variance of one release's sum by units.
+        self._by_units_once = self._weight / math.sqrt(each) / self._columns
+        # Number of components explained, by sweep, in units of one with the assumed variance.
+        self._found: list[float] = []
 
     def explained(self) -> float | None:
         """Variance of values that components will explain; None if the trial will reject them."""
+        for step in range(self._plan.n_sweeps):
+            by_chance = self._sweep(step)
+            if step + 1 == self._trial and not self._worth_more_than_biases(by_chance):
+                return None
+        seen = self._seen()
+        known = self._number * self._share * self.overlap
+        # A unit's weights keep s / (1 + s) of their variance, s = seen / (1 - known), as residuals
+        # lack what components explain.
+        return self._left * known * seen / (1 + seen - known)
+
+    def _sweep(self, step: int) -> float:
+        """Add the sums of one more sweep; return the variance that directions explain by chance."""
         # Mean length of a unit's weights over its root mean square, for a few columns, times the
         # loss by unequal components and random starts. Fitted to synthetic ratings at budgets from
         # 0.5 to 10.
         mean_length = 0.78
-        plan, trial = self._plan, trial_sweeps(self._plan)
-        total = variance = weight_of_all = 0.0
-        found: list[float] = []
-        own, cosine = self._weight / math.sqrt(self._each) / self._columns, self.overlap
-        part = self._deviation**2 / (self._deviation**2 + own)
-        for step in range(plan.n_sweeps):
+        kept = 0.0
+        if step > 0:
             explained = np.array(self._share * self.overlap / defaults.COMPONENT_VARIANCE)
-            kept = float(forgetting_factor(explained, cosine, trial, part)) if step > 0 else 0.0
-            # Expected sum of a row in one column, for a component of size one there.
-            seen = self._seen()
-            length = math.sqrt(self._columns + self._number * seen)
-            response = mean_length * math.sqrt(seen) / length
-            total = kept * total + self._weight * math.sqrt(self._share) * response
-            variance = kept**2 * variance + self._deviation**2
-            weight_of_all = kept * weight_of_all + 1
-            # Random units give the variance_by_chance, the same in all sweeps.
-            by_units = weight_of_all**2 * own
-            ratio = total**2 / (variance + by_units)
-            self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
-            # Number of components explained, in units of one with the assumed variance.
-            found.append(self._number * self._share * self.overlap / defaults.COMPONENT_VARIANCE)
-            by_chance = self._by_chance * by_units / (by_units + variance)
-            if step + 1 == trial and not self._worth_more_than_biases(found, by_chance):
-                return None
+            by_noise = self._deviation**2 / (self._deviation**2 + self._by_units_once)
+            kept = float(forgetting_factor(explained, self._cosine, self._trial, by_noise))
         seen = self._seen()
-        known = self._number * self._share * self.overlap
-        return self._left * known * seen / (1 + seen - known)
+        length = math.sqrt(self._columns + self._number * seen)
+        response = mean_length * math.sqrt(seen) / length
+        self._signal = kept * self._signal + self._weight * math.sqrt(self._share) * response
+        self._noise_variance = kept**2 * self._noise_variance + self._deviation**2
+        self._weight_of_all = kept * self._weight_of_all + 1
+        # Random units give the variance_by_chance, the same in all sweeps.
+        by_units = self._weight_of_all**2 * self._by_units_once
+        ratio = self._signal**2 / (self._noise_variance + by_units)
+        self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
+        self._found.append(self._number * self._share * self.overlap / defaults.COMPONENT_VARIANCE)
+        return self._by_chance * by_units / (by_units + self._noise_variance)
 
     def _seen(self) -> float:
         """Squared signal-to-noise ratio of a unit's weight of one component."""
         return self._each * self._share * self.overlap
 
-    def _worth_more_than_biases(self, found: list[float], by_chance: float) -> bool:
+    def _worth_more_than_biases(self, by_chance: float) -> bool:
         """True if components are expected to gain more than biases, by the test of `Directions`."""
-        last, none = judged_sweeps(len(found)), 1 / (1 + defaults.COMPONENT_VARIANCE * self._each)
+        last, none = judged_sweeps(self._trial), untold_of_weight(self._each)
         sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - none) ** 2
         noise = float(moment_noise(sigma, self._columns, last))
-        each = math.fsum(found[-last:]) / last / self._number
+        eigenvalue = math.fsum(self._found[-last:]) / last / self._number
         # An eigenvalue is visible if it exceeds half the edge of the noise.
-        hidden = each <= edge_of_noise(noise, self._columns) / 2
-        left = 0.0 if hidden else each - noise - by_chance
-        gain = gain_of_components(np.full(self._number, left), self._each, 1.0)
+        hidden = eigenvalue <= edge_of_noise(noise, self._columns) / 2
+        explained = 0.0 if hidden else eigenvalue - noise - by_chance
+        gain = gain_of_components(np.full(self._number, explained), self._each, 1.0)
         return gain * self._left > self._gain_of_biases
 
 
@@ -459,7 +475,8 @@ class CompletionForecast(InvertibleForecast):
     @property
     def mean_is_all(self) -> bool:
         """True where nothing better than the mean can be expected."""
-        return not self.finds_components and self.of_biases > 0.99 * self.of_mean
+        worth = 0.99  # an error of biases within a percent of the mean's is as good as that
+        return not self.finds_components and self.of_biases > worth * self.of_mean
 
     @property
     def hidden_modes(self) -> list[int]:

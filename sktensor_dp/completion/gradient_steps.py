@@ -67,6 +67,8 @@ class _BlockGaussNewton:
         factors = [factor * factor_scale for factor in self._factors]
         core = None if self._core is None else self._core * core_scale
         jacobian = Jacobian(index_set, factors, core)
+        # Derivatives by block at the scaled parameters are those at `self._factors` and
+        # `self._core` times these.
         sizes = [factor_scale ** (n_modes - 1)] * n_modes
         if core is not None:
             sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
@@ -74,10 +76,11 @@ class _BlockGaussNewton:
         noisy = self._ask(EntryGradients(jacobian, self._half)).as_sum()
         _, *parts = jacobian.split(noisy.value)
         self._fit_offsets(parts[:n_modes], noisy.sigma)
-        base = self._offsets.predict(index_set.coordinates) - self._middle
+        # Values of mean and biases, less the middle: their part of right-hand sides is subtracted.
+        offsets_at_entries = self._offsets.predict(index_set.coordinates) - self._middle
         block = step % len(sizes)
         for place, (part, size) in enumerate(zip(parts[n_modes:], sizes, strict=True)):
-            moment, gram, spread = self._normal_equations(place, base)
+            moment, gram, spread = self._normal_equations(place, offsets_at_entries)
             right = part.reshape(moment.shape) / size - moment
             variance = (noisy.sigma / size) ** 2
             self._averages[place].add(right, gram, variance, self._residual)
@@ -124,19 +127,19 @@ class _BlockGaussNewton:
             center=self._middle, mean_variance=self._half**2 / 3,
         )  # fmt: skip
 
-    def _normal_equations(self, place: int, base: Floats) -> tuple[Floats, Floats, float]:
-        """Sums of ``base z`` and of ``z z'`` for the rows of a block, and the mean of |z|^2.
+    def _normal_equations(self, place: int, values: Floats) -> tuple[Floats, Floats, float]:
+        """Sums of ``value z`` and of ``z z'`` for the rows of a block, and the mean of |z|^2.
         z are the derivatives in the block: the factor of mode `place`, or the core.
         """
         index_set = self._index_set
         if place < len(self._factors):
             rows = self._rows(place)
-            moment = index_set.sums(place, base[:, None] * rows)
+            moment = index_set.sums(place, values[:, None] * rows)
             gram = index_set.grams(place, rows)
         else:
-            sums = core_equations(index_set, self._factors, base)
+            sums = core_equations(index_set, self._factors, values)
             gram, moment = sums[0][None], sums[1][None]
-        return moment, gram, float(np.trace(gram, axis1=1, axis2=2).sum()) / len(base)
+        return moment, gram, float(np.trace(gram, axis1=1, axis2=2).sum()) / len(values)
 
     def _move(self, place: int, spread: float) -> None:
         """Set a block (a factor, or the core) to its posterior mean.

@@ -124,7 +124,10 @@ def found_components(
 def components_of_cells(
     factor: Floats, shape: Sequence[int], ranks: Sequence[int], options: ModelOptions
 ) -> SharedComponents:
-    """Factors of the shared modes from a factor of all cells, of shape (n_cells, r)."""
+    """Factors of the shared modes from a factor of all cells, of shape (n_cells, r).
+
+    By truncated HOSVD; what is left of the factor, in the frames, becomes `mixing`.
+    """
     n_columns = factor.shape[1]
     if len(shape) == 1:
         padded = np.pad(factor, ((0, 0), (0, ranks[0] - n_columns)))
@@ -137,6 +140,7 @@ def components_of_cells(
         core = mode_product(core, frames[-1].T, mode)
     if options.full_core:
         return SharedComponents(tuple(frames), full_core=True, mixing=core.reshape(-1, n_columns))
-    *parts, own = core_components(core, ranks[0], as_generator(options.random_state))
+    # CP: all ranks are equal.
+    *parts, of_columns = core_components(core, ranks[0], as_generator(options.random_state))
     factors = tuple(frame @ part for frame, part in zip(frames, parts, strict=True))
-    return SharedComponents(factors, full_core=False, mixing=own.T)
+    return SharedComponents(factors, full_core=False, mixing=of_columns.T)

@@ -260,9 +260,14 @@ def bias_variances_by_sums(
     ]
 
 
+def shrunk_variance(noise: float, prior: float) -> float:
+    """Error variance after shrinkage of a `noise` variance, by a `prior` variance."""
+    return prior * noise / (prior + noise) if prior > 0 else 0.0
+
+
 def _error_variance(noise: list[float]) -> float:
     """Error variance of a prediction from biases with error variances `noise` before shrinkage."""
-    return math.fsum(ASSUMED.bias_deviation**2 * v / (ASSUMED.bias_deviation**2 + v) for v in noise)
+    return math.fsum(shrunk_variance(v, ASSUMED.bias_deviation**2) for v in noise)
 
 
 def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: float) -> float:
@@ -384,8 +389,19 @@ def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, del
     response = 0.68 * (ASSUMED.component / ASSUMED.residual) / 2
     # For one component, and units with entries in a quarter of the cells.
     each = max(ASSUMED.observed_share * n_cells, 1.0)
-    weight = shape[unit_mode] * math.sqrt(each) / n_cells
-    return weight * response * math.sqrt(n_cells) / (math.sqrt(n_cells) + 1) / noise
+    weight = row_weight(shape[unit_mode], each, n_cells)
+    # Norm, over its deviation, that noise adds to one column of n cells: their largest singular
+    # value (Davidson & Szarek, 2001).
+    noise_norm = math.sqrt(n_cells) + 1
+    return weight * response * math.sqrt(n_cells) / noise_norm / noise
+
+
+def row_weight(n_units: int, each: float, n_rows: int) -> float:
+    """Expected weight of each of `n_rows` in sums over units, who have `each` entries.
+
+    Each entry of a unit weighs one over the root of the number of its entries.
+    """
+    return n_units * math.sqrt(each) / n_rows
 
 
 def check_model_size(

@@ -138,6 +138,7 @@ def joined(parts: list[Labels]) -> Labels | None:
 
 def digests(labels: Labels) -> NDArray[np.uint64]:
     """Hash of each label, the same in every process and for every type of integers."""
+    # Of integers the high bits of a product, which depend on all bits of the label.
     if labels.dtype.kind == "i":
         return (labels.view(np.uint64) * SPREAD) >> np.uint64(33)
     if are_texts(labels):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -61,7 +61,7 @@ class TrialCosts:
     def divided(cls, trial: PrivacyCost, n_folds: int | None) -> "TrialCosts":
         """Divide the cost of a trial among its fits and scores, so that they compose to it."""
         if n_folds is None:  # a unit is in the fit or in the score (parallel composition)
-            return cls(trial, trial.part(1.0, 0.0), None)
+            return cls(trial, replace(trial, delta=0.0), None)
         n_fits = n_folds - 1  # that a unit is in, beside one score and the last fit
         failure = trial.delta / n_folds
         return cls(
@@ -73,6 +73,7 @@ class TrialCosts:
 
 def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
     """Part of a composition of the `role` "fit", "refit" or "score", by its steps' reports."""
+    # All steps fit the same units: one number, public or as the last of them released it.
     number = reports[-1].n_units
     if len(reports) == 1:
         return Part(role, number, reports[0].composition)

@@ -212,6 +212,7 @@ class ComponentDisplay(Display):
         std, low, high = getattr(estimator, "components_std_", None), None, None
         if std is not None:
             reach = float(ndtri((1 + level) / 2)) * std[component][order]
+            # Only topics have deviations; their probabilities are not below 0.
             low, high = np.maximum(values[order] - reach, 0.0), values[order] + reach
         quantity = "probability" if (values >= 0).all() else "value"
         names = [str(known[column]) for column in order]

@@ -78,10 +78,10 @@ def _checked(name: str, value: object, rule: str, allowed: Callable[[float], boo
     )
 
 
-def _total(now: Balance) -> tuple[float, float]:
-    """Spent epsilon, and delta; the whole budget if it is spent up to rounding."""
+def _spent(now: Balance) -> float:
+    """Spent epsilon, at the budget's delta; all of the budget if it is spent up to rounding."""
     spent = now.spent.epsilon_at(now.delta)
-    return now.epsilon if math.isclose(spent, now.epsilon, rel_tol=ROUNDING) else spent, now.delta
+    return now.epsilon if math.isclose(spent, now.epsilon, rel_tol=ROUNDING) else spent
 
 
 def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object]]:
@@ -236,7 +236,8 @@ class BudgetAccountant(TableDisplay):
             The composed epsilon, and ``self.delta``. It is above the budget where that was
             lowered later.
         """
-        return _total(self._ledger.balance())
+        now = self._ledger.balance()
+        return _spent(now), now.delta
 
     def remaining(self, k: int = 1, kind: str = "gaussian") -> FitBudget:
         """Return what each of ``k`` further fits of one kind of noise may ask for.
@@ -455,7 +456,7 @@ class BudgetAccountant(TableDisplay):
                 "path": self.path,
                 "epsilon": now.epsilon,
                 "delta": now.delta,
-                "spent": _total(now)[0],
+                "spent": _spent(now),
                 "changes": [
                     {**asdict(one), "when": one.when.isoformat(timespec="seconds")}
                     for one in changes
@@ -473,7 +474,7 @@ class BudgetAccountant(TableDisplay):
         now, entries, changes = self._ledger.contents()
         fits = len({entry.fit for entry in entries})
         title = (
-            f"{self.scope}: epsilon {_total(now)[0]:.6g} of {now.epsilon:g} is spent at "
+            f"{self.scope}: epsilon {_spent(now):.6g} of {now.epsilon:g} is spent at "
             f"delta {plain(self.delta)}, by {counted(fits, 'fit')}"
         )
         rows = [[cell(*item) for item in row.items()] for row in _rows(now, entries)]
@@ -488,7 +489,7 @@ class BudgetAccountant(TableDisplay):
             check_one_unit(now.spent.units, after.units)
         if now.covers(after):
             return
-        lacks_delta, spent = now.lacks_delta(after), _total(now)[0]
+        lacks_delta, spent = now.lacks_delta(after), _spent(now)
         counted = replace(after, delta=0) if lacks_delta and now.delta > 0 else after
         if not lacks_delta or spent == now.epsilon or (now.delta > 0 and not now.covers(counted)):
             raise BudgetError(
@@ -518,7 +519,7 @@ class BudgetAccountant(TableDisplay):
         """Sentence that says what is spent; empty if nothing is, or the ledger is not readable."""
         with suppress(LedgerError):
             now = self._ledger.balance()
-            if spent := _total(now)[0]:
+            if spent := _spent(now):
                 return f" Of the budget, epsilon {spent:.6g} of {now.epsilon:g} is spent."
         return ""
 
@@ -569,7 +570,7 @@ class BudgetAccountant(TableDisplay):
         kept = "" if self.path is None else f", path={self.path!r}, scope={self.scope!r}"
         try:
             now = self._ledger.balance()
-            budget, spent = f"epsilon={now.epsilon!r}, ", f"spent epsilon {_total(now)[0]:.6g}"
+            budget, spent = f"epsilon={now.epsilon!r}, ", f"spent epsilon {_spent(now):.6g}"
         except LedgerError:
             # An error in repr would hide the error that is being displayed.
             budget, spent = "", "ledger not readable"

@@ -143,6 +143,7 @@ def _prepare(file: Path | None, connection: sqlite3.Connection, create: bool) ->
 
 
 def _check_encodes(name: str, text: Any, encode: Callable[[Any], bytes]) -> None:
+    """Raise ValueError without the text, which the encoder's error would keep as its context."""
     try:
         encode(text)
         return

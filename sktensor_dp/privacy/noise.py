@@ -28,7 +28,7 @@ from sktensor_dp.privacy.unsafe import Recorder, next_seed
 from sktensor_dp.tensor.arrays import Floats
 
 # The covering diameter of the grid may increase a sensitivity of 1 by this much (0.024 %).
-DIAMETER = 2.0**-12
+ROUNDING_COST = 2.0**-12
 # Grid indices are clipped to this before and after noise of at most 2^62 is added, so nothing
 # overflows.
 LARGEST_INDEX = 2**60
@@ -141,10 +141,12 @@ class NoiseSource:
         steps = rounded_samples(GAUSSIAN_DENSITY, size, MAX_BITS, self._words)
         return np.ldexp(steps.astype(np.float64), -MAX_BITS)
 
-    def grid(self, scale: float, diameter_per_step: float, *, diameter: float = DIAMETER) -> Grid:
-        """Grid for noise of `scale`; rounding costs about the fraction `diameter` of it."""
+    def grid(
+        self, scale: float, diameter_per_step: float, *, rounding_cost: float = ROUNDING_COST
+    ) -> Grid:
+        """Grid for noise of `scale`; rounding costs about the fraction `rounding_cost` of it."""
         steps = max(diameter_per_step, 1.0)
-        finest = steps * max(scale, 1.0) * (1 + diameter) / diameter
+        finest = steps * max(scale, 1.0) * (1 + rounding_cost) / rounding_cost
         bits = min(math.ceil(math.log2(finest)), MAX_BITS)
         excess = math.ldexp(scale * steps, -bits)
         if excess > 0.5:

@@ -125,6 +125,7 @@ def rounded_samples(law: Density, size: int, bits: int, words: Words) -> Integer
 
 def _propose(law: Density, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
     """Fill `samples` with proposals; return the places of rejected ones."""
+    # At least one block, as there must be something to concatenate.
     rejected = [
         start + _propose_block(law, samples[start : start + BLOCK], bits, words)
         for start in range(0, max(samples.size, 1), BLOCK)

@@ -108,7 +108,7 @@ def gaussian_partition_selection(
         # Equal totals round alike. Totals that differ are moved apart by at most one step more, and
         # two units contribute to a bounded number of keys. So the step does not depend on the
         # number of keys, which is private.
-        grid = noise.grid(sigma, 1.0, diameter=STEP)
+        grid = noise.grid(sigma, 1.0, rounding_cost=STEP)
         values = noise.add_noise(values, grid)
     kept = np.flatnonzero(values >= threshold)
     return [keys[place] for place in kept], values[kept]

@@ -67,19 +67,20 @@ class CorpusMoments:
         self._lengths = lengths
         self._a, self._b, self._c = coefficients(concentration)
         self._pair_total = PairMoments(ONE_DRAW, 1.0, min_tokens=3).total(chunk)
-        self._frequencies = np.asarray(chunk.X.T @ (1 / lengths))
+        self._frequency_total = np.asarray(chunk.X.T @ (1 / lengths))
 
     def pairs(self) -> Floats:
         """M2 by equation (18), of shape (n_features, n_features)."""
         X, n = self._chunk.X, len(self._lengths)
         own = (X.T @ X.multiply(1 / self._lengths[:, None] ** 2)).toarray()
-        crossed = np.outer(self._frequencies, self._frequencies) - own
+        # Sum over pairs of different documents.
+        crossed = np.outer(self._frequency_total, self._frequency_total) - own
         return np.asarray(self._pair_total / n - self._a / (n * (n - 1)) * crossed)
 
     def triples(self, basis: Floats) -> Floats:
         """M3 (k, k, k) by equation (19), corrected, in a `basis` of orthonormal columns."""
         X, lengths, n = self._chunk.X, self._lengths, len(self._lengths)
-        total = basis.T @ self._frequencies
+        total = basis.T @ self._frequency_total
         projected = np.asarray(X @ basis) / lengths[:, None]
         own = projected.T @ projected
         thirds = _sum_of_products(projected, projected, projected)
@@ -148,7 +149,7 @@ class PrintedSensitivities:
         return (2 + 4 * b) / n + 6 * c * (n - 1) / (n * (n - 2))
 
     @property
-    def proved(self) -> tuple[float, float]:
+    def proved_sensitivities(self) -> tuple[float, float]:
         """L2 sensitivities of M2 and M3 that the triangle inequality proves."""
         a, b, c = coefficients(self.concentration)
         unit = math.sqrt(2) / self.n_documents
@@ -266,8 +267,8 @@ def dp_spectral_lda(
     )
     unit = printed_sigma(1.0, epsilon / 3, delta / 3)
     if configuration == 1 and unit > 0:
-        # Three Gaussian releases, by the L2 bounds that are proved.
-        pairs, triples = printed.proved
+        # Three Gaussian releases, by the L2 bounds that are proved_sensitivities.
+        pairs, triples = printed.proved_sensitivities
         squared_ratios = 2 * (pairs / printed.pairs) ** 2 + (triples / printed.triples) ** 2
         exact = gaussian_epsilon(math.sqrt(squared_ratios) / unit, delta)
     claim = claim_of_call("dp_spectral_lda", epsilon, delta, exact, form=configuration - 1)

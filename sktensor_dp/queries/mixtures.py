@@ -75,7 +75,7 @@ class MixtureStatistics(Bounded):
             raise ValueError("shapes have a scale above 0 where there is more than one size.")
         if self.fill is not None:
             check_array("what fills missing cells", self.fill, self.radius)
-        if self.partial and self.fill is None and not are_factors(self.whiteners):
+        if self.partial and self.fill is None and not are_well_conditioned(self.whiteners):
             raise ValueError("the whiteners must be inverse Cholesky factors: cells may miss.")
         room, mean = self.limit**2 - self._mean * self.width, self._mean
         for n_seen, (limit, usual) in enumerate(self.partial, start=1):
@@ -260,8 +260,8 @@ class MixtureGains(Signed):
         return found
 
 
-def are_factors(whiteners: Floats) -> bool:
-    """True if whiteners are invertible with positive diagonals, and well enough conditioned."""
+def are_well_conditioned(whiteners: Floats) -> bool:
+    """True if whiteners are inverses of Cholesky factors, not too badly conditioned."""
     # Largest condition of a whitener for each column; products for rows with missing cells have its
     # square.
     largest_condition = 1e6

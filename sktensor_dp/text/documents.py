@@ -118,7 +118,7 @@ def count_words(
     shape = (documents.n_units, len(vocabulary))
     data = found.data[known].astype(dtype), columns[known], seen[found.indptr]
     counts = sp.csr_matrix(data, shape=shape)
-    counts.sum_duplicates()
+    counts.sort_indices()
     if binary:
         counts.data.fill(1)
     return counts

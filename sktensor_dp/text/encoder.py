@@ -217,6 +217,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer):
         ]
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
+        # Arguments of two fits, each with texts alone, and the statistic, which differs here.
         (texts,), (others,), _ = worst_texts(1, n_units, self.neighbours)
         return ([[x] for x in texts],), ([[x] for x in others],), _second_category
 

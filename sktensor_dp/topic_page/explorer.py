@@ -77,19 +77,22 @@ def explorer(
 
 def _placed(distances: Floats, shares: Floats) -> tuple[Floats, Floats]:
     """Centres and radii on the map; circles may overlap, but none hides another."""
+    # Areas in proportion to shares, but numbers have to fit in; all together fill less of the map
+    # than pi / 4.
     radii = np.maximum(LARGEST * np.sqrt(shares / shares.max()), 13.0)
     radii *= min(1.0, 0.5 * SIDE / math.sqrt(float((radii**2).sum())))
     radii = np.maximum(radii, 11.0)
     plane = positions(distances)
     plane = plane - (plane.min(axis=0) + plane.max(axis=0)) / 2
     extent = np.maximum(np.abs(plane).max(), 1e-9)
-    # Start similar topics on a small circle, so that they do not coincide.
+    # Start similar topics on a small circle, a golden angle apart, so that they do not coincide.
     turns = 2.4 * np.arange(len(shares))
     ring = np.column_stack([np.cos(turns), np.sin(turns)])
     centres = SIDE / 2 + plane / extent * (SIDE / 2 - MARGIN - 30) + ring
     reach = radii[:, None] + radii
     np.fill_diagonal(reach, 0.0)
     low, high = radii[:, None] + MARGIN / 2, SIDE - radii[:, None] - MARGIN / 2
+    # Push circles apart, in small steps, until they hardly overlap.
     for _ in range(300):
         apart = centres[:, None] - centres
         lengths = np.maximum(np.linalg.norm(apart, axis=2), 1e-6)

@@ -15,7 +15,7 @@ from internals import generator_of, words_of
 from seeded_sources import same_noise
 
 from sktensor_dp import PrivacyLeakWarning, unsafe_seeded_noise
-from sktensor_dp.privacy.noise import DIAMETER, LARGEST_INDEX, Grid, NoiseSource
+from sktensor_dp.privacy.noise import LARGEST_INDEX, ROUNDING_COST, Grid, NoiseSource
 from sktensor_dp.privacy.noise_sampler import GAUSSIAN_DENSITY, LAPLACE_DENSITY, rounded_samples
 
 LAWS = ("gaussian", "laplace", "spherical_laplace")
@@ -125,7 +125,7 @@ def test_noise_pays_for_the_covering_diameter(scale, steps):
     needed = mpmath.mpf(scale) * (1 + mpmath.mpf(grid.step) * mpmath.mpf(steps))
     assert 1 < grid.scale / needed < 1 + 1e-14
     # As fine as promised, and no finer than needed.
-    assert DIAMETER / 4 < grid.diameter / min(scale, 1) <= DIAMETER * (1 + 1e-9)
+    assert ROUNDING_COST / 4 < grid.diameter / min(scale, 1) <= ROUNDING_COST * (1 + 1e-9)
 
 
 def test_grid_is_as_fine_as_it_can_be_where_it_cannot_be_fine_enough():

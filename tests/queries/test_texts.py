@@ -105,7 +105,7 @@ def test_noise_has_the_reported_scale(seed):
     assert report.epsilon == pytest.approx(1.0, rel=1e-6)
     assert report.epsilon <= 1.0 + 1e-9
     # Rounded to a grid that no property of the corpus decides.
-    step = NoiseSource().grid(row.sigma, 1.0, diameter=STEP).step
+    step = NoiseSource().grid(row.sigma, 1.0, rounding_cost=STEP).step
     assert step <= STEP
     assert np.array_equal(np.rint(noisy / step) * step, noisy)
 
@@ -257,7 +257,7 @@ def test_the_threshold_counts_on_the_grid_that_noise_is_drawn_on():
     query = even_votes(9)
     sensitivity = query.l2_sensitivity
     for sigma in [*np.geomspace(1e-3, 2.0**30, 100), 2.0**30]:
-        grid = NoiseSource().grid(sigma, 1.0, diameter=STEP)
+        grid = NoiseSource().grid(sigma, 1.0, rounding_cost=STEP)
         # Scales are rounded up by 2^-50.
         assert grid.scale <= sigma * (1 + STEP) * (1 + 2.0**-49)
         assert grid.step <= STEP * (1 + 2.0**-49)
