@@ -198,17 +198,7 @@ def test_one_run_at_a_time_writes_to_a_folder(command, arguments, tmp_path):
         for run in (
             arguments,
             ("groups", "n.csv", "--range", "post", 0, 5, "--output", folder),
-            (
-                "ratings",
-                "n.csv",
-                *columns,
-                "--bounds",
-                1,
-                5,
-                "--items-are-public",
-                "--output",
-                folder,
-            ),
+            ("ratings", "n.csv", *of_ratings, "--output", folder),
             ("recommend", folder, "n.csv", *columns),
         ):
             done = command(*run, status=2)
