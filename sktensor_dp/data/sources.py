@@ -1,4 +1,7 @@
-"""Classes of data not in memory as a whole; tables of Dask are read by `estimator/rows.py`."""
+"""Classes of data that is not in memory as a whole.
+
+Tables, of pandas, polars or Dask, are read by `estimator/rows.py`.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping

@@ -66,10 +66,12 @@ def plan_mixture(model: Any, n_samples: int, n_features: int) -> MixturePlan:
     n_statistics = n_steps + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     norm = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
+    enough = n_samples >= rows_needed(model, n_features)
     return MixturePlan(
-        k, n_features, model.covariance_type, n_steps, norm, chooses_norm, model.random_state,
-        ReleasePlan.split(model.epsilon, model.delta, fractions, uses),
-        n_samples >= rows_needed(model, n_features) and n_scores(k, n_features) <= most_scores,
+        n_components=k, n_features=n_features, covariance_type=model.covariance_type,
+        n_steps=n_steps, radius=norm, chooses_norm=chooses_norm, random_state=model.random_state,
+        releases=ReleasePlan.split(model.epsilon, model.delta, fractions, uses),
+        has_intervals=enough and n_scores(k, n_features) <= most_scores,
     )  # fmt: skip
 
 

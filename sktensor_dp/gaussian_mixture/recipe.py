@@ -73,12 +73,12 @@ def released_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Fitte
     # As many answers are added up in it: a lead, and a gain for each group more or less.
     n_answers = abs(k - k_start) + 1
     if gain < -WORSE * answer.sigma * np.sqrt(n_answers):
-        return FittedMixture(starts[k_start - 1], of_start, gain, None)
+        return FittedMixture(starts[k_start - 1], of_start, gain, noise=None)
     if k < most:
         # A joined group may have the noise of all its parts; the parts' ways do not describe it.
         joined = noise.times((most - k + 1) ** 0.5)
-        return FittedMixture(levels[k - 1], gains, gain, joined)
-    return FittedMixture(levels[k - 1], gains, gain, noise, way_from(start, model))
+        return FittedMixture(levels[k - 1], gains, gain, noise=joined)
+    return FittedMixture(levels[k - 1], gains, gain, noise=noise, way=way_from(start, model))
 
 
 def gain_over_start(gains: Floats, leads: Floats, k: int, k_start: int) -> float:
@@ -158,9 +158,11 @@ def released_statistics(
     )  # fmt: skip
     answer = ask(query)
     n_shape = {"spherical": 1, "diag": d}.get(shape, n_unique(d, 2)) - 1
+    weights, shifts, sizes, shapes = query.decoded(clipped_statistics(answer))
     return WhitenedStatistics(
-        *query.decoded(clipped_statistics(answer)), n_shape, answer.sigma, scales, clip
-    )
+        weights=weights, shifts=shifts, sizes=sizes, shapes=shapes, n_shape=n_shape,
+        sigma=answer.sigma, scales=scales, clipping=clip,
+    )  # fmt: skip
 
 
 def n_supported(gains: Floats, sigma: float, n_more: int = 0) -> int:

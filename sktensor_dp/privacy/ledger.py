@@ -344,8 +344,9 @@ class Ledger:
         *budget, mu_squared, epsilon, delta, rho, unbounded, units = self._current_row(connection)
         try:
             spent = Spending(
-                int(mu_squared), int(epsilon), int(delta), int(rho), bool(unbounded),
-                frozenset(map(str, json.loads(units))),
+                mu_squared=int(mu_squared), epsilon=int(epsilon), delta=int(delta),
+                pure_rho=int(rho), unbounded=bool(unbounded),
+                units=frozenset(map(str, json.loads(units))),
             )  # fmt: skip
             return Balance(float(budget[0]), float(budget[1]), spent)
         except (TypeError, ValueError):

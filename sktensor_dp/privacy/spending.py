@@ -112,14 +112,14 @@ class Spending:
     def plus(self, entries: Sequence[LedgerEntry]) -> "Spending":
         """Sum of this spending and of further charges, as a new one."""
         finite = [(e.cost, e.uses) for e in entries if not any(map(math.isinf, e.cost.amounts))]
+        rhos = [n * _decimal_units(pure_rho(cost.epsilon)) for cost, n in finite]
         return Spending(
-            self.mu_squared + sum(uses * _square_units(cost.mu) for cost, uses in finite),
-            self.epsilon + sum(uses * _decimal_units(cost.epsilon) for cost, uses in finite),
-            self.delta + sum(uses * _decimal_units(cost.delta) for cost, uses in finite),
-            self.pure_rho
-            + sum(uses * _decimal_units(pure_rho(cost.epsilon)) for cost, uses in finite),
-            self.unbounded or len(finite) < len(entries),
-            self.units.union(entry.protects for entry in entries if entry.unit),
+            mu_squared=self.mu_squared + sum(n * _square_units(cost.mu) for cost, n in finite),
+            epsilon=self.epsilon + sum(n * _decimal_units(cost.epsilon) for cost, n in finite),
+            delta=self.delta + sum(n * _decimal_units(cost.delta) for cost, n in finite),
+            pure_rho=self.pure_rho + sum(rhos),
+            unbounded=self.unbounded or len(finite) < len(entries),
+            units=self.units.union(entry.protects for entry in entries if entry.unit),
         )
 
     @property

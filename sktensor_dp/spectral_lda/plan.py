@@ -300,8 +300,9 @@ def forecast_topics(
     pairs = next(row for row in rows if row.name == "pair_moments")
     needed = n_samples / pairs.ratio if pairs.noise > 0 else k
     return TopicForecast(
-        tuple(rows), n_samples, math.ceil(max(needed, k)), k, plan.n_refinements, plan.n_words,
-        concentration, plan.asks_public, count_sigma=count_sigma,
+        tuple(rows), n_samples, math.ceil(max(needed, k)), k, n_refinements=plan.n_refinements,
+        n_words=plan.n_words, concentration=concentration, public_topics=plan.asks_public,
+        count_sigma=count_sigma,
     )  # fmt: skip
 
 

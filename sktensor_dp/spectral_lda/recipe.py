@@ -199,8 +199,9 @@ class _SpectralFit:
         corrected = corrected_pairs(released, correction)
         white = self._whitener(released, corrected, correction)
         return WhitenedPairs(
-            words, pair_clip, count_clip, total, correction, released, corrected, white
-        )
+            words=words, pair_clip=pair_clip, count_clip=count_clip, total=total,
+            correction=correction, released=released, corrected=corrected, white=white,
+        )  # fmt: skip
 
     def _whitener(
         self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection
@@ -359,9 +360,9 @@ class _SpectralFit:
                 found, moments, assumed = other
         # Without noise, frequencies show which words no document has.
         there = (seen.value > 0) | (seen.sigma > 0)
-        fit = _normalised(found.topics * there), found.weights, found.concentration
+        topics = _normalised(found.topics * there)
         std = std_of_matched(found, moments) if released.sigma > 0 else np.zeros(topics.shape)
-        return self._on_all_words(pairs, *fit, std), assumed
+        return self._on_all_words(pairs, topics, found.weights, found.concentration, std), assumed
 
     def _on_all_words(
         self,
@@ -381,9 +382,9 @@ class _SpectralFit:
                 topics_std = std_of_frequencies(self._frequencies.sigma, topics.shape)
                 topics_std[:, words] = own_std
         return FittedTopics(
-            smoothed(topics, self._unigram), weights, self._unigram,
-            self._frequencies.sigma, pairs.white.n_resolved, self._length, topics_std,
-            concentration=concentration,
+            topics=smoothed(topics, self._unigram), weights=weights, unigram=self._unigram,
+            unigram_sigma=self._frequencies.sigma, n_resolved=pairs.white.n_resolved,
+            length=self._length, topics_std=topics_std, concentration=concentration,
         )  # fmt: skip
 
 
