@@ -57,7 +57,7 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
         noise_variance = (width * piecewise_deviation(spent)) ** 2
     # What units share, the effects and factors of all modes but the first, by which rows fold in.
     if plan.with_pairs:
-        columns, residual_variance = pair_components(ask, model, options)
+        columns, residual_variance = released_pair_components(ask, model, options)
         # A Tucker model stays: only `_shared` has these components, so `core_` is 0.
         model = with_columns(model, columns)
         components = SharedComponents((columns,), full_core=False) if columns.size else None
@@ -150,7 +150,9 @@ def _with_released_block(ask: Session, options: ModelOptions) -> EntryModel:
     return with_orthonormal_factors(model, options.ranks, factors, model.core)
 
 
-def pair_components(ask: Session, model: EntryModel, options: ModelOptions) -> tuple[Floats, float]:
+def released_pair_components(
+    ask: Session, model: EntryModel, options: ModelOptions
+) -> tuple[Floats, float]:
     """Release the sums over rows of products of residuals in two columns; return loadings of the
     columns, (n_columns, r), and the residual variance that these loadings leave unexplained.
     """

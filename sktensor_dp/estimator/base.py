@@ -408,8 +408,6 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
             report = earlier.joined(report)
         attributes = {**public, **fitted.attributes, "privacy_report_": report}
         attributes.update(mark_of_payment(ask.is_paid))
-        if "_stream" in attributes:
-            attributes["_stream"] = replace(attributes["_stream"], ticket=ask.ticket)
         return Fitted(attributes, (*fitted.warnings, *ask.warnings))
 
     def _warnings_of_delta(self, plan: ReleasePlan, n_units: int, unit: str) -> tuple[Warning, ...]:
@@ -439,12 +437,10 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
 
     def _adopt(self, report: PrivacyReport, paid: bool) -> None:
         """Take the privacy report of the search that chose this model, and whether one paid it."""
-        # The search was charged as a whole: a stream that goes on from its model is charged again.
+        # The search was charged as a whole. A stream that goes on from its model is charged again:
+        # no ledger but that of the trial knows its ticket.
         own = {name: v for name, v in self._fitted_state().items() if name != NEEDS_PAYER}
-        state = {**own, "privacy_report_": report, **mark_of_payment(paid)}
-        if "_stream" in state:
-            state["_stream"] = replace(state["_stream"], ticket=None)
-        self._publish(state)
+        self._publish({**own, "privacy_report_": report, **mark_of_payment(paid)})
 
     @available_if(lambda estimator: hasattr(estimator, "transform"))
     @under_own_errors

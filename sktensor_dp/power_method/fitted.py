@@ -50,8 +50,7 @@ class ComponentStream:
 
     method: OnlinePowerMethod  # components and starts so far
     settings: tuple[float, float, float]  # epsilon, delta and data_norm of every batch
-    # Shown by the next batch to the ledger that was charged; `_with_report` of estimators sets it.
-    ticket: str | None = None
+    ticket: str | None  # that the next batch shows to the ledger that was charged
 
     @property
     def found(self) -> FittedComponents:

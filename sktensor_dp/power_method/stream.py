@@ -31,7 +31,7 @@ def power_step_on_batch(
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
     answers = power_step(ask, PowerIterations(method.columns_asked(), plan.radius))
     method.tell(answers.value, answers.sigma, ask.n_units)
-    after = ComponentStream(method, settings)
+    after = ComponentStream(method, settings, ask.ticket)
     return Fitted({**attributes_of(after.found, plan), **after.progress})
 
 

@@ -58,20 +58,19 @@ class TopicStream:
     variance: float  # variance of the noise in it
     n_first: int  # documents or persons of the first batch, public or as released
     budget: tuple[float, float]  # epsilon and delta that every batch may cost
+    ticket: str | None  # that the next batch shows to the ledger that was charged
     # Sum of the batches' precisions, and sum of their squares; 0 before the second batch.
     precisions: tuple[float, float] = (0.0, 0.0)
-    # Shown by the next batch to the ledger that was charged; `_with_report` of estimators sets it.
-    ticket: str | None = None
 
     @classmethod
     def of_first_batch(
-        cls, found: FittedTopics, n_units: int, budget: tuple[float, float]
+        cls, found: FittedTopics, n_units: int, budget: tuple[float, float], ticket: str | None
     ) -> "TopicStream":
         """Stream after a whole fit: its topics, with their noise, stand for expected counts."""
         assert found.topics_std is not None
         counts = found.length * found.weights[:, None]
         variance = float(np.mean(np.square(counts * found.topics_std)))
-        return cls(found, counts * found.topics, variance, n_units, budget)
+        return cls(found, counts * found.topics, variance, n_units, budget, ticket)
 
 
 def attributes_of(found: FittedTopics) -> dict[str, Any]:
@@ -132,8 +131,8 @@ STREAM = Part(
         concentration=Real("+"), public=Maybe(Numbers("?d+")),
     ),
     mean=Numbers("kd"), variance=Real("+"), n_first=Whole(),
-    budget=Items(Real(), 2, tuple), precisions=Items(Real("+"), 2, tuple),
-    ticket=Maybe(Plain(str)),
+    budget=Items(Real(), 2, tuple), ticket=Maybe(Plain(str)),
+    precisions=Items(Real("+"), 2, tuple),
 )  # fmt: skip
 
 

@@ -109,7 +109,8 @@ def fit_topics(
     topics, assumed = fit.run()
     attributes = {**attributes_of(topics), "clip_norm_": clips.limits}
     if budget is not None:
-        attributes["_stream"] = TopicStream.of_first_batch(topics, ask.n_units, budget)
+        stream = TopicStream.of_first_batch(topics, ask.n_units, budget, ask.ticket)
+        attributes["_stream"] = stream
     warned = warnings_of_noise(topics, plan, begins=budget is not None)
     return Fitted(attributes, warned, (ASSUMED,) if assumed else ())
 

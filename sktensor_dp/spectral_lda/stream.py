@@ -41,7 +41,10 @@ def continue_stream(
     )  # fmt: skip
     # The coherence is that of the first batch's topics, from its pairs.
     fitted = with_deviations(replace(fitted, coherence=None), counts, sigma)
-    stream = replace(stream, fitted=fitted, mean=mean, variance=variance, precisions=precisions)
+    stream = replace(
+        stream, fitted=fitted, mean=mean, variance=variance, precisions=precisions,
+        ticket=ask.ticket,
+    )  # fmt: skip
     told: tuple[Warning, ...] = ()
     if len(fitted.topics) < n_components and noisy.n > stream.n_first:
         told = (
