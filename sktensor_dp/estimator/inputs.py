@@ -25,6 +25,7 @@ from sktensor_dp.checks.frames import (
 )
 from sktensor_dp.data.labels import ONE_GROUP, Labels, are_several, as_labels
 from sktensor_dp.data.units import split_chunk
+from sktensor_dp.privacy.accountant import MARK, rescue
 from sktensor_dp.privacy.report import PrivacyReport
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
@@ -263,33 +264,42 @@ def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> No
         )
 
 
-MARK = "_sktensor_dp_unit"
-
-
-def mark_unit(counts: object, report: PrivacyReport) -> Any:
-    """Mark a result with the unit and neighbours that its fit protects, and return it."""
+def mark_unit(counts: object, report: PrivacyReport, *, is_whole: bool) -> Any:
+    """Mark a result with what its fit protects, and their number where it `is_whole` and public."""
+    n_units = report.n_units if is_whole and report.neighbours == "replace_one" else None
     with suppress(AttributeError):
-        setattr(counts, MARK, (report.unit == "person", report.neighbours))
+        setattr(counts, MARK, (report.unit == "person", report.neighbours, n_units))
     return counts
 
 
 def check_mark(X: object, grouped: bool, neighbours: str) -> None:
     """Raise ValueError if `X` has the mark of a fit with other units or neighbours."""
-    persons, relation = getattr(X, MARK, (grouped, neighbours))
+    persons, relation, _ = getattr(X, MARK, (grouped, neighbours, None))
     if persons != grouped:
         have = ("with groups", "without groups")
-        rescue = f"fit(vectorizer.transform(texts){', groups=groups' * persons})"
         others = "; for persons, fit the vocabulary with groups too" * (not persons)
         raise ValueError(
             f"groups must be given to both fits or to none: X was counted by a vocabulary fitted "
             f"{have[not persons]}, and this fit would go {have[not grouped]}, so that together "
             "they protect neither. To use what was spent on the vocabulary call "
-            f"{rescue}{others}. If X holds other data, pass X.copy()."
+            f"{rescue(persons)}{others}. If X holds other data, pass X.copy()."
         )
     if relation != neighbours:
         raise ValueError(
             f"neighbours must be {relation!r}, as in the fit of the vocabulary that X was counted "
             f"by; got {neighbours!r}. If X holds other data, pass X.copy()."
+        )
+
+
+def check_marked_number(X: object, n_units: int | None) -> None:
+    """Raise ValueError if `X` has the mark of a fit to another, public number of units."""
+    persons, _, before = getattr(X, MARK, (False, "", None))
+    if before not in (None, n_units):
+        raise ValueError(
+            "groups must be the same for both fits: X was counted by a vocabulary of "
+            f"{counted(before, 'group')}, and this fit has {n_units:,}, so that together they "
+            f"protect neither. To use what was spent on the vocabulary call {rescue(persons)} "
+            "with the groups of the vocabulary. If X holds other data, pass X.copy()."
         )
 
 

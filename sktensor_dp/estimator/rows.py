@@ -16,14 +16,15 @@ from sktensor_dp.data.sources import PartitionedSource, check_chunks
 from sktensor_dp.data.units import RowChunks
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, column_attributes
 from sktensor_dp.estimator.inputs import (
-    MARK,
     CheckedChunks,
     check_mark,
+    check_marked_number,
     checked_groups,
     checked_table,
     number_is_private,
 )
 from sktensor_dp.estimator.lazy import check_columns, number_of_units, partitions_by_group
+from sktensor_dp.privacy.accountant import MARK
 
 
 class PrivateRowsMixin(PrivateEstimatorMixin):
@@ -127,19 +128,24 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         self, X: Any, groups: Any = None, n_samples: int | None = None, *, reset: bool = True
     ) -> Any:
         """Units of a table; this is the copy of the estimator that validation writes on."""
-        check_mark(X, groups is not None, self.neighbours)
+        given = X
+        check_mark(given, groups is not None, self.neighbours)
         if is_dask(X):
             X = check_columns(self, X, reset=reset)
             known = math.nan if hasattr(X, "columns") else X.shape[0]
+            n_units = number_of_units(self, known, groups, n_samples, "rows")
+            check_marked_number(given, n_units)
             return self._chunks(
                 partitions_by_group(X, groups),
-                n_units=number_of_units(self, known, groups, n_samples, "rows"),
+                n_units=n_units,
                 n_features=int(X.shape[1]),
                 prepared=partial(CheckedChunks, columns=column_names(X)),
             )
         X = self._validated_rows(X, reset=reset, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
-        return self._chunks(X, n_units=X.shape[0], n_features=X.shape[1], groups=labels)
+        chunks = self._chunks(X, n_units=X.shape[0], n_features=X.shape[1], groups=labels)
+        check_marked_number(given, chunks.n_units)
+        return chunks
 
     def _chunks_of_source(self, source: Any, n_samples: int | None, n_features: Any) -> Any:
         """Units of a source of announced public sizes, which is read several times."""
@@ -147,6 +153,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             check_chunks(source)
             if hasattr(source, MARK):
                 check_mark(source, False, self.neighbours)
+                check_marked_number(source, n_samples)
         if not number_is_private(n_samples, self.neighbours):
             check_sizes(n_samples=n_samples)
         check_sizes(n_features=n_features)

@@ -592,24 +592,47 @@ def mark_of_payment(paid: bool) -> dict[str, str]:
 BEGUN: "ContextVar[int]" = ContextVar("begun", default=0)
 
 
+# Attribute of counts: whether the vocabulary that they were counted by protects persons, its
+# neighbours, and the public number of its units where they are counts of all of them.
+MARK = "_sktensor_dp_unit"
+
+
+def rescue(persons: bool) -> str:
+    """Call that fits a step of a pipeline alone, to what a vocabulary that was paid for counts."""
+    return f"fit(vectorizer.transform(texts){', groups=groups' * persons})"
+
+
+def tell(error: BaseException, told: str, spent: str = "") -> None:
+    """Add a sentence to an error: to its message where a budget has `spent`, else as a note."""
+    match error.args:
+        case [str(message)] if spent:
+            error.args = (f"{message}{'.' * (message[-1:] not in '.?')} {told}{spent}",)
+        case _:
+            error.add_note(f"{told}{spent}")
+
+
 def telling_spending(method: Any) -> Any:
-    """Decorator of a method that fits: errors before its releases say that it made none."""
+    """Decorator of a method that fits: errors say what earlier steps of a pipeline have spent."""
 
     @wraps(method)
     def run(self: Any, *args: object, **options: object) -> Any:
         begun = BEGUN.get()
         try:
             return method(self, *args, **options)
-        except BudgetError:  # which says what was charged
-            raise
         except BaseException as error:
-            # Earlier steps of a pipeline may have released and been charged.
+            said, spent = "".join([str(error), *getattr(error, "__notes__", ())]), ""
+            with suppress(BudgetError):
+                if isinstance(payer := self._accountant_to_charge(), BudgetAccountant):
+                    spent = payer._so_far()
             told = f"This {type(self).__name__} released nothing."
-            if BEGUN.get() == begun and told not in "".join(getattr(error, "__notes__", ())):
-                with suppress(BudgetError):
-                    if isinstance(payer := self._accountant_to_charge(), BudgetAccountant):
-                        told += payer._so_far()
-                error.add_note(told)
+            # Refusals by the budget say what was charged.
+            if BEGUN.get() == begun and told not in said and not isinstance(error, BudgetError):
+                tell(error, told, spent)
+            marks = [getattr(X, MARK, None) for X in (*args, *options.values())]
+            if spent and any(marks) and "vectorizer.transform(texts)" not in said:
+                persons, *_ = next(filter(None, marks))
+                how = f"fit this step alone, by {rescue(persons)}."
+                tell(error, "The vocabulary of X is paid for:", f" {how}")
             raise
 
     return run

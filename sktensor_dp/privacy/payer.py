@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sktensor_dp.privacy.accountant import BEGUN, BudgetAccountant
+from sktensor_dp.privacy.accountant import BEGUN, BudgetAccountant, tell
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.spending import LedgerEntry, charges_of
 
@@ -36,11 +36,10 @@ class Payer:
         return receipt
 
     def tell(self, error: BaseException) -> None:
-        """Add a note to an error: the charge of this fit stays."""
+        """Add to an error that the charge of this fit stays."""
         if self.accountant is not None:
-            error.add_note(
-                f"What was charged for this fit stays charged.{self.accountant._so_far()}"
-            )
+            kept = "What was charged for this fit stays charged."
+            tell(error, kept, self.accountant._so_far())
 
     def check(self, plan: ReleasePlan, neighbours: str) -> None:
         """Raise BudgetError for a plan that the accountant would refuse."""

@@ -356,9 +356,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         chunks = self._chunks_of(raw_documents, groups, n_samples)
         columns = self._learn(chunks).vocabulary_
         if isinstance(chunks, LazyTexts):
-            return self._marked(lazy_counts(self, raw_documents))
+            return self._marked(lazy_counts(self, raw_documents), is_whole=True)
         counts = count_words(chunks.word_counts, columns, binary=self.binary, dtype=self.dtype)
-        return self._marked(as_sparse_interface(counts))
+        return self._marked(as_sparse_interface(counts), is_whole=True)
 
     def transform(self, raw_documents: Iterable[object]) -> Any:
         """Count the words of the vocabulary as scikit-learn does; the counts are raw data."""
@@ -413,10 +413,10 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         n_words = expected_words(threshold, n_documents, self, document_length)
         return WordForecast(n_documents, threshold, n_words)
 
-    def _marked(self, counts: object) -> Any:
+    def _marked(self, counts: object, *, is_whole: bool = False) -> Any:
         """Counts, marked with the unit of a learned vocabulary, which the next fit has to share."""
         known = not self.fixed_vocabulary_ and "privacy_report_" in vars(self)
-        return mark_unit(counts, self.privacy_report_) if known else counts
+        return mark_unit(counts, self.privacy_report_, is_whole=is_whole) if known else counts
 
     def _public_facts(self) -> PublicFacts:
         given = self.vocabulary is not None

@@ -9,13 +9,22 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 from cases import READERS, plain, quiet
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from small_completions import X0, Y0, build
 from small_texts import pipeline
 
-from sktensor_dp import BudgetAccountant, BudgetError, PrivacyLeakWarning, make_private_scorer
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivacyLeakWarning,
+    PrivateGaussianMixture,
+    PrivateOneHotEncoder,
+    make_private_scorer,
+)
 from sktensor_dp.privacy.accountant import HELD, OPENED
 
 
@@ -206,14 +215,40 @@ def test_what_was_pickled_inside_a_block_needs_an_accountant(carried, tmp_path):
             free.fit(X0, Y0)
 
 
-def test_an_error_before_the_releases_of_a_step_says_what_earlier_ones_spent():
-    """Nothing is charged for the topics; the vocabulary before them has been."""
-    budget = BudgetAccountant(4.0)
-    steps = pipeline().set_params(topics__n_components=0)
-    with budget, quiet(), pytest.raises(ValueError, match="n_components") as refused:
-        steps.fit(["some words here", "other words there"] * 500)
-    told = f"Of the budget, epsilon {budget.total()[0]:.6g} of 4 is spent."
-    assert refused.value.__notes__ == [f"This PrivateSpectralLDA released nothing. {told}"]
+OWNERS = np.repeat(np.arange(250), 4)
+TEXTS = ["some words here", "other words there"] * 500
+CELLS = np.array([["red", "big"], ["blue", "small"]] * 500, object)
+
+
+@pytest.mark.parametrize("first", ["words", "categories"])
+@pytest.mark.parametrize(
+    ("changes", "groups", "match"),
+    [
+        ({"n_components": 0}, OWNERS, "n_components"),
+        ({"epsilon": 9.0}, OWNERS, "Epsilon is what is short"),
+        ({}, OWNERS[:9], "one label per row"),
+        ({}, np.arange(1000), "vocabulary of 250 groups, and this fit has 1,000"),
+        ({}, None, "given to both fits"),
+    ],
+)
+def test_an_error_of_a_step_says_what_earlier_ones_spent_and_how_to_go_on(
+    first, changes, groups, match
+):
+    """Nothing is charged for the second step; the vocabulary before it has been, and is kept."""
+    budget, steps, X = BudgetAccountant(4.0), pipeline(), TEXTS
+    if first == "categories":
+        X, last = CELLS, PrivateGaussianMixture(2, data_norm=2.0)
+        steps = Pipeline([("counts", PrivateOneHotEncoder()), ("topics", last)])
+    steps["topics"].set_params(**changes)
+    with budget, quiet(), pytest.raises(ValueError, match=match) as refused:
+        steps.fit(X, counts__groups=OWNERS, topics__groups=groups)
+    said, spent = str(refused.value), budget.total()[0]
+    assert f"{spent:.6g} " in said
+    assert "fit(vectorizer.transform(texts), groups=groups)" in said
+    steps["topics"].set_params(n_components=2, epsilon=1.0)
+    with budget, quiet():
+        steps["topics"].fit(steps["counts"].transform(X), groups=OWNERS)
+    assert [entry.protects for entry in budget.entries] == ["person"] * len(budget.entries)
 
 
 @pytest.mark.parametrize("name", READERS)
