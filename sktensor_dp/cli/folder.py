@@ -161,11 +161,7 @@ class Folder:
 
     def summary(self) -> str:
         """Say what all runs of the folder cost together."""
-        epsilon, delta, cost = *self.ledger.total(), self.ledger.cost
-        if isinf(epsilon) and isfinite(cost.mu):
-            # Every vocabulary sets a part of delta aside: many of them exceed the delta of one run.
-            delta += cost.delta
-            epsilon = cost.epsilon_at(delta)
+        epsilon, delta = total_of(self.ledger)
         if isinf(epsilon):
             return "One run in this folder added no noise: nothing is protected."
         limit = self.ledger.epsilon
@@ -280,6 +276,16 @@ def _tidy(ledger: Path) -> None:
         with closing(sqlite3.connect(ledger)) as connection:
             # Changing the mode under a lock deletes the journal, and never one that is in use.
             connection.executescript("PRAGMA journal_mode = TRUNCATE; PRAGMA journal_mode = DELETE")
+
+
+def total_of(ledger: BudgetAccountant) -> tuple[float, float]:
+    """Epsilon and delta of all runs in a folder together."""
+    epsilon, delta, cost = *ledger.total(), ledger.cost
+    if isinf(epsilon) and isfinite(cost.mu):
+        # Every vocabulary sets a part of delta aside: many of them exceed the delta of one run.
+        delta += cost.delta
+        epsilon = cost.epsilon_at(delta)
+    return epsilon, delta
 
 
 def changed_files(path: Path) -> tuple[int, list[str]]:

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from sktensor_dp.checks.display import counted, printable
-from sktensor_dp.cli.folder import LEDGER, MANIFEST, changed_files
-from sktensor_dp.cli.officer import large_delta, write_officer_pages
+from sktensor_dp.checks.display import counted, plain, printable
+from sktensor_dp.cli.folder import LEDGER, MANIFEST, changed_files, total_of
+from sktensor_dp.cli.officer import PAGES, large_delta, write_officer_pages
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition
@@ -29,9 +29,10 @@ MEANING = {
 
 
 ALONE = (
-    f"Not checked: whether other files are those that it is about; name the folder with their "
-    f"{MANIFEST} for that."
+    f"Not checked: whether other files are those that it is about, and what other runs cost; name "
+    f"the folder with their {MANIFEST} and {LEDGER} for that."
 )
+NO_LEDGER = f"Not checked: what other runs cost; {LEDGER} is not in the folder. "
 
 
 def show_budget(options: argparse.Namespace) -> int:
@@ -40,13 +41,19 @@ def show_budget(options: argparse.Namespace) -> int:
     path = path / LEDGER if path.is_dir() else path
     if not path.exists():
         raise LedgerError(f"{path} does not exist: no run has spent anything there")
-    budget = BudgetAccountant(path=path)
-    Ledger(path, budget.scope).verify()
+    budget = _verified(path)
     if options.json:
         print(budget.to_json())
     else:
         print(f"ledger {printable(str(path.resolve()))}\n\n{budget}")
     return 0
+
+
+def _verified(path: Path) -> BudgetAccountant:
+    """Budget of a ledger whose sums are those of its charges; else LedgerError."""
+    budget = BudgetAccountant(path=path)
+    Ledger(path, budget.scope).verify()
+    return budget
 
 
 def check_statements(options: argparse.Namespace) -> int:
@@ -61,13 +68,21 @@ def check_statements(options: argparse.Namespace) -> int:
 def _check(path: Path, at_most: float, kind: str) -> int:
     """Check one file and say what was found, or write it for the registry; 0 if it adds up."""
     n_files, changed = changed_files(path) if path.is_dir() else (0, [])
+    ledger = path / LEDGER if path.is_dir() else None
     path = path / "statement.json" if path.is_dir() else path
-    name = printable(str(path))
+    name, runs = printable(str(path)), NO_LEDGER * (ledger is not None)
+    page = path.with_name(PAGES[1])
     try:
-        report = _sound(path, at_most, changed)
+        report = _sound(path, changed)
+        _refuse_beyond(at_most, report.epsilon, report.seeded)
+        if ledger is not None and ledger.exists():
+            epsilon, delta = total_of(_verified(ledger))
+            runs = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}. "
+            _refuse_beyond(at_most, epsilon, report.seeded, " of all runs in this folder")
         entry = registry_entry(report) if kind == "registry" else None
-        if kind == "page":
+        if kind == "page" and not page.exists():
             _write_page(path, report)
+            return 0
     except OSError as error:
         advice = "Name the output folder of a run, or its statement.json"
         print(f"{name}: cannot be read: {error.strerror}. {advice}", file=sys.stderr)
@@ -76,24 +91,25 @@ def _check(path: Path, at_most: float, kind: str) -> int:
         reasons = str(error).replace("\n", "\n  ")
         print(f"{name}: REFUSED\n  {reasons}", file=sys.stderr)
         return 1
+    if kind == "page":
+        left = f"{page.name} is there already, and was left as it is: read it, or move it away"
+        print(f"{name}: adds up, but {left}", file=sys.stderr)
+        return 1
     if entry is not None:
         print(json.dumps(entry, indent=2))
         return 0
     files = f"{counted(n_files, 'file')} as in {MANIFEST}." if n_files else ALONE
-    print(f"{name}: adds up. {printable(report.guarantee).rstrip('.')}. {files}")
+    print(f"{name}: adds up. {printable(report.guarantee).rstrip('.')}. {runs}{files}")
     if kind == "show":
         print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")
     return 0
 
 
-def _sound(path: Path, at_most: float, changed: list[str]) -> PrivacyReport:
-    """Report of a statement that adds up, to `at_most`, beside unchanged files; else ValueError."""
+def _sound(path: Path, changed: list[str]) -> PrivacyReport:
+    """Report of a statement that adds up, beside unchanged files; else ValueError."""
     with path.open("rb") as stream:
         # One byte more than is allowed: a larger file is refused without reading all of it.
         report = load_statement(stream.read(MOST_BYTES + 1))
-    if math.isfinite(at_most) and (report.seeded or report.epsilon > at_most):
-        what = "it protects nothing" if report.seeded else f"epsilon is {report.epsilon:.6g}"
-        raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
     if changed:
         raise StatementError(
             f"it adds up, but these files are missing, or are not those that {MANIFEST} has the "
@@ -102,11 +118,15 @@ def _sound(path: Path, at_most: float, changed: list[str]) -> PrivacyReport:
     return report
 
 
+def _refuse_beyond(at_most: float, epsilon: float, seeded: bool, of_what: str = "") -> None:
+    """Raise StatementError if `epsilon` exceeds a finite limit, or nothing is protected."""
+    if math.isfinite(at_most) and (seeded or epsilon > at_most):
+        what = "it protects nothing" if seeded else f"epsilon{of_what} is {epsilon:.6g}"
+        raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
+
+
 def _write_page(path: Path, report: PrivacyReport) -> None:
-    """Write the officer's page beside a statement; never replace the page of a run."""
-    page = path.with_name("for-the-officer.html")
-    if page.exists():
-        raise ValueError(f"{page.name} is there already: move it away first")
+    """Write the officer's page beside a statement."""
     unit = UNITS.get(report.unit, report.unit)
     settings = {"statement": path.name, "one unit": unit, "promise": report.guarantee}
     others = "Other analyses of the same data are not counted here: ask for the budget of all."
@@ -116,7 +136,7 @@ def _write_page(path: Path, report: PrivacyReport) -> None:
 
     weak = large_delta(report.delta, report.n_units, unit)
     write_officer_pages(write, settings, report, "What this page is about", others, weak)
-    print(f"Written to {printable(str(path.parent))}: {page.name}, {page.stem}.md")
+    print(f"Written to {printable(str(path.parent))}: {', '.join(PAGES)}")
 
 
 def _explained(report: PrivacyReport) -> Iterator[str]:

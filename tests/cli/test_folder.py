@@ -99,8 +99,14 @@ def test_runs_of_other_files_add_up_and_other_units_are_refused(
     assert "protect one document, this one would protect one" in done.err
     # A forecast knows the folder as the run does.
     command(*arguments, "--person", "author", "--forecast", status=2)
-    command("report", "check", tmp_path / "private-topics")
     assert "--output" in done.err
+    folder = tmp_path / "private-topics"
+    beyond = command("report", "check", folder, "--at-most", 2.5, status=1)
+    assert "but epsilon of all runs in this folder is 2.94" in beyond.err
+    within = command("report", "check", folder, "--at-most", 3).out
+    assert "All runs in this folder: epsilon 2.94" in within
+    last = folder / "statement.json"
+    assert "what other runs cost" in command("report", "check", last, "--at-most", 2.5).out
 
 
 def test_results_that_were_paid_for_are_kept(command, arguments, tmp_path, monkeypatch):

@@ -68,7 +68,7 @@ def test_a_page_for_the_officer_is_made_of_any_statement(path, report):
     assert "<h2>How strongly</h2>" in written.with_suffix(".html").read_text("utf-8")
     # What is there, such as the fuller page of a run, stays.
     done = report("page", path, status=1)
-    assert "move it away" in done.err
+    assert "adds up, but for-the-officer.html is there already" in done.err
     assert written.read_text("utf-8") == page
 
 
