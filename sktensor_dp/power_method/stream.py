@@ -37,8 +37,9 @@ def power_step_on_batch(
 
 def warnings_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warning, ...]:
     """Warnings at the end of a stream: batches are missing, or noise hides components."""
+    epsilon, _, _ = stream.settings
     if stream.method.is_complete:
-        return warnings_of_noise(stream.found, n_components, stream.settings[0])
+        return warnings_of_noise(stream.found, n_components, epsilon)
     return (
         NotEnoughDataWarning(
             f"The stream ended after {counted(stream.method.n_answers, 'batch')}; "

@@ -157,9 +157,11 @@ class NoiseSource:
         scale *= ROUNDED_UP / (1 - excess)
         return Grid(scale, bits, math.ldexp(scale * steps, -bits))
 
-    def add_noise(self, coordinates: Floats, grid: Grid, law: Density = GAUSSIAN_DENSITY) -> Floats:
-        """Round coordinates to the grid, and add noise of a law at the grid's scale."""
-        steps = rounded_samples(law, coordinates.size, grid.bits, self._words)
+    def add_noise(
+        self, coordinates: Floats, grid: Grid, density: Density = GAUSSIAN_DENSITY
+    ) -> Floats:
+        """Round coordinates to the grid, and add noise of a density at the grid's scale."""
+        steps = rounded_samples(density, coordinates.size, grid.bits, self._words)
         return _on_grid(coordinates, steps, grid)
 
     def _words(self, count: int) -> NDArray[np.uint64]:

@@ -105,8 +105,8 @@ GAUSSIAN_DENSITY = Density("gaussian", lambda cells: cells * cells / 2048)
 LAPLACE_DENSITY = Density("laplace", lambda cells: cells / 32)
 
 
-def rounded_samples(law: Density, size: int, bits: int, words: Words) -> Integers:
-    """Draw samples of a law, times ``2^bits`` and rounded; `words` draws 64-bit random words."""
+def rounded_samples(density: Density, size: int, bits: int, words: Words) -> Integers:
+    """Draw samples of a density, times ``2^bits``, rounded; `words` draws 64-bit random words."""
     if bits > MAX_BITS:
         raise ValueError(f"bits must be at most {MAX_BITS}, got {bits}.")
     # Allocate whole blocks, since the system keeps several buffers for arrays of slightly different
@@ -114,38 +114,40 @@ def rounded_samples(law: Density, size: int, bits: int, words: Words) -> Integer
     whole = np.empty(size if size <= BLOCK else -(-size // BLOCK) * BLOCK, np.int64)
     whole[size:] = 0
     samples = whole[:size]
-    rejected = _propose(law, samples, bits, words)
+    rejected = _propose(density, samples, bits, words)
     while rejected.size:
         again = np.empty(rejected.size, np.int64)
-        failed = _propose(law, again, bits, words)
+        failed = _propose(density, again, bits, words)
         samples[rejected] = again
         rejected = rejected[failed]
     return samples
 
 
-def _propose(law: Density, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
+def _propose(density: Density, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
     """Fill `samples` with proposals; return the places of rejected ones."""
     # At least one block, as there must be something to concatenate.
     rejected = [
-        start + _propose_block(law, samples[start : start + BLOCK], bits, words)
+        start + _propose_block(density, samples[start : start + BLOCK], bits, words)
         for start in range(0, max(samples.size, 1), BLOCK)
     ]
     return np.concatenate(rejected)
 
 
-def _propose_block(law: Density, samples: Integers, bits: int, words: Words) -> NDArray[np.intp]:
+def _propose_block(
+    density: Density, samples: Integers, bits: int, words: Words
+) -> NDArray[np.intp]:
     """Propose samples for at most one block, as `_propose` does."""
     # `magnitude` is a cell above CELL_SHIFT bits of place; the table leaves a lot in the low bits,
     # which the word's own lot is compared with.
     word = words(samples.size)
-    magnitude = np.take(law.table, (word >> np.uint64(64 - CHOICE_BITS)).view(np.int64))
+    magnitude = np.take(density.table, (word >> np.uint64(64 - CHOICE_BITS)).view(np.int64))
     waiting = np.flatnonzero((word & LOT_MASK) >= (magnitude.view(np.uint64) & LOT_MASK))
     magnitude &= ~LOT_BELOW
     magnitude |= (word & PLACE_MASK).view(np.int64)
     if bits > ONE_WORD_BITS:
         magnitude |= words((samples.size + 3) // 4).view(np.uint16)[: samples.size]
     if waiting.size:  # their cells and verdicts need a second word
-        look = _second_look(law, word[waiting], words)
+        look = _second_look(density, word[waiting], words)
         magnitude[waiting] &= PLACE_MASK.view(np.int64) | LOT_BELOW
         magnitude[waiting] |= look.cells << CELL_SHIFT
     # Adding a half rounds to the nearest: a real number is never exactly half an odd integer.
@@ -157,7 +159,7 @@ def _propose_block(law: Density, samples: Integers, bits: int, words: Words) -> 
             known = CELL_SHIFT if bits > ONE_WORD_BITS else PLACE_BITS
             place = int(magnitude[at]) % 2**CELL_SHIFT
             revealed = _Revealed(place >> (CELL_SHIFT - known), known)
-            cell, look.accepted[which] = _settle(law, look, which, revealed, words)
+            cell, look.accepted[which] = _settle(density, look, which, revealed, words)
             exact = (cell << CELL_SHIFT) + place + (1 << (UNIT_BITS - 1 - bits))
             samples[at] = min(exact >> (UNIT_BITS - bits), MAX_MAGNITUDE)
         waiting = waiting[~look.accepted]
@@ -178,15 +180,15 @@ class _Look(NamedTuple):
     open: NDArray[np.bool_]
 
 
-def _second_look(law: Density, word: NDArray[np.uint64], words: Words) -> _Look:
+def _second_look(density: Density, word: NDArray[np.uint64], words: Words) -> _Look:
     """Settle draws by a second word and double precision; `open` marks those within its error."""
     fresh = words(word.size)
     choices = (word >> np.uint64(64 - CHOICE_BITS)) << HALF | fresh >> HALF
     lots = (word & LOT_MASK) << HALF | fresh & LOW_HALF
-    cells = law.cells(choices)
-    tied = law.bounds[cells - 1] == choices
+    cells = density.cells(choices)
+    tied = density.bounds[cells - 1] == choices
     place = ((word & PLACE_MASK).astype(np.float64) + 2.0 ** (LOT_BITS - 1)) * 2.0**-CELL_SHIFT
-    ratio = np.exp(law.energy(cells.astype(np.float64)) - law.energy(cells + place))
+    ratio = np.exp(density.energy(cells.astype(np.float64)) - density.energy(cells + place))
     gap = ratio - (lots.astype(np.float64) + 0.5) * 2.0**-LONG_BITS
     return _Look(choices, lots, cells, gap > 0, tied | (np.abs(gap) < MARGIN))
 
@@ -212,7 +214,7 @@ class _Revealed:
 
 
 def _settle(
-    law: Density, look: _Look, which: int, place: _Revealed, words: Words
+    density: Density, look: _Look, which: int, place: _Revealed, words: Words
 ) -> tuple[int, bool]:
     """Decide cell and acceptance of open draw `which`, with more bits and decimal digits."""
     choice = _Revealed(int(look.choices[which]), LONG_BITS)
@@ -222,7 +224,7 @@ def _settle(
         digits += 30
         choice, lot, place = (number.further(words) for number in (choice, lot, place))
         with _precision(digits + GUARD):
-            sums, slack = law.cumulative(digits), Decimal(10) ** (GUARD - digits)
+            sums, slack = density.cumulative(digits), Decimal(10) ** (GUARD - digits)
             least, most = choice.interval(slack)
             cell = bisect_right(sums, least)
             if not cell == bisect_right(sums, most) < len(sums):
@@ -230,10 +232,10 @@ def _settle(
             # Accepted if the lot is below the density at the place over that at the cell's left
             # edge, which falls with the place.
             (least, most), (near, far) = lot.interval(slack), place.interval(slack)
-            edge = law.energy(Decimal(cell))
-            if most <= (edge - law.energy(cell + far)).exp():
+            edge = density.energy(Decimal(cell))
+            if most <= (edge - density.energy(cell + far)).exp():
                 return cell, True
-            if least >= (edge - law.energy(cell + near)).exp():
+            if least >= (edge - density.energy(cell + near)).exp():
                 return cell, False
 
 
@@ -242,11 +244,11 @@ def _precision(digits: int) -> AbstractContextManager[Context]:
     return localcontext(Context(prec=digits, rounding=ROUND_HALF_EVEN, traps=[]))
 
 
-def _ratios(law: Density) -> Iterator[Decimal]:
+def _ratios(density: Density) -> Iterator[Decimal]:
     """Yield, for each cell, the density at its right edge over that at its left edge."""
     # The energy is a polynomial of degree 2 at most, so successive ratios of neighbours have a
     # constant ratio.
-    zero, one, two = (law.energy(Decimal(cell)) for cell in range(3))
+    zero, one, two = (density.energy(Decimal(cell)) for cell in range(3))
     ratio, change = (zero - one).exp(), (2 * one - two - zero).exp()
     while True:
         yield ratio

@@ -50,7 +50,7 @@ from sktensor_dp.spectral_lda.public_words import (
 )
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recipe import fit_topics
-from sktensor_dp.spectral_lda.stream import continue_stream
+from sktensor_dp.spectral_lda.stream import em_step_on_batch
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
 from sktensor_dp.topics.inference import (
     log_likelihoods,
@@ -552,7 +552,7 @@ class PrivateSpectralLDA(
         with self._session(batch, plan, ticket=stream.ticket) as ask:
             ask.count()  # releases nothing where the number is public
             ask.follow(plan)
-            fitted = continue_stream(
+            fitted = em_step_on_batch(
                 ask, stream, self.clip_norm_, frequencies,
                 min(self.n_components, batch.n_features),
             )  # fmt: skip

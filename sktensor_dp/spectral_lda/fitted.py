@@ -160,7 +160,8 @@ class SavedTopics(SavedState):
             weights.append(stream.fitted.weights)
             require(weights[1].max() <= 1 + ROUNDING, "weights must be shares")
             require(stream.n_first > 0, "a stream has batches")
-            noisy = not math.isinf(stream.budget[0])
+            epsilon, _ = stream.budget
+            noisy = not math.isinf(epsilon)
             if (public := stream.fitted.public) is not None:
                 topics.append(public)
                 few = 1 <= len(public) <= self.n_components_

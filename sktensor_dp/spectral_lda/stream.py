@@ -14,7 +14,7 @@ from sktensor_dp.spectral_lda.refinement import expected_counts, m_step, with_de
 from sktensor_dp.tensor.arrays import Floats
 
 
-def continue_stream(
+def em_step_on_batch(
     ask: Session,
     stream: TopicStream,
     limits: Mapping[str, float],
@@ -27,11 +27,13 @@ def continue_stream(
     fitted, order = stream.fitted, count_order(ask)
     clip = Clip(CountNorm(order), limits["counts"])
     noisy = expected_counts(ask, fitted.topics, fitted.weights, fitted.concentration, clip)
-    squares = limits["counts"] ** order
-    rate, precisions = _rate(stream, noisy, squares)
+    # Variance by sampling of all counts of a document: about its tokens, to which order 1 is a
+    # limit, or its squared length.
+    sampling = limits["counts"] ** order
+    rate, precisions = _rate(stream, noisy, sampling)
     mean = (1 - rate) * stream.mean + rate * noisy.value
     variance = (1 - rate) ** 2 * stream.variance + (rate * noisy.sigma) ** 2
-    total = max(float(mean.sum()), 1e-9)
+    total = max(float(mean.sum()), 1e-9)  # noise may make the sum negative
     counts, sigma = mean / total, variance**0.5 / total
     # A fit has released word frequencies at hand; a stream takes those of its topics so far, which
     # hold all earlier batches, at the noise of the first ones.
@@ -57,11 +59,10 @@ def continue_stream(
     return Fitted({**attributes_of(fitted), "clip_norm_": limits, "_stream": stream}, told)
 
 
-def _rate(stream: TopicStream, noisy: Answer, squares: float) -> tuple[float, tuple[float, float]]:
+def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, tuple[float, float]]:
     """Weight of a batch in the running mean, by its noisy counts; and updated sums of precisions.
 
-    `squares` stands for the sum of squares of a document's clipped counts: that of counts at the
-    limit on their length, or of words that occur once at the limit on tokens.
+    `sampling` is the variance of all counts of a document together.
     """
     # Forgetting rate of online EM (Cappe & Moulines, 2009), between 1/2 and 1.
     forgetting = 0.6
@@ -69,7 +70,7 @@ def _rate(stream: TopicStream, noisy: Answer, squares: float) -> tuple[float, tu
     def precision(n: int) -> float:
         """Inverse variance of an expected count, by noise and by sampling `n` documents."""
         sigma = noisy.sigma * noisy.n / n
-        return 1 / (sigma**2 + squares / noisy.value.size / n) if sigma > 0 else float(n)
+        return 1 / (sigma**2 + sampling / noisy.value.size / n) if sigma > 0 else float(n)
 
     own, first = precision(noisy.n), precision(stream.n_first)
     total, of_squares = stream.precisions if any(stream.precisions) else (first, first**2)
