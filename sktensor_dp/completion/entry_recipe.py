@@ -171,16 +171,16 @@ def released_pair_components(
     sums[upper] = sums.T[upper] = noisy.value
     counts[upper] = counts.T[upper] = query.counts()
     # A row's bias that is left over counts as a component, for which its own level stands.
-    left = float(places.counts[0] / places.n_entries @ model.bias_variances[0])
+    bias_variance = float(places.counts[0] / places.n_entries @ model.bias_variances[0])
     response = clipped_response(clip, residual) ** 2
     # Products of two residuals vary by themselves, beside the released noise.
-    own = _clipped_variance(clip) ** 2 * float(counts.mean())
-    found = components_of_pairs(
-        sums - counts * (response * left), counts, response,
-        math.hypot(noisy.sigma, math.sqrt(own)), min(options.ranks),
+    product_variance = _clipped_variance(clip) ** 2 * float(counts.mean())
+    loadings = components_of_pairs(
+        sums - counts * (response * bias_variance), counts, response,
+        math.hypot(noisy.sigma, math.sqrt(product_variance)), min(options.ranks),
     )  # fmt: skip
-    explained = float((places.counts[1] / places.n_entries @ found**2).sum())
-    return found, unexplained(residual, explained)
+    explained = float((places.counts[1] / places.n_entries @ loadings**2).sum())
+    return loadings, unexplained(residual, explained)
 
 
 def _clipped_variance(t: float) -> float:
@@ -190,25 +190,25 @@ def _clipped_variance(t: float) -> float:
     return float((inside - 2 * t * density) / t**2 + 1 - inside)
 
 
-def with_columns(model: EntryModel, found: Floats) -> EntryModel:
-    """Copy of a CP model with loadings `found` of columns, and 0 for rows; Tucker models stay."""
+def with_columns(model: EntryModel, loadings: Floats) -> EntryModel:
+    """Copy of a CP model with these `loadings` of columns, 0 for rows; Tucker models stay."""
     if not isinstance(model, CPCompletion):
         return model
-    norms = np.linalg.norm(found, axis=0)
+    norms = np.linalg.norm(loadings, axis=0)
     rows = np.zeros((len(model.biases[0]), len(norms)))
-    factors = [rows, found / np.where(norms > 0, norms, 1.0)]
-    scales = np.stack([np.mean(factor**2, axis=0) for factor in factors])
-    return replace(model, factors=factors, weights=norms, factor_prior_variances=scales)
+    factors = [rows, loadings / np.where(norms > 0, norms, 1.0)]
+    variances = np.stack([np.mean(factor**2, axis=0) for factor in factors])
+    return replace(model, factors=factors, weights=norms, factor_prior_variances=variances)
 
 
 def _effects(model: EntryModel, entries: IndexSet, mode: int) -> SharedEffects:
     """Posterior of the biases of a mode, and its rows' popularity by the number of entries."""
-    counts, scale = entries.counts[mode], float(model.bias_prior_variances[mode])
-    variances = np.where(counts > 0, model.bias_variances[mode], scale)
+    counts, prior_variance = entries.counts[mode], float(model.bias_prior_variances[mode])
+    variances = np.where(counts > 0, model.bias_variances[mode], prior_variance)
     # Rows without entries get the popularity of the least popular row with entries.
     mean = max(float(counts.mean()), 1e-100)
     popularity = 0.5 * np.log(np.maximum(counts, 1) / mean)
-    return SharedEffects(model.biases[mode], variances, popularity, scale)
+    return SharedEffects(model.biases[mode], variances, popularity, prior_variance)
 
 
 def _scaled_components(model: EntryModel) -> SharedComponents | None:
@@ -222,9 +222,9 @@ def _scaled_components(model: EntryModel) -> SharedComponents | None:
         factors = [factor[:, found] for factor in factors]
         factors[0] = factors[0] * scales
         return SharedComponents(tuple(factors), full_core=False) if found.any() else None
-    own = np.sqrt(np.mean(model.factors[0] ** 2, axis=0))
-    unfolded = np.moveaxis(model.core, 0, -1).reshape(-1, len(own))
-    found = np.abs(unfolded * own).max(axis=0) > 0
+    deviations = np.sqrt(np.mean(model.factors[0] ** 2, axis=0))
+    mixing = np.moveaxis(model.core, 0, -1).reshape(-1, len(deviations)) * deviations
+    found = np.abs(mixing).max(axis=0) > 0
     if not found.any():
         return None
-    return SharedComponents(tuple(factors), full_core=True, mixing=(unfolded * own)[:, found])
+    return SharedComponents(tuple(factors), full_core=True, mixing=mixing[:, found])

@@ -80,12 +80,12 @@ class _BlockGaussNewton:
         offsets_at_entries = self._offsets.predict(index_set.coordinates) - self._middle
         block = step % len(sizes)
         for place, (part, size) in enumerate(zip(parts[n_modes:], sizes, strict=True)):
-            moment, gram, spread = self._normal_equations(place, offsets_at_entries)
+            moment, gram, mean_square = self._normal_equations(place, offsets_at_entries)
             right = part.reshape(moment.shape) / size - moment
             variance = (noisy.sigma / size) ** 2
             self._averages[place].add(right, gram, variance, self._residual)
             if place == block:
-                self._move(place, spread)
+                self._move(place, mean_square)
 
     def _scales(self) -> tuple[float, float]:
         """Scales of factors and of core at which all parts of the Jacobian are of similar size."""
@@ -141,13 +141,13 @@ class _BlockGaussNewton:
             gram, moment = sums[0][None], sums[1][None]
         return moment, gram, float(np.trace(gram, axis1=1, axis2=2).sum()) / len(values)
 
-    def _move(self, place: int, spread: float) -> None:
+    def _move(self, place: int, mean_square: float) -> None:
         """Set a block (a factor, or the core) to its posterior mean.
-        `spread` is the mean squared norm of the derivatives.
+        `mean_square` is that of the norm of the derivatives.
         """
         # A factor that is still 0 does not limit the scale of the others.
         least = NULL_SPREAD if self._core is None else NULL_SPREAD * self._half**2
-        prior = (2 * self._half * ASSUMED.component) ** 2 / max(spread, least)
+        prior = (2 * self._half * ASSUMED.component) ** 2 / max(mean_square, least)
         found = self._averages[place].posterior(self._residual, prior)
         if place == len(self._factors):
             self._core = found.reshape(self._ranks)

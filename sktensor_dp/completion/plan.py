@@ -78,20 +78,20 @@ class Assumed:
                 raise ValueError(
                     f"The {name!r} parameter must be {wanted}. Got {shown(number)} instead."
                 )
-        spread = cls.deviation * width if deviation is None else float(deviation)
+        total_deviation = cls.deviation * width if deviation is None else float(deviation)
         share = cls.component_share if component_share is None else float(component_share)
         # Biases of many modes have nine tenths of the variance that components leave at most.
         most = math.sqrt(max(0.9 * (1 - share), 0.0) / n_modes)
-        bias = min(cls.bias_deviation / cls.deviation, most) * spread
+        bias = min(cls.bias_deviation / cls.deviation, most) * total_deviation
         if bias_deviation is not None:
             bias = float(bias_deviation)
-        if n_modes * (bias / spread) ** 2 + share > 0.99:
+        if n_modes * (bias / total_deviation) ** 2 + share > 0.99:
             raise ValueError(
                 "The 'bias_deviation' of all modes and the 'component_share' must leave at "
                 f"least a hundredth of the variance. Got {bias!r} and {share!r} at a deviation "
-                f"of {spread!r}."
+                f"of {total_deviation!r}."
             )
-        return cls(spread / width, bias / width, share)
+        return cls(total_deviation / width, bias / width, share)
 
     def about_biases(self, n_modes: int) -> float:
         """Variance of values about mean and biases."""

@@ -726,9 +726,9 @@ class PrivateTensorPowerMethod(
     def _log_joint(self, samples: Floats | sp.csr_matrix) -> Floats:
         """Log of weight times density of each sample and Gaussian, of shape (n, k)."""
         distances = euclidean_distances(samples, self.components_, squared=True)
-        spread = samples.shape[1] * np.log(2 * math.pi * self.covariances_)
+        log_volumes = samples.shape[1] * np.log(2 * math.pi * self.covariances_)
         weights = np.log(np.maximum(self.weights_, 1e-300))
-        return np.asarray(weights - 0.5 * (distances / self.covariances_ + spread))
+        return np.asarray(weights - 0.5 * (distances / self.covariances_ + log_volumes))
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         X = self._validated_rows(X, reset=True, fits=True, grouped=grouped)

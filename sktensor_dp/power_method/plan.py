@@ -197,8 +197,9 @@ def _expected(
         # A step multiplies the best start's overlap o with a component by the eigenvalue times o,
         # and adds noise of norm sigma sqrt(d); so o grows if eigenvalue sqrt(o / d) > sigma.
         squared = min(2 * math.log(1 + plan.n_restarts) / size, 1.0)
-        seen = min(plan.n_restarts, size)
-        dimension = (size + seen) * min(plan.n_restarts, n_unique(seen, 2))
+        # Coordinates outside the span of the starts and within it, for each pair of its axes.
+        rank = min(plan.n_restarts, size)
+        dimension = (size + rank) * min(plan.n_restarts, n_unique(rank, 2))
         return dimension, cubes, 1.0, eigenvalue * math.sqrt(squared / size)
     noise = math.sqrt(n_unique(k if plan.whiten else size, 3))
     return n_unique(size, 3), cubes, noise, eigenvalue * math.sqrt(k)

@@ -205,18 +205,11 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
     # Sampling perturbs a second moment as noise does.
     edge = noise_norm(math.hypot(second.sigma, variance * math.sqrt(2 / ask.n_units)), size)
     white = noisy_whitener(corrected, plan.n_components, edge=edge, largest=ball.norm**2)
-    # The third moment in that span, less what variances add to it, has the means as components;
-    # residuals show variances. Freedom: expected squared distance from the span over the variance.
-    freedom = max(float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum()), 1e-3)
-    rho = (3 / (size - white.n_components)) ** 0.5
-    if plan.perturbation == "whitened_tensor":
-        rho = 0.5 * white.n_components / (freedom * variance)
-    third = released_third_moments(ask, ball, plan, white, rho)
     by_common_variance = white.matrix.T @ np.append(mean, offset) * variance
-    by_variance = shrunk_residual(third, by_common_variance, rho, freedom)
-    tensor = third.tensor - symmetric_product(
-        white.matrix.T @ (spherical[:, None] * white.matrix), by_variance
+    third, by_variance = third_moments_of_means(
+        ask, ball, plan, white, spherical, variance, by_common_variance
     )
+    tensor = third.tensor
     # Whitened components lead to Gaussians; those that stand out of noise and sampling are kept.
     vectors = decomposed(tensor, white.n_components, plan)
     scaled = white.unwhiten(vectors)  # rows sqrt(w) (mu, offset)
@@ -238,6 +231,26 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
     order = order[stands[order]]
     weights = roots[order] ** 2 / (roots[order] ** 2).sum()
     return FittedComponents(means[order], weights, len(order), variances[order], fill)
+
+
+def third_moments_of_means(
+    ask: Session, ball: LiftedBall, plan: MomentPlan, white: Whitener, spherical: Floats,
+    variance: float, by_common_variance: Floats,
+) -> tuple[ReleasedThirdMoments, Floats]:  # fmt: skip
+    """Whitened third moment whose components are the means, and the sum of variances times means.
+
+    Residuals show the variances; what these add to the third moment is subtracted.
+    """
+    # Expected squared distance from the span, over the variance.
+    freedom = max(float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum()), 1e-3)
+    rho = (3 / (len(spherical) - white.n_components)) ** 0.5
+    if plan.perturbation == "whitened_tensor":
+        rho = 0.5 * white.n_components / (freedom * variance)
+    third = released_third_moments(ask, ball, plan, white, rho)
+    by_variance = shrunk_residual(third, by_common_variance, rho, freedom)
+    identity = white.matrix.T @ (spherical[:, None] * white.matrix)
+    tensor = third.tensor - symmetric_product(identity, by_variance)
+    return replace(third, tensor=tensor), by_variance
 
 
 def mean_and_covariance(second: Answer, offset: float) -> tuple[Floats, Floats]:

@@ -258,15 +258,15 @@ def forecast_topics(
     if concentration is None:
         single = plan.triples is None and has_one_topic(USUAL, length, k)
         concentration = 0.0 if single else USUAL
-    spread = min(words_per_topic, max(n_features / k, 1.0))
+    words_each = min(words_per_topic, max(n_features / k, 1.0))
     # Eigenvalue of k equally likely topics with disjoint words.
-    eigenvalue = 1 / (k * spread * (concentration + 1))
+    eigenvalue = 1 / (k * words_each * (concentration + 1))
     norm_of_counts = length**-0.5
-    norm_of_pairs = pair_norm(plan, n_features, length, spread, concentration)
+    norm_of_pairs = pair_norm(plan, n_features, length, words_each, concentration)
     norm_of_triples = (length * (length - 1) * (length - 2)) ** -0.5
     if pure:  # the number of tokens bounds all of them
         norm_of_counts = norm_of_pairs = norm_of_triples = 1.0
-    root_cubes = math.sqrt(k * (k + 1) * (k + 2) / 6)
+    root_cubes = math.sqrt(n_unique(k, 3))
     # Each release: its query; norm of one document's statistic relative to its number of tokens,
     # all words being distinct except in pairs; noise of deviation 1 and signal, in the norm in
     # which they are compared. Entries of pairs off the diagonal have half the deviation, and an
@@ -307,12 +307,15 @@ def forecast_topics(
 
 
 def pair_norm(
-    plan: TopicPlan, n_features: int, length: float, spread: float, concentration: float
+    plan: TopicPlan, n_features: int, length: float, words_each: float, concentration: float
 ) -> float:
-    """Clip of pairs of the released words, relative to the norm of all pairs."""
+    """Clip of pairs of the released words, relative to the norm of all pairs.
+
+    `words_each` is the effective number of words of a topic.
+    """
     # Probability that two tokens of a document are the same word, by its topics and by all words.
     of_all = n_features / (OFFSET * (n_features + OFFSET)) / math.log1p(n_features / OFFSET) ** 2
-    repeats = (1 / spread + concentration * of_all) / (1 + concentration)
+    repeats = (1 / words_each + concentration * of_all) / (1 + concentration)
     tokens = length
     if not plan.all_words:
         share = math.log1p(plan.n_words / OFFSET) / math.log1p(n_features / OFFSET)

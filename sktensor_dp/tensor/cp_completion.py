@@ -295,8 +295,10 @@ class _Posterior:
         self._factors = factors
         # Packed upper triangles.
         self._second_moments = [packed_products(a) for a in factors]
-        scales = np.stack([np.mean(a**2, axis=0) for a in factors])
-        self._factor_prior_variances: NDArray[np.float64] = np.maximum(scales, _LEAST_COMPONENT)
+        mean_squares = np.stack([np.mean(a**2, axis=0) for a in factors])
+        self._factor_prior_variances: NDArray[np.float64] = np.maximum(
+            mean_squares, _LEAST_COMPONENT
+        )
 
     def residuals(self) -> Floats:
         """Values minus mean and biases, in the order of the entries; may be called once."""
@@ -325,11 +327,12 @@ class _Posterior:
         for j in range(rank):
             values = self._component(j)
             norms[j], products[j] = math.sqrt(values @ values), left @ values
-        # Least-squares size given the other components. For a component that is 0 it means nothing.
-        found = norms**2 + products
-        seen = [float(np.count_nonzero(counts)) for counts in self._counts]
-        most = math.sqrt(self._noise_variance) * largest_of_noise(*seen)
-        shown = found > most * norms
+        # Least-squares size given the other components, times the norm; for a component that is 0
+        # it means nothing.
+        sizes = norms**2 + products
+        n_observed = [float(np.count_nonzero(counts)) for counts in self._counts]
+        most = math.sqrt(self._noise_variance) * largest_of_noise(*n_observed)
+        shown = sizes > most * norms
         for mode in range(len(self._factors)):
             self._factors[mode] = self._factors[mode] * shown
             self._second_moments[mode] *= packed_products(shown[None].astype(np.float64))
@@ -380,14 +383,16 @@ class _Posterior:
         moments += packed_products(rows)
         seen = self._entries.counts[mode] > 0
         variances = noise / (counts + bias_ridge)
-        scale = np.mean(bias[seen] ** 2 + variances[seen])
-        self._bias_prior_variances[mode] = max(scale, _LEAST_BIAS * self._noise_variance + _TINY)
+        mean_square = np.mean(bias[seen] ** 2 + variances[seen])
+        self._bias_prior_variances[mode] = max(
+            mean_square, _LEAST_BIAS * self._noise_variance + _TINY
+        )
         self._biases[mode], self._bias_variances[mode] = bias, variances
         self._factors[mode], self._second_moments[mode] = rows, moments
         if rows.shape[1]:
-            scales = moments[:, diagonal_positions(rows.shape[1])][seen].mean(axis=0)
-            least = _LEAST_COMPONENT * max(float(scales.max()), 1.0)
-            self._factor_prior_variances[mode] = np.maximum(scales, least)
+            mean_squares = moments[:, diagonal_positions(rows.shape[1])][seen].mean(axis=0)
+            least = _LEAST_COMPONENT * max(float(mean_squares.max()), 1.0)
+            self._factor_prior_variances[mode] = np.maximum(mean_squares, least)
         self._update_mean_and_noise(mode, sums, float(targets @ targets), equations)
 
     def _update_mean_and_noise(
@@ -414,9 +419,9 @@ class _Posterior:
 
     def _balance(self) -> None:
         """Rescale each component's columns so that all modes have equal prior variance."""
-        sizes = np.sqrt(self._factor_prior_variances)
-        common = np.exp(np.mean(np.log(sizes), axis=0))
-        for mode, scale in enumerate(common / sizes):
+        deviations = np.sqrt(self._factor_prior_variances)
+        common = np.exp(np.mean(np.log(deviations), axis=0))
+        for mode, scale in enumerate(common / deviations):
             self._factors[mode] = self._factors[mode] * scale
             self._second_moments[mode] *= packed_products(scale[None])
             self._factor_prior_variances[mode] *= scale**2
@@ -430,6 +435,7 @@ class _Posterior:
         norms = norms[:, order]
         safe = np.where(norms > 0, norms, 1.0)
         factors = [a[:, order] / s for a, s in zip(self._factors, safe, strict=True)]
+        # Factors have unit columns: weights hold the norms, and the deviation.
         return CPCompletion(
             mean=mean + deviation * self._mean,
             biases=[deviation * b for b in self._biases],
@@ -451,8 +457,8 @@ def with_factors(model: CPCompletion, factors: Sequence[Floats]) -> CPCompletion
     order = np.argsort(-weights, kind="stable")
     safe = np.where(norms > 0, norms, 1.0)
     scaled = [factor / size for factor, size in zip(factors, safe, strict=True)]
-    scales = np.stack([np.mean(factor**2, axis=0) for factor in scaled])
+    variances = np.stack([np.mean(factor**2, axis=0) for factor in scaled])
     return replace(
         model, factors=[factor[:, order] for factor in scaled], weights=weights[order],
-        factor_prior_variances=scales[:, order],
+        factor_prior_variances=variances[:, order],
     )  # fmt: skip

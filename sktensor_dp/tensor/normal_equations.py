@@ -259,6 +259,7 @@ def posterior_rows(
     squares = np.maximum(squares, 0.0)
     scaled = (axes.transpose(0, 2, 1) @ scaled)[..., 0]
     least = least_prior * prior
+    # EM: a row's expected square is its posterior mean's square plus its posterior variance.
     for _ in range(prior_steps):
         variances = prior / (prior * squares + 1)
         turned = variances * scaled
