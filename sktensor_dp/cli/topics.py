@@ -15,6 +15,7 @@ from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.folder import Folder, table_of
 from sktensor_dp.cli.public_lists import public_names, public_words
 from sktensor_dp.cli.run import HOPEFUL, VERDICTS, Run
+from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -201,6 +202,7 @@ class Topics(Run):
         self._names = [str(word) for word in words.get_feature_names_out()]
         model.set_params(n_components=self._supported())
         model.fit(counts, **groups)
+        name_columns(model, self._names)
         yield "topics"
         self._topics = topics_of(model, self._names)
         self._shares = None

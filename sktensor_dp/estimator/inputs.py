@@ -168,10 +168,15 @@ def checked_table(
         refuse_lists(X)
     X = as_arrow_table(X)
     kinds, missing = list(KEPT), estimator._input_tags.get("allow_nan", False)
+    compared = estimator
+    if not reset and sp.issparse(X) and "feature_names_in_" in vars(estimator):
+        refuse_other_words(X, estimator.feature_names_in_)
+        compared = estimator._validation_copy()
+        del compared.feature_names_in_  # scikit-learn would warn, as a sparse matrix has no names
 
     def validate() -> Any:
         return validate_data(
-            estimator,
+            compared,
             X,
             reset=reset,
             accept_sparse="csr",
@@ -270,6 +275,19 @@ def mark_unit(counts: object, report: PrivacyReport, *, is_whole: bool) -> Any:
     with suppress(AttributeError):
         setattr(counts, MARK, (report.unit == "person", report.neighbours, n_units))
     return counts
+
+
+WORDS = "_sktensor_dp_words"  # attribute of counts: the column of each word
+
+
+def refuse_other_words(X: object, names: NDArray[np.object_]) -> None:
+    """Raise ValueError if `X` counts other words than the `names` of the columns of a model."""
+    columns = getattr(X, WORDS, None)
+    if columns is not None and list(names) != sorted(columns, key=columns.get):
+        raise ValueError(
+            "X counts other words than this model was fitted to. Count those of the vocabulary "
+            "that it was fitted with: a run of the command writes words.model beside topics.model."
+        )
 
 
 def check_mark(X: object, grouped: bool, neighbours: str) -> None:

@@ -4,6 +4,7 @@ import copy
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Self
@@ -27,7 +28,7 @@ from sktensor_dp.data.sources import is_read_in_parts
 from sktensor_dp.data.texts import TextChunks
 from sktensor_dp.estimator.base import NEIGHBOURS, NONE, Fitted, PrivateEstimatorMixin
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts
-from sktensor_dp.estimator.inputs import mark_unit
+from sktensor_dp.estimator.inputs import WORDS, mark_unit
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, NUMBERS, Numbers, Plain, Real, SavedState, Words
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -414,7 +415,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         return WordForecast(n_documents, threshold, n_words)
 
     def _marked(self, counts: object, *, is_whole: bool = False) -> Any:
-        """Counts, marked with the unit of a learned vocabulary, which the next fit has to share."""
+        """Counts, marked with their words, and with the unit that the next fit has to share."""
+        with suppress(AttributeError):
+            setattr(counts, WORDS, self.vocabulary_)
         known = not self.fixed_vocabulary_ and "privacy_report_" in vars(self)
         return mark_unit(counts, self.privacy_report_, is_whole=is_whole) if known else counts
 

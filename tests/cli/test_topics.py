@@ -10,7 +10,7 @@ import pytest
 from commands import N_PERSONS, N_TEXTS, SECRET, SMALL, stated, table
 
 import sktensor_dp
-from sktensor_dp import BudgetAccountant
+from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectralLDA
 from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, SCOPE
@@ -18,7 +18,7 @@ from sktensor_dp.cli.folder import LEDGER, SCOPE
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 
 WRITTEN = {
-    *(".gitignore", "budget.sqlite", "for-the-officer.html", "for-the-officer.md"),
+    *(".gitignore", ".run", "budget.sqlite", "for-the-officer.html", "for-the-officer.md"),
     *("statement.json", "topic_words.csv", "topics.csv", "topics.html", "topics.model"),
     *("topics.svg", "words.model", "manifest.json"),
 }
@@ -93,6 +93,17 @@ def test_persons_and_their_topics(command, posts, tmp_path, opened):
     assert budget.total()[0] == pytest.approx(8.0)
     assert files[".gitignore"] == "*\n"
     assert opened == []
+
+    # Models of one run know their words, and refuse those of another run.
+    counter = PrivateCountVectorizer.load(folder / "words.model")
+    model = PrivateSpectralLDA.load(folder / "topics.model")
+    names = counter.get_feature_names_out()
+    assert set(model.top_words(1)[0]) < set(names)
+    counts = counter.transform([" ".join(names)])
+    assert model.transform(counts).shape == model.transform(counts[:1]).shape == (1, 2)
+    other = PrivateCountVectorizer(vocabulary=[f"not{name}" for name in names])
+    with pytest.raises(ValueError, match="counts other words"):
+        model.transform(other.transform(["notalpha0"]))
 
 
 def test_without_a_column_of_persons_it_says_who_is_not_protected(command, posts):
@@ -315,5 +326,5 @@ def test_without_a_file_it_takes_public_texts(command, tmp_path, monkeypatch):
     folder = tmp_path / "demo-output"
     assert {p.name for p in folder.iterdir()} == WRITTEN - {"topics.svg"} | {"earlier-1"}
     assert {p.name for p in (folder / "earlier-1").iterdir()} == WRITTEN - {
-        *(".gitignore", "budget.sqlite")
+        *(".gitignore", ".run", "budget.sqlite")
     }
