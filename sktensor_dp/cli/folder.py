@@ -55,14 +55,17 @@ class Folder:
     ) -> None:
         """Open the ledger with the budget that its first run set; `raised` alone enlarges it."""
         self.path, self._file = path, path / LEDGER
+        if budget is not None and raised is not None:
+            raise ValueError("Give --budget or --raise-budget, not both. Nothing was spent.")
         self.protected: dict[str, str] = {}
         self.private: list[str] = []
         self.earlier: Path | None = None
         wanted = budget if raised is None else raised
         self._known = self._file.exists()
         if self._known:
-            self.ledger = BudgetAccountant(path=self._file, scope=SCOPE)
-            self._before = Ledger(self._file, SCOPE).balance()
+            # A ledger that was made elsewhere keeps its own scope.
+            self.ledger = BudgetAccountant(path=self._file)
+            self._before = Ledger(self._file).balance()
             if raised is None and budget is not None and budget > self._before.epsilon:
                 raise BudgetError(
                     f"The budget of {path} is {self._before.epsilon:g}, and --budget {budget:g} is "
@@ -91,7 +94,7 @@ class Folder:
             budget = self._budget, self._before.delta
             self.ledger = BudgetAccountant(*budget, path=self._file, scope=SCOPE)
         elif self._budget != self._before.epsilon:
-            Ledger(self._file, SCOPE).change_budget(self._before.epsilon, self._budget)
+            Ledger(self._file).change_budget(self._before.epsilon, self._budget)
         return self.ledger
 
     def fitting(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
@@ -224,6 +227,8 @@ def held(path: Path) -> Iterator[None]:
     """Make an output folder, and hold it for one run; ValueError if others hold or filled it."""
     if path.is_dir() and not (path / LOCK).exists():
         _refuse_others(path)  # adds nothing to their folder
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"--output names a folder, and {path} is a file. Nothing was spent.")
     path.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path, prefix=".probe-"):
         pass  # OSError where nothing can be written
@@ -253,7 +258,7 @@ def _refuse_others(folder: Path) -> None:
     def is_own(path: Path) -> bool:
         if path.name.startswith(".") or (EARLIER.fullmatch(path.name) and path.is_dir()):
             return True
-        if path.is_symlink() or not path.is_file():
+        if path.name != LEDGER and (path.is_symlink() or not path.is_file()):
             return False
         kept = protected.get(path.name)
         return path.name in own or kept == UNFINISHED or (

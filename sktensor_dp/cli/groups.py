@@ -74,6 +74,9 @@ class Groups(Run):
         if not options.no_check:
             self.tests = [f"{column} given, and in its range" for column in self._numbers]
             self.tests += [f"{column} given, and in its categories" for column in self._public]
+        for column, values in self._public.items():
+            if len(values) == 1 and "," in values[0]:
+                raise ValueError(f"--category {column}: leave blanks between values, no commas")
         named = [*self._sought, *self._public]
         if len({*named}) < len(named) or len({*self._columns}) < len(self._columns):
             raise ValueError(

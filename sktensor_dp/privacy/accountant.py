@@ -133,10 +133,12 @@ class BudgetAccountant(TableDisplay):
     scope : str or None, default=None
         Name of the data set, which the file keeps: it has one, and refuses another. None takes
         that of an existing file, otherwise ``"default"``.
-    units : {"one", "any"}, default="one"
+    units : {"one", "any", "person"}, default="one"
         ``"one"`` refuses a fit whose unit of privacy or `neighbours` are of another kind than
-        those charged before. ``"any"`` adds costs up whatever they protect: the total is for
-        one unit of each kind together. A file does not keep this choice.
+        those charged before. ``"person"`` refuses the first fit, too, unless it protects persons
+        (``groups=``) that are replaced; a file keeps it, as a charge of nothing. ``"any"`` adds
+        costs up whatever they protect: the total is for one unit of each kind together. A file
+        does not keep this choice.
 
     Attributes
     ----------
@@ -197,8 +199,8 @@ class BudgetAccountant(TableDisplay):
             delta = _checked("delta", delta, rule, lambda x: 0 <= x < 1)
         if not isinstance(scope, str | None):
             raise TypeError(f"scope must be a str, got {type(scope).__name__}.")
-        if units not in ("one", "any"):
-            raise ValueError(f"units must be 'one' or 'any', got {units!r}.")
+        if units not in ("one", "any", "person"):
+            raise ValueError(f"units must be 'one', 'any' or 'person', got {units!r}.")
         # Imported here, so that importing the package does not load SQLite.
         from sktensor_dp.privacy.ledger import Ledger
 
@@ -206,6 +208,8 @@ class BudgetAccountant(TableDisplay):
         self.scope, self.delta = self._ledger.open(epsilon, delta)
         self.path: str | None = None if path is None else str(self._ledger.file)
         self.units = units
+        if units == "person" and "person" not in self._ledger.balance().spent.units:
+            self.charge([LedgerEntry("caller", "units", 1, PrivacyCost(), "person")])
 
     @property
     def epsilon(self) -> float:
@@ -485,7 +489,7 @@ class BudgetAccountant(TableDisplay):
 
     def _check(self, now: Balance, after: Spending) -> None:
         """Raise BudgetError if charges exceed the budget, or protect another kind of unit."""
-        if self.units == "one":
+        if self.units != "any":
             check_one_unit(now.spent.units, after.units)
         if now.covers(after):
             return

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,7 +36,15 @@ class SavedCategories(SavedVocabulary):
     columns_: Annotated[NDArray[np.object_], Words("c")]
 
 
-class PrivateOneHotEncoder(PrivateCountVectorizer):
+class _RequestsOfTexts:
+    """Names the argument that CountVectorizer takes out of what scikit-learn routes."""
+
+    # It must be there to be taken out, and methods of the encoder call it X.
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"raw_documents": None}
+    __metadata_request__transform: ClassVar[dict[str, None]] = {"raw_documents": None}
+
+
+class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
     r"""One-hot columns of categories that are found with differential privacy.
 
     scikit-learn's :class:`sklearn.preprocessing.OneHotEncoder` learns a column for every value

@@ -69,6 +69,8 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
         assert "--raise-budget" not in error
     done = command(*arguments, "--budget", 4, status=2)
     assert "--raise-budget 4" in done.err
+    done = command(*arguments, "--budget", 4, "--raise-budget", 4, status=2)
+    assert "not both" in done.err
     command(*arguments, "--raise-budget", 4)
     assert spent(tmp_path) == pytest.approx(3.7, abs=0.03)
     # A smaller one holds, too.
@@ -107,6 +109,16 @@ def test_runs_of_other_files_add_up_and_other_units_are_refused(
     assert "All runs in this folder: epsilon 2.94" in within
     last = folder / "statement.json"
     assert "what other runs cost" in command("report", "check", last, "--at-most", 2.5).out
+
+
+def test_a_budget_of_python_pays_where_it_is_linked(command, arguments, tmp_path):
+    year = BudgetAccountant(5.0, path=tmp_path / "year.sqlite", scope="posts of 2026")
+    folder = tmp_path / "private-topics"
+    folder.mkdir()
+    (folder / "budget.sqlite").symlink_to(year.path)
+    command(*arguments)
+    assert year.total()[0] == pytest.approx(2, abs=0.01)
+    command("report", "check", folder)
 
 
 def test_results_that_were_paid_for_are_kept(command, arguments, tmp_path, monkeypatch):
@@ -265,7 +277,7 @@ def test_many_runs_are_stated_at_the_delta_they_need(tmp_path):
 def test_an_output_that_cannot_be_written_costs_nothing(command, arguments, tmp_path):
     (tmp_path / "private-topics").write_text("a file is in the way")
     done = command(*arguments, status=2)
-    assert "private-topics" in done.err.splitlines()[-1]
+    assert "private-topics is a file" in done.err.splitlines()[-1]
     assert "Traceback" not in done.err
 
 

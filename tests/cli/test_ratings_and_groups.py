@@ -289,8 +289,9 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path, given, said
     if len(given) == 1:
         encoder = PrivateOneHotEncoder.load(tmp_path / "private-groups" / "categories.model")
         assert encoder.transform(pd.DataFrame({"side": ["south"]})).toarray().tolist() == [[0, 1]]
-    again = command(*asked, "--category", "side", "north", status=2)
-    assert "names a category twice" in again.err
+    for category, told in (("north", "names a category twice"), ("a,b", "no commas")):
+        again = command(*asked, "--category", "side", category, status=2)
+        assert told in again.err
 
 
 def test_categories_that_are_not_given_are_one_of_their_own(command, visits, tmp_path):

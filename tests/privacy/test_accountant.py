@@ -17,6 +17,7 @@ import pytest
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.spending import charges_of
 
@@ -320,6 +321,16 @@ def test_other_objects_of_a_file_see_its_units(tmp_path):
             charge(budget, unit)
     with closing(sqlite3.connect(path)) as file, file:
         assert file.execute("SELECT COUNT(*) FROM charges").fetchone() == (2,)
+    # A file for persons refuses all others, also where it is opened without a word.
+    persons = tmp_path / "persons.sqlite"
+    assert BudgetAccountant(4.0, path=persons, units="person").total() == (0.0, 1e-6)
+    for units in ("one", "person"):
+        with pytest.raises(BudgetError, match="'sample'.*'person'"):
+            charge(BudgetAccountant(path=persons, units=units), "sample")
+    charge(BudgetAccountant(path=persons), "person")
+    Ledger(persons).verify()
+    with pytest.raises(BudgetError, match="'person'.*'document'"):
+        BudgetAccountant(path=path, units="person")
     # A budget in which kinds were mixed goes on to take these, and no others.
     charge(BudgetAccountant(path=path, units="any"), "entry")
     charge(one, "entry", "sample")

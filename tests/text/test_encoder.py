@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder
 
@@ -65,6 +66,11 @@ def test_a_person_counts_with_all_rows(seed):
     assert alone.privacy_report_.unit == "sample"
     # The threshold is that of persons with a category of each column, not with a hundred words.
     assert alone.threshold_ < encoder.threshold_ < 2 * alone.threshold_
+    with config_context(enable_metadata_routing=True):
+        routed = PrivateOneHotEncoder(epsilon=8.0).set_fit_request(groups=True)
+        columns = ColumnTransformer([("one hot", routed, ["city", "pet"])])
+        columns.fit(frame, groups=owners)
+    assert columns.named_transformers_["one hot"].privacy_report_.unit == "person"
 
 
 def test_a_single_column_has_votes_alone_at_the_whole_budget(seed):
