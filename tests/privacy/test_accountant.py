@@ -325,11 +325,11 @@ def test_other_objects_of_a_file_see_its_units(tmp_path):
     persons = tmp_path / "persons.sqlite"
     assert BudgetAccountant(4.0, path=persons, units="person").total() == (0.0, 1e-6)
     for units in ("one", "person"):
-        with pytest.raises(BudgetError, match="'sample'.*'person'"):
+        with pytest.raises(BudgetError, match=r"'sample'.*'person'"):
             charge(BudgetAccountant(path=persons, units=units), "sample")
     charge(BudgetAccountant(path=persons), "person")
     Ledger(persons).verify()
-    with pytest.raises(BudgetError, match="'person'.*'document'"):
+    with pytest.raises(BudgetError, match=r"'person'.*'document'"):
         BudgetAccountant(path=path, units="person")
     # A budget in which kinds were mixed goes on to take these, and no others.
     charge(BudgetAccountant(path=path, units="any"), "entry")
