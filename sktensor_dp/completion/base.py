@@ -323,16 +323,17 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _nothing_found(self, n_units: int, shape: tuple[int, ...]) -> Warning:
         """Warning that no components can be found, or that none were."""
-        units, n_observed = "entries", n_units
+        units, n_observed, each = "entries", n_units, ""
         if self.unit_mode is not None:
             # The number of entries is private.
             units, n_observed = "units", math.ceil(ASSUMED.observed_share * math.prod(shape))
+            each = f" Units are assumed to have entries in {ASSUMED.observed_share:.0%} of cells."
         forecast = self.forecast(n_observed, shape)
         return NotEnoughDataWarning(
             f"No components can be seen: {n_units:,} {units} show none above the noise of "
             f"epsilon={self.epsilon:g}. Predictions are made of the mean and the biases of rows, "
             "so that everybody is recommended nearly the same, and transform returns 0. "
-            f"{forecast.advice()} See forecast(). rank=0 asks for none."
+            f"{forecast.advice()}{each} See forecast(). rank=0 asks for none."
         )
 
     @property
@@ -454,8 +455,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             Public knowledge of the standard deviation of values, in their units; a quarter of
             the width of the bounds by default.
         bias_deviation : float, optional
-            Standard deviation of the biases of each mode; by default .4 of `deviation`, less
-            with six modes or more.
+            Standard deviation of the biases of the first two modes (units and the first other
+            mode); by default .4 of `deviation`. Further modes are assumed to have none.
         component_share : float, optional
             Share of components in the variance of values; .08 by default.
 
@@ -480,7 +481,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         size = tuple(shape)
         plan, ranks = self._plan(n_observed, size)
         width = 1.0 if self._chooses_bounds else high - low
-        assumed = Assumed.given(len(size), width, deviation, bias_deviation, component_share)
+        assumed = Assumed.given(width, deviation, bias_deviation, component_share)
         found = forecast_completion(n_observed, size, plan, width, max(ranks), assumed)
         question = Question.of(
             self, n_observed=n_observed, shape=size, deviation=deviation,

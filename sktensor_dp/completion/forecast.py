@@ -29,7 +29,6 @@ from sktensor_dp.completion.plan import (
     bias_variances_by_values,
     residual_clip,
     row_weight,
-    shrunk_variance,
     snr_in_pairs,
 )
 from sktensor_dp.estimator.forecast import (
@@ -89,7 +88,7 @@ def entry_errors(
     rank: int,
 ) -> Errors:
     """Expected errors where one value is the unit."""
-    left, count = assumed.about_biases(len(shape)), min(ASSUMED.n_components, rank)
+    left, count = assumed.about_biases, min(ASSUMED.n_components, rank)
     each = assumed.component_share * assumed.deviation**2 / max(count, 1)
     rows = [n_observed / n for n in shape]
     by_mode = [0.0] * len(shape)  # squared cosines
@@ -102,8 +101,7 @@ def entry_errors(
         noise = bias_variances_by_sums(n_observed, shape, spent, math.sqrt(left))
     else:
         noise = bias_variances_by_values(n_observed, shape, plan.releases.epsilon, math.sqrt(left))
-    bias = assumed.bias_deviation**2
-    biases = [shrunk_variance(v, bias) for v in noise]
+    bias, biases = assumed.bias_deviation**2, assumed.shrunk(noise)
     # All rows tell of the mean, which lies anywhere between the bounds.
     mean = 1 / (12 + math.fsum(n / v for n, v in zip(shape, noise, strict=True)))
     error = math.sqrt(left + mean + math.fsum(biases))
@@ -168,19 +166,19 @@ def person_errors(
     """Expected errors where units are persons."""
     each = max(n_observed / shape[plan.unit_mode], 1.0)
     bias = assumed.bias_deviation**2
-    left = assumed.about_biases(len(shape))
+    left = assumed.about_biases
     # Error variance of a unit's level, fitted to its entries with the library's prior, which counts
     # as `prior` more entries: from its distance to the prior mean, and from its entries.
     prior = 1 / kernel_defaults.LEVEL_VARIANCE
     own = (bias * prior**2 + left * each) / (each + prior) ** 2
-    explained, biases = None, _bias_variances(each, shape, plan, left, bias)
+    explained, biases = None, _bias_variances(each, shape, plan, assumed)
     if plan.n_sweeps > 0:
         rest = plan.n_sweeps - trial_sweeps(plan)
-        after = math.fsum(_bias_variances(each, shape, plan, left, bias, rest))
+        after = math.fsum(_bias_variances(each, shape, plan, assumed, rest))
         gain_of_biases = math.fsum(biases) - after
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
         if explained is None:
-            biases = _bias_variances(each, shape, plan, left, bias, plan.n_sweeps)
+            biases = _bias_variances(each, shape, plan, assumed, plan.n_sweeps)
     error = math.sqrt(left + own + math.fsum(biases))
     model = error if explained is None else math.sqrt(error**2 - explained)
     biases.insert(plan.unit_mode, math.nan)
@@ -188,7 +186,7 @@ def person_errors(
 
 
 def _bias_variances(
-    each: float, shape: tuple[int, ...], plan: PersonPlan, left: float, bias: float, sweeps: int = 0
+    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int = 0
 ) -> list[float]:
     """Error variance of an average row's bias of each shared mode, at the budget of biases plus
     `sweeps` sweeps. `each` is the number of entries of a unit.
@@ -201,13 +199,12 @@ def _bias_variances(
         )
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
-    gain = clipped_response(residual_clip(math.sqrt(left), 1 / 2))
-    found = []
+    left = assumed.about_biases
+    gain, found = clipped_response(residual_clip(math.sqrt(left), 1 / 2)), []
     for n in np.delete(shape, plan.unit_mode):
         weight = row_weight(shape[plan.unit_mode], each, n)
-        variance = left * (noise + weight / math.sqrt(each)) / (gain * weight) ** 2
-        found.append(shrunk_variance(variance, bias))
-    return found
+        found.append(left * (noise + weight / math.sqrt(each)) / (gain * weight) ** 2)
+    return assumed.shrunk([0.0, *found])[1:]  # after that of units
 
 
 class _Search:
@@ -233,7 +230,7 @@ class _Search:
         weights = np.full(n_rows, self._weight)
         self._columns = columns_worth(weights, n_units, plan, rank)
         self._by_chance = variance_by_chance(weights, n_units, self._columns)
-        self._left = assumed.about_biases(len(shape))
+        self._left = assumed.about_biases
         # As many components as have the assumed variance and as were asked for; columns may hold
         # fewer.
         share = assumed.component_share * assumed.deviation**2 / self._left
@@ -320,7 +317,7 @@ class CompletionForecast(InvertibleForecast):
     finds_components : bool
         True if components worth finding would stand out of the noise.
     bias_deviation : float
-        Assumed standard deviation of the biases of each mode.
+        Assumed standard deviation of the biases of units and of the first other mode.
     of_model : float
         Error with components as well, if the forecast covers how they will be found: from
         released values, or with the units of a matrix folded in. Otherwise the error with mean
@@ -332,7 +329,7 @@ class CompletionForecast(InvertibleForecast):
         folded in.
     bias_errors : tuple of float
         Expected standard error of the bias of an average row of each mode, as ``bias_errors_`` of
-        a fit has it; NaN for ``unit_mode``.
+        a fit has it; NaN for ``unit_mode``, and 0 for modes assumed to have no biases.
 
     Examples
     --------
@@ -446,8 +443,9 @@ class CompletionForecast(InvertibleForecast):
         str
             Numbers of :meth:`what_helps`. Costs no privacy.
         """
+        share = f"{self.component_share:.0%}"
         if self.finds_components:
-            return "Components as large as those assumed could be found."
+            return f"Components could be found if they hold {share} of the variance."
         parameters = self._asked().parameters
         of_units = parameters["unit_mode"] is not None
         words = {
@@ -456,7 +454,8 @@ class CompletionForecast(InvertibleForecast):
         }  # fmt: skip
         ways = [words[name].format(number) for name, number in self.what_helps().items()]
         if ways:
-            return f"Components could be found with {', or with '.join(ways)}."
+            found = f"If components hold {share} of the variance, they could be found with "
+            return f"{found}{', or with '.join(ways)}."
         if of_units and parameters["delta"] == 0:
             return "Components of units need a delta above 0."
         return "Neither an epsilon of 10 nor more data would show components; fewer rows may."
@@ -471,6 +470,12 @@ class CompletionForecast(InvertibleForecast):
         each = asked.numbers["n_observed"] / shape[mode]
         shape[mode] = n
         return {"n_observed": max(round(n * each), 1), "shape": tuple(shape)}
+
+    @property
+    def _biased(self) -> str:
+        """Modes that are assumed to have biases."""
+        unit = self._asked().parameters["unit_mode"] or 0
+        return f"modes 0 and {max(unit, 1)}"
 
     @property
     def mean_is_all(self) -> bool:
@@ -511,9 +516,9 @@ class CompletionForecast(InvertibleForecast):
         if self.of_fold_in != self.of_model:
             rows.append(["own entries folded in", f"{self.of_fold_in:.3g}"])
         assumed = (
-            f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of each "
-            f"mode one of {self.bias_deviation:.3g}, and components {self.component_share:.0%} of "
-            "the variance. Say otherwise by arguments of forecast()."
+            f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of "
+            f"{self._biased} one of {self.bias_deviation:.3g}, and components "
+            f"{self.component_share:.0%} of the variance. Say otherwise by arguments of forecast()."
         )
         below = [assumed, f"Noise: perturbation={self.perturbation!r}."]
         if np.max(self._asked().parameters["rank"]) > 0:

@@ -35,7 +35,7 @@ class Assumed:
     deviation : float
         Of values about their mean. Ratings of books have .25, of jokes .26, of films .28.
     bias_deviation : float
-        Of the biases of each mode.
+        Of the biases of units and of the first other mode; further modes have none.
     component_share : float
         Share of components in the variance of values.
     residual : float
@@ -59,7 +59,6 @@ class Assumed:
     @classmethod
     def given(
         cls,
-        n_modes: int,
         width: float,
         deviation: float | None,
         bias_deviation: float | None,
@@ -80,22 +79,28 @@ class Assumed:
                 )
         total_deviation = cls.deviation * width if deviation is None else float(deviation)
         share = cls.component_share if component_share is None else float(component_share)
-        # Biases of many modes have nine tenths of the variance that components leave at most.
-        most = math.sqrt(max(0.9 * (1 - share), 0.0) / n_modes)
+        # Biases have nine tenths of the variance that components leave at most.
+        most = math.sqrt(max(0.9 * (1 - share), 0.0) / 2)
         bias = min(cls.bias_deviation / cls.deviation, most) * total_deviation
         if bias_deviation is not None:
             bias = float(bias_deviation)
-        if n_modes * (bias / total_deviation) ** 2 + share > 0.99:
+        if 2 * (bias / total_deviation) ** 2 + share > 0.99:
             raise ValueError(
-                "The 'bias_deviation' of all modes and the 'component_share' must leave at "
+                "The 'bias_deviation' of two modes and the 'component_share' must leave at "
                 f"least a hundredth of the variance. Got {bias!r} and {share!r} at a deviation "
                 f"of {total_deviation!r}."
             )
         return cls(total_deviation / width, bias / width, share)
 
-    def about_biases(self, n_modes: int) -> float:
+    @property
+    def about_biases(self) -> float:
         """Variance of values about mean and biases."""
-        return self.deviation**2 - n_modes * self.bias_deviation**2
+        return self.deviation**2 - 2 * self.bias_deviation**2
+
+    def shrunk(self, noise: Sequence[float]) -> list[float]:
+        """Error variance of the bias of each mode after shrinkage, by those before."""
+        prior = self.bias_deviation**2
+        return [shrunk_variance(v, prior if mode < 2 else 0.0) for mode, v in enumerate(noise)]
 
 
 ASSUMED = Assumed()
@@ -230,13 +235,12 @@ def snr_in_values(n_observed: int, shape: Sequence[int], epsilon: float) -> floa
     """Signal-to-noise ratio of a component in released values; above 1 it can be found.
     Eigenvalue of a component worth finding over the edge of the noise's spectrum.
     """
-    # Gram matrix of the best unfolding of the values, released with noise of pure epsilon.
+    # Gram matrix of an unfolding of values released with noise of pure epsilon. The edge is the
+    # same for all unfoldings: only pairs of values in a column tell of components.
     if math.isinf(epsilon):
         return math.inf
     noise = piecewise_deviation(epsilon) ** 2 + ASSUMED.residual**2
-    cells = math.prod(shape)
-    edges = [2 * noise * math.sqrt(n * min(n_observed, max(cells // n, 1))) for n in shape]
-    return ASSUMED.component**2 * n_observed / min(edges)
+    return ASSUMED.component**2 * n_observed / (2 * noise * math.sqrt(math.prod(shape)))
 
 
 def bias_variances_by_values(
@@ -267,7 +271,7 @@ def shrunk_variance(noise: float, prior: float) -> float:
 
 def _error_variance(noise: list[float]) -> float:
     """Error variance of a prediction from biases with error variances `noise` before shrinkage."""
-    return math.fsum(shrunk_variance(v, ASSUMED.bias_deviation**2) for v in noise)
+    return math.fsum(ASSUMED.shrunk(noise))
 
 
 def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: float) -> float:

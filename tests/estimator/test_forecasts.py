@@ -70,7 +70,7 @@ REFUSED = [
       )),
     *((completion(mode), (300, (60, 9)), given, "a hundredth of the variance")
       for mode in (None, 0)
-      for given in ({"component_share": 0.7}, {"bias_deviation": 2.0, "deviation": 2.0})),
+      for given in ({"component_share": 0.98}, {"bias_deviation": 2.0, "deviation": 2.0})),
 ]  # fmt: skip
 
 
