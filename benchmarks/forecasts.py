@@ -100,7 +100,7 @@ def run(report: Report, folder: Path) -> None:
             if report.quick and n_done == 10:
                 break
             model = PrivateSpectralLDA(k, epsilon=epsilon, random_state=seed)
-            length = float(X.sum()) / X.shape[0]
+            length = max(round(X.sum() / X.shape[0]), 1)
             forecast = model.forecast(X.shape[0], X.shape[1], document_length=length)
             with reproducible_noise(seed):
                 model.fit(X)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -22,6 +22,11 @@ from sktensor_dp.tensor.symmetric import n_unique
 from sktensor_dp.topics.concentration import USUAL, has_one_topic
 from sktensor_dp.topics.moments import mean_square_of_pairs
 from sktensor_dp.topics.shrinkage import RATIOS
+
+# Frequency of the word of rank r in a text without stop words is about in proportion to 1 / (r +
+# OFFSET) (Mandelbrot). Of d words, topics have d / (d + OFFSET) of the squares, and noise grows as
+# d^(1/2): as many words as OFFSET show topics best.
+OFFSET = 50
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def plan_topics(
     n_words = min(n_features, max_words) if n_steps else n_features
     if not (matches or exact):  # as many as their fraction of the budget pays for
         paid = n_effective * math.sqrt(fractions["pair_moments"]) / defaults.DOCUMENTS_PER_WORD
-        n_words = min(max(int(paid), 10 * n_components), n_words)
+        n_words = min(max(int(paid), OFFSET), n_words)
     return TopicPlan(
         n_components=min(n_components, n_features), n_words=n_words,
         all_words=n_words == n_features, triples=triples, match_moments=matches,
@@ -195,11 +200,6 @@ def check_memory(plan: TopicPlan, n_features: int, with_public: bool) -> None:
     )
 
 
-# Frequency of the word of rank r in a text without stop words is about in proportion to 1 / (r +
-# OFFSET) (Mandelbrot).
-OFFSET = 50.0
-
-
 @dataclass(frozen=True, repr=False)
 class TopicForecast(Forecast):
     """Forecast of a topic fit: noise of each release, and a sufficient number of documents.
@@ -259,10 +259,13 @@ def forecast_topics(
         single = plan.triples is None and has_one_topic(USUAL, length, k)
         concentration = 0.0 if single else USUAL
     words_each = min(words_per_topic, max(n_features / k, 1.0))
+    # Verdicts are those of plans with ten words a topic: fits with fewer find about as many.
+    n_words = min(max(plan.n_words, 10 * k), n_features)
+    told = replace(plan, n_words=n_words, all_words=n_words == n_features)
     # Eigenvalue of k equally likely topics with disjoint words.
     eigenvalue = 1 / (k * words_each * (concentration + 1))
     norm_of_counts = length**-0.5
-    norm_of_pairs = pair_norm(plan, n_features, length, words_each, concentration)
+    norm_of_pairs = pair_norm(told, n_features, length, words_each, concentration)
     norm_of_triples = (length * (length - 1) * (length - 2)) ** -0.5
     if pure:  # the number of tokens bounds all of them
         norm_of_counts = norm_of_pairs = norm_of_triples = 1.0
@@ -275,8 +278,8 @@ def forecast_topics(
     table: dict[str, tuple[type[Bounded], float, float, float]] = {
         "word_frequencies": (WordFrequencies, norm_of_counts, 1.0, 1 / n_features),
         "pair_moments": (
-            PairMoments, norm_of_pairs, math.sqrt(plan.n_words) / 2,
-            eigenvalue * _squares(plan, n_features),
+            PairMoments, norm_of_pairs, math.sqrt(n_words) / 2,
+            eigenvalue * _squares(told, n_features),
         ),
         "expected_counts": (ExpectedCounts, norm_of_counts, 1.0, 1 / (k * n_features)),
         "triple_moments": (TripleMoments, norm_of_triples, root_cubes, k * eigenvalue**1.5),

@@ -88,6 +88,15 @@ def test_noise_alone_is_not_taken_for_topics(seed, epsilon, prior):
             lda.fit(X)
 
 
+@pytest.mark.usefixtures("seeded_noise")
+@pytest.mark.parametrize("asked", [12, 100])
+def test_those_who_ask_for_many_topics_get_those_there_are(seed, asked):
+    topics = np.kron(np.eye(5), np.full(124, 1 / 124))
+    X = np.random.default_rng(seed).multinomial(30, np.repeat(topics, 1200, axis=0))
+    with pytest.warns(NotEnoughDataWarning, match=f"Of {asked} topics .* the data shows 5"):
+        PrivateSpectralLDA(asked, epsilon=4.0).fit(X)
+
+
 def n_topics_of_one(model, seed):
     X = np.random.default_rng(seed).multinomial(20, np.full(200, 1 / 200), size=20_000)
     return model.fit(X).n_components_

@@ -9,7 +9,7 @@ import pytest
 from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.spectral_lda.plan import pair_norm, plan_topics
+from sktensor_dp.spectral_lda.plan import OFFSET, pair_norm, plan_topics
 
 SIZES = (50, 20_000, 10**6)
 CONFIGURATIONS = list(itertools.product(
@@ -36,7 +36,7 @@ def spends_exactly_the_budget(n, d, epsilon, delta, perturbation, n_refinements)
     assert (plan.triples is None) or uses[plan.triples] == 1
     assert plan.triples is not None or plan.n_refinements > 0
     assert 1 <= plan.n_components <= min(10, d)
-    assert plan.n_components <= plan.n_words <= d
+    assert min(OFFSET, d) <= plan.n_words <= d
     assert plan.all_words == (plan.n_words == d)
     assert 0 < plan.clip_quantile <= 1
 
