@@ -121,7 +121,11 @@ def _cost(folder: Folder | None) -> str:
 def _show_expected(run: Run, progress: Progress) -> None:
     """Print who is protected, and the forecast."""
     unit = run.unit
-    progress.note(f"{run.units}; each {unit} is protected")
+    column, doubt = run.options.person, ""
+    if column is not None:
+        # How many rows there are is private, so it is for whoever knows to compare.
+        doubt = f", with all rows of one {column!r}: as many as rows would mean a wrong column"
+    progress.note(f"{run.units}; each {unit} is protected{doubt}")
     if unit != "person" and run.options.file is not None:
         progress.note(
             f"warning: whoever is behind several {unit}s is not protected as a person. Name the "
@@ -146,10 +150,11 @@ def _why_stopped(run: Run, folder: Folder) -> str:
                 truth = " (if that is true)" * (name == "each")
                 found.append((power, f"--{name} {changed:g}{truth}"))
                 break
-    ways = [*(way for _, way in sorted(found)), f"{run.least()} {run.unit}s"]
+    least = run.least()
+    ways = [*(way for _, way in sorted(found)), *([f"{least} {run.unit}s"] if least else [])]
     return (
-        f"{run.verdict()} {run.unit}s for this, so it stopped; nothing was spent. More can be "
-        f"expected with {' or '.join(ways)}. To go on all the same: --anyway"
+        f"{run.verdict()} {run.scarce()} for this, so it stopped; nothing was spent. More can be "
+        f"expected with {' or '.join(ways) or 'other data'}. To go on all the same: --anyway"
     )
 
 

@@ -244,17 +244,23 @@ class Run:
         return other
 
     def least(self) -> str:
-        """Number of units, in words, from which on the requested result may be found."""
+        """Number of units, in words, that may find the requested result; "" if none would."""
         n = least_number(lambda n: self.changed(n).verdict() in HOPEFUL)
         step = 10 ** max(len(str(n)) - 2, 0)
-        return f"about {-(-n // step) * step:,}" if n else "more than a billion"
+        return f"about {-(-n // step) * step:,}" if n else ""
+
+    def scarce(self) -> str:
+        """Name what there are too few of."""
+        return f"{self.unit}s"
 
     def expected(self) -> list[str]:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
         forecast = self.forecast()
+        least = self.least()
+        least = f"{least} at the very least" if least else f"more {self.unit}s would not be enough"
         said = (
             f"{self.verdict().capitalize()}: {self.units} for at most "
-            f"{counted(forecast.n_components, self.found)}; {self.least()} at the very least."
+            f"{counted(forecast.n_components, self.found)}; {least}."
         )
         head = "what is measured", "signal over noise (above 1: visible)"
         # Steps of topics are not in MEASURED, as each adds to what pairs and words show; those of

@@ -58,6 +58,11 @@ class Topics(Run):
             self.unit, self.ledger_unit = "text", "document"
         if options.stop_words != "none":
             own = options.stop_words
+            if own and not Path(own).exists():
+                raise ValueError(
+                    f"nothing is at {own!r}: --stop-words takes a file of words, or "
+                    "none; without it English ones are dropped"
+                )
             self._stop_words = public_names(Path(own), options.encoding) if own else ENGLISH
         if options.vocabulary is not None:
             words = public_words(options.vocabulary, options.encoding)
@@ -154,10 +159,17 @@ class Topics(Run):
 
     def verdict(self) -> str:
         """Verdict on topics, or on words if it is worse."""
+        return min(self._verdict_on_words(), super().verdict(), key=VERDICTS.index)
+
+    def _verdict_on_words(self) -> str:
         n_words, _ = self._words_expected()
         least = n_words / self.options.topics**1.5
-        of_words = next((said for said, words in ENOUGH_WORDS if least >= words), "too few")
-        return min(of_words, super().verdict(), key=VERDICTS.index)
+        return next((said for said, words in ENOUGH_WORDS if least >= words), "too few")
+
+    def scarce(self) -> str:
+        """Name what there are too few of: the words, if they are public and too few."""
+        few = self._known and self._verdict_on_words() not in HOPEFUL
+        return "words of --vocabulary" if few else super().scarce()
 
     def expected(self) -> list[str]:
         """Forecast of topics, and of words unless they are public."""

@@ -308,7 +308,9 @@ class PrivateSpectralLDA(
         -------
         ndarray of shape (n_samples, n_components_)
             Posterior means with proportions integrated out (CVB0) or, with one topic per
-            document, probabilities of the topics; in the precision of `X`.
+            document, probabilities of the topics; in the precision of `X`. A row without any
+            word, such as a text in another language, has the average shares: find such rows by
+            ``X.sum(axis=1) == 0``.
         """
         check_is_fitted(self)
         if is_dask(X):

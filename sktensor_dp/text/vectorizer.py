@@ -369,6 +369,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         if self.vocabulary is not None and "vocabulary_" not in vars(self):
             self._given_words()
         documents = as_documents(raw_documents, "raw_documents")
+        if self.input == "content":
+            documents = read_documents(self, documents, grouped=False, part=True)
         counts = call_untrusted(partial(super().transform, documents), "Counting words")
         return self._marked(counts)
 

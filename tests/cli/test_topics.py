@@ -72,7 +72,10 @@ def test_persons_and_their_topics(command, posts, tmp_path, opened):
             assert not re.search(rf"(?<![\d.]){N_TEXTS}(?!\d)", text.replace(",", "")), name
         if not name.endswith((".model", ".sqlite", ".json")):
             assert "group of" not in text, name
-    assert f"{N_PERSONS:,} persons; each person is protected" in done.err
+    assert (
+        f"{N_PERSONS:,} persons; each person is protected, with all rows of one 'author'"
+        in done.err
+    )
     assert f": {N_PERSONS:,} persons for at most 2 topics" in done.err
     assert "document" not in done.err
     for used in (
@@ -290,6 +293,11 @@ def test_public_words_are_read_in_any_form(command, posts, tmp_path):
     few = ("--vocabulary", "plain.txt", "--words", 40)
     last = command("topics", posts, "--text", "post", *few, status=2).err.splitlines()[-1]
     assert last.endswith("no frequencies by which to choose 40: --words 41 takes all")
+    # More persons would not help where words are too few.
+    few = ("--vocabulary", "plain.txt", "--topics", 12)
+    stopped = command("topics", posts, "--text", "post", *few, status=2).err
+    assert "; more texts would not be enough.\n" in stopped
+    assert "error: too few words of --vocabulary for this" in stopped
 
 
 def test_the_number_of_persons_can_be_private(command, posts, tmp_path):

@@ -63,7 +63,7 @@ WRONG = [
     ((*TEXT, "--quoting", "maybe"), "--quoting: invalid choice"),
     ((*TEXT, "--delimiter", ";;"), "delimiter must be one character"),
     ((*TEXT, "--vocabulary", "nowhere.csv"), "nothing is at 'nowhere.csv'"),
-    ((*TEXT, "--stop-words", "nowhere.txt"), "nothing is at 'nowhere.txt'"),
+    ((*TEXT, "--stop-words", "german"), "nothing is at 'german': --stop-words takes a file"),
     (("topics", "empty.csv", "--text", "post"), "'empty.csv' is empty"),
     (("topics", "header.csv", "--text", "post"), "holds no row"),
     (("topics", "nobody.csv", "--text", "post", "--person", "author"), "have no person"),

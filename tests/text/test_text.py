@@ -178,6 +178,8 @@ def test_failing_functions_of_the_caller_cost_nothing():
     with pytest.raises(ValueError, match="item 0 is of type NoneType"):
         small(analyzer=list, accountant=budget).fit([None])
     assert budget.entries == ()
+    with pytest.raises(ValueError, match=r"an item is of type NoneType\. .*replace them by ''"):
+        small(vocabulary=["words"]).transform([None, "words"])
 
 
 def test_parameters_are_those_of_count_vectorizer_and_more():
