@@ -97,9 +97,10 @@ class InputCheck(HasAccountant):
             return f"Noise hides how many rows match: {', '.join(map(repr, self.fractions))}."
         shown = ", ".join(f"{name!r} {part:.0%}" for name, part in self.fractions.items())
         noise = f"Rows that match: {shown}; noise has a deviation of {self.sigma:.1%}"
-        lost = ", ".join(f"about {part:.0%} fail {name!r}" for name, part in self.failing.items())
+        lost = ", ".join(f"perhaps {part:.0%} fail {name!r}" for name, part in self.failing.items())
         means = f"{lost}." if lost else "all may."
-        return f"{noise}. If all did, {self._perfect:.0%} or more would show: {means}"
+        perfect = f"{self._perfect:.0%} or more would show in 39 of 40 checks"
+        return f"{noise}. If all did, {perfect}: {means}"
 
     @property
     def _perfect(self) -> float:

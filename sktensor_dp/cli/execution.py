@@ -87,6 +87,8 @@ def _run(options: Namespace) -> int:
             if folder is None or options.forecast:
                 progress.note("This was the forecast: nothing was spent.")
                 return 0
+            if options.budget is not None:  # it holds for later runs, also if this one stops
+                folder.keep()
             if run.too_few() and not options.anyway:
                 raise NotEnoughDataError(_why_stopped(run, folder))
             if (missing := run.missing_guess()) and not options.anyway:

@@ -61,7 +61,7 @@ class Folder:
         self.private: list[str] = []
         self.earlier: Path | None = None
         wanted = budget if raised is None else raised
-        self._known = self._file.exists()
+        self._known, self._kept = self._file.exists(), False
         if self._known:
             # A ledger that was made elsewhere keeps its own scope.
             self.ledger = BudgetAccountant(path=self._file)
@@ -90,6 +90,9 @@ class Folder:
 
     def keep(self) -> BudgetAccountant:
         """Write a new or changed budget to the ledger, before the first charge of a run."""
+        if self._kept:
+            return self.ledger
+        self._kept = True
         if not self._known:
             budget = self._budget, self._before.delta
             self.ledger = BudgetAccountant(*budget, path=self._file, scope=SCOPE)

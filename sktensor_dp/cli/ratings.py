@@ -14,6 +14,7 @@ from sktensor_dp.cli.folder import Folder, held, table_of
 from sktensor_dp.cli.public_lists import public_columns, public_names
 from sktensor_dp.cli.run import Run
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
+from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.datasets.files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.model_selection.steps import encodable
@@ -56,7 +57,9 @@ class Ratings(Run):
     def read(self) -> None:
         """Read who rated what, how, and the public list of items."""
         options = self.options
-        if (options.items in (None, options.file)) != options.items_are_public:
+        if options.items_are_public and options.items not in (None, options.file):
+            raise ValueError("Give --items FILE or --items-are-public, not both")
+        if not options.items_are_public and options.items in (None, options.file):
             raise ValueError(
                 "--items FILE must name a public list of all items; or say --items-are-public, if "
                 "it is no secret which of them were rated"
@@ -129,7 +132,13 @@ class Ratings(Run):
 
     def is_enough(self) -> bool:
         """Return True if the forecast error is at most the error asked for."""
-        return bool(self.forecast().of_model <= self.options.error)
+        forecast = self.forecast()
+        if self.options.error >= (own := _of_own_averages(forecast)):
+            raise ValueError(
+                f"--error must be below {own:.3g}: each person's own average, for which nothing "
+                "is released, has no larger typical error"
+            )
+        return bool(forecast.of_model <= self.options.error)
 
     def expected(self) -> list[str]:
         """Forecast of errors, and which items count: with other names nothing is found."""
@@ -138,7 +147,8 @@ class Ratings(Run):
         verdict = f"{self.verdict()} for the average of an item, {of_taste} for directions of taste"
         errors = {
             "the average of all ratings": forecast.of_mean,
-            "the average of each item": forecast.of_biases,
+            "a person's own average, nothing released": _of_own_averages(forecast),
+            "averages of items too": forecast.of_biases,
             "directions of taste too": forecast.of_model,
         }
         if not forecast.of_model < forecast.of_biases:
@@ -214,6 +224,12 @@ class Ratings(Run):
         return (name,) if self.options.title is None else (name, self._items[name])
 
 
+def _of_own_averages(forecast: CompletionForecast) -> float:
+    """Typical error of persons' own averages, without averages of items."""
+    items = forecast.bias_deviation**2 - forecast.bias_errors[1] ** 2
+    return math.sqrt(forecast.of_biases**2 + items)
+
+
 def read_ratings(run: Run) -> tuple[list[str], Any]:
     """Items and ratings in the file of a run, whose persons the run holds."""
     options = run.options
@@ -256,8 +272,11 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion) -> None:
             f"of {counted(len(what), 'rating')} none names a known item: --item COLUMN must hold "
             f"names as in {options.folder / 'items.csv'}"
         )
-    if min(values) < low or max(values) > high:
-        raise ValueError(f"some ratings are outside of the bounds of the run, {low:g} to {high:g}")
+    if (beyond := np.flatnonzero((values < low) | (values > high))).size:
+        raise ValueError(
+            f"the rating of row {beyond[0] + 1} is outside of the bounds of the run, {low:g} to "
+            f"{high:g}"
+        )
     own = model.fold_in(entries, values)
     found = model.recommend(own, options.number, exclude=entries)
     rows = (
@@ -270,7 +289,7 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion) -> None:
     head = ["person", "rank", "item", "expected_rating"]
     done = "Replaced" if (options.folder / RECOMMENDED).exists() else "Written"
     folder.add(RECOMMENDED, table_of([head, *rows]), private=True)
-    print(f"{known:,} of {counted(len(what), 'rating')} name a known item.")
+    print(f"Known items in {known:,} of {counted(len(what), 'rating')}.")
     print(
         f"{done}: {options.folder / RECOMMENDED}, {counted(options.number, 'item')} at most for "
         f"each of {counted(len(own.units), 'person')}. Nothing protects it: show each person their "

@@ -116,10 +116,10 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     for written in ("Written", "Replaced"):
         ratings.write_text(own, "utf-8")
         done = command("recommend", folder, ratings, *columns, "--number", 3)
-        assert f"19,999 of 20,000 ratings name a known item.\n{written}: " in done.out
+        assert f"Known items in 19,999 of 20,000 ratings.\n{written}: " in done.out
         for wrong, said in (
             (own.replace(",film ", ",id "), "of 20,000 ratings none names a known item"),
-            (own.replace(",5", ",9"), "outside of the bounds of the run, 1 to 5"),
+            (own.replace(",5", ",9"), "is outside of the bounds of the run, 1 to 5"),
         ):
             ratings.write_text(wrong, "utf-8")
             failed = command("recommend", folder, ratings, *columns, status=2)
@@ -145,6 +145,8 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
 
 def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
     (ratings.parent / "wrong.txt").write_text("".join(f"no film {n}\n" for n in range(30)))
+    both = ("ratings", ratings, *STARS, "--items", "wrong.txt", "--items-are-public")
+    assert "or --items-are-public, not both" in command(*both, status=2).err
     wrong = ("ratings", ratings, *STARS, "--items", "wrong.txt", "--epsilon", 50)
     done = command(*wrong, status=2)
     assert re.search(
@@ -521,3 +523,7 @@ def test_four_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons,
     shown = command("forecast", "ratings", *asked).out
     assert shown.startswith(f"{said} for the average of an item, too few for directions of taste")
     assert command("forecast", "ratings", *asked, "--epsilon", "inf").out.startswith(exact)
+    # No model is sold for what a person's own average does.
+    own = float(re.search(r"own average, nothing released +(\S+)\n", shown)[1])
+    sought = command("forecast", "ratings", *asked, "--find", "persons", "--error", own, status=2)
+    assert sought.err.startswith(f"error: --error must be below {own:g}: each person's own")

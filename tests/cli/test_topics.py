@@ -162,15 +162,17 @@ def test_too_few_persons_stop_it_with_ways_on(command, tmp_path):
     last = done.err.splitlines()[-1]
     assert last.startswith("error: too few persons for this, so it stopped; nothing was spent")
     assert "--epsilon 8 " in last
+    # What was not spent sets no budget, so that advice can be followed.
+    assert not (tmp_path / "private-topics" / LEDGER).exists()
     # No more is advised than the folder has, and never more than 10.
     last = command(*asked, "--epsilon", 2, "--budget", 7, status=2).err.splitlines()[-1]
     assert re.search(r"More can be expected with --topics \d or about", last)
+    # A budget that was stated holds though the run stopped.
+    assert "of 7 is spent" in command(*asked, "--epsilon", 8, status=2).err
     asked = topics_of_persons(tmp_path, 600)
     last = command(*asked, "--epsilon", 4, status=2).err.splitlines()[-1]
     assert re.search(r"More can be expected with --topics \d or about", last)
     assert last.endswith("--anyway")
-    # What was not spent sets no budget, so that advice can be followed.
-    assert not (tmp_path / "private-topics" / LEDGER).exists()
     # Of so few nothing else can be expected at this epsilon.
     last = command(*asked, "--epsilon", 0.5, status=2).err.splitlines()[-1]
     assert re.search(r"More can be expected with about [0-9]+,000 persons\. To go on", last)
@@ -318,7 +320,9 @@ def test_the_number_of_persons_can_be_private(command, posts, tmp_path):
     listed = ("--vocabulary", "known.csv", "--raise-budget", 99)
     done = command("topics", posts, *who, *listed, "--epsilon", 8, *SMALL)
     assert "Rows that match: 'texts of two words of --vocabulary or more' " in done.err
-    assert "or more would show: all may." in (folder / "for-the-officer.md").read_text("utf-8")
+    assert "or more would show in 39 of 40 checks: all may." in (
+        folder / "for-the-officer.md"
+    ).read_text("utf-8")
 
 
 def test_without_a_file_it_takes_public_texts(command, tmp_path, monkeypatch):
