@@ -50,9 +50,9 @@ def test_a_fit_that_is_interrupted_anywhere_changes_nothing(name, seed):
 def test_what_is_interrupted_after_the_first_noise_has_been_charged(name, drawn):
     """And not before: at calls all over a fit, of which the charge is one."""
     build = lambda: plain(name).build(accountant=BudgetAccountant(1e9, 0.9))  # noqa: E731
-    for _ in range(2):  # the first fills caches
+    for estimator in (build(), build()):  # the first fills caches
         with quiet(), Interrupting() as seen:
-            fit(name, build())
+            fit(name, estimator)
     charge = seen.calls.index(BudgetAccountant.charge.__qualname__)
     noise = seen.calls.index(Recorder.record.__qualname__, charge)
     later = np.linspace(noise, len(seen.calls) - 40, 6).astype(int).tolist()
