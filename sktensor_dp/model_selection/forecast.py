@@ -1,29 +1,20 @@
-"""Forecast, from public numbers alone, of what a search can tell apart."""
+"""Forecast, from public numbers alone, of what a search and its trials can show."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.model_selection.costs import TrialCosts
 from sktensor_dp.queries.scores import HeldOutScores
 
-# Part of implied bounds in which scores of models lie that learn: values deviate by a quarter of
-# their range, and words are predicted no worse than if all were equally likely.
-LEARNING = {
-    "neg_mean_squared_error": 1 / 16,
-    "neg_mean_absolute_error": 1 / 4,
-    "log_likelihood_per_token": 1 / 2,
-}
-# Part of this in which numbers of topics or components differ: components have .08 of the variance
-# of film ratings, and ten topics .04 of the log-likelihood of newsgroups.
-SPREAD = 0.05
 # The larger of two scores that are so many deviations of noise apart wins 19 times in 20.
 APART = 1.645 * math.sqrt(2)
 
 
 @dataclass(frozen=True)
 class SearchForecast:
-    """Noise of a search's scores, beside the spread that scores of candidates have.
+    """Noise of a search's scores, chances of its number of trials, and what a trial can show.
 
     Attributes
     ----------
@@ -31,24 +22,29 @@ class SearchForecast:
         Epsilon of a fit in a trial, at the search's delta.
     n_fitted, n_scored : int
         Units that a trial fits to, and that each of its scores is a mean over.
-    score_sigma : float
-        Standard deviation of the noise of a trial's score.
-    spread : float
-        Typical distance of scores where numbers of topics or components are searched over.
+    score_sigma, width : float
+        Standard deviation of the noise of a trial's score, and width of the score's bounds.
+    stop : float
+        Probability that a trial is the last one.
+    verdicts : tuple of (dict, str)
+        Candidates, with the ``verdict`` of the estimator's own forecast on a trial's fit. Empty
+        where it has none, or the number of its columns is unknown; of many candidates some.
     """
 
     fit_epsilon: float
     n_fitted: int
     n_scored: int
     score_sigma: float
-    spread: float
+    width: float
+    stop: float
+    verdicts: tuple[tuple[Mapping[str, object], str], ...] = ()
 
     @classmethod
     def of(
         cls, costs: TrialCosts, delta: float, n_units: int, split: tuple[int | None, float],
-        bounds: tuple[float, float], neighbours: str, part: float,
+        bounds: tuple[float, float], neighbours: str, stop: float,
     ) -> "SearchForecast":  # fmt: skip
-        """Forecast for `n_units` and a `split` (cv, test_size); `part` of the bounds is in use."""
+        """Forecast for `n_units` and a `split` (cv, test_size), without verdicts."""
         n_folds, test_size = split
         n_scored = max(round(n_units * test_size) if n_folds is None else n_units // n_folds, 1)
         query = HeldOutScores(lambda X, y: y, *bounds)
@@ -57,7 +53,7 @@ class SearchForecast:
         sigma = moved * by_cost / math.sqrt(n_folds or 1)
         return cls(
             costs.fit.epsilon_at(delta), n_units - n_scored, n_scored, sigma,
-            SPREAD * part * (bounds[1] - bounds[0]),
+            bounds[1] - bounds[0], stop,
         )  # fmt: skip
 
     @property
@@ -67,19 +63,37 @@ class SearchForecast:
 
     @property
     def is_noise(self) -> bool:
-        """True where scores of candidates typically are too near to be told apart."""
-        return self.told_apart > self.spread
+        """True where no scores within their bounds are far enough from each other."""
+        return self.told_apart > self.width
+
+    @property
+    def shows_nothing(self) -> bool:
+        """True where each trial's own forecast calls its data too few."""
+        found = {verdict for _, verdict in self.verdicts}
+        return bool(found) and found <= {"likely too few", "too few"}
 
     def __str__(self) -> str:
-        verdict = (
-            "noise decides. Choose on public data, or search with more units, a larger epsilon, "
-            "fewer trials or tighter score_bounds"
-            if self.is_noise
-            else "told apart"
-        )
-        return (
+        said = [
             f"Each trial fits {counted(self.n_fitted, 'unit')} at epsilon {self.fit_epsilon:.3g} "
-            f"and scores {self.n_scored:,}. Of two candidates the better one wins 19 times in 20 "
-            f"if their scores differ by {self.told_apart:.2g}; numbers of topics or components "
-            f"typically differ by {self.spread:.2g}: {verdict}."
+            f"and scores {self.n_scored:,}.",
+            f"Of two candidates the better one wins 19 times in 20 if their scores differ by "
+            f"{self.told_apart:.2g}, of a range of {self.width:.3g}.",
+            f"With a chance of {self.stop:.0%} there is one trial alone.",
+        ]
+        for verdict in dict.fromkeys(verdict for _, verdict in self.verdicts):
+            said.append(f"Forecast of a trial's fit: {verdict} for {self._named(verdict)}.")
+        if self.is_noise or self.shows_nothing:
+            why = "Noise decides" if self.is_noise else "No trial shows what it is asked for"
+            tighter = ", tighter score_bounds" if self.is_noise else ""
+            said.append(
+                f"{why}: choose on public data, or search with more units{tighter}, a larger "
+                "epsilon or fewer trials."
+            )
+        return " ".join(said)
+
+    def _named(self, verdict: str) -> str:
+        """Candidates of a verdict, by their parameters."""
+        named = [params for params, found in self.verdicts if found == verdict]
+        return "; ".join(
+            ", ".join(f"{name}={value!r}" for name, value in params.items()) for params in named
         )

@@ -36,6 +36,7 @@ from sktensor_dp.estimator.base import (
     warnings_of_delta,
 )
 from sktensor_dp.estimator.inputs import check_mark, refuse_lists
+from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_selection.costs import (
     TrialAccountant,
@@ -45,7 +46,7 @@ from sktensor_dp.model_selection.costs import (
     part_of,
     report_of_search,
 )
-from sktensor_dp.model_selection.forecast import LEARNING, SearchForecast
+from sktensor_dp.model_selection.forecast import SearchForecast
 from sktensor_dp.model_selection.scores import (
     UnitScores,
     check_comparable,
@@ -152,6 +153,7 @@ class Trials:
     splits: Splits
     costs: TrialCosts
     bounds: tuple[float, float]  # that all scores are clipped to
+    n_features: int | None  # columns of X, where the step that scores is given them
 
     def best(self) -> Trial:
         """Best of a random number of trials, refitted."""
@@ -212,15 +214,7 @@ class Trials:
     ) -> "tuple[BaseEstimator, list[warnings.WarningMessage]]":
         """Clone of `template`, fitted to the `chosen` units at `cost`, and its warnings."""
         model = clone(template)
-        steps = private_steps(model)
-        costs = divided_among(cost, steps, self.search.step_fractions)
-        for name, step in steps.items():
-            facts = step._public_facts()
-            if not facts.releases_nothing:
-                epsilon, delta = as_parameters(
-                    costs[name], self.request.delta, facts.delta_set_aside
-                )
-                step.set_params(epsilon=epsilon, delta=delta)
+        steps = self.search._with_budget(model, cost, self.request.delta)
         rows = self.splits.rows(chosen)
         X, y, groups = take(self.X, rows), take(self.y, rows), {}
         if self.units_in_data:
@@ -301,8 +295,9 @@ class PrivateSearchCV(
         as by ``sklearn.model_selection.ParameterSampler``. Refused are parameters that decide what
         a score measures: a wrong value would win (``docs/tuning.md``).
     n_trials : float, default=10.0
-        Expected number of trials, >= 1. Ten cost a third of the signal-to-noise ratio of
-        a single fit (on ``mu``; see ``docs/tuning.md``), fifty a half.
+        Expected number of trials, >= 1; the chance of a single one is ``1 / n_trials``. Ten cost a
+        third of the signal-to-noise ratio of a single fit (on ``mu``; see ``docs/tuning.md``),
+        fifty a half.
     scoring : str or None, default=None
         Score of each row, larger being better: ``"neg_mean_squared_error"``,
         ``"neg_mean_absolute_error"``, ``"log_likelihood"`` (of ``score_samples``) or
@@ -472,8 +467,10 @@ class PrivateSearchCV(
         if not request.counted:
             number = len(trials.splits.parts)
             self._warn_of_delta(request.delta, number, unit)
-            expected = self._forecast(request, trials.costs, number, trials.bounds)
-            if expected.is_noise:
+            expected = self._forecast(
+                request, trials.costs, number, trials.bounds, trials.n_features
+            )
+            if expected.is_noise or expected.shows_nothing:
                 warnings.warn(str(expected), NotEnoughDataWarning, stacklevel=level_of_caller())
         payer = Payer(type(self).__name__, self._accountant_to_charge())
         name, relation = "private_selection", request.neighbours
@@ -528,9 +525,11 @@ class PrivateSearchCV(
         # What the last step is given, if no other private step decides it.
         alone = request.steps[first] is request.last
         shape: tuple[int, ...] = getattr(rows, "shape", ()) if alone else ()
-        bounds = self._bounds(request, int(shape[1]) if len(shape) == 2 else None)
-        costs = self._costs(request)
-        return Trials(self, request, X, y, labels, in_data is not None, splits, costs, bounds)
+        n_features = int(shape[1]) if len(shape) == 2 else None
+        return Trials(
+            self, request, X, y, labels, in_data is not None, splits, self._costs(request),
+            self._bounds(request, n_features), n_features,
+        )  # fmt: skip
 
     def _costs(self, request: Request) -> TrialCosts:
         """Cost of each fit and score of a trial."""
@@ -545,21 +544,25 @@ class PrivateSearchCV(
             texts=word_counter(self.estimator) is not None, n_features=n_features,
         )  # fmt: skip
 
-    def forecast(self, n_units: int, *, n_features: int | None = None) -> SearchForecast:
-        """Say, from public numbers alone, whether scores of candidates can be told apart.
+    def forecast(
+        self, n_units: int, *, n_features: int | None = None, document_length: int | None = None
+    ) -> SearchForecast:
+        """Say, from public numbers alone, what scores and trials can show.
 
         Parameters
         ----------
         n_units : int
             Number of units to come: rows, or groups of rows.
         n_features : int, optional
-            Number of words, where they imply bounds of a score.
+            Number of columns or words that the estimator will be given.
+        document_length : int, optional
+            Typical number of words of a document, a public guess for forecasts of texts.
 
         Returns
         -------
         SearchForecast
-            Noise of a score, and what scores of numbers of topics or components typically differ
-            by. Costs nothing.
+            Distance that scores of candidates must have, the chance that there is one trial alone,
+            and the verdict of the estimator's own forecast on trials. Costs nothing.
 
         Raises
         ------
@@ -571,23 +574,52 @@ class PrivateSearchCV(
         >>> from sktensor_dp import PrivateCPCompletion, PrivateSearchCV
         >>> ranks = PrivateCPCompletion(bounds=(1, 5), unit_mode=0, shape=(943, 1682))
         >>> search = PrivateSearchCV(ranks, {"rank": [1, 2, 4, 8]}, epsilon=2.0)
-        >>> search.forecast(943).is_noise
-        True
+        >>> round(search.forecast(943).told_apart, 1)  # squares of stars
+        0.6
         """
         request = self._request(None, {})
         check_sizes(n_units=n_units)
-        bounds = self._bounds(request, n_features)
-        return self._forecast(request, self._costs(request), n_units, bounds)
+        costs, bounds = self._costs(request), self._bounds(request, n_features)
+        guess = {} if document_length is None else {"document_length": document_length}
+        return self._forecast(request, costs, n_units, bounds, n_features, **guess)
 
     def _forecast(
-        self, request: Request, costs: TrialCosts, n_units: int, bounds: tuple[float, float]
-    ) -> SearchForecast:
-        """Forecast for a request; given bounds are taken to be those in which scores lie."""
-        part = 1.0 if self.score_bounds is not None else LEARNING.get(request.scoring, 1.0)
-        return SearchForecast.of(
-            costs, request.delta, n_units, (self.cv, self.test_size), bounds, request.neighbours,
-            part,
-        )  # fmt: skip
+        self, request: Request, costs: TrialCosts, n_units: int, bounds: tuple[float, float],
+        n_features: int | None, **guess: int,
+    ) -> SearchForecast:  # fmt: skip
+        """Forecast for a request, with verdicts on candidates, on some if there are many."""
+        most = 10
+        split = self.cv, self.test_size
+        found = SearchForecast.of(
+            costs, request.delta, n_units, split, bounds, request.neighbours, request.stop
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # lists may have fewer candidates
+            candidates = [*ParameterSampler(request.distributions, most, random_state=0)]
+        verdicts, of_rows = [], isinstance(request.last, PrivateRowsMixin)
+        for params in candidates:
+            model = configured(self.estimator, params, np.random.RandomState(0))
+            *before, last = self._with_budget(model, costs.fit, request.delta).values()
+            columns, n = n_features, max(found.n_fitted, 1)
+            if columns is None and before and before[-1].get_params().get("vocabulary", 0) is None:
+                columns = before[-1].forecast(n, **guess).n_words
+            if columns is not None and of_rows and hasattr(last, "forecast"):
+                shown = last.forecast(n, columns, **guess).verdict if columns else "too few"
+                verdicts.append((params, shown))
+        return replace(found, verdicts=tuple(verdicts))
+
+    def _with_budget(
+        self, model: BaseEstimator, cost: PrivacyCost, total_delta: float
+    ) -> dict[str, Any]:
+        """Private steps of a `model`, each set to its part of the `cost` of a fit."""
+        steps = private_steps(model)
+        costs = divided_among(cost, steps, self.step_fractions)
+        for name, step in steps.items():
+            facts = step._public_facts()
+            if not facts.releases_nothing:
+                epsilon, delta = as_parameters(costs[name], total_delta, facts.delta_set_aside)
+                step.set_params(epsilon=epsilon, delta=delta)
+        return steps
 
     def _warn_of_delta(self, delta: float, n_units: int, unit: str) -> None:
         """Warn where delta is large for a public or released number of units."""

@@ -7,11 +7,11 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OrdinalEncoder, StandardScaler
 from small_searches import INF, cells, completions, counts, raters, topics
 from small_texts import pipeline
@@ -232,7 +232,7 @@ def test_what_is_wrong_is_refused_unspent_and_unseen(search, data, message):
     assert not hasattr(search.estimator, "n_features_in_")
 
 
-@pytest.mark.parametrize(("cv", "epsilon"), [(None, 1.0), (3, 1.0), (None, INF)])
+@pytest.mark.parametrize(("cv", "epsilon"), [(None, 0.1), (3, 0.1), (None, INF)])
 def test_a_forecast_has_the_noise_of_scores_and_warns_before_the_charge(cv, epsilon):
     budget = BudgetAccountant()
     search = topics(cv=cv, epsilon=epsilon, accountant=budget, n_trials=1.0)
@@ -240,7 +240,7 @@ def test_a_forecast_has_the_noise_of_scores_and_warns_before_the_charge(cv, epsi
     with warnings.catch_warnings():
         warnings.simplefilter("error", NotEnoughDataWarning)
         if expected.is_noise:
-            with pytest.raises(NotEnoughDataWarning, match="noise decides"):
+            with pytest.raises(NotEnoughDataWarning, match="Noise decides"):
                 search.fit(COUNTS)
             assert budget.entries == ()
         assert expected.is_noise == (epsilon < INF)
@@ -265,3 +265,24 @@ def test_candidates_that_are_right_together_are_tried():
     drawn = {"n_components": stats.randint(1, 5)}
     many = {"n_components": list(range(1, 200)), "doc_topic_prior": [0.1, 0.2]}
     steps.check_values([drawn, many], model)
+
+
+TEXTS = [f"a{i % 7} b{i % 5} c{i % 3}" for i in range(400)]
+
+
+@pytest.mark.parametrize(("model", "name", "X", "n_features"), [
+    (PrivateSpectralLDA(), "n_components", sparse.csr_matrix((2000, 1000), dtype=int), 1000),
+    (Pipeline([("counts", PrivateCountVectorizer()), ("topics", PrivateSpectralLDA())]),
+     "topics__n_components", TEXTS, None),
+])  # fmt: skip
+def test_trials_that_show_nothing_are_warned_of_before_the_charge(model, name, X, n_features):
+    budget = BudgetAccountant()
+    search = PrivateSearchCV(model, {name: [20, 30]}, score_bounds=(-20, 0), accountant=budget)
+    expected = search.forecast(np.shape(X)[0], n_features=n_features)
+    assert not expected.is_noise
+    assert {verdict for _, verdict in expected.verdicts} == {"too few"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotEnoughDataWarning)
+        with pytest.raises(NotEnoughDataWarning, match=f"too few for {name}=20; {name}=30"):
+            search.fit(X)
+    assert budget.entries == ()
