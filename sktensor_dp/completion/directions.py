@@ -142,7 +142,8 @@ class Directions:
         """Matrix (r, r) of weights of the earlier sums: less for directions that explain little."""
         if not self._moments:
             return np.eye(self._axes.shape[1])
-        values, vectors = np.linalg.eigh(self.explained(self._n_recent())[0])
+        moment, _ = self.explained(self._n_recent())
+        values, vectors = np.linalg.eigh(moment)
         noise, weights = self._sigma**2, self._weights
         # Fraction of the variance of a sweep's sums that is by noise, which is new in each.
         by_noise = noise / max(noise + float(np.mean(weights)) * self._unit_variance, LEAST_WEIGHT)

@@ -55,7 +55,8 @@ class GroupTable:
         """Read the labels of every chunk of `source`, of `least` groups or more."""
         read = []
         for part in read_each(source, "The source of chunks"):
-            groups: Any = split_chunk(part)[1]
+            groups: Any
+            _, groups = split_chunk(part)
             if groups is None:
                 raise ValueError(MIXED)
             labels = as_labels(groups, np.shape(groups)[0] if np.ndim(groups) else 0)

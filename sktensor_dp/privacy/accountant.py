@@ -219,12 +219,14 @@ class BudgetAccountant(TableDisplay):
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every charge so far, in order."""
-        return self._ledger.contents()[1]
+        _, entries, _ = self._ledger.contents()
+        return entries
 
     @property
     def changes(self) -> tuple[BudgetChange, ...]:
         """Every change of the budget, in order."""
-        return self._ledger.contents()[2]
+        _, _, changes = self._ledger.contents()
+        return changes
 
     @property
     def cost(self) -> PrivacyCost:

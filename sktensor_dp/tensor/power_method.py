@@ -240,7 +240,7 @@ def orthogonal_decomposition(
     """
     rng = as_generator(random_state)
     counts = {"n_restarts": n_restarts, "max_iter": max_iter}
-    starts = robust_tensor_power_method(T, n_components, random_state=rng, **counts)[1]
+    _, starts = robust_tensor_power_method(T, n_components, random_state=rng, **counts)
     return simultaneous_power_iteration(T, n_components, starts=starts, random_state=rng, **counts)
 
 

@@ -266,8 +266,8 @@ def denoise_topics(
     topics = np.empty_like(expected_counts)
     centres = centres_of_topics(base, weights, total, public if noise else None)
     for row, (counts, around) in enumerate(zip(expected_counts, centres, strict=True)):
-        counts = posterior_moments(counts, around, sigma)[0]
-        topics[row] = np.maximum(counts, LEAST_SHARE * around[0]) if noise else counts
+        means, _ = posterior_moments(counts, around, sigma)
+        topics[row] = np.maximum(means, LEAST_SHARE * around[0]) if noise else means
     sums = topics.sum(axis=1, keepdims=True)
     # A topic that no document uses gets the unigram.
     topics = np.where(sums > 1e-12 * total, topics / np.maximum(sums, 1e-300), base)
