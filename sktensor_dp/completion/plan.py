@@ -381,7 +381,7 @@ def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, del
     """Signal-to-noise ratio of a component in sums over units; above 1 it can be found.
     Length of a component worth finding over that of the noise.
     """
-    # Fraction of the budget after which components of persons are judged.
+    # Fraction of the budget by which a component has to show: the trial comes after twice as much.
     judged_fraction = 0.15
     n_cells = math.prod(shape) // shape[unit_mode]
     if delta == 0 or n_cells > MOST_CELLS:
@@ -389,8 +389,8 @@ def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, del
     if math.isinf(epsilon):
         return math.inf
     noise = SharedFactorSums.farthest / (gaussian_mu(epsilon, delta) * math.sqrt(judged_fraction))
-    # Response of a clipped residual to a component, half of whose weights noise hides.
-    response = 0.68 * (ASSUMED.component / ASSUMED.residual) / 2
+    # Response to a component of residuals clipped at their deviation; noise hides half of weights.
+    response = clipped_response(1.0) * (ASSUMED.component / ASSUMED.residual) / 2
     # For one component, and units with entries in a quarter of the cells.
     each = max(ASSUMED.observed_share * n_cells, 1.0)
     weight = row_weight(shape[unit_mode], each, n_cells)
