@@ -132,8 +132,8 @@ class SavedComponents(SavedState):
         found = super().attributes(estimator)
         require(self.n_components_ > 0 and self.n_iter_ > 0, "components and steps are 1 or more")
         if estimator.moment == "gaussian_mixture":
-            spread = self.covariances_ is not ABSENT and (self.covariances_ > 0).all()
-            require(spread, "a mixture must have covariances_ above 0")
+            positive = self.covariances_ is not ABSENT and (self.covariances_ > 0).all()
+            require(positive, "a mixture must have covariances_ above 0")
         progress = [name in found for name in STREAM_PROGRESS]
         require(all(progress) or not any(progress), "a stream must have all of its progress")
         if "_stream" in found:

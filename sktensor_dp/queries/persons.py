@@ -253,21 +253,23 @@ class SharedFactorSums(Query):
 
 
 def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
-    """Packed ``Y Y' + w w'``, and the factor that makes each norm, over r, at most its weight."""
+    """Packed ``Y Y' + w w'`` of each unit, and the factor that makes its norm at most
+    `MOMENT_WEIGHT`, at most that over r: shorter moments keep their size.
+    """
     packed, diagonal = products_of_roots(roots, weights), diagonal_positions(len(weights))
     with np.errstate(over="ignore"):
         # The ridge is far above rounding errors of the product.
-        ridge = np.zeros(packed.shape[1])
+        traces = np.zeros(packed.shape[1])
         for place in diagonal:
-            ridge += packed[place]
-        packed[diagonal] += LEAST_EIGENVALUE * ridge
-        squares, below = packed**2, np.zeros_like(ridge)
+            traces += packed[place]
+        packed[diagonal] += LEAST_EIGENVALUE * traces
+        squares, above_diagonal = packed**2, np.zeros_like(traces)
         for place, row in enumerate(squares):
             if place not in diagonal:
-                below += row
-        squares = 2 * below + sum(squares[place] for place in diagonal)
-        lengths = np.sqrt(squares) / len(weights)
-    return packed, MOMENT_WEIGHT / len(weights) / np.maximum(lengths, 1.0)
+                above_diagonal += row
+        squares = 2 * above_diagonal + sum(squares[place] for place in diagonal)
+        norms = np.sqrt(squares) / len(weights)
+    return packed, MOMENT_WEIGHT / len(weights) / np.maximum(norms, 1.0)
 
 
 def _inverses(lengths: Floats) -> Floats:

@@ -209,16 +209,20 @@ class _SpectralFit:
     ) -> NoisyWhitener:
         """Whitener of the `corrected` second moment by what noise and sampling do not explain."""
         scale, shift = correction.pair_scale, correction.pair_shift
-        known, pure, keep_all = correction.frequencies, self._ask.is_pure, self._plan.match_moments
-        sampling = sampling_of_pairs(self._length, self._ask.n_units, len(known))
+        frequencies, pure, keep_all = (
+            correction.frequencies,
+            self._ask.is_pure,
+            self._plan.match_moments,
+        )
+        sampling = sampling_of_pairs(self._length, self._ask.n_units, len(frequencies))
         deviations = released.sigma, released.diagonal_sigma, sampling
-        wanted = min(self._plan.n_components, len(known))
+        wanted = min(self._plan.n_components, len(frequencies))
         search: dict[str, Any] = {
-            "dim": len(known), "tol": EIGEN_TOL, "random_state": self._random_state,
+            "dim": len(frequencies), "tol": EIGEN_TOL, "random_state": self._random_state,
             "n_iter": FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
         }  # fmt: skip
         # Eigenvalues of E2 that noise gives, expected and at most, in units of M2.
-        edge, apart = (scale * x + shift for x in noise_edges(*deviations, known, pure=pure))
+        edge, apart = (scale * x + shift for x in noise_edges(*deviations, frequencies, pure=pure))
         white = noisy_whitener(
             corrected, wanted, edge=edge, apart=apart, keep_all=keep_all, **search
         )
@@ -226,7 +230,7 @@ class _SpectralFit:
             return white
         # If sampling is most of what varies, frequent words hide topics of rare ones: search again
         # with words weighted so that all entries vary about alike.
-        weights, *edges = scaled_edges(*deviations, known, self._ask.n_units, pure=pure)
+        weights, *edges = scaled_edges(*deviations, frequencies, self._ask.n_units, pure=pure)
         low, high = (scale * x + shift * float(weights.max()) ** 2 for x in edges)
 
         def weighted(V: Floats) -> Floats:

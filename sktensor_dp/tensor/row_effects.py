@@ -213,7 +213,7 @@ class _RowsSeen:
     others: list[tuple[int, scipy.sparse.csr_matrix]]
 
     def without_others(self, biases: Sequence[Floats]) -> Floats:
-        """Sums less the `biases` of other modes in them."""
+        """Sums less the part that `biases` of other modes have in them."""
         left = self.sums.copy()
         for other, weighted in self.others:
             left -= weighted @ biases[other]
