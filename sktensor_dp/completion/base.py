@@ -267,10 +267,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 fitted = fit_persons(ask, plan, options)
             else:
                 fitted = fit_entries(ask, plan, options)
-        warnings = (
-            *warnings_of_range(ValueHistogram.name, seen=seen), *fitted.warnings,
-            *self._warnings_of_noise(fitted.attributes, plan, n_units, shape),
-        )  # fmt: skip
+        warnings = (*warnings_of_range(ValueHistogram.name, seen=seen), *fitted.warnings)
+        # Where names or bounds are doubted, more budget is no advice.
+        if unit is None or not fitted.warnings:
+            warnings += self._warnings_of_noise(fitted.attributes, plan, n_units, shape)
         n_found, most = count_components(fitted.attributes), max(ranks)
         notes = (f"Components found: {n_found} of {most}.",) if most > 0 else ()
         public = {**column_attributes(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
@@ -301,10 +301,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def _warnings_of_noise(
         self, found: Mapping[str, Any], plan: CompletionPlan | PersonPlan, n_units: int,
         shape: tuple[int, ...],
-    ) -> list[Warning]:  # fmt: skip
+    ) -> tuple[Warning, ...]:  # fmt: skip
         """Warnings, where no components were found, of that and of rows that noise hides."""
         if count_components(found) > 0:
-            return []
+            return ()
         told: list[Warning] = []
         if plan.seeks_components and np.max(self.rank) > 0:
             told.append(self._nothing_found(n_units, shape))
@@ -319,7 +319,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 f"{self.epsilon:g}. Do not take their order for more than chance."
             )
             told.append(NotEnoughDataWarning(said))
-        return told
+        return tuple(told)
 
     def _nothing_found(self, n_units: int, shape: tuple[int, ...]) -> Warning:
         """Warning that no components can be found, or that none were."""
@@ -531,6 +531,12 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                     f"public numbers. Got {shown(self.max_iter)}."
                 )
         check_names(self)
+        sizes = self.row_names if self.shape is None else self.shape
+        if self.unit_mode is not None and sizes is not None and self.unit_mode >= len(sizes):
+            raise ValueError(
+                f"unit_mode must be an int in [0, {len(sizes) - 1}], one of the modes; got "
+                f"{shown(self.unit_mode)}."
+            )
         checked_bounds(self)
 
     def _parameter_to_save(self, name: str) -> Any:
@@ -590,15 +596,17 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         # The fifth of a cell is public: a hash of its coordinates.
         cells = np.delete(self._coordinates(X), self.unit_mode or 0, axis=1).astype(np.uint64)
         number, found = np.zeros(len(cells), dtype=np.uint64), np.empty(len(cells))
-        # A score is released: no warning may tell of values beyond the bounds.
-        clamped = np.clip(checked_values(self, y), *self.bounds_)
+        values = checked_values(self, y)
         for column in cells.T:
             number = (number + column + np.uint64(1)) * np.uint64(2654435761)
         fifth = (number >> np.uint64(16)) % np.uint64(5)
         for part in np.unique(fifth):
             hidden, given = np.flatnonzero(fifth == part), np.flatnonzero(fifth != part)
             asked = taken(X, hidden)
-            model = self.fold_in(taken(X, given), clamped[given]) if len(given) else self
+            # A score is released: no warning may tell of its entries.
+            model: Any = self
+            if len(given):
+                model = self._fold_in(taken(X, given), values[given], warn=False)
             found[hidden] = model.predict(asked)
         return found
 

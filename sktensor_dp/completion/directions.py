@@ -240,7 +240,8 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     quantiles = (np.arange(100) + 0.5) / 100
     # Norm n of the residuals of n units in d rows along a random direction.
     largest = largest_of_noise(n_units, _effective_rows(weights))
-    each = max(float(weights.sum()) / n_units, 1e-9) ** 2
+    # Of fewer entries rounding leaves nothing of a difference of moments.
+    each = max(float(weights.sum()) / n_units, 1e-2) ** 2
     explained = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
     # Moments ``posterior + w w'`` of units' weights w are clipped to the norm n_columns. The mean
     # square of a weight is its `posterior` variance plus the variance of its posterior mean: `none`

@@ -33,8 +33,8 @@ AT_EDGE = (
     "is it the right column of values?"
 )
 UNLISTED = (
-    "Hardly any value is of a row that counts: is each name written in the public lists as it is "
-    "in the data?"
+    "Hardly any value is of a row that counts, and a larger epsilon does not help: is each name "
+    "written in the public lists as it is in the data, and is each column at its place?"
 )
 
 

@@ -34,6 +34,10 @@ BEYOND = (
     "Some values are outside of the bounds of the fit, {:g} to {:g}, and were clamped to them: is "
     "it the right column, in the same units?"
 )
+UNKNOWN = (
+    "No entry names rows of the fit, so that only the level of its unit is known: are the names "
+    "written as in row_names?"
+)
 # Least sum of squared biases, so that slopes on equal biases are 0.
 LEAST = 1e-100
 
@@ -128,6 +132,10 @@ class RecommenderMixin:
         ValueError
             If entries are not of the right kind.
         """
+        return self._fold_in(X, y, warn=True)
+
+    def _fold_in(self, X: Any, y: Any, *, warn: bool) -> UnitParameters:
+        """Fit the parameters of units; `warn` says whether of doubtful names and values, too."""
         check_is_fitted(self)
         shared, indices = self._shared, self._indices
         # Refuse before ids are read from a wrong column.
@@ -146,9 +154,12 @@ class RecommenderMixin:
         refuse_beyond(coordinates, self._given_shape, "X", but=shared.unit_mode)
         units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
         clamped = np.clip(values, *self.bounds_)
-        if not np.array_equal(clamped, values):
-            # Nobody but the holder of these values sees it.
+        # Nobody but the holder of these values sees it.
+        if warn and not np.array_equal(clamped, values):
             warnings.warn(BEYOND.format(*self.bounds_), stacklevel=level_of_caller())
+        known = (np.delete(coordinates, shared.unit_mode, axis=1) >= 0).all(axis=1)
+        if warn and indices is not None and not known.any():
+            warnings.warn(UNKNOWN, stacklevel=level_of_caller())
         parameters = fold_in_units(
             places, clamped, shared.at_entries(coordinates),
             n_units=len(units), level=shared.level, noise_variance=shared.noise_variance,
@@ -370,6 +381,8 @@ class RecommenderMixin:
             )
         for m in rest:
             rows[:, m] = row_number(given[m], f"context[{m}]", m, self._indices)
+            if rows[0, m] < 0:
+                raise ValueError(f"context[{m}] must be a row of that mode; got {shown(given[m])}.")
         refuse_beyond(rows[:1], self._given_shape, "context")
         if isinstance(of, UnitParameters):
             return chosen, of._numbers(), False, partial(of._values, rows)

@@ -2,6 +2,7 @@
 
 import datetime
 import pickle
+import warnings
 
 import dask.dataframe as dd
 import numpy as np
@@ -51,6 +52,32 @@ def test_ids_of_persons_are_not_kept(model):
     with unsafe_seeded_noise(1):
         second = build(model, **SLICED).fit(other, y)
     np.testing.assert_array_equal(first.predict(frame_of(X)), second.predict(other))
+
+
+def test_names_that_match_nothing_are_doubted_before_more_budget_is_advised(seed):
+    X, y = np.argwhere(np.ones((300, 3))), np.tile([1.0, 3.0, 5.0], 300)
+    named = np.column_stack([X[:, 0].astype(str), np.array(DRINKS)[X[:, 1]]]).astype(object)
+    options = {"unit_mode": 0, "shape": (300, 3), "row_names": (None, DRINKS)}
+    model = build(rank=1, bounds=(1, 5), epsilon=50.0, **options)
+    wrong = np.column_stack([named[:, 0], [drink.upper() for drink in named[:, 1]]])
+    for entries in (wrong, named[:, ::-1]):
+        with unsafe_seeded_noise(seed), warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            clone(model).fit(entries, y)
+        (doubt,) = (str(one.message) for one in told)
+        assert "larger epsilon does not help" in doubt
+    with pytest.warns(UserWarning, match="No entry names rows of the fit"):
+        model.fit(named, y).fold_in([["me", "TEA"]], [5.0])
+
+
+def test_wrong_names_of_a_context_and_wrong_modes_of_units_are_named():
+    X, y = entries()
+    fitted = build(**SLICED).fit(frame_of(X), y)
+    with pytest.raises(ValueError, match=r"context\[1\] must be a row of that mode"):
+        fitted.recommend(None, mode=2, context={1: "TEA"})
+    for sizes in ({"row_names": SLICED["row_names"]}, {"shape": (4, 3, 4)}):
+        with pytest.raises(ValueError, match=r"unit_mode must be an int in \[0, 2\]"):
+            build(**{"shape": None, **sizes, "unit_mode": 3}).fit(frame_of(X), y)
 
 
 @pytest.mark.parametrize("options", [NAMED, SLICED], ids=["entry", "slice"])
