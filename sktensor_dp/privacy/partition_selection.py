@@ -18,7 +18,7 @@ from sktensor_dp.tensor.arrays import Floats
 STEP = 2.0**-20
 # Mesh on which the threshold is formed; candidates for its parameter a; and the relative increase
 # of the threshold that a larger weight may cost.
-MESH, PARTS, WORTH = 4000, (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5), 1.03
+MESH, FRACTIONS, WORTH = 4000, (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5), 1.03
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ def _threshold_of_weights(most: int, largest: float, sigma: float, delta: float)
     # that of the larger v at the smaller probability.
     weights = np.linspace(0.0, largest, MESH + 1)
     best = math.inf
-    for part in PARTS:
-        failure = delta * (part * weights[:-1] ** 2 + 1 - part) / most
+    for fraction in FRACTIONS:  # a
+        failure = delta * (fraction * weights[:-1] ** 2 + 1 - fraction) / most
         best = min(best, float((weights[1:] - sigma * ndtri(np.minimum(failure, 0.5))).max()))
     return best
 
