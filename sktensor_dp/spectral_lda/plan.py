@@ -226,9 +226,10 @@ class TopicForecast(Forecast):
     unit = "document"
     verdicts = (("enough", 4.0), ("may be enough", 1.0), ("likely too few", 0.5))
 
-    def _typically_needed(self) -> float:
+    @property
+    def _ratio(self) -> float:
         # In texts, topics beyond the tenth are weaker and weaker.
-        return self.n_samples_needed * max(1.0, self.n_components / 10) ** 0.5
+        return super()._ratio / max(1.0, self.n_components / 10) ** 0.5
 
     def _assumed(self) -> list[str]:
         mixed = f"mix topics with a concentration of {self.concentration:g}"

@@ -85,6 +85,10 @@ def test_forecast_says_itself_and_what_it_assumes():
     verdicts = ["too few", "likely too few", "may be enough", "enough"]
     assert [one.verdict for one in forecasts] == verdicts
     assert [one.enough for one in forecasts] == [False] * 3 + [True]
+    # Topics beyond the tenth are weaker: 40 need twice as many documents for a verdict.
+    many = PrivateSpectralLDA(40)
+    needed = many.forecast(10**6, 2000).n_samples_needed
+    assert [many.forecast(n * needed, 2000).enough for n in (5, 10)] == [False, True]
 
 
 def test_without_noise_everything_is_enough():
