@@ -9,7 +9,7 @@ from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, counted_releases
 from sktensor_dp.gaussian_mixture import defaults
-from sktensor_dp.mixtures.clipping import clipping_at
+from sktensor_dp.mixtures.clipping import Clipping, clip_for
 from sktensor_dp.mixtures.start import TRIES
 from sktensor_dp.mixtures.uncertainty import n_scores
 from sktensor_dp.privacy.conversions import gaussian_mu, spherical_spread
@@ -48,6 +48,7 @@ class MixturePlan:
     releases: ReleasePlan
     # Whether means have intervals: enough samples, and not too many parameters.
     has_intervals: bool
+    clip: Clipping  # of whitened rows
 
 
 def plan_mixture(model: Any, n_samples: int, n_features: int) -> MixturePlan:
@@ -67,12 +68,25 @@ def plan_mixture(model: Any, n_samples: int, n_features: int) -> MixturePlan:
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     norm = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
     enough = n_samples >= rows_needed(model, n_features)
+    releases = ReleasePlan.split(model.epsilon, model.delta, fractions, uses)
+    # A group has a k-th of the rows, and noise is averaged over steps.
+    noise = k * step_sigma(model, releases, n_samples, n_features) / math.sqrt(n_steps)
     return MixturePlan(
         n_components=k, n_features=n_features, covariance_type=model.covariance_type,
         n_steps=n_steps, radius=norm, chooses_norm=chooses_norm, random_state=model.random_state,
-        releases=ReleasePlan.split(model.epsilon, model.delta, fractions, uses),
-        has_intervals=enough and n_scores(k, n_features) <= most_scores,
+        releases=releases, has_intervals=enough and n_scores(k, n_features) <= most_scores,
+        clip=clip_for(n_features, defaults.QUANTILE, noise, math.sqrt(2 * k / n_samples)),
     )  # fmt: skip
+
+
+def step_sigma(model: Any, releases: ReleasePlan, n_samples: int, n_features: int) -> float:
+    """Noise of a coordinate of the means over rows that a step releases."""
+    cost = releases.cost_of(MixtureStatistics.name)
+    # Two contributions are about sqrt(2) apart, in units of all scales together.
+    moved = 1.0 if model.neighbours == "add_remove" else math.sqrt(2)
+    dimension = model.n_components * n_unique(n_features + 1, 2)
+    scale = spherical_spread(dimension) / cost.epsilon if releases.delta == 0 else 1 / cost.mu
+    return moved * scale / n_samples
 
 
 def check_memory(k: int, n_features: int) -> None:
@@ -104,18 +118,12 @@ def forecast_mixture(model: Any, n_samples: int, n_features: int, question: Ques
     """Forecast the noise of steps, and how many samples groups of one size need."""
     plan = plan_mixture(model, n_samples, n_features)
     pure, k = plan.releases.delta == 0, plan.n_components
-    releases, count_sigma = counted_releases(plan.releases, pure, model.neighbours)
-    clip = clipping_at(n_features, defaults.QUANTILE)
-    scales = clip.scales(shapes=model.covariance_type != "spherical")
-    dimension = k * n_unique(n_features + 1, 2)
-    cost = releases.cost_of(MixtureStatistics.name)
-    # Two contributions are about sqrt(2) apart, in units of all scales together.
-    moved = 1.0 if model.neighbours == "add_remove" else math.sqrt(2)
-    scale = spherical_spread(dimension) / cost.epsilon if pure else 1 / cost.mu
-    sigma = moved * scale / n_samples
+    _, count_sigma = counted_releases(plan.releases, pure, model.neighbours)
+    clip, scales = plan.clip, plan.clip.scales(shapes=model.covariance_type != "spherical")
+    sigma = step_sigma(model, plan.releases, n_samples, n_features)
     # Noise of a coordinate of a group's summed shifts; its mean shift has k times as much, as a
     # group has a k-th of the rows, and a length is over all coordinates.
-    of_shift = clip.limit / math.sqrt(scales.shift) / clip.shift * sigma
+    of_shift = clip.far / math.sqrt(scales.shift) / clip.shift * sigma
     noise = k * of_shift * math.sqrt(n_features)
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, 1.0)
     needed = rows_needed(model, n_features)

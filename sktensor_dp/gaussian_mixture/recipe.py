@@ -144,17 +144,17 @@ def released_statistics(
 ) -> WhitenedStatistics:
     """Release an EM step's statistics, clipped and centred in each group's own frame."""
     d = model.means.shape[1]
-    # Quantile of the length of normal rows; without noise next to none are clipped.
-    quantile = 1 - 1e-6 if ask.is_exact else defaults.QUANTILE
-    clip, pooled = clipping_at(d, quantile), plan.covariance_type == "tied"
+    clip, pooled = plan.clip, plan.covariance_type == "tied"
     shape = "full" if pooled else plan.covariance_type
     scales = clip.scales(shapes=shape != "spherical")
     # Clip and mean square of rows with 1, ..., d - 1 observed columns.
-    partial = [(one.limit, one.mean) for one in (clipping_at(n, quantile) for n in range(1, d))]
+    below = (clipping_at(n_seen, clip.quantile) for n_seen in range(1, d))
+    partial = [(one.limit, one.mean) for one in below]
     whiteners = model.whiteners[:1] if pooled else model.whiteners
     query = MixtureStatistics(
         model.means, whiteners, model.log_scales, limit=clip.limit, centre=clip.centre,
         scales=scales, radius=REACH * ball.radius, shape=shape, pooled=pooled, partial=partial,
+        reach=clip.far / clip.limit,
     )  # fmt: skip
     answer = ask(query)
     n_shape = {"spherical": 1, "diag": d}.get(shape, n_unique(d, 2)) - 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from scipy.special import gammaln
+from scipy.special import gammaln, lambertw
 from scipy.stats import chi2
 
 
@@ -23,7 +23,9 @@ class Clipping:
     """Clip of whitened rows y at a length, with its effect on standard normal rows."""
 
     width: int  # number of coordinates
-    limit: float
+    quantile: float  # of the length of standard normal rows
+    limit: float  # of squares
+    far: float  # limit of shifts, no less
     mean: float  # of |y|^2 / width, clipped
     # Derivatives, at the model itself, of the clipped mean with respect to shift, size and
     # traceless shape. EM steps are divided by them, so that the model is a fixed point on its own
@@ -40,7 +42,7 @@ class Clipping:
     def scales(self, *, shapes: bool) -> Scales:
         """Scales of parts, each in proportion to the log-likelihood lost by noise on this part."""
         d, square = self.width, self.limit**2
-        weight, shift = math.sqrt(0.5), math.sqrt(0.5 * d * square)
+        weight, shift = math.sqrt(0.5), math.sqrt(0.5 * d) * self.far
         shape = math.sqrt((d + 2) * (d - 1) / 8) * square if shapes else 0.0
         whole = weight + shift + shape
         size = 0.5 * (shift + shape)  # the most that does not count in the sensitivity
@@ -48,17 +50,35 @@ class Clipping:
 
 
 @cache
-def clipping_at(width: int, quantile: float) -> Clipping:
-    """Clip at a `quantile` of the length of standard normal rows with `width` coordinates."""
+def clipping_at(width: int, quantile: float, far: float = 0.0) -> Clipping:
+    """Clip at a `quantile` of the length of standard normal rows; of shifts at `far` if more."""
     d, square = width, float(chi2.ppf(quantile, width))
+    limit = math.sqrt(square)
+    far = max(far, limit)
 
-    def below(degrees: int) -> float:
-        return float(chi2.cdf(square, degrees))
+    def below(degrees: int, limit: float = limit) -> float:
+        return float(chi2.cdf(limit**2, degrees))
 
     mean = (d * below(d + 2) + square * (1 - below(d))) / d
-    # E |y| over the rows longer than the limit.
+    # E |y| over the rows longer than the limit of shifts.
     longer = math.exp(0.5 * math.log(2) + gammaln((d + 1) / 2) - gammaln(d / 2))
-    longer *= 1 - below(d + 1)
-    shift = (d * below(d + 2) + math.sqrt(square) * longer) / d
+    longer *= 1 - below(d + 1, far)
+    shift = (d * below(d + 2, far) + far * longer) / d
     shape = d * (d + 2) * below(d + 4) + d * square * (1 - below(d + 2))
-    return Clipping(d, math.sqrt(square), mean, shift, below(d + 2), shape / (d * (d + 2)))
+    return Clipping(d, quantile, limit, far, mean, shift, below(d + 2), shape / (d * (d + 2)))
+
+
+def clip_for(width: int, least: float, noise: float, by_sampling: float) -> Clipping:
+    """Widest clip that noise allows, at a quantile of `least` or more.
+
+    A mean loses as much of an exponential tail as noise adds to it: beyond t deviations this has
+    exp(-(1 + t)) of the mean, and noise is `noise` for each deviation of the limit, 1 + t. The
+    other coordinates have a mean square of 1 each. Noise of squares is at most half of the
+    sampling error of a variance, `by_sampling`.
+    """
+    most = 1 - 1e-6  # next to no normal rows are clipped
+    if noise == 0:
+        return clipping_at(width, most)
+    far = math.hypot(max(float(lambertw(1 / noise).real) - 1, 0.0), math.sqrt(width - 1))
+    square = min(far**2, by_sampling / 2 / noise)
+    return clipping_at(width, min(max(least, float(chi2.cdf(square, width))), most), far)

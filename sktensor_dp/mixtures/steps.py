@@ -11,6 +11,8 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Least divisor for a group's weight, absolute and in standard deviations of its noise.
 LEAST_WEIGHT, RESOLVED = 2e-4, 3.0
+# The average of steps is off if differences exceed their noise by this many standard deviations.
+REAL = 3.0
 # Least variance along a direction, relative to the squared radius of the data.
 LEAST_VARIANCE = 1e-10
 
@@ -49,7 +51,7 @@ class WhitenedStatistics:
         """Noise of weights, and of means, sizes and shapes."""
         clip, scales = self.clipping, self.scales
         square = clip.limit**2
-        shift = self.sigma * clip.limit / scales.shift**0.5 / clip.shift
+        shift = self.sigma * clip.far / scales.shift**0.5 / clip.shift
         size = self.sigma * square / scales.size**0.5 / (clip.width * clip.size)
         shape = 0.0
         if scales.shape > 0:
@@ -103,10 +105,11 @@ def _rate(average: StepMoments, new: StepMoments, model: Gaussians, noise: StepN
     weights = new.weights - average.weights
     moments = new.firsts - average.firsts - weights[:, None] * model.means
     shifts = np.einsum("jab,jb->ja", model.whiteners, moments)
-    # Squared difference in variances of a step's noise, 1 if the average has no error; the rest is
-    # the error of the average, at least that by its own noise.
-    square = np.square(np.append(weights / noise.weight, shifts / noise.shift)).mean()
-    error = max(float(square) - 1, average.variance)
+    # Squared differences in variances of a step's noise, 1 in the mean if the average has no error;
+    # what chance does not explain is the error of the average, at least that by its own noise.
+    squares = np.square(np.append(weights / noise.weight, shifts / noise.shift))
+    by_chance = 1 + REAL * (2 / squares.size) ** 0.5
+    error = max(float(squares.mean()) - by_chance, average.variance)
     return error / (error + 1)
 
 
@@ -139,7 +142,7 @@ def stepped(
     of_weight = average.noise_of(found).weight
     counts = np.maximum(average.weights, max(RESOLVED * of_weight, LEAST_WEIGHT))
     of_firsts, of_seconds = np.sqrt(average.variances)
-    shifts = _shifts(model, average, counts, found.noise.shift * of_firsts, found.clipping.limit)
+    shifts = _shifts(model, average, counts, found.noise.shift * of_firsts, found.clipping.far)
     means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
     means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
     whitened = _scatters(model, average, counts, shifts)

@@ -58,10 +58,12 @@ class MixtureStatistics(Bounded):
     partial: Sequence[tuple[float, float]] = ()
     # Values of missing cells; None for conditional means and moments.
     fill: Floats | None = None
+    reach: float = 1.0  # limits that whitened rows are clipped to in shifts, 1 or more
 
     def __post_init__(self) -> None:
         check_number("the radius", self.radius, RADIUS)
         check_number("the limit", self.limit, LIMITS)
+        check_number("the reach", self.reach, (1.0, LIMITS[1]))
         check_number("the centre", self.centre, (0.0, 1.0))
         check_array("the whiteners", self.whiteners, LARGEST_WHITENED / self.radius)
         check_array("the means", self.means, self.radius)
@@ -131,7 +133,7 @@ class MixtureStatistics(Bounded):
         counts, shifts = sums[:, 0], sums[:, 1 : 1 + q]
         squares = sums[:, 1 + q :].reshape(-1, q, q)
         sizes = np.trace(squares, axis1=1, axis2=2) / square - self.centre * counts
-        parts = [a**0.5 * counts, b**0.5 / self.limit * shifts.ravel()]
+        parts = [a**0.5 * counts, b**0.5 / (self.limit * self.reach) * shifts.ravel()]
         if self.pooled:
             squares, sizes = squares.sum(axis=0, keepdims=True), sizes.sum(keepdims=True)
         if self.shape == "spherical":
@@ -149,12 +151,13 @@ class MixtureStatistics(Bounded):
         k, q = len(self.means), self.width
         sums = np.zeros((k, 1 + q + q * q))
         for rows, frame in self._rows_of(chunk, part):
-            shares, clipped = self.parts_of(chunk, rows, frame)
+            shares, clipped, lengths = self.parts_of(chunk, rows, frame)
             shares *= weights[rows, None]
+            in_shifts = shares * np.clip(lengths / frame.limit, 1.0, self.reach)
             weighted = clipped * shares.T[:, :, None]
             counts = shares.sum(axis=0)
             sums[:, 0] += counts
-            sums[:, 1 : 1 + q] += (shares.T[:, None] @ clipped)[:, 0]
+            sums[:, 1 : 1 + q] += (in_shifts.T[:, None] @ clipped)[:, 0]
             sums[:, 1 + q :] += (weighted.swapaxes(1, 2) @ clipped).reshape(k, -1)
             if frame.filled is not None:
                 sums[:, 1 + q :] += (counts[:, None, None] * frame.filled).reshape(k, -1)
@@ -184,21 +187,22 @@ class MixtureStatistics(Bounded):
 
     def parts_of(
         self, chunk: SampleChunk, rows: Places, frame: "RowFrame"
-    ) -> tuple[Floats, Floats]:
-        """Shares (n, k) of some rows, and whitened rows (k, n, q), clipped."""
+    ) -> tuple[Floats, Floats, Floats]:
+        """Shares (n, k) of rows, whitened rows (k, n, q), clipped, and their lengths before."""
         X = scaled_rows(chunk, rows, self.radius, self.fill)
         whitened = whitened_rows(X, self.means, frame.whiteners)
         squares = np.einsum("nkq,nkq->nk", whitened, whitened)
-        clips = frame.limit / np.maximum(np.sqrt(squares), frame.limit)
+        lengths = np.sqrt(squares)
+        clips = frame.limit / np.maximum(lengths, frame.limit)
         clipped = np.ascontiguousarray((whitened * clips[:, :, None]).swapaxes(0, 1))
-        return shares_of(frame.log_scales - squares / 2), clipped
+        return shares_of(frame.log_scales - squares / 2), clipped, lengths
 
     def decoded(self, coordinates: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Weights (k,), whitened shifts (k, q), sizes and traceless shapes, from released ones."""
         k, q, scales = len(self.means), self.width, self.scales
         weights, shifts, rest = np.split(coordinates, [k, k + k * q])
         weights, shifts = weights / scales.weight**0.5, shifts.reshape(k, q)
-        shifts = shifts * self.limit / scales.shift**0.5
+        shifts = shifts * self.limit * self.reach / scales.shift**0.5
         square, n_shared = self.limit**2, 1 if self.pooled else k
         shapes = np.zeros((n_shared, q, q))
         if self.shape == "spherical":

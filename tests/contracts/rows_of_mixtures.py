@@ -26,7 +26,7 @@ def rows(rng: Rng, query: Any) -> Floats:
     own = np.resize(whiteners, (len(means), *whiteners.shape[1:]))
     for mean, whitener in zip(means, own, strict=True):
         for end in np.eye(len(whitener)):
-            step = np.linalg.pinv(whitener) @ (end * limit * rng.choice([0.7, 1.0, 1.01]))
+            step = np.linalg.pinv(whitener) @ (end * limit * rng.choice([0.7, 1.0, 1.01, 3.0]))
             found += [mean + step, mean - step]
     gaps = np.array(found)
     gaps[rng.random(gaps.shape) < rng.choice([0.2, 0.6, 1.0])] = np.nan
@@ -68,7 +68,7 @@ def statistics(shape: str, pooled: bool) -> Any:
             partial, fill = (), 0.4 * radius * rng.uniform(-1, 1, D)
         return MixtureStatistics(
             model.means, whiteners, model.log_scales, clip.limit, clip.centre, scales, radius,
-            shape, pooled, partial, fill,
+            shape, pooled, partial, fill, rng.choice([1.0, rng.uniform(1, 4)]),
         )  # fmt: skip
 
     return build

@@ -47,7 +47,9 @@ def looped(query, X):
         r /= r.sum()
         shifts, shapes = [], []
         for j, share in enumerate(r):
-            v = y[j] * min(1, limit / max(np.linalg.norm(y[j]), 1e-300)) / query.limit
+            length, far = max(np.linalg.norm(y[j]), 1e-300), query.reach
+            v = y[j] * min(1, limit / length) / query.limit
+            shift = y[j] * min(1, far * limit / length) / (far * query.limit)
             square = np.outer(v, v)
             if not seen.all():
                 square += (own * missing[j] + (usual - own) * np.eye(q)) / query.limit**2
@@ -55,7 +57,7 @@ def looped(query, X):
             shape = np.eye(q) * np.sqrt(h / q) * (p - query.centre)
             if q > 1:
                 shape += np.sqrt(g / (1 - 1 / q)) * (square - p * np.eye(q) / q)
-            shifts.append(share * v)
+            shifts.append(share * shift)
             shapes.append(share * shape)
         shapes = [part(one) for one in ([sum(shapes)] if query.pooled else shapes)]
         row = [np.sqrt(a) * r, np.sqrt(b) * np.concatenate(shifts), *shapes]
@@ -119,5 +121,6 @@ def whitened(query: MixtureStatistics, X: np.ndarray) -> np.ndarray:
     """What is added up of each row: shares, and clipped whitened rows."""
     chunk = SampleChunk(np.clip(X, -1e100, 1e100))
     whole = RowFrame(query.whiteners, query.log_scales, query.limit)
-    shares, clipped = query.parts_of(chunk, slice(0, len(X)), whole)
-    return np.concatenate([shares[:, None], clipped.swapaxes(0, 1).swapaxes(1, 2)], axis=1)
+    shares, clipped, lengths = query.parts_of(chunk, slice(0, len(X)), whole)
+    rows = clipped.swapaxes(0, 1).swapaxes(1, 2)
+    return np.concatenate([shares[:, None], lengths[:, None], rows], axis=1)
