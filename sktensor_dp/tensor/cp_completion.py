@@ -437,17 +437,13 @@ class _Posterior:
         factors = [a[:, order] / s for a, s in zip(self._factors, safe, strict=True)]
         # Factors have unit columns: weights hold the norms, and the deviation.
         return CPCompletion(
-            mean=mean + deviation * self._mean,
-            biases=[deviation * b for b in self._biases],
-            factors=factors,
-            weights=deviation * np.prod(norms, axis=0),
-            noise_variance=deviation**2 * self._noise_variance,
-            n_iter=n_iter,
-            converged=converged,
+            mean=mean + deviation * self._mean, biases=[deviation * b for b in self._biases],
+            factors=factors, weights=deviation * np.prod(norms, axis=0), n_iter=n_iter,
+            noise_variance=deviation**2 * self._noise_variance, converged=converged,
             bias_variances=[deviation**2 * v for v in self._bias_variances],
             bias_prior_variances=deviation**2 * self._bias_prior_variances,
             factor_prior_variances=self._factor_prior_variances[:, order] * (norms > 0) / safe**2,
-        )
+        )  # fmt: skip
 
 
 def with_factors(model: CPCompletion, factors: Sequence[Floats]) -> CPCompletion:

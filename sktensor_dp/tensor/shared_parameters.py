@@ -164,12 +164,8 @@ class _GridPosterior:
         posterior, effects, variances = self._posterior()
         mean = _expected(posterior, effects)
         variance = _expected(posterior, effects**2 + variances) - mean**2
-        return SharedEffects(
-            effects=mean,
-            variances=np.maximum(variance, 0.0),
-            popularity=_expected(posterior, np.broadcast_to(popularity, posterior.shape)),
-            prior_variance=self.prior_variance,
-        )
+        expected = _expected(posterior, np.broadcast_to(popularity, posterior.shape))
+        return SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
 
     def _posterior(self) -> tuple[Floats, Floats, Floats]:
         """Posterior probabilities of grid points, and the effect's mean and variance at each."""

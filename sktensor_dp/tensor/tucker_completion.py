@@ -232,15 +232,12 @@ class _Alternation:
         factors, core = hosvd_form(orthonormal, core)
         return TuckerCompletion(
             mean=self._offset + self._deviation * self._mean,
-            biases=[self._deviation * b for b in self._biases],
-            factors=factors,
-            core=core,
-            noise_variance=self._deviation**2 * self._noise_variance,
-            n_iter=n_iter,
+            biases=[self._deviation * b for b in self._biases], factors=factors, core=core,
+            noise_variance=self._deviation**2 * self._noise_variance, n_iter=n_iter,
             bias_variances=[self._deviation**2 * v for v in self._bias_variances],
             bias_prior_variances=self._deviation**2 * self._bias_prior_variances,
             converged=converged,
-        )
+        )  # fmt: skip
 
     def _update_factor(self, mode: int) -> None:
         """Update the rows and biases of a mode given the rest; the core takes up their scale."""
