@@ -1,8 +1,10 @@
 """The command ``ratings``: items by ratings of persons."""
 
 import argparse
+import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -254,6 +256,15 @@ def recommend(options: argparse.Namespace) -> int:
     return 0
 
 
+def _titles(file: Path) -> dict[str, str]:
+    """Title of each item in the file of items that a run wrote; empty if it has none."""
+    if not file.exists():
+        return {}
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = [row for row in csv.DictReader(lines) if {"item", "title"} <= row.keys()]
+    return {row["item"]: row["title"] for row in rows}
+
+
 def _recommend(options: argparse.Namespace, model: PrivateCPCompletion) -> None:
     """Write recommendations into the folder of the run that made the model."""
     # Columns may have other names than in the run, but none that the other one had.
@@ -279,14 +290,16 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion) -> None:
         )
     own = model.fold_in(entries, values)
     found = model.recommend(own, options.number, exclude=entries)
+    # Titles of items as the run wrote them, which are public.
+    titles = _titles(options.folder / "items.csv")
     rows = (
-        [person, rank, item, value]
+        [person, rank, item, value, *[titles.get(item, "")] * bool(titles)]
         for person, items, expected in zip(own.units, found.rows, found.values, strict=True)
         for rank, (item, value) in enumerate(zip(items, expected, strict=True), start=1)
         if item is not None
     )
     folder = Folder.of_last_run(options.folder)
-    head = ["person", "rank", "item", "expected_rating"]
+    head = ["person", "rank", "item", "expected_rating", *["title"] * bool(titles)]
     done = "Replaced" if (options.folder / RECOMMENDED).exists() else "Written"
     folder.add(RECOMMENDED, table_of([head, *rows]), private=True)
     print(f"Known items in {known:,} of {counted(len(what), 'rating')}.")

@@ -36,7 +36,9 @@ NOT_FINITE = {"inf": math.inf, "-inf": -math.inf}
 def require(condition: object, wanted: str) -> None:
     """Raise ModelFileError unless the condition holds; `wanted` says what the file must have."""
     if not condition:
-        raise ModelFileError(f"In the model's file, {wanted}.")
+        raise ModelFileError(
+            f"In the model's file, {wanted}: did another version of sktensor_dp write it?"
+        )
 
 
 class Arrays:

@@ -87,6 +87,9 @@ def test_ratings_rank_items(command, ratings, tmp_path):
     swapped = pd.DataFrame({"film": ["film 00"], "user": ["person7"]})
     with pytest.raises(ValueError, match="feature names should match"):
         model.fold_in(swapped, [4.0])
+    command("recommend", folder, ratings, *STARS[: STARS.index("--bounds")])
+    found = table(folder / "PRIVATE-recommendations.csv")
+    assert all(row["title"] == f"The {int(row['item'][5:])}" for row in found)
 
 
 def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, tmp_path):
@@ -120,6 +123,7 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
         for wrong, said in (
             (own.replace(",film ", ",id "), "of 20,000 ratings none names a known item"),
             (own.replace(",5", ",9"), "is outside of the bounds of the run, 1 to 5"),
+            (own.replace(",5", ",x"), "in its place (leave out rows without one)"),
         ):
             ratings.write_text(wrong, "utf-8")
             failed = command("recommend", folder, ratings, *columns, status=2)
