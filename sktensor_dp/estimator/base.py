@@ -437,10 +437,12 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
 
     def _adopt(self, report: PrivacyReport, paid: bool) -> None:
         """Take the privacy report of the search that chose this model, and whether one paid it."""
-        # The search was charged as a whole. A stream that goes on from its model is charged again:
-        # no ledger but that of the trial knows its ticket.
+        # The search was charged as a whole: a stream that goes on from its model is charged again.
         own = {name: v for name, v in self._fitted_state().items() if name != NEEDS_PAYER}
-        self._publish({**own, "privacy_report_": report, **mark_of_payment(paid)})
+        state = {**own, "privacy_report_": report, **mark_of_payment(paid)}
+        if "_stream" in state:
+            state["_stream"] = replace(state["_stream"], ticket=None)
+        self._publish(state)
 
     @available_if(lambda estimator: hasattr(estimator, "transform"))
     @under_own_errors
