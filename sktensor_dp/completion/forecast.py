@@ -445,7 +445,7 @@ class CompletionForecast(InvertibleForecast):
         """
         share = f"{self.component_share:.0%}"
         if self.finds_components:
-            return f"Components could be found if they hold {share} of the variance."
+            return f"A component could be found if it holds {share} of the variance by itself."
         parameters = self._asked().parameters
         of_units = parameters["unit_mode"] is not None
         words = {
@@ -454,7 +454,7 @@ class CompletionForecast(InvertibleForecast):
         }  # fmt: skip
         ways = [words[name].format(number) for name, number in self.what_helps().items()]
         if ways:
-            found = f"If components hold {share} of the variance, they could be found with "
+            found = f"If one component holds {share} of the variance, it could be found with "
             return f"{found}{', or with '.join(ways)}."
         if of_units and parameters["delta"] == 0:
             return "Components of units need a delta above 0."

@@ -169,7 +169,7 @@ def test_advice_names_what_helps_most_and_it_does():
     helps = said.what_helps()
     # 1.2 times the ratings of each or the people, or 1.3 times epsilon.
     assert list(helps) == ["each", "units", "epsilon"]
-    start = "If components hold 8% of the variance, they could be found with "
+    start = "If one component holds 8% of the variance, it could be found with "
     assert said.advice().startswith(f"{start}{helps['each']:,.0f} entries")
     changed = {
         "each": (model, int(helps["each"]) * 3000, asked[1]),
