@@ -187,7 +187,7 @@ class Folder:
         return f"{self.path}: {names}" if names else ""
 
     def add(self, name: str, write: Callable[[Path], object], *, private: bool = False) -> None:
-        """Write a file by `write`, and list it in the manifest, before and after."""
+        """Write a file by `write`, listed in the manifest before; a digest follows if protected."""
         if not (self.protected or self.private):
             self._keep_earlier()
         if private:

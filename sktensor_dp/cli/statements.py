@@ -155,6 +155,7 @@ def _explained(report: PrivacyReport) -> Iterator[str]:
 
 
 def _tree(node: Composition, indent: str) -> Iterator[str]:
+    """Lines of a composition and, indented, of its parts."""
     yield f"{indent}{node.kind}: {MEANING[node.kind].format(n=node.n_trials)}"
     if node.rows or node.unused:
         names = [f"{row.uses} {row.name}" for row in node.rows]

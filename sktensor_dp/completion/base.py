@@ -592,7 +592,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         table[:, mode] = numbers
         return table
 
-    def _predict_rest(self, X: Any, y: Any) -> Floats:
+    def _predict_by_others(self, X: Any, y: Any) -> Floats:
         # The fifth of a cell is public: a hash of its coordinates.
         cells = np.delete(self._coordinates(X), self.unit_mode or 0, axis=1).astype(np.uint64)
         number, found = np.zeros(len(cells), dtype=np.uint64), np.empty(len(cells))

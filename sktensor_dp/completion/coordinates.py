@@ -166,7 +166,7 @@ def read_entries(
                 )
             shape = [len(index) for index in indices if index is not None]
         if is_dask(X):
-            check_given(checked, y)
+            check_y_given(checked, y)
             return lazy_persons(checked, X, y, indices, shape, unit_mode, bounds)
     # If a value is the unit, coordinates are public, and needed as a whole here.
     X, y = computed(X, "Reading X"), computed(y, "Reading y")
@@ -272,7 +272,7 @@ def refuse_beyond(
             )
 
 
-def check_given(estimator: Parameters, y: object) -> None:
+def check_y_given(estimator: Parameters, y: object) -> None:
     """Raise ValueError if `y` is None."""
     if y is None:
         raise ValueError(
@@ -285,7 +285,7 @@ def check_given(estimator: Parameters, y: object) -> None:
 
 def checked_values(estimator: Any, y: object) -> NDArray[Any]:
     """Values as a numeric array of shape (n,); errors quote none."""
-    check_given(estimator, y)
+    check_y_given(estimator, y)
     told = _without_lengths(
         estimator, "y must have one number for each row of X, in an array of one axis."
     )

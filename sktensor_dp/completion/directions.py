@@ -84,17 +84,18 @@ class Directions:
         # Least fraction of the prior variance of weights that a unit's entries explain.
         least_rest = 0.05
         # Second moment of a unit's weights: that of the first sweep if directions explain nothing,
-        # and 1 if they explain the assumed variance.
-        r, none = len(self._moments[0]), float(np.trace(self._moments[0]))
-        rest = max(1 - none, least_rest)
-        found = r * np.mean(self._moments[-last:], axis=0) - none * np.eye(r)
+        # and 1 if they explain the assumed variance. Moments are stored over r, so this trace is
+        # the mean eigenvalue of the first sweep.
+        r, at_first = len(self._moments[0]), float(np.trace(self._moments[0]))
+        rest = max(1 - at_first, least_rest)
+        found = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
         sigma = self._sigma / (MOMENT_WEIGHT * self._ask.n_units)
         return found / rest, float(moment_noise(sigma, r, last)) / rest
 
     def worth_more_than_biases(self, rest: float) -> bool:
         """True if components will gain as much as biases would at `rest` times their budget."""
         # Judge each direction separately, after the variance that noise and chance explain is
-        # subtracted.
+        # subtracted, and as much as an eigenvalue beyond the edge errs: one deviation, `noise`.
         moment, noise = self.explained(judged_sweeps(self._trial))
         variance = self._deviation**2
         left = residual_variance(self._biases) / variance

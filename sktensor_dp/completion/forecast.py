@@ -261,7 +261,7 @@ class _Search:
         return self._left * known * seen / (1 + seen - known)
 
     def _sweep(self, step: int) -> float:
-        """Add the sums of one more sweep; return the variance that directions explain by chance."""
+        """Variance that directions explain by chance, once the sums of one more sweep are added."""
         # Mean length of a unit's weights over its root mean square, for a few columns, times the
         # loss by unequal components and random starts. Fitted to synthetic ratings at budgets from
         # 0.5 to 10.
@@ -272,14 +272,17 @@ class _Search:
             by_noise = self._deviation**2 / (self._deviation**2 + self._by_units_once)
             kept = float(forgetting_factor(explained, self._cosine, self._trial, by_noise))
         seen = self._seen()
-        length = math.sqrt(self._columns + self._number * seen)
-        response = mean_length * math.sqrt(seen) / length
+        # Weights are divided by their norm: each column counts 1 by chance, and `seen` more for a
+        # component in it.
+        norm_of_weights = math.sqrt(self._columns + self._number * seen)
+        response = mean_length * math.sqrt(seen) / norm_of_weights
         self._signal = kept * self._signal + self._weight * math.sqrt(self._share) * response
         self._noise_variance = kept**2 * self._noise_variance + self._deviation**2
         self._weight_of_all = kept * self._weight_of_all + 1
         # Random units give the variance_by_chance, the same in all sweeps.
         by_units = self._weight_of_all**2 * self._by_units_once
         ratio = self._signal**2 / (self._noise_variance + by_units)
+        # The first sweep is no worse than the random start.
         self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
         self._found.append(self._number * self._share * self.overlap / defaults.COMPONENT_VARIANCE)
         return self._by_chance * by_units / (by_units + self._noise_variance)

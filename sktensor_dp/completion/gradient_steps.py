@@ -48,6 +48,7 @@ class _BlockGaussNewton:
         self._core = rng.standard_normal(self._ranks) * self._half if full_core else None
         self._sums = [np.zeros(n) for n in shape]
         self._information = 0.0
+        # Of a CP model's components; 0 where nothing is found.
         self._weights: Floats = np.zeros(self._ranks[0])
         self._averages: list[_Average] = [_Average() for _ in range(len(shape) + full_core)]
 
@@ -152,6 +153,8 @@ class _BlockGaussNewton:
         if place == len(self._factors):
             self._core = found.reshape(self._ranks)
             return
+        # Without a core the derivatives leave the weights out, so `size` is the whole weight; a
+        # core is in them, and takes the change.
         self._factors[place], size = unit_mean_square(found)
         if self._core is None:
             self._weights = np.where(found.any(axis=0), size, 0.0)

@@ -240,6 +240,8 @@ def snr_in_values(n_observed: int, shape: Sequence[int], epsilon: float) -> floa
     if math.isinf(epsilon):
         return math.inf
     noise = piecewise_deviation(epsilon) ** 2 + ASSUMED.residual**2
+    # With the share q = n_observed / N of N = prod(shape) cells, a component has the eigenvalue
+    # q^2 component^2 N, and the edge is 2 q noise sqrt(N).
     return ASSUMED.component**2 * n_observed / (2 * noise * math.sqrt(math.prod(shape)))
 
 
@@ -313,14 +315,16 @@ def snr_in_pairs(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> fl
     each = n_observed / n_rows
     if each <= 1 or not 1 < n_columns <= most_paired:
         return 0.0
+    # One value moves its products with the each - 1 others of its row by 2 at most: L2 norm
+    # 2 sqrt(each - 1), L1 norm 2 (each - 1).
     if cost.mu > 0:
         noise = 2 * math.sqrt(each - 1) / cost.mu
     else:
         noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
-    counts = n_rows * min(each / n_columns, 1.0) ** 2
+    rows_of_pair = n_rows * min(each / n_columns, 1.0) ** 2
     clip = residual_clip(ASSUMED.residual, 1 / 2)
     response = (clipped_response(clip, ASSUMED.residual) * ASSUMED.component) ** 2
-    return counts * n_columns * response / (2 * math.sqrt(n_columns) * noise)
+    return rows_of_pair * n_columns * response / (2 * math.sqrt(n_columns) * noise)
 
 
 def cost_at(epsilon: float, delta: float) -> PrivacyCost:

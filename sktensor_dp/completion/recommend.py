@@ -451,17 +451,19 @@ def log_choices(model: SharedModel, mode: int, values: Floats) -> Floats:
     `values` are those predicted, (n_units, n_rows).
     """
     rows = model.effects[mode - (mode > model.unit_mode)]
+    # Popularity is half a log weight.
     log_weights = 2 * rows.popularity
     shares = np.exp(2 * (rows.popularity - rows.popularity.max()))
     shares /= shares.sum()
     about = rows.effects - shares @ rows.effects
-    # Slope of the log weights on effects. They hold slope * effects already, and `above` holds the
-    # effects too: take them out once.
+    # Slope of the log weights on effects. They hold slope * effects already, and `above_mean` holds
+    # the effects too: take them out once.
     slope = max(float(shares @ (about * log_weights)) / max(float(shares @ about**2), LEAST), 0.0)
     # Derivative of log P(value > level) in the value's mean, at its level: phi(0) / Phi(0) / sigma.
     liking = math.sqrt(2 / math.pi / model.noise_variance)
-    above = values - (values @ shares)[:, None]
-    return np.asarray(log_weights - slope * rows.effects + max(slope, liking) * above)
+    above_mean = values - (values @ shares)[:, None]
+    # One slope on values serves choice and liking: the larger, so that neither counts for less.
+    return np.asarray(log_weights - slope * rows.effects + max(slope, liking) * above_mean)
 
 
 def seen_by(units: Integers, n_rows: int, of: Integers, rows: Integers) -> NDArray[np.bool_]:

@@ -89,9 +89,10 @@ class DaskPartitions(PartitionedSource):
         import dask
 
         # Group by digests of labels: no process sees labels of other partitions.
-        of_rows = dask.delayed(error_or)
+        split_or_error = dask.delayed(error_or)
+        # As many pieces as partitions: one for each new one.
         pieces = [
-            of_rows("Reading groups", split, *part, len(rows))
+            split_or_error("Reading groups", split, *part, len(rows))
             for part in zip(rows, labels, strict=True)
         ]
         return cls.rearranged(pieces, gathered, grouped=True)
@@ -103,9 +104,11 @@ class DaskPartitions(PartitionedSource):
         """Build new partitions: each is `gather` of one piece (or error) of every old partition."""
         import dask
 
-        taken, together = dask.delayed(piece_of), dask.delayed(error_or)
+        taken, gathered_or_error = dask.delayed(piece_of), dask.delayed(error_or)
         whole = [
-            together("Bringing units together", gather, [taken(piece, place) for piece in pieces])
+            gathered_or_error(
+                "Bringing units together", gather, [taken(piece, place) for piece in pieces]
+            )
             for place in range(len(pieces))
         ]
         return cls(whole, grouped=grouped, kept=True)

@@ -298,7 +298,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         """Set parameters to fit the at most `n` units in X; return X with its units renumbered."""
         raise NotImplementedError
 
-    def _predict_rest(self, X: Any, y: Any) -> Floats:
+    def _predict_by_others(self, X: Any, y: Any) -> Floats:
         """Predict each value of X from its unit's values in the other fifths of cells."""
         raise NotImplementedError
 

@@ -66,6 +66,7 @@ def refuse_other_kinds(X: object, name: str, text: str = TEXT) -> None:
             f"{name} must have no masked entries: what lies behind a mask would be read. Leave "
             "them out, or fill them first."
         )
+    # A list has no type to judge; its entries are judged when callers make it an array.
     if isinstance(X, list) or (isinstance(X, np.ndarray) and X.dtype.kind in NUMBERS):
         return
     kinds = kinds_of(X, name)

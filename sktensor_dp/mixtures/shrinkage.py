@@ -64,7 +64,10 @@ def _shrunk_sizes(log_sizes: Floats, deviations: Floats, found: Scatters) -> Flo
 
 
 def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Floats:
-    """Shapes (determinant 1) moved to a common one, and that to a round one."""
+    """Shapes (determinant 1) moved to a common one, and that to a round one.
+
+    `log_frames`: mean log of the squared diagonal of each frame.
+    """
     d, n_shape, p = shapes.shape[1], found.n_shape, found.weights
     # The common shape: the weighted mean, itself shrunk to a round one.
     common = _round_or_not(
@@ -73,6 +76,8 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
     noise_variance = found.of_shape**2
     # Variances that noise does not explain: of each shape, and their mean, weighted by precision.
     excess = _mean_squares(shapes - common, log_frames, found) - noise_variance
+    # A mean square of normal numbers has the variance 2 (true variance + noise)^2 / n_shape; for
+    # the true variance, which is not known yet, stands the median noise.
     precision = 1 / np.maximum(noise_variance + np.median(noise_variance), 1e-300) ** 2
     precision /= precision.sum()
     chance = np.sqrt(2 / n_shape)  # relative deviation of a mean square of n_shape normal numbers
@@ -81,6 +86,7 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
     if mean_variance <= SEEN * chance * np.sqrt(precision**2 @ noise_variance**2):
         mean_variance = 0.0
     # Keep of each shape's own part what its variance has of variance and noise together.
+    # A shape's variance is halfway between the mean of all, which is more precise, and its own.
     variances = (mean_variance + own_variances) / 2 if len(shapes) > 1 else own_variances
     kept = variances / np.maximum(variances + noise_variance, 1e-300)
     each = zip(shapes, kept, found.of_shape, strict=True)

@@ -123,13 +123,13 @@ class UnitScores:
         if units is None:
             return row_by_row(self.model.predict, X)
         with suppress(Exception):
-            return np.asarray(self.model._predict_rest(X, y), dtype=np.float64)
+            return np.asarray(self.model._predict_by_others(X, y), dtype=np.float64)
         # As `row_by_row` has it, unit by unit: no error leaves.
         found = np.full(n_rows(X), math.nan)
         for unit in distinct(units)[0]:
             rows = np.flatnonzero(units == unit)
             with suppress(Exception):
-                found[rows] = self.model._predict_rest(take(X, rows), y[rows])
+                found[rows] = self.model._predict_by_others(take(X, rows), y[rows])
         return found
 
     def _per_token(self, X: object) -> Any:
@@ -397,9 +397,10 @@ class PrivateScorer(HasAccountant, BaseEstimator):
         for step in steps:
             check_is_fitted(step)
         reports = [step.privacy_report_ for step in steps]
-        counted = any(report.neighbours == "add_remove" for report in reports)
-        relation = "add_remove" if counted else "replace_one"
+        number_is_private = any(report.neighbours == "add_remove" for report in reports)
+        relation = "add_remove" if number_is_private else "replace_one"
         X, y, labels = checked_units(X, y, groups, relation)
+        # A completion with a unit_mode: X itself says the units.
         if (in_data := unit_labels_in(model, X)) is not None:
             steps[-1]._validation_copy()._refuse_rows(X, y, grouped=False, searched=())
             labels = in_data
@@ -415,7 +416,7 @@ class PrivateScorer(HasAccountant, BaseEstimator):
                 "metadata routing, see make_private_scorer."
             )
         unit = unit_of(reports[0].unit, labels is not None)
-        if n_rows(X) == 0 and not counted:
+        if n_rows(X) == 0 and not number_is_private:
             raise ValueError("X must have at least one row to score, got none.")
         y = checked_targets(self.metric, model, X, y, "metric")
         X = checked_rows(model, X)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, replace
 from datetime import UTC
-from functools import partial, wraps
+from functools import wraps
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -496,29 +496,20 @@ class BudgetAccountant(TableDisplay):
         if now.covers(after):
             return
         lacks_delta, spent = now.lacks_delta(after), _spent(now)
-        counted = replace(after, delta=0) if lacks_delta and now.delta > 0 else after
-        if not lacks_delta or spent == now.epsilon or (now.delta > 0 and not now.covers(counted)):
+        without_delta = replace(after, delta=0) if lacks_delta and now.delta > 0 else after
+        lacks_epsilon_too = now.delta > 0 and not now.covers(without_delta)
+        if not lacks_delta or spent == now.epsilon or lacks_epsilon_too:
             raise BudgetError(
                 f"Epsilon is what is short: the budget is {now.epsilon:g}, of which {spent:.6g} is "
-                f"spent, and this would bring it to {counted.epsilon_at(now.delta):.6g} at delta "
-                f"{plain(now.delta)}{', which it exceeds too' * lacks_delta}. Nothing was charged. "
-                "Ask for less (see remaining()), or use a larger budget."
+                f"spent, and this would bring it to {without_delta.epsilon_at(now.delta):.6g} at "
+                f"delta {plain(now.delta)}{', which it exceeds too' * lacks_delta}. Nothing was "
+                "charged. Ask for less (see remaining()), or use a larger budget."
             )
-        searches = after.mu_squared == now.spent.mu_squared  # uses all of its delta up
-        ways = now.spent.approximate_left if searches else partial(now.spent.vocabulary_left, 1)
-        epsilon, left = ways(now.epsilon, now.delta)
-        advice = "pure noise (delta=0), or use"
-        uses = "Gaussian noise needs some"
-        if left > 0 and searches:
-            advice = f"delta={left:.3g}, with epsilon={epsilon:.3g} at most, or use"
-            uses = "A guarantee of an epsilon and a delta, as of a search, uses its delta up"
-        elif left > 0:
-            advice = "the epsilon and delta that remaining(kind='vocabulary') gives, or use"
-            uses = "A vocabulary sets half of its delta aside"
+        advice, uses = _advice_on_delta(now, after)
         raise BudgetError(
             f"Delta is what is short: of the budget's {plain(now.delta)}, "
             f"{now.spent.cost.delta:.3g} is used up; of its epsilon {now.epsilon:g}, {spent:.6g}. "
-            f"{uses}. Nothing was charged. Ask for {advice} a budget of larger delta."
+            f"{uses}. Nothing was charged. Ask for {advice}, or use a budget of larger delta."
         )
 
     def _so_far(self) -> str:
@@ -581,6 +572,27 @@ class BudgetAccountant(TableDisplay):
             # An error in repr would hide the error that is being displayed.
             budget, spent = "", "ledger not readable"
         return f"BudgetAccountant({budget}delta={self.delta!r}{kept}): {spent}"
+
+
+def _advice_on_delta(now: Balance, after: Spending) -> tuple[str, str]:
+    """What to ask for where delta is short, and a sentence on what takes delta."""
+    # As a guarantee of an epsilon and a delta, which uses all of its delta up.
+    adds_no_gaussian = after.mu_squared == now.spent.mu_squared
+    if adds_no_gaussian:
+        epsilon, left = now.spent.approximate_left(now.epsilon, now.delta)
+    else:
+        epsilon, left = now.spent.vocabulary_left(1, now.epsilon, now.delta)
+    if left <= 0:
+        return "pure noise (delta=0)", "Gaussian noise needs some"
+    if adds_no_gaussian:
+        return (
+            f"delta={left:.3g}, with epsilon={epsilon:.3g} at most",
+            "A guarantee of an epsilon and a delta, as of a search, uses its delta up",
+        )
+    return (
+        "the epsilon and delta that remaining(kind='vocabulary') gives",
+        "A vocabulary sets half of its delta aside",
+    )
 
 
 # Attribute of estimators that are not fitted without a payer: why, as a clause of the error.

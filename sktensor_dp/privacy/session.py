@@ -238,18 +238,21 @@ class Session(AbstractContextManager["Session"]):
     def _planned_release_used(
         self, query: type[Query], paid_by: type[Query] | None
     ) -> tuple[str, int, PrivacyCost]:
-        """Planned release that pays for a query, the number of its uses taken, and their cost."""
+        """Planned release that pays for a query, the number of its uses taken, and their cost;
+        with `paid_by` all uses left of that release.
+        """
         # The choice of a release may depend on earlier ones; costs are fixed in advance, so they
         # compose.
         costs = {one.name: one.cost for one in self._plan.planned}
-        paying, usual = (paid_by or query).name, costs.get(query.name)
+        # Planned itself too: its own cost says which kind of noise.
+        paying, own_cost = (paid_by or query).name, costs.get(query.name)
         left = self._left.get(paying, 0)
-        if usual is None or left < 1:
+        if own_cost is None or left < 1:
             raise RuntimeError(f"release {paying!r} is not in the plan, or used up.")
         if paid_by is None:
-            return paying, 1, usual
+            return paying, 1, own_cost
         cost = PrivacyCost.total([(costs[paying], left)])
-        if cost.delta > 0 or (cost.epsilon > 0) != (usual.epsilon > 0):
+        if cost.delta > 0 or (cost.epsilon > 0) != (own_cost.epsilon > 0):
             raise RuntimeError(
                 f"{query.name!r} has another kind of cost than what is left of {paying!r}."
             )

@@ -73,9 +73,11 @@ def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, t
         return 1 / (sigma**2 + sampling / noisy.value.size / n) if sigma > 0 else float(n)
 
     own, first = precision(noisy.n), precision(stream.n_first)
+    # (0, 0) before the second batch.
     total, of_squares = stream.precisions if any(stream.precisions) else (first, first**2)
-    # Number of equally precise batches that all earlier ones are worth.
     typical = of_squares / total
+    # Number of equally precise batches that all earlier ones are worth.
     n_batches = total / typical
+    # A batch as precise as the earlier ones gets the weight (n_batches + 1) ** -forgetting.
     kept = typical * ((n_batches + 1) ** forgetting - 1)
     return own / (own + kept), (total + own, of_squares + own**2)

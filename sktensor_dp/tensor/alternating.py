@@ -194,7 +194,7 @@ def run_sweeps(
         if settles and plain and n_iter >= first_sweeps:
             return n_iter, True
         # A small change after an extrapolation is no convergence: the next sweep has to start from
-        # a plain one.
+        # a plain one. The last state is one that a sweep made.
         plain = settles or n_iter < first_sweeps or n_iter == max_iter
         if plain:
             before = _flat(after)

@@ -270,22 +270,24 @@ class _Alternation:
         least_freedom = 0.1
         entries, size = self._entries, self._core.size
         left = self._values - entries.at_entries(self._biases)
-        gram, moment, total = core_equations(entries, self._factors, left)
+        gram, moment, design_sum = core_equations(entries, self._factors, left)
         # Rotate to coordinates in which the entries of the core are independent.
         eigenvalues, frame = np.linalg.eigh(gram)
         eigenvalues = np.maximum(eigenvalues, 0.0)
-        core, moment, total = (frame.T @ part for part in (self._core.ravel(), moment, total))
+        core, moment, design_sum = (
+            frame.T @ part for part in (self._core.ravel(), moment, design_sum)
+        )
         n = entries.n_entries
         prior_variance = max(float(np.mean(core**2)), _LEAST_VARIANCE)
         for _ in range(variance_steps):
-            self._mean = float(left.sum() - total @ core) / n
+            self._mean = float(left.sum() - design_sum @ core) / n
             variances = 1 / (eigenvalues / self._noise_variance + 1 / prior_variance)
-            core = variances * (moment - self._mean * total) / self._noise_variance
+            core = variances * (moment - self._mean * design_sum) / self._noise_variance
             prior_variance = max(float(np.mean(core**2 + variances)), _LEAST_VARIANCE)
         self._core = (frame @ core).reshape(self._core.shape)
         centred = left - self._mean
         # Squared residuals: |x - D c|^2 = |x|^2 - 2 c' D' x + c' D' D c, D the design.
-        squares = centred @ centred - 2.0 * core @ (moment - self._mean * total)
+        squares = centred @ centred - 2.0 * core @ (moment - self._mean * design_sum)
         squares_left = max(float(squares + eigenvalues @ core**2), 0.0)
         freedom = max(n - self._freedom.sum() - size, least_freedom * n)
         self._noise_variance = max(squares_left / freedom, self._least_noise_variance)

@@ -75,6 +75,8 @@ def fold_in_units(
     prior = prior_variances(len(design), noise_variance)
     if level_variance is not None:
         prior[0] = max(level_variance, LEAST_VARIANCE * noise_variance)
+    # Scaled by prior deviations, each matrix is I plus a positive semidefinite one; `_solution`
+    # adds the I.
     deviations = np.sqrt(prior)[:, None]
     design = deviations * design
     weighted = precisions(shared, noise_variance) * design

@@ -66,13 +66,13 @@ def concentration_of_pairs(
     sigma: float,
     sampling: float = 0.0,
 ) -> float | None:
-    """Estimate the concentration from a released second moment with noise `sigma`, or None."""
+    """Estimate the concentration from a released second moment with noise `sigma`.
+
+    None for one topic, or if no concentration is rejected.
+    """
     # Number of least-squares steps for each concentration that is tried on pairs, and the largest
     # number of words for it.
     tried_steps, tried_words = 12, 600
-    # Reject a concentration if non-negative topics explain the moment worse than topics of
-    # one-topic documents do, by more than bounds at 0 cost at the true concentration. Noise that
-    # neither explains cancels.
     if len(topics) == 1:
         return None
     words = np.sort(np.argsort(-frequencies, kind="stable")[:tried_words])
@@ -98,10 +98,13 @@ def concentration_of_pairs(
 
     topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / scales
     single = explain(ExplainedTopics(topics, weights, 0.0, 0.0), 0.0)
-    bounds, d = LACKED * (len(topics) - 1) * len(words), len(words)
+    n_bounds, d = LACKED * (len(topics) - 1) * len(words), len(words)
     # If topics do not fit, the residual of the moment is used as the variance.
     variance = max(single.misfit / max(d * (d + 1) / 2 - len(topics) * d, 1), 1.0)
-    most = single.misfit + variance * (bounds / 2 + QUANTILE * (5 / 4 * bounds) ** 0.5)
+    # Reject a concentration if non-negative topics explain the moment worse than topics of
+    # one-topic documents do, by more than bounds at 0 cost at the true concentration. Noise that
+    # neither explains cancels.
+    most = single.misfit + variance * (n_bounds / 2 + QUANTILE * (5 / 4 * n_bounds) ** 0.5)
     found = largest_not_rejected(explain, single, most)
     return None if found is None else found.concentration
 

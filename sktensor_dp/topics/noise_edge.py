@@ -45,10 +45,13 @@ def scaled_edges(
     Where sampling is most of what varies, frequent words vary most, and hide topics of others.
     """
     p = np.maximum(frequencies, 0.0)
-    # Noise varies like sampling between words of this frequency. Words are weighted as no rarer
-    # than that of a document, all of rare words, that alone gives half the edge.
+    # Noise varies like sampling between words of this frequency. Let one document of distinct
+    # rarest words give about half the edge at most: at a weight w its pairs have the eigenvalue
+    # w^2 / (length n_documents), and the edge is about 2 sqrt(len(p) / n_documents) / length.
     like_noise = sigma / math.sqrt(sampling)
     weights = (p + max(like_noise, 1 / math.sqrt(n_documents * len(p)))) ** -0.5
+    # sampling (p_a + like_noise) (p_b + like_noise) is at least sigma^2 + sampling p_a p_b: an
+    # upper bound. What noise the diagonal has beyond that comes in by `on_diagonal` alone.
     bulk = bulk_edge(0.0, 0.0, sampling, (p + like_noise) * weights**2)
     on_diagonal = weights**2 * np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2)
     return weights, *_edge_with_diagonal(bulk, bulk, on_diagonal, pure)

@@ -223,4 +223,4 @@ def test_values_that_are_folded_in_are_clamped():
         warnings.simplefilter("error")
         fitted.fold_in(X0[:2], [-4, 4])
         # Scores of held-out values are released, and what they were clamped to is not.
-        fitted._predict_rest(X0, 1e9 * Y0)
+        fitted._predict_by_others(X0, 1e9 * Y0)

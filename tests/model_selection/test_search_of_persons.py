@@ -126,7 +126,7 @@ def test_a_person_is_scored_by_their_own_ratings_alone(seed):
     # A value's own prediction does not see it.
     other = y.copy()
     other[0] = 3.0 - y[0]
-    assert model._predict_rest(X, y)[0] == model._predict_rest(X, other)[0]
+    assert model._predict_by_others(X, y)[0] == model._predict_by_others(X, other)[0]
     # No error tells of a value that is none, nor does it move scores of others.
     other[0] = np.nan
     np.testing.assert_allclose(score(X, other)[~mine], whole[~mine], rtol=1e-9, atol=1e-12)
