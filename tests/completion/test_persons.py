@@ -360,6 +360,7 @@ def test_public_numbers_decide_on_rounds_and_components(
     assert uses["shared_row_sums"] == n_rounds * (len(shape) - 1)
 
 
+@pytest.mark.filterwarnings("ignore:No entry names rows of the fit")
 @pytest.mark.parametrize(
     ("names", "level", "doubted"),
     [(range(D), 1e9, "edge of the range"), (range(D, 2 * D), 0.5, "written in the public lists")],
