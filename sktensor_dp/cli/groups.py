@@ -209,7 +209,16 @@ class Groups(Run):
             for where, holds in (("at the end", end >= 0.98), ("all in the middle", middle <= 0.04))
             if holds
         ]
-        return " ".join(filter(None, ["; ".join(doubted), super().doubts()]))
+        kinds = self._means[:, len(self._numbers) :]
+        # A category that groups have nearly all or nothing of has no spread, and separates most.
+        split = (np.abs(kinds - 0.5) >= 0.4).all(axis=0) & (np.ptp(kinds, axis=0) > 0.5)
+        names = [self._columns[len(self._numbers) + place] for place in np.flatnonzero(split)]
+        follow = (
+            f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "
+            "categories, and may hide groups of the numbers, which a run without --category shows."
+        )
+        own = ["; ".join(doubted), follow if names else ""]
+        return " ".join(filter(None, [*own, super().doubts()]))
 
     def fit(self) -> Iterator[str]:
         """Find categories, then the groups, and give their averages in units of the columns."""

@@ -34,6 +34,7 @@ from sktensor_dp.gaussian_mixture.plan import (
     check_memory,
     forecast_mixture,
     minus_mean,
+    no_intervals_by,
     plan_mixture,
 )
 from sktensor_dp.gaussian_mixture.recipe import fit_mixture
@@ -46,11 +47,6 @@ from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 
 Names = Sequence[str] | NDArray[Any] | None
 TYPES = ("full", "tied", "diag", "spherical")
-NO_INTERVALS = (
-    "There are no intervals: steps were worse than their start, which was kept, or too few for "
-    "groups that overlap as these do; or there are fewer samples than a forecast asks for, or over "
-    "5000 parameters."
-)
 
 
 class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
@@ -436,7 +432,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         names, ends = named_ranges(self, feature_names, ranges)
         std = self._std_of_means()
         if std is None:
-            warnings.warn(NO_INTERVALS, NotEnoughDataWarning, stacklevel=level_of_caller())
+            warnings.warn(self._no_intervals(), NotEnoughDataWarning, stacklevel=level_of_caller())
         low, high = np.full((2, k, d), np.nan) if std is None else self._interval(level, std)
         means, middles, halves = self.means_, np.zeros(d), np.ones(d)
         if ends is not None:  # no average is beyond the range of its column
@@ -495,7 +491,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_level(level)
         std = self._std_of_means()
         if std is None:
-            raise ValueError(NO_INTERVALS)
+            raise ValueError(self._no_intervals())
         return self._interval(level, std)
 
     def _std_of_means(self) -> Floats | None:
@@ -505,6 +501,14 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         n_units = max(round(self.privacy_report_.n_units), 2)
         model, rng = gaussians_of(self), as_generator(0)
         return std_of_means(model, self._step_noise, self._way, n_units, rng)
+
+    def _no_intervals(self) -> str:
+        """Sentence on why means have no intervals."""
+        reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
+        if hasattr(self, "_step_noise"):
+            reason = "steps were too few for groups that overlap as these do"
+        kept = "steps were worse than their start, which was kept"
+        return f"There are no intervals: {reason or kept}."
 
     def _interval(self, level: float, std: Floats) -> tuple[Floats, Floats]:
         """Normal intervals around means."""

@@ -53,8 +53,6 @@ class MixturePlan:
 
 def plan_mixture(model: Any, n_samples: int, n_features: int) -> MixturePlan:
     """Choose the releases of a fit and the number of its steps, and split the budget."""
-    # Most parameters for which means_interval decomposes the information matrix.
-    most_scores = 5000
     # Rows times mu, for each group and column, for one further step.
     rows_a_step = 12.0
     k, fractions, chooses_norm = model.n_components, defaults.FRACTIONS, model.data_norm == "auto"
@@ -67,16 +65,26 @@ def plan_mixture(model: Any, n_samples: int, n_features: int) -> MixturePlan:
     n_statistics = n_steps + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     norm = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
-    enough = n_samples >= rows_needed(model, n_features)
     releases = ReleasePlan.split(model.epsilon, model.delta, fractions, uses)
     # A group has a k-th of the rows, and noise is averaged over steps.
     noise = k * step_sigma(model, releases, n_samples, n_features) / math.sqrt(n_steps)
     return MixturePlan(
         n_components=k, n_features=n_features, covariance_type=model.covariance_type,
         n_steps=n_steps, radius=norm, chooses_norm=chooses_norm, random_state=model.random_state,
-        releases=releases, has_intervals=enough and n_scores(k, n_features) <= most_scores,
+        releases=releases, has_intervals=not no_intervals_by(model, n_samples, n_features),
         clip=clip_for(n_features, defaults.QUANTILE, noise, math.sqrt(2 * k / n_samples)),
     )  # fmt: skip
+
+
+def no_intervals_by(model: Any, n_samples: float, n_features: int) -> str:
+    """Public reason why means have no intervals; empty if they may have some."""
+    # Most parameters for which means_interval decomposes the information matrix.
+    most_scores = 5000
+    if n_scores(model.n_components, n_features) > most_scores:
+        return f"there are over {most_scores} parameters"
+    if n_samples < rows_needed(model, n_features):
+        return "there are fewer samples than a forecast asks for"
+    return ""
 
 
 def step_sigma(model: Any, releases: ReleasePlan, n_samples: int, n_features: int) -> float:

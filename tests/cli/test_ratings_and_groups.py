@@ -360,7 +360,7 @@ def test_codes_among_numbers_are_doubted_and_absent_intervals_have_a_reason(
     done = command("groups", visits, *asked, "--output", "o")
     page = Path("o", "for-the-officer.md").read_text("utf-8")
     doubt = ". If 'age' may hold codes for missing values, such as -9, list them"
-    reason = "There are no intervals: steps were worse than their start"
+    reason = "There are no intervals: steps were too few for groups that overlap"
     for text in (done.err, page):
         assert doubt in text
     for text in (done.out, page):
@@ -369,6 +369,15 @@ def test_codes_among_numbers_are_doubted_and_absent_intervals_have_a_reason(
     assert "nan" not in done.out
     for row in table(tmp_path / "o" / "groups.csv"):
         assert {row[f"{name}{end}"] for name in ("age", "visits") for end in ENDS[1:]} == {""}
+
+
+def test_groups_that_follow_a_category_are_doubted(command, tmp_path):
+    ages = np.random.default_rng(0).normal(50, 10, 4000)
+    cells = [f"{age:.1f},{'ab'[n % 2]}" for n, age in enumerate(ages)]
+    (tmp_path / "wards.csv").write_text("\n".join(["age,ward", *cells]), encoding="utf-8")
+    asked = ("--range", "age", 0, 100, "--groups", 2, "--epsilon", 20, "--anyway")
+    done = command("groups", "wards.csv", *asked, "--category", "ward", "a", "b")
+    assert "Groups have nearly all or nothing of ward=a and ward=b: they follow" in done.err
 
 
 def test_laboratory_values_are_analysed_as_logs(command, tmp_path):
