@@ -203,20 +203,23 @@ def gain_of_components(explained: Floats, each: float, left: float) -> float:
     `explained` are variances of components in units of that assumed, none if below 0, `each` the
     number of entries of a unit and `left` their residual variance.
     """
-    # In units of the variance of values; `left` is the fraction not known from `each` entries.
+    # In units of the variance of values; `left` is the fraction not known from `each` entries,
+    # which tell each v / (each v + left) of a weight's variance v.
     variances = defaults.COMPONENT_VARIANCE * np.maximum(explained, 0.0)
     return float(np.sum(variances * each * variances / (each * variances + left)))
 
 
 def moment_noise(sigma: float, n_columns: int | Integers, last: int) -> Floats:
-    """Noise of a number of the mean moment of `last` sweeps, less that of the first, times r.
-    `sigma` is that of one sweep.
+    """Noise of a diagonal number of r times the mean moment of `last` sweeps, less the trace of the
+    first. `sigma` is that of one sweep.
     """
+    # r^2 sigma^2 / last is the variance of the former, and r sigma^2 that of a trace.
     return np.asarray(sigma * n_columns * np.sqrt(1 / last + 1 / n_columns))
 
 
 def edge_of_noise(noise: float | Floats, n_columns: int | Integers) -> Floats:
     """Largest eigenvalue of a symmetric matrix of noise with deviation `noise` on the diagonal."""
+    # Symmetrised, noise off the diagonal has half the variance: the edge is 2 sqrt(r noise^2 / 2).
     return np.asarray(noise * np.sqrt(2 * n_columns))
 
 
@@ -245,8 +248,9 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     each = max(float(weights.sum()) / n_units, 1e-2) ** 2
     explained = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
     # Moments ``posterior + w w'`` of units' weights w are clipped to the norm n_columns. The mean
-    # square of a weight is its `posterior` variance plus the variance of its posterior mean: `none`
-    # if directions explain nothing, 1 if they explain the variance assumed.
+    # square of a weight is its `posterior` variance p plus the variance of its posterior mean:
+    # p (1 - p), `none` together, if directions explain nothing; 1 together if they explain the
+    # variance assumed.
     posterior = untold_of_weight(each)
     none = 1 - (1 - posterior) ** 2
     variances = none - posterior + (1 - none) * np.array([[0.0], [explained]])
@@ -270,7 +274,8 @@ def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) ->
     # adds the squared ratio of signal to noise, with weights divided by their norm.
     growth = trial * np.log1p((signal * chi.mean(k) / k) ** 2)
     # At the trial directions explain half of their variance, which must be twice the noise of
-    # moments. A unit's entries leave the fraction 1 - explained of a weight's prior variance.
+    # moments over explained^2, by which `Directions.explained` divides. A unit's entries leave the
+    # fraction 1 - explained of a weight's prior variance.
     noise = moment_noise(
         SharedFactorSums.farthest / (mu * MOMENT_WEIGHT * n_units), k, judged_sweeps(trial)
     )

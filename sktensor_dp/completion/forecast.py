@@ -293,8 +293,8 @@ class _Search:
 
     def _worth_more_than_biases(self, by_chance: float) -> bool:
         """True if components are expected to gain more than biases, by the test of `Directions`."""
-        last, none = judged_sweeps(self._trial), untold_of_weight(self._each)
-        sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - none) ** 2
+        last, untold = judged_sweeps(self._trial), untold_of_weight(self._each)
+        sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - untold) ** 2
         noise = float(moment_noise(sigma, self._columns, last))
         eigenvalue = math.fsum(self._found[-last:]) / last / self._number
         # An eigenvalue is visible if it exceeds half the edge of the noise.

@@ -258,6 +258,8 @@ def bias_variances_by_sums(
     n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
 ) -> list[float]:
     """Error variance of a bias from released row sums, for an average row of each mode."""
+    # Weights of a value in the sums of all modes add up to 1, its share in each: their L1
+    # sensitivity is one width.
     laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
     rows = [n_observed / n for n in shape]
     shares = [r**-0.5 / math.fsum(other**-0.5 for other in rows) for r in rows]

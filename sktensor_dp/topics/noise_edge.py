@@ -86,7 +86,7 @@ def sampling_of_pairs(length: float, n_documents: int, n_words: int) -> float:
     """
     length = max(length, 2.0)
     # With few samples n in d dimensions the largest eigenvalue exceeds that of large n by this
-    # factor.
+    # factor: (1 + sqrt(d / n))^2 - 1 over 2 sqrt(d / n).
     few = 1 + math.sqrt(n_words / n_documents) / 2
     return few**2 / (length * (length - 1) * n_documents)
 
