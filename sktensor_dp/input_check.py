@@ -64,17 +64,17 @@ class InputCheck(HasAccountant):
         if labels is not None:
             order, owners = Units.gathered(labels)
         chunks = HeldOutChunk(flags if order is None else flags[order], None, owners)
-        counted, query = self.neighbours == "add_remove", MatchingRows(len(tests))
-        if not (counted or chunks.n_units):
+        number_is_private, query = self.neighbours == "add_remove", MatchingRows(len(tests))
+        if not (number_is_private or chunks.n_units):
             raise ValueError("matches must hold at least one row, got none.")
         plan = ReleasePlan.split(self.epsilon, self.delta, {query.name: 1.0})
         payer = Payer(SPENDER, self._accountant_to_charge())
         with Session(
-            chunks, plan.before_count() if counted else plan, payer,
+            chunks, plan.before_count() if number_is_private else plan, payer,
             unit=unit_of(self.unit, labels is not None), neighbours=self.neighbours,
         ) as ask:  # fmt: skip
             n = ask.count()
-            ask.follow(plan)
+            ask.complete_plan(plan)
             answer = ask(query)
         report, self.n_units = ask.report(), n
         # The divisor is a noisy count too; its error has no effect on fractions in the middle.

@@ -7,9 +7,10 @@ from sklearn.base import clone
 
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.model_selection.costs import TrialAccountant
-from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
+from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.conversions import gaussian_mu, pure_rho
 from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.spending import LedgerEntry
 
 __all__ = ["ContextAccountant", "as_measurement"]
 

@@ -75,7 +75,7 @@ CORE = {
 # What the packages above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = core(
     "accountant answer conversions composition parts payer plan report session "
-    "statement.load_statement statement.strict_json"
+    "spending.LedgerEntry statement.load_statement statement.strict_json"
 )
 # Outside the boundary: what papers print, and the command, which shows ledgers and statements.
 BESIDE = {

@@ -182,12 +182,12 @@ class Run:
         self, columns: Sequence[tuple[str | None, str]], missing: Collection[str] = ()
     ) -> list[Any]:
         """Columns of the file; labels of persons are kept for the fit."""
-        options, counted = self.options, self.neighbours == "add_remove"
+        options, number_is_private = self.options, self.neighbours == "add_remove"
         person = [] if options.person is None else [(options.person, "person")]
         # A private number of rows may be 0.
         how = {
             **self.reading_options(), "decimal": options.decimal or ".", "missing": missing,
-            "may_be_empty": counted,
+            "may_be_empty": number_is_private,
         }  # fmt: skip
         found = read_columns(options.file, [*columns, *person], **how)
         if person:

@@ -87,12 +87,11 @@ NAMES = (
 
 
 def choose_bounds(ask: Session) -> tuple[tuple[float, float], bool]:
-    """Release a histogram of values, and clip them to the range (low, high) that it shows; True if
+    """Release a histogram of values; return the range (low, high) that it shows, and True if
     anything is above the noise.
     """
     edges = np.concatenate([-SIZE_EDGES[::-1], [0.0], SIZE_EDGES])
     low, high, seen = ask(ValueHistogram(edges)).range_of(edges)
-    ask.clip_values((low, high))
     return (low, high), seen
 
 
@@ -259,10 +258,12 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.max_iter
         )
-        unit, seen = ("person" if isinstance(plan, PersonPlan) else None), True
+        unit = "person" if isinstance(plan, PersonPlan) else None
+        seen = True  # a histogram of values shows something, or none is released
         with self._session(chunks, plan.releases, unit=unit) as ask:
             if self._chooses_bounds:
                 bounds, seen = choose_bounds(ask)
+                ask.clip_values(bounds)
             if isinstance(plan, PersonPlan):
                 fitted = fit_persons(ask, plan, options)
             else:

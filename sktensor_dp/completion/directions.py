@@ -56,7 +56,7 @@ class Directions:
         # Covariance of the noise of a row of the accumulated sums, and the weight of the releases
         # in them.
         self._covariance, self._release_weight = np.zeros((2, n_columns, n_columns))
-        self._axes = self._scaled(start)
+        self._directions = self._scaled(start)
         # Of each sweep the mean over units of their second moment of weights, over r; (r, r).
         self._moments: list[Floats] = []
         self._sigma = 0.0  # deviation of the noise in the sums of a sweep
@@ -67,7 +67,7 @@ class Directions:
         effects, level = tuple(one.effects for one in self._biases), self._biases[0].level
         about = ReleasedEffects(effects, level, self._deviation**2)
         scale = 2 * self._ask.public("half")
-        query = SharedFactorSums(self._ask.public("shape"), about, self._axes, scale)
+        query = SharedFactorSums(self._ask.public("shape"), about, self._directions, scale)
         noisy, n_cells = self._ask(query).as_sum(), len(self._sums)
         moment = noisy.value[n_cells:] / (MOMENT_WEIGHT * self._ask.n_units)
         self._moments.append((moment + moment.T) / 2)
@@ -75,7 +75,7 @@ class Directions:
         self._sums = self._sums @ kept + noisy.value[:n_cells]
         self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * one
         self._release_weight = self._release_weight @ kept + one
-        self._axes = self._scaled(self._shrunk_rows())
+        self._directions = self._scaled(self._shrunk_rows())
 
     def explained(self, last: int) -> tuple[Floats, float]:
         """Variance that directions explain, (r, r) in units of that assumed, and its noise.
@@ -117,7 +117,7 @@ class Directions:
             # An eigenvalue v becomes sqrt(v^2 - by_chance^2).
             found[place] = math.sqrt(max(float(value) ** 2 - by_chance**2, 0.0))
             known += float(value) * self._size**2
-        return self._axes @ (vectors * np.sqrt(found))
+        return self._directions @ (vectors * np.sqrt(found))
 
     def _by_chance(self, known: float = 0.0) -> float:
         """Variance that a direction explains of the units it is found from by chance.
@@ -128,7 +128,7 @@ class Directions:
         by_units = self._variance_by_units() * float(np.mean(self._weights))
         share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         left = unexplained(self._deviation, known) / self._deviation**2
-        r = self._axes.shape[1]
+        r = self._directions.shape[1]
         return left * share * variance_by_chance(self._weights, self._ask.n_units, r)
 
     def noise_variance(self, factor: Floats) -> float:
@@ -142,7 +142,7 @@ class Directions:
     def _kept_weights(self) -> Floats:
         """Matrix (r, r) of weights of the earlier sums: less for directions that explain little."""
         if not self._moments:
-            return np.eye(self._axes.shape[1])
+            return np.eye(self._directions.shape[1])
         moment, _ = self.explained(self._n_recent())
         values, vectors = np.linalg.eigh(moment)
         noise, weights = self._sigma**2, self._weights

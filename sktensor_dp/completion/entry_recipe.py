@@ -13,7 +13,7 @@ from sktensor_dp.completion.gradient_steps import fit_gradients
 from sktensor_dp.completion.model import EntryModel, SharedModel, unexplained
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
 from sktensor_dp.data.entries import IndexSet
-from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.privacy.mechanisms import piecewise_deviation
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums
@@ -40,7 +40,7 @@ NOT_SETTLED = (
 )
 
 
-def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fitted:
+def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> FitResult:
     """Make all releases of the plan and fit the model: recipe of a completion of entries."""
     recipes: dict[str, Callable[[Session, ModelOptions], EntryModel]] = {
         "input": _from_values,
@@ -82,7 +82,7 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
         state["weights_"] = model.weights
     else:
         state["core_"] = model.core
-    return Fitted(state, () if model.converged else (ConvergenceWarning(NOT_SETTLED),))
+    return FitResult(state, () if model.converged else (ConvergenceWarning(NOT_SETTLED),))
 
 
 def _from_values(ask: Session, options: ModelOptions) -> EntryModel:

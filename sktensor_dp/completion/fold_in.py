@@ -1,25 +1,42 @@
 """Parameters of units, computed by the holder of their entries."""
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import refuse_other_columns
 from sktensor_dp.completion.coordinates import (
     OF_NUMBERS,
+    checked_values,
     columns_to_numbers,
+    coordinates_of,
     coordinates_or_unknown,
+    of_own_units,
     plain_numbers,
     refuse_beyond,
 )
 from sktensor_dp.completion.model import SharedModel
-from sktensor_dp.completion.row_names import Indices
+from sktensor_dp.completion.row_names import Indices, names_of
+from sktensor_dp.data.entries import as_entries
+from sktensor_dp.estimator.base import column_attributes, level_of_caller
 from sktensor_dp.tensor.arrays import Floats, Integers
-from sktensor_dp.tensor.unit_parameters import predict_units
+from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units
+
+BEYOND = (
+    "Some values are outside of the bounds of the fit, {:g} to {:g}, and were clamped to them: is "
+    "it the right column, in the same units?"
+)
+UNKNOWN = (
+    "No entry names rows of the fit, so that only the level of its unit is known: are the names "
+    "written as in row_names?"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,3 +132,85 @@ class UnitParameters:
         """Coordinates of the units in the unit mode, of shape (n_units,)."""
         index = None if self._indices is None else self._indices[self._shared.unit_mode]
         return self.units if index is None else index.encode(self.units)
+
+
+class FoldInMixin:
+    """Mixin with the fit of units' parameters to their own entries, from released values alone."""
+
+    shape: Sequence[int] | None
+    shape_: tuple[int, ...]
+    bounds_: tuple[float, float]
+    _indices: Indices | None = None  # of the names of each mode in the fit
+    _shared: SharedModel  # what units share, also beside a model of entries
+
+    def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
+        """Fit the parameters of units to their own entries, where the entries are held.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n, n_modes)
+            Coordinates of the units' entries, or names by ``row_names``; the units may be new
+            ones. Rows below 0, and names that are none, are taken for rows that nothing is
+            known of.
+        y : array-like of shape (n,)
+            Values; those outside of the bounds are clamped to them, with a warning.
+
+        Returns
+        -------
+        UnitParameters
+            With ``predict``, and for :meth:`recommend` and :meth:`predict_rows`. As private as
+            the entries; nothing of it is kept.
+
+        Raises
+        ------
+        ValueError
+            If entries are not of the right kind.
+        """
+        return self._fold_in(X, y, warn=True)
+
+    def _fold_in(self, X: Any, y: Any, *, warn: bool) -> UnitParameters:
+        """Fit the parameters of units; `warn` says whether of doubtful names and values, too."""
+        check_is_fitted(self)
+        shared, indices = self._shared, self._indices
+        # Refuse before ids are read from a wrong column.
+        refuse_other_columns(X, self._columns)
+        if indices is not None:
+            indices = of_own_units(indices, shared.unit_mode, X)
+            if indices[shared.unit_mode] is None:
+                raise ValueError("X and y hold no entries; nobody is there to fold in.")
+        given = coordinates_of(self, X, indices)
+        values = checked_values(self, y)
+        # Entries of unknown rows are kept: they show a unit's own level.
+        coordinates = coordinates_or_unknown(given)
+        _, values, _ = as_entries(np.maximum(coordinates, 0), values)
+        if (coordinates[:, shared.unit_mode] < 0).any():
+            raise ValueError("X must have coordinates >= 0 of units; some are negative.")
+        refuse_beyond(coordinates, self._given_shape, "X", but=shared.unit_mode)
+        units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
+        clamped = np.clip(values, *self.bounds_)
+        # Nobody but the holder of these values sees it.
+        if warn and not np.array_equal(clamped, values):
+            warnings.warn(BEYOND.format(*self.bounds_), stacklevel=level_of_caller())
+        known = (np.delete(coordinates, shared.unit_mode, axis=1) >= 0).all(axis=1)
+        if warn and indices is not None and not known.any():
+            warnings.warn(UNKNOWN, stacklevel=level_of_caller())
+        parameters = fold_in_units(
+            places, clamped, shared.at_entries(coordinates),
+            n_units=len(units), level=shared.level, noise_variance=shared.noise_variance,
+            level_variance=shared.level_variance,
+        )  # fmt: skip
+        ids = names_of(units, indices, shared.unit_mode)
+        return UnitParameters(
+            ids, parameters, shared, self.bounds_, indices, self._columns, self._given_shape
+        )
+
+    @property
+    def _columns(self) -> tuple[str, ...] | None:
+        """Names of the columns of coordinates in the fit; None without."""
+        names = column_attributes(self).get("feature_names_in_")
+        return None if names is None else tuple(names)
+
+    @property
+    def _given_shape(self) -> tuple[int, ...] | None:
+        """Shape that the parameter announced; None where the fit took it from coordinates."""
+        return None if self.shape is None else self.shape_

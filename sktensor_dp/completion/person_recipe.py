@@ -17,7 +17,7 @@ from sktensor_dp.completion.shared_biases import (
     longest,
     residual_variance,
 )
-from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.persons import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor import defaults as kernel_defaults
@@ -38,7 +38,7 @@ UNLISTED = (
 )
 
 
-def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> Fitted:
+def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitResult:
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
     # Public facts of `PersonChunks`: half the width of the bounds, their middle, the shape.
     half, n_modes = ask.public("half"), len(ask.public("shape"))
@@ -58,7 +58,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> Fitted
     if plan.n_sweeps == 0:
         # The biases of one release are not subtracted: units then fold in up to .7 % better.
         noise_variance = residual_variance(biases) if plan.n_rounds > 1 else deviation**2
-    elif found := released_components(ask, biases, plan, options):
+    elif found := release_components(ask, biases, plan, options):
         components, noise_variance = found
     else:  # what is left of their budget pays for more biases
         longest(biases).release_rounds(1, biases, paid_by=SharedFactorSums)
@@ -76,7 +76,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> Fitted
         "perturbation_": plan.perturbation,
         "n_iter_": 1 if components is None else plan.n_sweeps,
     }  # fmt: skip
-    return Fitted(state, _doubts(found_mean, found_deviation, levels.sigma, half))
+    return FitResult(state, _doubts(found_mean, found_deviation, levels.sigma, half))
 
 
 def _doubts(mean: float, deviation: float, sigma: float, half: float) -> tuple[Warning, ...]:
@@ -94,7 +94,7 @@ def _doubts(mean: float, deviation: float, sigma: float, half: float) -> tuple[W
     return (UserWarning(AT_EDGE),) if at_edge else ()
 
 
-def released_components(
+def release_components(
     ask: Session, biases: Sequence[SharedBiases], plan: PersonPlan, options: ModelOptions
 ) -> tuple[SharedComponents, float] | None:
     """Components by `Directions` and the variance of values they leave, or None.

@@ -114,7 +114,7 @@ class ValueRange(Chunks):
         if not 0 < 2 * self.half < math.inf:
             raise ValueError(f"bounds must differ by a finite number; got {bounds!r}.")
 
-    def centred(self, values: Floats) -> Floats:
+    def clipped_and_centred(self, values: Floats) -> Floats:
         """Values clipped to the range, minus its middle, so within ``[-half, half]`` exactly."""
         # Values beyond the range are clamped before the subtraction, which could overflow and warn.
         reach = abs(self.middle) + self.half
@@ -126,7 +126,7 @@ class ValueRange(Chunks):
         """Copy with values clipped to a narrower range, which was released."""
         found = copy.copy(self)
         ValueRange.__init__(found, bounds)
-        found.values = read_only(found.centred(self.values + self.middle))
+        found.values = read_only(found.clipped_and_centred(self.values + self.middle))
         return found
 
 
@@ -172,7 +172,7 @@ class EntryChunks(ValueRange):
         if len(values) == 0:
             raise ValueError("X and y hold no entries; at least one has to be observed.")
         self.shape, self.n_units = shape, len(values)
-        self.values = read_only(self.centred(values))
+        self.values = read_only(self.clipped_and_centred(values))
         self._coordinates = read_only(coordinates)
 
     @cached_property

@@ -1,4 +1,7 @@
-"""Entries of a tensor by unit; the unit of privacy is all entries of one index of a mode."""
+"""Entries of a tensor by unit; the unit of privacy is all entries of one index of a mode.
+
+Values are clamped here; what a person adds to a sum is bounded in `queries/persons.py`.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -43,7 +46,7 @@ class PersonChunks(ValueRange):
         self.n_units = shape[unit_mode]
         order = by_unit(coordinates, values, shape, unit_mode)
         coordinates = coordinates.take(order, axis=0)
-        values = self.centred(values.take(order))
+        values = self.clipped_and_centred(values.take(order))
         first = np.zeros(len(values), dtype=bool)
         first[:1] = True
         for column in coordinates.T:

@@ -135,7 +135,7 @@ REASONS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FitResult:
     """Result of a recipe, the part of a fit that asks the session for releases."""
 
     attributes: Mapping[str, Any]  # fitted state to publish
@@ -398,17 +398,17 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     def _with_report(
         self,
         ask: Session,
-        fitted: Fitted,
+        fitted: FitResult,
         public: Mapping[str, object],
         earlier: PrivacyReport | None = None,
-    ) -> Fitted:
+    ) -> FitResult:
         """Add the report of a session, joined to that on `earlier` batches, to what was fitted."""
         report = ask.report(fitted.notes)
         if earlier is not None:
             report = earlier.joined(report)
         attributes = {**public, **fitted.attributes, "privacy_report_": report}
         attributes.update(mark_of_payment(ask.is_paid))
-        return Fitted(attributes, (*fitted.warnings, *ask.warnings))
+        return FitResult(attributes, (*fitted.warnings, *ask.warnings))
 
     def _warnings_of_delta(self, plan: ReleasePlan, n_units: int, unit: str) -> tuple[Warning, ...]:
         """Warning, if any, that delta is large for a public or released number of units."""
@@ -422,14 +422,14 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     def _publish_with_report(
         self,
         ask: Session,
-        fitted: Fitted,
+        fitted: FitResult,
         public: Mapping[str, object],
         earlier: PrivacyReport | None = None,
     ) -> Self:
         """Publish what was fitted, with the report of its session, and issue the warnings."""
         return self._publish_and_warn(self._with_report(ask, fitted, public, earlier))
 
-    def _publish_and_warn(self, fitted: Fitted) -> Self:
+    def _publish_and_warn(self, fitted: FitResult) -> Self:
         """Publish the attributes of a finished fit, then issue its warnings."""
         self._publish(fitted.attributes)
         self._warn(fitted.warnings)

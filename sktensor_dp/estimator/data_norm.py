@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.estimator.base import Fitted, warnings_of_range
+from sktensor_dp.estimator.base import FitResult, warnings_of_range
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import NormHistogram
 from sktensor_dp.queries.query import SIZE_EDGES
@@ -31,7 +31,7 @@ def chosen_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, bool]:
     return LiftedBall(norm * ball.radius, norm * ball.offset), seen
 
 
-def with_norm(fitted: Fitted, ball: LiftedBall, *, seen: bool) -> Fitted:
+def with_norm(fitted: FitResult, ball: LiftedBall, *, seen: bool) -> FitResult:
     """Add the norm of a chosen ball to a fit, and the warning of a histogram that shows nothing."""
     return replace(
         fitted, attributes={**fitted.attributes, "data_norm_": ball.radius},

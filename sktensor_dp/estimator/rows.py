@@ -33,7 +33,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
     A subclass fits units in ``_learn``, and names their class.
     """
 
-    _chunks: ClassVar[type[RowChunks[Any]]]
+    _chunk_class: ClassVar[type[RowChunks[Any]]]
 
     def fit(
         self,
@@ -135,7 +135,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             known = math.nan if hasattr(X, "columns") else X.shape[0]
             n_units = number_of_units(self, known, groups, n_samples, "rows")
             check_marked_number(given, n_units)
-            return self._chunks(
+            return self._chunk_class(
                 partitions_by_group(X, groups),
                 n_units=n_units,
                 n_features=int(X.shape[1]),
@@ -143,7 +143,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             )
         X = self._validated_rows(X, reset=reset, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X.shape[0], self.neighbours)
-        chunks = self._chunks(X, n_units=X.shape[0], n_features=X.shape[1], groups=labels)
+        chunks = self._chunk_class(X, n_units=X.shape[0], n_features=X.shape[1], groups=labels)
         check_marked_number(given, chunks.n_units)
         return chunks
 
@@ -160,7 +160,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         # An array, whose items could be taken for chunks, is passed on as one table.
         whole = sp.issparse(source) or isinstance(source, np.ndarray)
         source = CheckedChunks(source) if whole else source
-        return self._chunks(source, n_samples, n_features, prepared=CheckedChunks)
+        return self._chunk_class(source, n_samples, n_features, prepared=CheckedChunks)
 
     def _validated_rows(
         self, X: object, *, reset: bool, fits: bool = False, grouped: bool = False
@@ -168,7 +168,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         """Rows of a table as the numbers that chunks hold."""
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
         with suppress(MemoryError):
-            return self._chunks.convert(X)
+            return self._chunk_class.convert(X)
         # Not numpy's error, which names the number of rows.
         raise MemoryError("there is too little memory for X.")
 

@@ -151,7 +151,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     """
 
     _saved = SavedMixture
-    _chunks = IncompleteChunks
+    _chunk_class = IncompleteChunks
     _input_tags = MappingProxyType({"sparse": True, "allow_nan": True})
     _hidden_state = frozenset({"_step_noise", "_way"})
     weights_: Floats
@@ -547,11 +547,13 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     def _learn(self, chunks: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
         """Plan a fit, open a session, ask for steps, publish."""
         check_memory(self.n_components, chunks.n_features)
+        # A private number: the largest, for checks. The session keeps only the plan's total cost
+        # until the count.
         plan = plan_mixture(self, self._public_number(chunks), chunks.n_features)
         with self._session(chunks, plan.releases) as ask:
             # Nothing is released here where the number is public.
             plan = plan_mixture(self, ask.count(), chunks.n_features)
-            ask.follow(plan.releases)
+            ask.complete_plan(plan.releases)
             fitted = fit_mixture(ask, plan)
         return self._publish_with_report(ask, fitted, columns)
 

@@ -51,48 +51,50 @@ class MixturePlan:
     clip: Clipping  # of whitened rows
 
 
-def plan_mixture(model: Any, n_samples: int, n_features: int) -> MixturePlan:
+def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan:
     """Choose the releases of a fit and the number of its steps, and split the budget."""
     # Rows times mu, for each group and column, for one further step.
     rows_a_step = 12.0
-    k, fractions, chooses_norm = model.n_components, defaults.FRACTIONS, model.data_norm == "auto"
+    k, fractions = estimator.n_components, defaults.FRACTIONS
+    chooses_norm = estimator.data_norm == "auto"
     if chooses_norm:
         fractions = with_histogram(NormHistogram.name, fractions)
-    n_steps, mu = WITHOUT_NOISE, strength(model.epsilon, model.delta)
+    n_steps, mu = WITHOUT_NOISE, strength(estimator.epsilon, estimator.delta)
     if mu < math.inf:
         further = n_samples * mu / (k * n_features) / rows_a_step
         n_steps = int(min(max(round(4 + further), FEWEST), MOST))
     n_statistics = n_steps + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
-    norm = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
-    releases = ReleasePlan.split(model.epsilon, model.delta, fractions, uses)
+    norm = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
+    releases = ReleasePlan.split(estimator.epsilon, estimator.delta, fractions, uses)
     # A group has a k-th of the rows, and noise is averaged over steps.
-    noise = k * step_sigma(model, releases, n_samples, n_features) / math.sqrt(n_steps)
+    noise = k * step_sigma(estimator, releases, n_samples, n_features) / math.sqrt(n_steps)
     return MixturePlan(
-        n_components=k, n_features=n_features, covariance_type=model.covariance_type,
-        n_steps=n_steps, radius=norm, chooses_norm=chooses_norm, random_state=model.random_state,
-        releases=releases, has_intervals=not no_intervals_by(model, n_samples, n_features),
+        n_components=k, n_features=n_features, covariance_type=estimator.covariance_type,
+        n_steps=n_steps, radius=norm, chooses_norm=chooses_norm,
+        random_state=estimator.random_state, releases=releases,
+        has_intervals=not no_intervals_by(estimator, n_samples, n_features),
         clip=clip_for(n_features, defaults.QUANTILE, noise, math.sqrt(2 * k / n_samples)),
     )  # fmt: skip
 
 
-def no_intervals_by(model: Any, n_samples: float, n_features: int) -> str:
+def no_intervals_by(estimator: Any, n_samples: float, n_features: int) -> str:
     """Public reason why means have no intervals; empty if they may have some."""
     # Most parameters for which means_interval decomposes the information matrix.
     most_scores = 5000
-    if n_scores(model.n_components, n_features) > most_scores:
+    if n_scores(estimator.n_components, n_features) > most_scores:
         return f"there are over {most_scores} parameters"
-    if n_samples < rows_needed(model, n_features):
+    if n_samples < rows_needed(estimator, n_features):
         return "there are fewer samples than a forecast asks for"
     return ""
 
 
-def step_sigma(model: Any, releases: ReleasePlan, n_samples: int, n_features: int) -> float:
+def step_sigma(estimator: Any, releases: ReleasePlan, n_samples: int, n_features: int) -> float:
     """Noise of a coordinate of the means over rows that a step releases."""
     cost = releases.cost_of(MixtureStatistics.name)
     # Two contributions are about sqrt(2) apart, in units of all scales together.
-    moved = 1.0 if model.neighbours == "add_remove" else math.sqrt(2)
-    dimension = model.n_components * n_unique(n_features + 1, 2)
+    moved = 1.0 if estimator.neighbours == "add_remove" else math.sqrt(2)
+    dimension = estimator.n_components * n_unique(n_features + 1, 2)
     scale = spherical_spread(dimension) / cost.epsilon if releases.delta == 0 else 1 / cost.mu
     return moved * scale / n_samples
 
@@ -116,25 +118,27 @@ def strength(epsilon: float, delta: float) -> float:
     return gaussian_mu(float(epsilon), float(delta)) if delta > 0 else float(epsilon)
 
 
-def rows_needed(model: Any, n_features: int) -> int:
+def rows_needed(estimator: Any, n_features: int) -> int:
     """Least number of samples for groups of one size."""
-    k, mu = model.n_components, strength(model.epsilon, model.delta)
+    k, mu = estimator.n_components, strength(estimator.epsilon, estimator.delta)
     return math.ceil(max(ROWS_NEEDED * k * n_features / mu, LEAST_NEEDED * k))
 
 
-def forecast_mixture(model: Any, n_samples: int, n_features: int, question: Question) -> Forecast:
+def forecast_mixture(
+    estimator: Any, n_samples: int, n_features: int, question: Question
+) -> Forecast:
     """Forecast the noise of steps, and how many samples groups of one size need."""
-    plan = plan_mixture(model, n_samples, n_features)
+    plan = plan_mixture(estimator, n_samples, n_features)
     pure, k = plan.releases.delta == 0, plan.n_components
-    _, count_sigma = counted_releases(plan.releases, pure, model.neighbours)
-    clip, scales = plan.clip, plan.clip.scales(shapes=model.covariance_type != "spherical")
-    sigma = step_sigma(model, plan.releases, n_samples, n_features)
+    _, count_sigma = counted_releases(plan.releases, pure, estimator.neighbours)
+    clip, scales = plan.clip, plan.clip.scales(shapes=estimator.covariance_type != "spherical")
+    sigma = step_sigma(estimator, plan.releases, n_samples, n_features)
     # Noise of a coordinate of a group's summed shifts; its mean shift has k times as much, as a
     # group has a k-th of the rows, and a length is over all coordinates.
     of_shift = clip.far / math.sqrt(scales.shift) / clip.shift * sigma
     noise = k * of_shift * math.sqrt(n_features)
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, 1.0)
-    needed = rows_needed(model, n_features)
+    needed = rows_needed(estimator, n_features)
     return Forecast((row,), n_samples, needed, k, count_sigma=count_sigma, _question=question)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.estimator.data_norm import chosen_ball, with_norm
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.gaussian_mixture.fitted import FittedMixture, attributes_of, warnings_of_noise
@@ -35,26 +35,26 @@ SEEN = 2.5
 WORSE = 2.0
 
 
-def fit_mixture(ask: Session, plan: MixturePlan) -> Fitted:
+def fit_mixture(ask: Session, plan: MixturePlan) -> FitResult:
     """Fit a mixture to released values; return fitted attributes and warnings."""
     # A constant coordinate shows the mean among the second moments.
     ball, seen = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), True
     if plan.chooses_norm:
         ball, seen = chosen_ball(ask, ball)
-    found = released_mixture(ask, ball, plan)
-    fitted = Fitted(attributes_of(found, plan), warnings_of_noise(found, plan))
+    found = release_mixture(ask, ball, plan)
+    fitted = FitResult(attributes_of(found, plan), warnings_of_noise(found, plan))
     return with_norm(fitted, ball, seen=seen) if plan.chooses_norm else fitted
 
 
-def released_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:
+def release_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:
     """Release a start, EM steps from it, and gains.
 
     Gains choose the number of groups, and the start where the steps are worse.
     """
-    start = released_start(ask, ball, plan)
+    start = release_start(ask, ball, plan)
     model, average = start, None
     for _ in range(plan.n_steps):
-        found = released_statistics(ask, ball, plan, model)
+        found = release_statistics(ask, ball, plan, model)
         average = averaged(average, model, found)
         noise = average.noise_of(found)
         model = stepped(model, average, found, ball.radius, ask.n_units)
@@ -86,7 +86,7 @@ def gain_over_start(gains: Floats, leads: Floats, k: int, k_start: int) -> float
     return float(gains[: k - 1].sum() - gains[: k_start - 1].sum() - leads[k_start - 1])
 
 
-def released_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussians:
+def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussians:
     """Start of k Gaussians: release second moments, spread small spheres in their leading
     directions, move these by EM steps of their own, and merge them.
     """
@@ -139,7 +139,7 @@ def shaped(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
     return Gaussians(model.weights, within(model.means, radius), covariances)
 
 
-def released_statistics(
+def release_statistics(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
 ) -> WhitenedStatistics:
     """Release an EM step's statistics, clipped and centred in each group's own frame."""

@@ -8,11 +8,12 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from sktensor_dp.exceptions import BudgetError
-from sktensor_dp.privacy.accountant import BudgetAccountant, LedgerEntry
+from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition, Part
 from sktensor_dp.privacy.conversions import gaussian_delta, gaussian_epsilon
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.spending import LedgerEntry
 
 # Fractions of a trial with folds: for the last fit on all units, and for the score of a unit.
 REFIT, SCORE = 0.5, 0.05

@@ -284,7 +284,7 @@ def release_score(
     payer = Payer(spender, accountant)
     with Session(chunks, charged, payer, unit=unit, neighbours=neighbours) as ask:
         ask.count()
-        ask.follow(plan)
+        ask.complete_plan(plan)
         noisy = float(ask(query).value[0])
     return noisy + query.middle, ask.report()
 

@@ -78,16 +78,12 @@ from sktensor_dp.model_selection.steps import (
     private_steps,
     steps_of,
 )
-from sktensor_dp.privacy.accountant import (
-    BudgetAccountant,
-    HasAccountant,
-    LedgerEntry,
-    mark_of_payment,
-)
+from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, mark_of_payment
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.privacy.trials import (
     failure_of_trials,
     secret_trials,
@@ -135,7 +131,7 @@ class Request:
         return self.last.neighbours
 
     @property
-    def counted(self) -> bool:
+    def number_is_private(self) -> bool:
         """True where the number of units is private."""
         return self.neighbours == "add_remove"
 
@@ -155,7 +151,7 @@ class Trials:
     bounds: tuple[float, float]  # that all scores are clipped to
     n_features: int | None  # columns of X, where the step that scores is given them
 
-    def best(self) -> Trial:
+    def run_all(self) -> Trial:
         """Best of a random number of trials, refitted."""
         best: Trial | None = None
         for bits in secret_trials(self.request.stop):
@@ -173,7 +169,7 @@ class Trials:
 
     def _guarded(self, make: Callable[[], Trial], doing: str) -> Trial:
         """Call `make`; its errors are raised again without data and name the action `doing`."""
-        private = self.labels is not None or self.request.counted
+        private = self.labels is not None or self.request.number_is_private
         return call_untrusted(make, doing, rows_private=private)
 
     def run(self, bits: Sequence[int]) -> Trial:
@@ -462,9 +458,9 @@ class PrivateSearchCV(
         """
         refuse_recording(type(self).__name__)
         request = self._request(groups, unsupported)
-        trials = self._trials(request, X, y, groups)
+        trials = self._prepared(request, X, y, groups)
         unit = unit_of(request.last._public_facts().unit, trials.labels is not None)
-        if not request.counted:
+        if not request.number_is_private:
             number = len(trials.splits.parts)
             self._warn_of_delta(request.delta, number, unit)
             expected = self._forecast(
@@ -478,14 +474,18 @@ class PrivateSearchCV(
         payer.charge_entries([LedgerEntry(payer.spender, name, 1, cost, unit, neighbours=relation)])
         self._say("search begins")
         try:
-            best = trials.best()
+            best = trials.run_all()
         except BaseException as error:
             payer.tell(error)
             raise
-        state = self._attributes(best, request.delta, payer.accountant is not None)
+        paid = payer.accountant is not None
+        state = self._attributes(best, request.delta, paid)
+        # Reports of single fits would show the cost of one fit, not that of the search.
+        for step in private_steps(best.model).values():
+            step._adopt(state["privacy_report_"], paid)
         self._say("search ended")
         self._publish(state)
-        if request.counted:
+        if request.number_is_private:
             self._warn_of_delta(request.delta, state["privacy_report_"].n_units, unit)
         # Only these warnings follow from released values; numpy's may depend on rows.
         ours = (NotEnoughDataWarning, PrivacyLeakWarning)
@@ -493,9 +493,9 @@ class PrivateSearchCV(
             warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
         return self
 
-    def _trials(self, request: Request, X: object, y: object, groups: object) -> Trials:
+    def _prepared(self, request: Request, X: object, y: object, groups: object) -> Trials:
         """Refuse data that every fit would refuse; else split them, and divide the budget."""
-        if request.counted:
+        if request.number_is_private:
             refuse_lists(X)
         check_mark(X, groups is not None, request.neighbours)
         X, y, labels = checked_units(X, y, groups, request.neighbours)
@@ -503,7 +503,7 @@ class PrivateSearchCV(
         X = checked_rows(self.estimator, X)
         first, rows = call_untrusted(
             partial(before_private, self.estimator, X), "A step",
-            rows_private=labels is not None or request.counted,
+            rows_private=labels is not None or request.number_is_private,
         )  # fmt: skip
         names = {full for candidates in request.distributions for full in candidates}
         request.steps[first]._validation_copy()._refuse_rows(
@@ -519,7 +519,7 @@ class PrivateSearchCV(
                     "values of."
                 )
         splits = split_units(
-            self.cv, self.test_size, n_rows(X), labels, counted=request.counted,
+            self.cv, self.test_size, n_rows(X), labels, number_is_private=request.number_is_private,
             random_state=self.random_state, n_units=n_units,
         )  # fmt: skip
         # What the last step is given, if no other private step decides it.
@@ -669,9 +669,6 @@ class PrivateSearchCV(
             [step.privacy_report_ for step in steps], best.parts, self.cv,
             epsilon=float(self.epsilon), delta=delta, n_trials=float(self.n_trials),
         )  # fmt: skip
-        # Reports of single fits would show the cost of one fit, not that of the search.
-        for step in steps:
-            step._adopt(report, paid)
         state = {
             "privacy_report_": report, "best_estimator_": best.model,
             "best_params_": best.params, "best_score_": best.score,

@@ -82,17 +82,17 @@ def split_units(
     n_rows: int,
     labels: NDArray[np.generic] | None,
     *,
-    counted: bool,
+    number_is_private: bool,
     random_state: object,
     n_units: int | None = None,
 ) -> Splits:
     """Split units into `cv` folds or, without, two parts: by `random_state`, or by secret coins."""
     parts, units = assigned(
-        n_rows, labels, n_parts=cv, fraction=test_size, sizes_private=counted,
+        n_rows, labels, n_parts=cv, fraction=test_size, sizes_private=number_is_private,
         random_state=random_state, n_units=n_units,
     )  # fmt: skip
     splits = Splits(parts, cv, units)
-    if counted:
+    if number_is_private:
         return splits
     kind, least = ("rows", 1) if labels is None else ("groups", 2)
     if any(train.sum() < least or not test.any() for train, test in splits.pairs):

@@ -25,7 +25,7 @@ from sktensor_dp.data.units import split_chunk
 from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
-    Fitted,
+    FitResult,
     check_arguments,
     column_attributes,
     warn_of_score,
@@ -227,7 +227,7 @@ class PrivateTensorPowerMethod(
     """
 
     _saved = SavedComponents
-    _chunks = SampleChunks
+    _chunk_class = SampleChunks
     _preserves_dtype = True
     _input_tags = MappingProxyType({"sparse": True})
     components_: Floats
@@ -362,7 +362,7 @@ class PrivateTensorPowerMethod(
             once, or epsilon, delta, data_norm or neighbours changed since the first batch.
         """
         checked = self._check_call(X, n_samples, unsupported)
-        self._check_combination(("auto", "stream"), "partial_fit")
+        self._check_for_method(("auto", "stream"), "partial_fit")
         stream = getattr(self, "_stream", None)
         if stream is not None:
             now = (self.epsilon, self.delta, self.data_norm)
@@ -400,7 +400,7 @@ class PrivateTensorPowerMethod(
         """
         check_arguments(self, unsupported, "fit_tensor")
         self._check_parameters()
-        self._check_combination(("auto", "iteration"), "fit_tensor")
+        self._check_for_method(("auto", "iteration"), "fit_tensor")
         if self._number_is_private:
             raise ValueError(
                 f"fit_tensor of {type(self).__name__} needs neighbours='replace_one': a tensor has "
@@ -423,7 +423,7 @@ class PrivateTensorPowerMethod(
         ) as ask:  # fmt: skip
             found = fit_by_steps(ask, plan, TensorPowerIterations, bound)
             warned = warnings_of_noise(found, plan.n_components, self.epsilon)
-            fitted = Fitted(attributes_of(found, plan), warned)
+            fitted = FitResult(attributes_of(found, plan), warned)
         return self._publish_with_report(ask, fitted, columns)
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
@@ -614,9 +614,9 @@ class PrivateTensorPowerMethod(
         return forecast_moments(self, n_samples, n_features, question)
 
     def _check_combined(self) -> None:
-        self._check_combination(PERTURBATIONS, "fit")
+        self._check_for_method(PERTURBATIONS, "fit")
 
-    def _check_combination(self, allowed: Iterable[str], method: str) -> None:
+    def _check_for_method(self, allowed: Iterable[str], method: str) -> None:
         """Raise ValueError for parameters that are wrong together in a `method`."""
         if self.perturbation not in allowed:
             raise ValueError(
@@ -671,7 +671,7 @@ class PrivateTensorPowerMethod(
         self._warn(warnings_of_cap(self.n_components, chunks.n_features))
         with self._session(chunks, plan.releases) as ask:
             ask.count()  # releases nothing where the number is public
-            ask.follow(plan.releases)  # the same, whatever the number of units
+            ask.complete_plan(plan.releases)  # the same, whatever the number of units
             fitted = fit_moments(ask, plan)
         return self._publish_with_report(ask, fitted, columns)
 
@@ -689,7 +689,7 @@ class PrivateTensorPowerMethod(
         if not state:
             raise ValueError("the source of chunks yielded none.")
         return self._publish_and_warn(
-            Fitted(state, warnings_of_stream(state["_stream"], self.n_components))
+            FitResult(state, warnings_of_stream(state["_stream"], self.n_components))
         )
 
     def _fitted_by_batch(
@@ -700,7 +700,7 @@ class PrivateTensorPowerMethod(
         earlier: PrivacyReport | None,
         *,
         paid_by_earlier_batch: bool = False,
-    ) -> Fitted:
+    ) -> FitResult:
         """Make one power step on a batch; `earlier` is the report on the batches before it."""
         if earlier is not None:
             check_same_unit(earlier, batch.grouped, self.neighbours)
@@ -713,7 +713,7 @@ class PrivateTensorPowerMethod(
             batch, plan.releases, ticket=ticket, paid_by_earlier_batch=paid_by_earlier_batch
         ) as ask:
             ask.count()  # releases nothing where the number is public
-            ask.follow(plan.releases)
+            ask.complete_plan(plan.releases)
             fitted = power_step_on_batch(ask, plan, stream)
         return self._with_report(ask, fitted, columns, earlier)
 

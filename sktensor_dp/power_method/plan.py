@@ -69,10 +69,10 @@ class MomentPlan:
         return self.offset > 0
 
 
-def plan_moments(model: Any, n_features: int, perturbation: str) -> MomentPlan:
+def plan_moments(estimator: Any, n_features: int, perturbation: str) -> MomentPlan:
     """Choose the releases of a fit, and split the budget among them."""
-    check_width(model, n_features)
-    k, max_iter = min(model.n_components, n_features), model.max_iter
+    check_width(estimator, n_features)
+    k, max_iter = min(estimator.n_components, n_features), estimator.max_iter
     if perturbation == "auto":
         perturbation = "whitened_tensor"
     if max_iter is None:
@@ -80,8 +80,8 @@ def plan_moments(model: Any, n_features: int, perturbation: str) -> MomentPlan:
         # to a component, and 4 more to convergence; on a released tensor iterations cost nothing.
         needed = math.ceil(math.log2(max(n_features, 2))) + 4
         max_iter = needed if perturbation in BY_STEPS else 100
-    fractions = _fractions(perturbation, model.whiten, exact=math.isinf(model.epsilon))
-    chooses_norm = model.data_norm == "auto"
+    fractions = _fractions(perturbation, estimator.whiten, exact=math.isinf(estimator.epsilon))
+    chooses_norm = estimator.data_norm == "auto"
     if chooses_norm:
         if perturbation == "stream":  # no batch shows the norms of other batches
             raise ValueError(
@@ -90,31 +90,31 @@ def plan_moments(model: Any, n_features: int, perturbation: str) -> MomentPlan:
                 "a fit to earlier samples."
             )
         fractions = with_histogram(NormHistogram.name, fractions)
-    radius = float(model.data_norm) if isinstance(model.data_norm, numbers.Real) else 1.0
+    radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
     uses = {PowerIterations.name: k * (max_iter + 1)} if perturbation == "iteration" else {}
-    mixture = model.moment == "gaussian_mixture"
+    mixture = estimator.moment == "gaussian_mixture"
     return MomentPlan(
-        n_components=k, n_features=n_features, perturbation=perturbation, whiten=model.whiten,
-        n_restarts=model.n_restarts, max_iter=max_iter, random_state=model.random_state,
+        n_components=k, n_features=n_features, perturbation=perturbation, whiten=estimator.whiten,
+        n_restarts=estimator.n_restarts, max_iter=max_iter, random_state=estimator.random_state,
         radius=radius, offset=defaults.OFFSET * radius if mixture else 0.0,
         chooses_norm=chooses_norm,
-        releases=ReleasePlan.split(model.epsilon, model.delta, fractions, uses),
+        releases=ReleasePlan.split(estimator.epsilon, estimator.delta, fractions, uses),
     )  # fmt: skip
 
 
-def plan_tensor(model: Any, size: int) -> MomentPlan:
+def plan_tensor(estimator: Any, size: int) -> MomentPlan:
     """Plan the steps of a power method on a private tensor of a `size`."""
-    plan = plan_moments(model, size, "iteration")
+    plan = plan_moments(estimator, size, "iteration")
     name, n_steps = TensorPowerIterations.name, plan.n_components * (plan.max_iter + 1)
-    releases = ReleasePlan.split(model.epsilon, model.delta, {name: 1.0}, {name: n_steps})
+    releases = ReleasePlan.split(estimator.epsilon, estimator.delta, {name: 1.0}, {name: n_steps})
     return replace(plan, releases=releases)
 
 
-def check_width(model: Any, n_features: int) -> None:
+def check_width(estimator: Any, n_features: int) -> None:
     """Raise ValueError for more Gaussians than features: two moments cannot tell them apart."""
-    if model.moment == "gaussian_mixture" and model.n_components > n_features:
+    if estimator.moment == "gaussian_mixture" and estimator.n_components > n_features:
         raise ValueError(
-            f"n_components={model.n_components} Gaussians cannot be told apart in "
+            f"n_components={estimator.n_components} Gaussians cannot be told apart in "
             f"{counted(n_features, 'feature')}: their means have to be affinely independent, and "
             f"one direction is left for variances. Pass n_components of at most {n_features}."
         )
@@ -151,11 +151,13 @@ def check_memory(plan: MomentPlan) -> None:
     check_feasible(held, fit, f"Fit fewer features, {advice}.")
 
 
-def forecast_moments(model: Any, n_samples: int, n_features: int, question: Question) -> Forecast:
+def forecast_moments(
+    estimator: Any, n_samples: int, n_features: int, question: Question
+) -> Forecast:
     """Forecast noise and signal of each release of a fit to samples of the assumed law."""
-    plan = plan_moments(model, n_features, model.perturbation)
+    plan = plan_moments(estimator, n_features, estimator.perturbation)
     k, pure, ball = plan.n_components, plan.releases.delta == 0, LiftedBall(plan.radius)
-    releases, count_sigma = counted_releases(plan.releases, pure, model.neighbours)
+    releases, count_sigma = counted_releases(plan.releases, pure, estimator.neighbours)
     n_batches = k * (plan.max_iter + 1) if plan.perturbation == "stream" else 1
     if count_sigma is not None:
         count_sigma *= math.sqrt(n_batches)  # each batch has a count of its own
@@ -164,7 +166,7 @@ def forecast_moments(model: Any, n_samples: int, n_features: int, question: Ques
         if planned.name in (COUNT, NormHistogram.name, ThirdMomentHistogram.name):
             continue
         dimension, sensitivity, noise, signal = _expected(
-            planned.name, plan, ball, model.neighbours
+            planned.name, plan, ball, estimator.neighbours
         )
         scale = spherical_spread(dimension) / planned.cost.epsilon if pure else 1 / planned.cost.mu
         sigma = sensitivity * scale / max(n_samples // n_batches, 1)

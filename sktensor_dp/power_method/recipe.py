@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.estimator.data_norm import chosen_ball, with_norm
 from sktensor_dp.power_method import defaults
 from sktensor_dp.power_method.fitted import (
@@ -55,7 +55,7 @@ LARGEST_OF_NOISE = 1.66
 ROUNDING = 1e-12
 
 
-def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
+def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     """Components of samples: choose the norm if it is "auto", ask for moments, decompose them."""
     ball, seen = LiftedBall(plan.radius, plan.offset), True
     if plan.chooses_norm:
@@ -69,7 +69,7 @@ def fit_moments(ask: Session, plan: MomentPlan) -> Fitted:
     warned = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
     if found.fill > FULL:
         warned = (UserWarning(ALL_CLIPPED), *warned)
-    fitted = Fitted(attributes_of(found, plan), warned)
+    fitted = FitResult(attributes_of(found, plan), warned)
     return with_norm(fitted, ball, seen=seen) if plan.chooses_norm else fitted
 
 
@@ -86,7 +86,7 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
         k, in_second = found.n_components, found.n_resolved
         white = found if plan.whiten else Whitener(found.basis, np.ones(k))
         sampling = sampling_deviation(white, second.value, ask.n_units)
-    third = released_third_moments(ask, ball, plan, white, 0.0)
+    third = release_third_moments(ask, ball, plan, white, 0.0)
     components = white.unwhiten(decomposed(third.tensor, k, plan))
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     whitened = components @ white.matrix
@@ -113,12 +113,15 @@ def decomposed(tensor: Floats, k: int, plan: MomentPlan) -> Floats:
 
 
 def fit_by_steps(
-    ask: Session, plan: MomentPlan, step: type[PowerIterations | TensorPowerIterations], size: float
+    ask: Session,
+    plan: MomentPlan,
+    step: type[PowerIterations | TensorPowerIterations],
+    bound: float,
 ) -> FittedComponents:
-    """Power method with noise in every step on the same data: samples, or entries, of a `size`."""
+    """Power method with noise in every step on the same data, of norms within `bound`."""
     method = new_method(plan)
     while not method.is_complete:
-        answers = power_step(ask, step(method.columns_asked(), size))
+        answers = power_step(ask, step(method.columns_asked(), bound))
         # Steps read the same data, so no later answer is better.
         method.tell(answers.value, answers.sigma, may_wait=False)
     return components_of(method)
@@ -150,7 +153,7 @@ class ReleasedThirdMoments:
     sigma: float  # of the noise of the tensor along a coordinate
 
 
-def released_third_moments(
+def release_third_moments(
     ask: Session, ball: LiftedBall, plan: MomentPlan, white: Whitener, rho: float
 ) -> ReleasedThirdMoments:
     """Release the whitened third moment, and that of residuals if `rho` is above 0."""
@@ -246,7 +249,7 @@ def third_moments_of_means(
     rho = (3 / (len(spherical) - white.n_components)) ** 0.5
     if plan.perturbation == "whitened_tensor":
         rho = 0.5 * white.n_components / (freedom * variance)
-    third = released_third_moments(ask, ball, plan, white, rho)
+    third = release_third_moments(ask, ball, plan, white, rho)
     by_variance = shrunk_residual(third, by_common_variance, rho, freedom)
     identity = white.matrix.T @ (spherical[:, None] * white.matrix)
     tensor = third.tensor - symmetric_product(identity, by_variance)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sktensor_dp.checks.display import counted
 from sktensor_dp.data.labels import Labels, distinct
 from sktensor_dp.data.samples import SampleChunks
-from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.fitted import ComponentStream, attributes_of, warnings_of_noise
 from sktensor_dp.power_method.plan import MomentPlan
@@ -24,7 +24,7 @@ def power_step_on_batch(
     ask: Session,
     plan: MomentPlan,
     stream: ComponentStream | None,
-) -> Fitted:
+) -> FitResult:
     """Make one power step on a batch that no other step reads; return fitted attributes."""
     settings = plan.releases.epsilon, plan.releases.delta, plan.radius
     # Copy: if the step fails, the stream must be unchanged.
@@ -32,7 +32,7 @@ def power_step_on_batch(
     answers = power_step(ask, PowerIterations(method.columns_asked(), plan.radius))
     method.tell(answers.value, answers.sigma, ask.n_units)
     after = ComponentStream(method, settings, ask.ticket)
-    return Fitted({**attributes_of(after.found, plan), **after.progress})
+    return FitResult({**attributes_of(after.found, plan), **after.progress})
 
 
 def warnings_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warning, ...]:

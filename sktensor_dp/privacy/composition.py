@@ -25,7 +25,8 @@ class ReleaseRecord:
     sensitivity : float
         How far one unit can move the statistic, in the mechanism's norm.
     sigma, mechanism : float, str
-        Standard deviation of the noise along an orthonormal coordinate, and its law.
+        Standard deviation of the noise along an orthonormal coordinate (of spherical Laplace noise
+        ``sensitivity / epsilon``, its mean length per dimension), and its law.
     mu, epsilon, delta : float
         Cost of each use.
     uses : int

@@ -288,7 +288,7 @@ class Ledger:
         return found > 0
 
     def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
-        """Store sensitivity and sigma of a charged release once it is made."""
+        """Store sensitivity and sigma of a charged release before it is made."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
             self._current_row(connection)
             known = "SELECT COUNT(*) FROM charges WHERE id = ?"
@@ -415,7 +415,7 @@ class Receipt:
         self.fit, self.ticket = fit, ticket
         self._largest: dict[str, float] = {}
 
-    def released(self, name: str, sensitivity: float, sigma: float) -> None:
+    def announce(self, name: str, sensitivity: float, sigma: float) -> None:
         """Store sensitivity and sigma, public numbers, of a release that is about to be made."""
         # With several uses the ledger keeps the largest sensitivity (the cost fixes its ratio to
         # sigma). Equal ones are written once.

@@ -162,7 +162,7 @@ class Session(AbstractContextManager["Session"]):
             self._most_units = self.n_units + math.ceil(farthest * counted.sigma) + 1
         return self.n_units
 
-    def follow(self, plan: ReleasePlan) -> None:
+    def complete_plan(self, plan: ReleasePlan) -> None:
         """Complete the plan by one for the released number of units; nothing if it is public."""
         if not self.number_is_private:
             if plan != self._plan:
@@ -273,7 +273,7 @@ class Session(AbstractContextManager["Session"]):
         for watch in self._watchers:
             watch(row, count - sum(self._left.values()), count)
         if self._receipt is not None:
-            self._receipt.released(row.name, row.sensitivity, row.sigma)
+            self._receipt.announce(row.name, row.sensitivity, row.sigma)
         if self._records and replace(self._records[-1], uses=1) == row:
             row = replace(row, uses=self._records.pop().uses + 1)
         self._records.append(row)

@@ -295,14 +295,16 @@ def _selection_reasons(node: Composition) -> Iterator[str]:
             )
 
 
-def _unit_reasons(node: Composition, n_units: float, place: str, counted: bool) -> Iterator[str]:
-    """Yield parts whose numbers of units do not fit; `counted` if numbers are noisy counts."""
+def _unit_reasons(
+    node: Composition, n_units: float, place: str, number_is_private: bool
+) -> Iterator[str]:
+    """Yield parts whose numbers of units, noisy ones if private, do not fit."""
     together = sum(part.times * part.n_units for part in node.parts)
-    batches = counted or all(part.role == "batch" for part in node.parts)
+    batches = number_is_private or all(part.role == "batch" for part in node.parts)
     if node.kind == "parallel" and batches and together != n_units:
         yield f"{place}.parts: parts must have {n_units} units together"
     # Parts that read the same units, or overlap, have separate noisy counts.
-    noisy = counted and node.kind in ("overlapping", "sequence")
+    noisy = number_is_private and node.kind in ("overlapping", "sequence")
     whole = node.kind in ("sequence", "selection") and not noisy
     for number, part in enumerate(node.parts):
         if part.n_units != n_units if whole else part.n_units > n_units and not noisy:

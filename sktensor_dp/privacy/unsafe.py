@@ -112,7 +112,8 @@ class RecordedRelease:
     exact : ndarray or dict
         Answer before noise: a mean over units, or totals by word.
     sensitivity, sigma : float
-        Bound that the noise was scaled by, and its standard deviation along a coordinate.
+        Bound that the noise was scaled by, and its standard deviation along a coordinate (of
+        spherical Laplace noise its mean length per dimension).
     law : str
         Law of the noise, as reports name it.
     """

@@ -198,7 +198,7 @@ class PrivateSpectralLDA(
     clip_norm_: Mapping[str, float]
     _stream: TopicStream | None = None  # where the model goes on by batches
     _saved = SavedTopics
-    _chunks = CountChunks
+    _chunk_class = CountChunks
     _unit = "document"
     _input_tags = COUNTS
     _preserves_dtype = True
@@ -529,6 +529,8 @@ class PrivateSpectralLDA(
         n_features = chunks.n_features
         frequencies, topics = self._public_words(n_features, columns)
         options = TopicOptions(self._concentration(), self.random_state, frequencies, topics)
+        # A private number: the largest, for checks. The session keeps only the plan's total cost
+        # until the count.
         plan, limits = self._plan(self._public_number(chunks), n_features), self._checked_limits()
         check_memory(plan, n_features, topics is not None)
         self._warn(warnings_of_cap(self.n_components, n_features, "topics"))
@@ -541,7 +543,7 @@ class PrivateSpectralLDA(
         with self._session(chunks, plan.releases) as ask:
             # Where the number of units is public, nothing is released here and the plan stays.
             plan = self._plan(ask.count(), n_features)
-            ask.follow(plan.releases)
+            ask.complete_plan(plan.releases)
             budget = (self.epsilon, self.delta) if begins else None
             fitted = fit_topics(ask, limits, plan, options, budget)
         return self._publish_with_report(ask, fitted, columns)
@@ -553,7 +555,7 @@ class PrivateSpectralLDA(
         frequencies, _ = self._public_words(batch.n_features, columns)
         with self._session(batch, plan, ticket=stream.ticket) as ask:
             ask.count()  # releases nothing where the number is public
-            ask.follow(plan)
+            ask.complete_plan(plan)
             fitted = em_step_on_batch(
                 ask, stream, self.clip_norm_, frequencies,
                 min(self.n_components, batch.n_features),

@@ -16,6 +16,7 @@ from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, Whiten
 from sktensor_dp.queries.counts import WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.query import Bounded
+from sktensor_dp.queries.topic_gains import TopicGains
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import n_unique
@@ -88,6 +89,9 @@ def plan_topics(
     n_effective = math.inf
     if not exact:
         n_effective = n_samples * (gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4)
+    # Where moments are matched, the clipped fraction falls with the noise, so that estimates
+    # converge. Otherwise nine in ten are clipped: noise is less, and bias more.
+    most_clipped, low_quantile = 0.05, 0.1
     in_word_space, n_numbers = perturbation == "moment_tensor", n_features * n_components
     matches = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * n_numbers
     kind = "word_space" if in_word_space else "few_words" if matches else "many_words"
@@ -104,8 +108,7 @@ def plan_topics(
     return TopicPlan(
         n_components=min(n_components, n_features), n_words=n_words,
         all_words=n_words == n_features, triples=triples, match_moments=matches,
-        # For few words the clipped fraction falls with the noise, so that estimates converge.
-        clip_quantile=1 - min(0.05, 500 / n_effective) if matches else 0.1,
+        clip_quantile=1 - min(most_clipped, 500 / n_effective) if matches else low_quantile,
         asks_public=asks_public, multiplies_pairs=exact and n_words > max_words,
         n_refinements=n_steps, n_single=n_single,
         releases=_release_plan(epsilon, delta, fractions, triples, n_steps, limits),
@@ -128,9 +131,9 @@ def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int
 def _fractions(kind: str, n_steps: int, triples: str | None, asks_public: bool) -> dict[str, float]:
     """Fraction of the budget of each release, by name; before histograms are counted."""
     found = dict(defaults.FRACTIONS[kind])
-    question = found.pop("held_out_scores")
+    question = found.pop(TopicGains.name)
     # EM steps get what the other releases of a fit to many words leave, whatever this fit is.
-    steps = 1 - sum({**defaults.FRACTIONS["many_words"], "held_out_scores": 0.0}.values())
+    steps = 1 - sum({**defaults.FRACTIONS["many_words"], TopicGains.name: 0.0}.values())
     if triples is None:
         steps += found.pop("whitened_triple_moments")
     if n_steps == 0:
@@ -141,7 +144,7 @@ def _fractions(kind: str, n_steps: int, triples: str | None, asks_public: bool) 
         fractions["expected_counts"] = steps
     if asks_public:
         fractions = {name: part * (1 - question) for name, part in fractions.items()}
-        fractions["held_out_scores"] = question
+        fractions[TopicGains.name] = question
     return fractions
 
 

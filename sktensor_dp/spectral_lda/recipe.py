@@ -7,7 +7,7 @@ Without triples: topics start from the rotated eigenvectors of the pairs, are br
 all pairs, and the pairs tell the concentration. 5. `plan.n_refinements` EM steps on fresh releases.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
@@ -99,7 +99,7 @@ def fit_topics(
     plan: TopicPlan,
     options: TopicOptions,
     budget: tuple[float, float] | None,
-) -> Fitted:
+) -> FitResult:
     """Make the planned releases and fit topics, with public `limits` of documents.
 
     The first batch of a stream has the `budget` (epsilon, delta) of later ones.
@@ -112,7 +112,7 @@ def fit_topics(
         stream = TopicStream.of_first_batch(topics, ask.n_units, budget, ask.ticket)
         attributes["_stream"] = stream
     warned = warnings_of_noise(topics, plan, begins=budget is not None)
-    return Fitted(attributes, warned, (ASSUMED,) if assumed else ())
+    return FitResult(attributes, warned, (ASSUMED,) if assumed else ())
 
 
 class _SpectralFit:
@@ -179,30 +179,36 @@ class _SpectralFit:
         query = PairMoments(pair_clip, DIAGONAL_WEIGHT, others, words, least)
         answer = None if self._plan.multiplies_pairs else self._ask(query)
         product = self._ask.exact_product(query) if answer is None else answer.value.__matmul__
-        known, sigma, total = self._frequencies.value, self._frequencies.sigma, self._length
-        if words is not None:
-            # These documents were clipped anew. Entries of E2 sum to the square of the words' share
-            # of all tokens, released pairs to `total` times as much.
-            known, sigma = self._unigram[words], 0.0
-            weight = float(product(np.ones((len(words), 1))).sum())
-            total = max(weight, 1e-12) / float(known.sum()) ** 2
+        frequencies, sigma, total = self._frequencies_of(words, product)
         if answer is None:
             released = ReleasedPairs(None, lambda V: product(V) / total, 0.0, 0.0)
         else:
-            answer = answer.over(total)
-            product = answer.value.__matmul__
+            found = answer.over(total)
             # Noise is of masses: a pair's mass is twice its entry.
             released = ReleasedPairs(
-                answer.value, product, answer.sigma / 2, answer.sigma / DIAGONAL_WEIGHT
+                found.value, found.value.__matmul__, found.sigma / 2, found.sigma / DIAGONAL_WEIGHT
             )
         given = self._options.concentration
-        correction = PriorCorrection(USUAL if given is None else given, known, sigma)
+        correction = PriorCorrection(USUAL if given is None else given, frequencies, sigma)
         corrected = corrected_pairs(released, correction)
         white = self._whitener(released, corrected, correction)
         return WhitenedPairs(
             words=words, pair_clip=pair_clip, count_clip=count_clip, total=total,
             correction=correction, released=released, corrected=corrected, white=white,
         )  # fmt: skip
+
+    def _frequencies_of(
+        self, words: NDArray[np.intp] | None, product: Callable[[Floats], Floats]
+    ) -> tuple[Floats, float, float]:
+        """Frequencies of words, deviation of their noise, and `total` of :class:`WhitenedPairs`."""
+        if words is None:
+            return self._frequencies.value, self._frequencies.sigma, self._length
+        # These documents were clipped anew. Entries of E2 sum to the square of the words' share of
+        # all tokens, released pairs to `total` times as much.
+        frequencies = self._unigram[words]
+        weight = float(product(np.ones((len(words), 1))).sum())
+        total = max(weight, 1e-12) / float(frequencies.sum()) ** 2
+        return frequencies, 0.0, total  # denoised: no noise variance to subtract
 
     def _whitener(
         self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection

@@ -67,18 +67,18 @@ def refine(
     ask: Session,
     plan: TopicPlan,
     options: TopicOptions,
-    released: Answer,
+    frequencies: Answer,
     clip: Clip,
     pairs: WhitenedPairs,
     start: FittedTopics,
 ) -> FittedTopics:
     """Make the planned EM steps from `start`; each releases expected counts.
 
-    `released` holds word frequencies, `clip` is the limit on counts. With noise one topic needs no
-    steps: one release takes the budget of all. A further release compares fitted topics with public
-    ones, if there are any.
+    `frequencies` are those of words as released, `clip` is the limit on counts. With noise one
+    topic needs no steps: one release takes the budget of all. A further release compares fitted
+    topics with public ones, if there are any.
     """
-    is_noisy = released.sigma > 0
+    is_noisy = frequencies.sigma > 0
     # What counts of each word are divided by before clipping; None for nothing.
     scales: Floats | None = None
     if is_noisy and not ask.is_pure:
@@ -92,7 +92,7 @@ def refine(
         )
         start = replace(start, topics=topics, weights=weights, public=public)
     elif len(start.topics) == 1 and is_noisy:
-        return _words_alone(ask, start, clip, scales, released, options.word_frequencies)
+        return _words_alone(ask, start, clip, scales, frequencies, options.word_frequencies)
     none = np.zeros_like(start.topics)
     average = StepAverage(1.0 if scales is None else scales, none, 0.0, none)
     fitted = start
@@ -103,8 +103,8 @@ def refine(
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1))
         average = average.after(noisy, fitted, 1.0 if noisy.sigma == 0 else rate)
         fitted = m_step(
-            fitted, *average.without_echo(), frequencies=released.value,
-            frequencies_sigma=released.sigma, public_frequencies=options.word_frequencies,
+            fitted, *average.without_echo(), frequencies=frequencies.value,
+            frequencies_sigma=frequencies.sigma, public_frequencies=options.word_frequencies,
         )  # fmt: skip
     if options.concentration is None and fitted.concentration > 0:
         seen = pairs.against_chance(fitted.unigram, fitted.length, ask.n_units)
@@ -134,10 +134,10 @@ def _words_alone(
     start: FittedTopics,
     clip: Clip,
     scales: Floats | None,
-    released: Answer,
+    frequencies: Answer,
     public_frequencies: Floats | None,
 ) -> FittedTopics:
-    """Spend the budget of all steps on word frequencies, the only topic, after `released` ones."""
+    """Spend the budget of all steps on word frequencies, the only topic, after released ones."""
     noisy = expected_counts(
         ask, start.unigram[None], np.ones(1), 0.0, clip, scales, paid_by=ExpectedCounts
     )
@@ -145,9 +145,9 @@ def _words_alone(
     total = max(float((divisors * noisy.value[0]).sum()), 1e-9)
     value, sigma = divisors * noisy.value[0] / total, divisors * noisy.sigma / total
     # Weigh both releases by their inverse variances.
-    own = released.sigma**2 / (sigma**2 + released.sigma**2)
+    own = frequencies.sigma**2 / (sigma**2 + frequencies.sigma**2)
     unigram = denoise_frequencies(
-        own * value + (1 - own) * released.value, own**0.5 * sigma, expected=public_frequencies
+        own * value + (1 - own) * frequencies.value, own**0.5 * sigma, expected=public_frequencies
     )
     unigram = unigram / unigram.sum()
     std = std_of_frequencies(own**0.5 * sigma, (1, unigram.size))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
@@ -20,7 +20,7 @@ def em_step_on_batch(
     limits: Mapping[str, float],
     word_frequencies: Floats | None,
     n_components: int,
-) -> Fitted:
+) -> FitResult:
     """Make one step of online EM on a new batch: release expected counts, clipped at the first
     batch's limit on counts and unscaled, and update the topics; return the fitted attributes.
     """
@@ -56,7 +56,7 @@ def em_step_on_batch(
                 "more: a stream that begins with it costs anew."
             ),
         )
-    return Fitted({**attributes_of(fitted), "clip_norm_": limits, "_stream": stream}, told)
+    return FitResult({**attributes_of(fitted), "clip_norm_": limits, "_stream": stream}, told)
 
 
 def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, tuple[float, float]]:

@@ -1,4 +1,7 @@
-"""Alternating minimisation: starts from unfoldings, and sweeps with Anderson acceleration."""
+"""Alternating minimisation: starts from unfoldings, and sweeps with Anderson acceleration.
+
+The models' own sweeps are in `cp_completion.py` and `tucker_completion.py`.
+"""
 
 import math
 from collections.abc import Sequence

@@ -183,8 +183,8 @@ class LazyTexts(Chunks):
         words = partial(words_of_part, self.vectorizer, self.grouped)
         summed = self.partitions.sum(PartialQuery(query, words))
         value = summed.value()
-        counted = self.vectorizer.neighbours == "add_remove"
-        if not counted and summed.n_units != self.n_units:
+        number_is_private = self.vectorizer.neighbours == "add_remove"
+        if not number_is_private and summed.n_units != self.n_units:
             noun = "groups" if self.grouped else "documents"
             raise ValueError(
                 f"The partitions have {summed.n_units} {noun} in all; n_samples is {self.n_units}."

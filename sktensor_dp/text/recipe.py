@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import plain
-from sktensor_dp.estimator.base import Fitted
+from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.texts import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
@@ -15,7 +15,7 @@ from sktensor_dp.text import defaults
 from sktensor_dp.text.plan import LENGTH, WordPlan
 
 
-def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fitted:
+def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> FitResult:
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
     weights, sizes = np.ones(N_BUCKETS), np.zeros(0)
     # Not without noise, nor where a unit has one word.
@@ -46,7 +46,7 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
     fewest = plan.units(plan.threshold)
     short = f"; fewer are enough where they hold few {plan.wording.kept}s" * (plan.needed > 0)
     note = f"A {plan.wording.kept} is kept from about {fewest} on{short}."
-    return Fitted(found, notes=(note,))
+    return FitResult(found, notes=(note,))
 
 
 def _pruned(

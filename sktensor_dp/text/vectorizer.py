@@ -26,7 +26,7 @@ from sktensor_dp.checks.parameters import (
 )
 from sktensor_dp.data.sources import is_read_in_parts
 from sktensor_dp.data.texts import TextChunks
-from sktensor_dp.estimator.base import NEIGHBOURS, NONE, Fitted, PrivateEstimatorMixin
+from sktensor_dp.estimator.base import NEIGHBOURS, NONE, FitResult, PrivateEstimatorMixin
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.inputs import WORDS, mark_unit
 from sktensor_dp.model_files.container import require
@@ -461,13 +461,13 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             # Take the given words, in a session that is asked for nothing.
             state = {"vocabulary_": self._given_words(), "fixed_vocabulary_": True}
             with self._session(chunks, ReleasePlan(self.epsilon, 0.0, ())) as ask:
-                fitted = Fitted(state, notes=("The vocabulary was given; it is public.",))
+                fitted = FitResult(state, notes=("The vocabulary was given; it is public.",))
             return self._publish_with_report(ask, fitted, {})
         plan = self._plan(chunks, self._public_number(chunks))
         check_words(self, plan, None if self._number_is_private else chunks.n_units)
         with self._session(chunks, plan.releases) as ask:
             plan = self._plan(chunks, ask.count())
-            ask.follow(plan.releases)
+            ask.complete_plan(plan.releases)
             fitted = learn_vocabulary(ask, plan, self.max_features)
         return self._publish_with_report(ask, fitted, self._attributes_of(chunks))
 

@@ -218,10 +218,10 @@ def _facts(report: PrivacyReport) -> dict[str, str]:
 
 
 def _guarantee(report: PrivacyReport) -> str:
-    facts, counted = _facts(report), report.neighbours == "add_remove"
+    facts, number_is_private = _facts(report), report.neighbours == "add_remove"
     unit, epsilon = facts["unit"], report.epsilon
     change, done = "replacing", f"Replace any one {unit} by any other"
-    if counted:
+    if number_is_private:
         change, done = "adding or removing", f"Add any one {unit}, or remove one"
     factor = f"{math.exp(epsilon):,.3g}" if epsilon < 20 else f"10^{epsilon / math.log(10):.0f}"
     return (
@@ -234,7 +234,7 @@ def _guarantee(report: PrivacyReport) -> str:
 
 def _promise(report: PrivacyReport) -> str:
     """Odds with a small picture in each row, what is protected, and what is not."""
-    facts, counted = _facts(report), report.neighbours == "add_remove"
+    facts, number_is_private = _facts(report), report.neighbours == "add_remove"
     unit, units = facts["unit"], facts["units"]
     rows = []
     for before, said in zip(SUSPICIONS, odds_in_hundred(report.epsilon), strict=True):
@@ -250,10 +250,14 @@ def _promise(report: PrivacyReport) -> str:
     )
     return _template("promise.html").format(
         **facts,
-        suspicion=f"that one {unit} is among them" if counted else f"something of one {unit}",
+        suspicion=f"that one {unit} is among them"
+        if number_is_private
+        else f"something of one {unit}",
         odds="".join(rows),
-        protected="being in the data or not" if counted else "all that the data hold of one",
-        public="The settings" if counted else f"The number of {units} and the settings",
+        protected="being in the data or not"
+        if number_is_private
+        else "all that the data hold of one",
+        public="The settings" if number_is_private else f"The number of {units} and the settings",
         person="" if unit == "person" else several,
     )
 

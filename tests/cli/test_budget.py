@@ -8,9 +8,9 @@ import pytest
 
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.cli import main
-from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.spending import LedgerEntry
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "budget.sqlite"
     survey = BudgetAccountant(2.0, 1e-6, path=path, scope="survey")
     entries = [LedgerEntry("Model", "moment", 3, PrivacyCost(mu=0.125), "document")]
-    survey.charge(entries).released("moment", 0.5, 4.0)
+    survey.charge(entries).announce("moment", 0.5, 4.0)
     return path
 
 

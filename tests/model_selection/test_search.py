@@ -160,7 +160,7 @@ def test_trials_cost_what_the_theorem_allows(delta):
 def test_no_unit_is_in_more_than_it_pays_for(cv, labels, counted, seed):
     """Positions are exact; coins, of units that come and go, within six deviations."""
     with unsafe_seeded_noise(seed):
-        splits = split_units(cv, 0.3, 400, labels, counted=counted, random_state=0)
+        splits = split_units(cv, 0.3, 400, labels, number_is_private=counted, random_state=0)
     n, share = len(splits.parts), 0.3 if cv is None else 1.0
     for cost in (PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.7)):
         costs = TrialCosts.divided(cost, cv)
@@ -177,7 +177,9 @@ def test_no_unit_is_in_more_than_it_pays_for(cv, labels, counted, seed):
         assert (costs.refit is None) == (cv is None)
     deviation = math.sqrt(n * share * (1 - share)) if counted else 0.5
     assert abs(held_out.sum() - n * share) <= 6 * deviation
-    assert len(split_units(cv, 0.3, 0, None, counted=True, random_state=None).pairs) == (cv or 1)
+    assert len(split_units(cv, 0.3, 0, None, number_is_private=True, random_state=None).pairs) == (
+        cv or 1
+    )
 
 
 # What it does not tell

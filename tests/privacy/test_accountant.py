@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from sktensor_dp import BudgetAccountant, BudgetError
-from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
-from sktensor_dp.privacy.spending import charges_of
+from sktensor_dp.privacy.spending import LedgerEntry, charges_of
 
 BUDGETS = list(itertools.product((1e-2, 0.5, 2.0, 50.0), (1e-9, 1e-6, 1e-3)))
 

@@ -11,7 +11,6 @@ import pytest
 from scipy.stats import binom
 
 from sktensor_dp import BudgetAccountant, BudgetError
-from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.composition import Composition, Part, ReleaseRecord, unit_costs
 from sktensor_dp.privacy.conversions import (
     epsilon_of_rho,
@@ -23,7 +22,7 @@ from sktensor_dp.privacy.conversions import (
     zcdp_rho_at_delta,
 )
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
-from sktensor_dp.privacy.spending import Spending
+from sktensor_dp.privacy.spending import LedgerEntry, Spending
 
 
 def leaf(mu: float = 0.0, epsilon: float = 0.0, delta: float = 0.0, uses: int = 1) -> Composition:

@@ -105,16 +105,16 @@ def test_nothing_is_released_before_the_count():
         with pytest.raises(RuntimeError, match="not in the plan"):
             ask(FREQUENCIES)
         with pytest.raises(RuntimeError, match="have not been counted"):
-            ask.follow(plan_of())
+            ask.complete_plan(plan_of())
         n_units = ask.count()
         with pytest.raises(RuntimeError, match="not in the plan"):
             ask(FREQUENCIES)
-        ask.follow(plan_of())
+        ask.complete_plan(plan_of())
         with pytest.raises(RuntimeError, match="used up"):
             ask.count()
         ask(FREQUENCIES)
         with pytest.raises(RuntimeError, match="not left open"):
-            ask.follow(plan_of())
+            ask.complete_plan(plan_of())
         # Sums are divided by the released number and move by a contribution.
         row = ask.report().rows[1]
     assert row.sensitivity == pytest.approx(5.0 / n_units, rel=1e-12)
@@ -138,7 +138,7 @@ def test_a_plan_by_the_count_keeps_to_what_was_charged(name):
     with opened(plan_of(1.0, delta).before_count()) as ask:
         ask.count()
         with pytest.raises(RuntimeError, match="not covered"):
-            ask.follow(changed)
+            ask.complete_plan(changed)
 
 
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
@@ -154,7 +154,7 @@ def test_rounding_is_paid_for_by_more_units_than_there_can_be():
     """Of a count that fell short by forty deviations, and for a sum that moves by half as much."""
     with answering(lambda usual, *of: np.array([3e6])), opened(plan_of().before_count()) as one:
         one.count()
-        one.follow(plan_of())
+        one.complete_plan(plan_of())
         one(FREQUENCIES)
         count, row = one.report().rows
     most = 3e6 + math.ceil(40 * count.sigma) + 1

@@ -27,10 +27,9 @@ from small_completions import X0, Y0, build
 import sktensor_dp
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.exceptions import LedgerError
-from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.spending import UNIT, Spending
+from sktensor_dp.privacy.spending import UNIT, LedgerEntry, Spending
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 

@@ -15,8 +15,8 @@ from small_completions import X0, Y0, build
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy import ledger
-from sktensor_dp.privacy.accountant import LedgerEntry
 from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.spending import LedgerEntry
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
@@ -120,7 +120,7 @@ def test_an_older_copy_is_noticed(path, drawn):
     older = path.read_bytes()
     receipt = budget.charge([LedgerEntry("a", "x", 1, PrivacyCost(mu=0.1))])
     path.write_bytes(older)
-    for call in (lambda: fit(budget), lambda: receipt.released("x", 1.0, 10.0)):
+    for call in (lambda: fit(budget), lambda: receipt.announce("x", 1.0, 10.0)):
         with pytest.raises(LedgerError, match="fewer charges"):
             call()
     assert drawn == []

@@ -128,7 +128,7 @@ def test_a_session_keeps_to_its_plan_and_tells_public_facts_alone():
     with Session(chunks, ReleasePlan.split(1.0, DELTA, {"unit_levels": 1.0})) as ask:
         assert (ask.count(), ask.public("shape")) == (2, (2, 3))
         with pytest.raises(RuntimeError, match="is another one"):
-            ask.follow(ReleasePlan.split(2.0, DELTA, {"unit_levels": 1.0}))
+            ask.complete_plan(ReleasePlan.split(2.0, DELTA, {"unit_levels": 1.0}))
         with pytest.raises(RuntimeError, match="not among the public facts"):
             ask.public("values")
         with pytest.raises(RuntimeError, match="entered once"):

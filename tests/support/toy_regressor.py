@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from sktensor_dp.data.units import Units
-from sktensor_dp.estimator.base import Fitted, PrivateEstimatorMixin
+from sktensor_dp.estimator.base import FitResult, PrivateEstimatorMixin
 from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores
@@ -42,7 +42,7 @@ class NoisyMean(RegressorMixin, PrivateEstimatorMixin, BaseEstimator):
 
         with self._session(chunks, plan) as ask:
             found = float(ask(query).value[0]) + query.middle
-        fitted = Fitted({"mean_": found, "seed_": self.random_state})
+        fitted = FitResult({"mean_": found, "seed_": self.random_state})
         columns = {"n_features_in_": X.shape[1]}
         return self._publish_with_report(ask, fitted, columns)
 
