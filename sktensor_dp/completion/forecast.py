@@ -139,7 +139,9 @@ def _cosine_by_pairs(shown: float, each: float, left: float) -> float:
     `shown` is the signal-to-noise ratio in pairs, `each` the variance of a component, `left` the
     residual one.
     """
-    # The ratio is stated for a component of the assumed size and residuals of the usual size.
+    # A spiked matrix shows 1 - 1 / d^2 of a component that is d times as strong as the weakest one
+    # detectable, which has half the edge. The ratio is stated for a component of the assumed size
+    # and residuals of the usual size.
     ratio = shown * (each / ASSUMED.component**2 * ASSUMED.residual**2 / left)
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
 
@@ -150,6 +152,8 @@ def _fold_in_variance(n: float, known: list[float], left: float, bias: float) ->
     `known` has the variance of each component that is known, `left` the variance about biases,
     `bias` that of the row's bias.
     """
+    # Of a component of variance a entries tell the fraction r / (1 + r), r = n a / noise; the noise
+    # is all that is left of values: a fixed point.
     explained = 0.0
     for _ in range(STEPS):
         noise = left - explained
@@ -202,6 +206,8 @@ def _bias_variances(
     left = assumed.about_biases
     gain, found = clipped_response(residual_clip(math.sqrt(left), 1 / 2)), []
     for n in np.delete(shape, plan.unit_mode):
+        # A row's sum, of residuals over their deviation, varies by noise and by its entries, which
+        # weigh 1 / sqrt(each); its bias moves it by gain * weight.
         weight = row_weight(shape[plan.unit_mode], each, n)
         found.append(left * (noise + weight / math.sqrt(each)) / (gain * weight) ** 2)
     return assumed.shrunk([0.0, *found])[1:]  # after that of units
