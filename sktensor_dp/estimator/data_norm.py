@@ -7,7 +7,7 @@ import numpy as np
 
 from sktensor_dp.estimator.base import FitResult, warnings_of_range
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import NormHistogram
+from sktensor_dp.queries.norms import NormHistogram
 from sktensor_dp.queries.query import SIZE_EDGES
 from sktensor_dp.queries.samples import LiftedBall, SampleNorm
 

@@ -15,7 +15,6 @@ from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.query import (
     LIMIT,
     NonNegative,
-    NormBins,
     Norms,
     check_array,
     check_number,
@@ -220,27 +219,6 @@ def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
 def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
     """Weight of each document: its unit's factor over its unit's number of documents."""
     return (chunk.lengths >= min_tokens) * chunk.units.spread(unit_factors(chunk, clips))
-
-
-@dataclass(frozen=True, eq=False)
-class NormHistogram(NormBins):
-    """Histogram by `norm` after `clips` of units with a document of `min_tokens` tokens."""
-
-    name, family = "norm_histogram", "counts"
-    description = "share of units in each bin of a norm, from which a clip is chosen"
-    laws = (GAUSSIAN, LAPLACE)
-
-    norm: Norm
-    edges: Floats
-    clips: tuple[Clip, ...] = ()
-    min_tokens: int = 0
-
-    def total(self, chunk: CountChunk) -> Floats:
-        """Number of units of `chunk` in each bin, of shape (n_edges - 1,)."""
-        norms = unit_factors(chunk, self.clips) * self.norm.of(chunk)
-        if self.min_tokens > 0 and isinstance(chunk, CountChunk):  # samples have no tokens
-            norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
-        return self.counted(norms)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from sktensor_dp.queries.counts import (
     Clip,
     CountNorm,
     Norm,
-    NormHistogram,
     PairNorm,
 )
+from sktensor_dp.queries.norms import NormHistogram
 
 # Norms with public limits or a range in which a limit is searched: from documents of one token to
 # about a million.

@@ -17,13 +17,13 @@ from sktensor_dp.queries.counts import (
     Clip,
     CountNorm,
     Norm,
-    NormHistogram,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
     WordFrequencies,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.norms import NormHistogram
 from sktensor_dp.queries.query import UnitCount
 
 D = 6

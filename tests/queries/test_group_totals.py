@@ -22,13 +22,13 @@ from sktensor_dp.queries.count_moments import LARGEST_TERMS
 from sktensor_dp.queries.counts import (
     Clip,
     CountNorm,
-    NormHistogram,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
     unit_factors,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts, MeanField, single_precision
+from sktensor_dp.queries.norms import NormHistogram
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.samples import (
     LiftedBall,

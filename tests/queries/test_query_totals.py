@@ -23,13 +23,13 @@ from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, Whiten
 from sktensor_dp.queries.counts import (
     Clip,
     CountNorm,
-    NormHistogram,
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
     WordFrequencies,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.norms import NormHistogram
 from sktensor_dp.queries.query import Product
 
 D, WORDS = 7, np.array([1, 2, 5])
