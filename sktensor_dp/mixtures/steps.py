@@ -68,15 +68,15 @@ class StepMoments:
     weights: Floats
     firsts: Floats
     seconds: Floats
-    log_sizes: Floats  # of the covariances in whose frames the last step was made
+    log_sizes: Floats  # (k,): log variance of a mean axis, in the frames of the last step
     # Variance of noise on firsts and seconds in these frames, (2, k), over that of the last step.
     variances: Floats
-    variance: float = 1.0  # of noise on weights, over that of one step
+    weight_variance: float = 1.0  # of noise on weights, over that of one step
     rates: float = 1.0  # sum of the weights of steps when they were made
 
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
         """Noise of the moments, by the statistics of the last step."""
-        return replace(last.noise.times(self.variance**0.5), rates=self.rates)
+        return replace(last.noise.times(self.weight_variance**0.5), rates=self.rates)
 
 
 def averaged(
@@ -87,14 +87,15 @@ def averaged(
     if average is None:
         return new
     rate = _rate(average, new, model, found.noise)
-    # Noise of former steps is as large as their frames were.
+    # Noise of former steps is as large as their frames were: firsts scale by the root of a variance,
+    # hence the variance of their noise by it, and that of seconds by its square.
     shrunk = np.exp(np.outer([1, 2], average.log_sizes - new.log_sizes))
     return StepMoments(
         average.weights + rate * (new.weights - average.weights),
         average.firsts + rate * (new.firsts - average.firsts),
         average.seconds + rate * (new.seconds - average.seconds), new.log_sizes,
         (1 - rate) ** 2 * average.variances * shrunk + rate**2,
-        (1 - rate) ** 2 * average.variance + rate**2, average.rates + rate,
+        (1 - rate) ** 2 * average.weight_variance + rate**2, average.rates + rate,
     )  # fmt: skip
 
 
@@ -109,7 +110,7 @@ def _rate(average: StepMoments, new: StepMoments, model: Gaussians, noise: StepN
     # what chance does not explain is the error of the average, at least that by its own noise.
     squares = np.square(np.append(weights / noise.weight, shifts / noise.shift))
     by_chance = 1 + REAL * (2 / squares.size) ** 0.5
-    error = max(float(squares.mean()) - by_chance, average.variance)
+    error = max(float(squares.mean()) - by_chance, average.weight_variance)
     return error / (error + 1)
 
 
@@ -158,6 +159,7 @@ def stepped(
         found.n_shape,
     )  # fmt: skip
     covariances = shrunk_covariances(noisy, LEAST_VARIANCE * radius**2, radius**2)
+    # `resize` repeats a covariance that all groups share.
     return Gaussians(weights, means, np.resize(covariances, model.covariances.shape))
 
 

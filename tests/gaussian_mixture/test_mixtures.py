@@ -132,7 +132,7 @@ def test_a_step_weighs_more_the_further_the_average_is_off(sigma, shift, varianc
             clip.scales(shapes=True), clip,
         )  # fmt: skip
         average = averaged(average, model, found)
-        assert average.variance == pytest.approx(variance, rel=2e-3)
+        assert average.weight_variance == pytest.approx(variance, rel=2e-3)
         moves = average.firsts - average.weights[:, None] * model.means
         np.testing.assert_allclose(moves, shifts / clip.shift, rtol=1e-3, atol=1e-12)
 
