@@ -68,7 +68,7 @@ class StepMoments:
     weights: Floats
     firsts: Floats
     seconds: Floats
-    log_sizes: Floats  # (k,): log variance of a mean axis, in the frames of the last step
+    log_sizes: Floats  # (k,): log variance of a mean axis of the last step's frames
     # Variance of noise on firsts and seconds in these frames, (2, k), over that of the last step.
     variances: Floats
     weight_variance: float = 1.0  # of noise on weights, over that of one step
@@ -87,8 +87,8 @@ def averaged(
     if average is None:
         return new
     rate = _rate(average, new, model, found.noise)
-    # Noise of former steps is as large as their frames were: firsts scale by the root of a variance,
-    # hence the variance of their noise by it, and that of seconds by its square.
+    # Noise of former steps is as large as their frames were. Firsts scale by the root of a
+    # variance, so the variance of their noise by it, and that of seconds by its square.
     shrunk = np.exp(np.outer([1, 2], average.log_sizes - new.log_sizes))
     return StepMoments(
         average.weights + rate * (new.weights - average.weights),

@@ -16,6 +16,7 @@ from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     expected_counts,
     gradients,
     mixtures,
+    norms,
     persons,
     samples,
     scores,
