@@ -113,7 +113,7 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "a bag of columns": (topics, [da.zeros(4)], {"n_samples": N}, "with 1 axes"),
     "no shape": (slices, TRIPLES, {"shape": None}, "'shape' parameter must be given"),
     "another shape": (slices, (UNKNOWN, TRIPLES[1]), {}, "shape must hold one int >= 1 for each"),
-    "no such mode": (slices, TRIPLES, {"unit_mode": 3}, r"unit_mode must be one of 0\.\.2"),
+    "no such mode": (slices, TRIPLES, {"unit_mode": 3}, r"unit_mode must be an int in \[0, 2\]"),
     "few values": (slices, lazy_entries(CELLS, VALUES[:-1]), {}, "y must hold one value for each"),
     "columns": (slices, lazy_entries(CELLS, VALUES[:, None]), {}, "y must hold one value"),
     "no values": (slices, (TRIPLES[0], None), {}, "requires y to be passed"),
