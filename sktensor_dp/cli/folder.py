@@ -175,6 +175,8 @@ class Folder:
         said = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}."
         if not self._n_before:
             return said
+        if "person" in self._before.spent.units:
+            said += " That holds if a person has the same label in all of them."
         odds = [f"{low} to {high}" for _, low, high in odds_in_hundred(epsilon)]
         return (
             f"{said} Whoever thought something 1, 10 or 50 in 100 likely may, after all runs, "
@@ -195,7 +197,14 @@ class Folder:
         else:
             self.protected[name] = UNFINISHED
         self._write_manifest()
-        write(self.path / name)
+        try:
+            write(self.path / name)
+        except BaseException:
+            # What was not written to its end is none of the files of this run.
+            (self.path / name).unlink(missing_ok=True)
+            (self.private.remove if private else self.protected.pop)(name)
+            self._write_manifest()
+            raise
         if not private:
             self.protected[name] = _digest(self.path / name)
             self._write_manifest()

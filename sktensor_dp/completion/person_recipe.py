@@ -33,8 +33,9 @@ AT_EDGE = (
     "is it the right column of values?"
 )
 UNLISTED = (
-    "Hardly any value is of a row that counts, and a larger epsilon does not help: is each name "
-    "written in the public lists as it is in the data, and is each column at its place?"
+    "Hardly any value is of a row that counts, or bounds are far wider than values: is each name "
+    "written in the public lists as it is in the data, is each column at its place, and are the "
+    "bounds right?"
 )
 
 

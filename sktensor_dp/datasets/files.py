@@ -27,6 +27,7 @@ SPREADSHEETS = (".xlsx", ".xls", ".ods")
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 # First line in which spreadsheets name the delimiter; and characters with which formulas begin.
 SEPARATOR = re.compile(r'"?sep=(.)"?[\r\n]*')
+CODE = re.compile(r"-?\d+(\.\d*)?")  # of a missing value, such as -9
 FORMULA = re.compile(r"('*)[=+\-@\t\r]")
 # Columns to read: pairs of a name (None: the only column) and its content, "text", "numbers", or a
 # noun for labels, which no row may lack.
@@ -569,7 +570,11 @@ def numbers_in_column(
     try:
         # Python reads 1_000 as a number, but in a file it may mean anything.
         if not any(isinstance(v, str) and "_" in v for v in cells):
-            return np.array([np.nan if v in ("", None) else float(v) for v in cells])
+            numbers = np.array([np.nan if v in ("", None) else float(v) for v in cells])
+            # A code such as -9 may be written as -9.0 in a column with empty cells.
+            codes = [float(code) for code in missing if CODE.fullmatch(code)]
+            numbers[np.isin(numbers, codes)] = np.nan
+            return numbers
     except (TypeError, ValueError):
         pass  # its message would show the cell
     hint = (

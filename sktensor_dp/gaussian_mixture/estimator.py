@@ -506,7 +506,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         """Sentence on why means have no intervals."""
         reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
         if hasattr(self, "_step_noise"):
-            reason = "steps were too few for groups that overlap as these do"
+            reason = "steps were too few to settle"
         kept = "steps were worse than their start, which was kept"
         return f"There are no intervals: {reason or kept}."
 

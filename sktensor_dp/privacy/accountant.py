@@ -575,7 +575,7 @@ class BudgetAccountant(TableDisplay):
 
 
 def _advice_on_delta(now: Balance, after: Spending) -> tuple[str, str]:
-    """What to ask for where delta is short, and a sentence on what takes delta."""
+    """Say what to ask for where delta is short, and what takes delta."""
     # As a guarantee of an epsilon and a delta, which uses all of its delta up.
     adds_no_gaussian = after.mu_squared == now.spent.mu_squared
     if adds_no_gaussian:

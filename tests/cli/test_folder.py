@@ -267,6 +267,18 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
     assert not list((tmp_path / "private-topics").glob("*journal"))
 
 
+def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_path, monkeypatch):
+    def half(self: object, path: Path) -> None:
+        path.write_text("half", encoding="utf-8")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sktensor_dp.PrivateSpectralLDA.save", half)
+        done = command(*arguments, status=130)
+    assert done.err.endswith("What it found before is in private-topics: words.model\n")
+    assert "private-topics/earlier-1" in command(*arguments, "--raise-budget", 9).out
+
+
 def test_many_runs_are_stated_at_the_delta_they_need(tmp_path):
     folder = Folder(tmp_path, math.inf, 1e-6, None, None)
     of_a_run = topics.Topics(parse(["topics"])).charge(0.5).cost

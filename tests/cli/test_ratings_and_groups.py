@@ -360,7 +360,7 @@ def test_codes_among_numbers_are_doubted_and_absent_intervals_have_a_reason(
     done = command("groups", visits, *asked, "--output", "o")
     page = Path("o", "for-the-officer.md").read_text("utf-8")
     doubt = ". If 'age' may hold codes for missing values, such as -9, list them"
-    reason = "There are no intervals: steps were too few for groups that overlap"
+    reason = "There are no intervals: steps were too few to settle"
     for text in (done.err, page):
         assert doubt in text
     for text in (done.out, page):

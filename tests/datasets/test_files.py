@@ -329,6 +329,8 @@ def test_a_file_without_rows_is_one_part_without_any(name, tmp_path):
 def test_what_is_no_number_is_refused_without_showing_it():
     for cells, decimal in ((["1", "1_000"], "."), (["1,5"], "."), (["1.000", "2"], ",")):
         refused("should hold numbers", numbers_in_column, Path("a.csv"), "stars", cells, decimal)
+    coded = numbers_in_column(Path("a.csv"), "stars", ["-9.0", "-9", "9", 0.0], ".", {"-9", "0"})
+    np.testing.assert_array_equal(coded, [np.nan, np.nan, 9, np.nan])
     found = numbers_in_column(Path("a.csv"), "stars", ["-1,5", "2", "", 3.5], ",")
     np.testing.assert_array_equal(found, [-1.5, 2, np.nan, 3.5])
 
