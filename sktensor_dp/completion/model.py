@@ -58,7 +58,7 @@ def count_components(attributes: Mapping[str, Any]) -> int:
     if mixing is None:
         mixing = np.eye(math.prod(map(len, seen)) if shared.components.full_core else len(seen[0]))
     if not shared.components.full_core:
-        return int(np.linalg.matrix_rank(mixing[np.all(seen, axis=0)]))
+        return _largest_rank(mixing[np.all(seen, axis=0)], 1)
     core = mixing.reshape(*map(len, seen), -1)[np.ix_(*seen)]
     return _largest_rank(core, len(factors))
 
