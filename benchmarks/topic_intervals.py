@@ -10,6 +10,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from benchmarks.corpora import Corpus, lda, lognormal_lengths, single_topic, zipf_base
 from benchmarks.report import Cell, Report
@@ -18,11 +19,11 @@ from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
 from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.uncertainty import NINE_TENTHS
 
 __all__ = ["SHAPES", "Shape", "corpus", "deviations", "fitted", "held", "run"]
 
 LEVEL, ABOVE = 0.9, 2.0
+REACH = float(ndtri((1 + LEVEL) / 2))  # of an interval, in standard deviations
 FIRST_SEED, SEEDS = 1000, 8
 COLUMNS = ["documents", "words above noise", "coverage, words", "scale, words"]
 
@@ -86,7 +87,7 @@ def deviations(noisy: PrivateSpectralLDA, counts: Corpus) -> Floats:
 
 def held(away: Floats) -> float:
     """Fraction of distances that intervals at `LEVEL` hold."""
-    return float((away <= NINE_TENTHS).mean())
+    return float((away <= REACH).mean())
 
 
 def run(report: Report) -> None:
@@ -101,7 +102,7 @@ def run(report: Report) -> None:
                 with reproducible_noise(seed):
                     found.append(deviations(fitted(shape, counts, epsilon), counts))
             words = np.concatenate(found)
-            scale = float(np.quantile(words, LEVEL)) / NINE_TENTHS
+            scale = float(np.quantile(words, LEVEL)) / REACH
             rows.append([name, words.size / len(found), held(words), scale])
             report.note(f"epsilon = {epsilon:g}: " + " | ".join(map(str, rows[-1])))
         rows.append(["mean", *np.mean([row[1:] for row in rows], axis=0).tolist()])

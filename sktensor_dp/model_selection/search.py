@@ -597,10 +597,11 @@ class PrivateSearchCV(
             warnings.simplefilter("ignore")  # lists may have fewer candidates
             candidates = [*ParameterSampler(request.distributions, most, random_state=0)]
         verdicts, of_rows = [], isinstance(request.last, PrivateRowsMixin)
+        n = max(found.n_fitted, 1)
         for params in candidates:
             model = configured(self.estimator, params, np.random.RandomState(0))
             *before, last = self._with_budget(model, costs.fit, request.delta).values()
-            columns, n = n_features, max(found.n_fitted, 1)
+            columns = n_features
             if columns is None and before and before[-1].get_params().get("vocabulary", 0) is None:
                 columns = before[-1].forecast(n, **guess).n_words
             if columns is not None and of_rows and hasattr(last, "forecast"):

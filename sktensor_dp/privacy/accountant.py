@@ -153,6 +153,8 @@ class BudgetAccountant(TableDisplay):
     ------
     LedgerError
         If the file cannot be used; a :class:`BudgetError`, like all refusals.
+    BudgetError
+        If `units` is ``"person"`` and a file has fits that protect others.
     ValueError
         If epsilon or delta is outside its range, or if one of them, or the scope, differs from
         that of an existing file.

@@ -13,9 +13,6 @@ from sktensor_dp.topics.concentration import ExplainedTopics
 from sktensor_dp.topics.moments import ReleasedMoments, pair_precision, word_precision
 from sktensor_dp.topics.shrinkage import LEAST_SHARE, centres_of_topics, posterior_moments
 
-# Number of standard deviations of a 90 % interval of a normal law.
-NINE_TENTHS = 1.6448536269514722
-
 # Factor by which 90 % intervals of words hold nine of ten: noise may turn whole topics, which moves
 # all words at once.
 WORDS_SCALE = 1.25
