@@ -484,9 +484,11 @@ class PrivateTensorPowerMethod(
         samples = self._validated_rows(X, reset=False)
         if self.moment == "gaussian_mixture":
             return np.asarray(logsumexp(self._log_joint(samples), axis=1))
-        seen, weights = np.asarray(samples @ self.components_.T), self.weights_
+        # |T|^2 - |T - M|^2 = 2 <T, M> - |M|^2 for the model M = sum_j w_j v_j v_j v_j, and a sample
+        # has <x x x, v v v> = (x'v)^3.
+        projections, weights = np.asarray(samples @ self.components_.T), self.weights_
         gram = (self.components_ @ self.components_.T) ** 3
-        return 2 * (seen**3) @ weights - weights @ gram @ weights
+        return 2 * (projections**3) @ weights - weights @ gram @ weights
 
     @OF_MIXTURES
     @under_own_errors
@@ -653,11 +655,11 @@ class PrivateTensorPowerMethod(
 
     def _reads_stream(self, source: object, n_samples: int | None) -> bool:
         """True if each chunk of `source` is a batch of a stream, which is read once."""
-        apart = isinstance(source, PartitionedSource)
+        is_partitioned = isinstance(source, PartitionedSource)
         if self.perturbation != "stream":
-            unannounced = n_samples is None and not self._number_is_private and not apart
+            unannounced = n_samples is None and not self._number_is_private and not is_partitioned
             return unannounced and self.moment == "raw" and self.perturbation == "auto"
-        if apart:
+        if is_partitioned:
             raise TypeError(
                 "source must be an iterable of batches for perturbation='stream', got a "
                 f"{type(source).__name__}, whose parts add up elsewhere."

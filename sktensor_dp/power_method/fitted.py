@@ -41,7 +41,7 @@ def components_of(method: OnlinePowerMethod) -> FittedComponents:
     """Components that a power method found."""
     weights, vectors = method.components()
     # Noise alone has T(u, u, u) of about one deviation, and three for the best of a few starts.
-    return FittedComponents(vectors, weights, method.n_above(RESOLVED))
+    return FittedComponents(vectors, weights, n_resolved=method.n_above(RESOLVED))
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,6 +122,8 @@ def check_width(estimator: Any, n_features: int) -> None:
 
 def noise_norm(sigma: float, size: int) -> float:
     """Approximate operator norm of a symmetric noise matrix with orthonormal deviation `sigma`."""
+    # Entries off the diagonal have deviation sigma / sqrt(2), and a symmetric matrix of deviation s
+    # has norm 2 s sqrt(size).
     return sigma * float(np.sqrt(2 * size))
 
 
@@ -196,13 +198,14 @@ def _expected(
         moved = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
         return n_unique(k, 3), moved, math.sqrt(n_unique(k, 3)), k
     if name == PowerIterations.name:
-        # A step multiplies the best start's overlap o with a component by the eigenvalue times o,
-        # and adds noise of norm sigma sqrt(d); so o grows if eigenvalue sqrt(o / d) > sigma.
-        squared = min(2 * math.log(1 + plan.n_restarts) / size, 1.0)
+        # A step maps the best start, of overlap o with a component, to eigenvalue o^2 along it, and
+        # adds noise of norm sigma sqrt(d): o grows if eigenvalue o / sqrt(d) > sigma.
+        # The largest squared cosine of n random starts with a component is about 2 log(1 + n) / d.
+        squared_overlap = min(2 * math.log(1 + plan.n_restarts) / size, 1.0)
         # Coordinates outside the span of the starts and within it, for each pair of its axes.
         rank = min(plan.n_restarts, size)
         dimension = (size + rank) * min(plan.n_restarts, n_unique(rank, 2))
-        return dimension, cubes, 1.0, eigenvalue * math.sqrt(squared / size)
+        return dimension, cubes, 1.0, eigenvalue * math.sqrt(squared_overlap / size)
     noise = math.sqrt(n_unique(k if plan.whiten else size, 3))
     return n_unique(size, 3), cubes, noise, eigenvalue * math.sqrt(k)
 

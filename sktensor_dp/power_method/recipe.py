@@ -35,7 +35,7 @@ from sktensor_dp.tensor.symmetric import (
     n_unique,
     symmetric_product,
 )
-from sktensor_dp.tensor.whitening import Whitener, noisy_whitener
+from sktensor_dp.tensor.whitening import NoisyWhitener, Whitener, noisy_whitener
 
 # Least value of the constant coordinate of a component, and least variance relative to the common
 # one.
@@ -57,9 +57,9 @@ ROUNDING = 1e-12
 
 def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     """Components of samples: choose the norm if it is "auto", ask for moments, decompose them."""
-    ball, seen = LiftedBall(plan.radius, plan.offset), True
+    ball, norms_stand_out = LiftedBall(plan.radius, plan.offset), True
     if plan.chooses_norm:
-        ball, seen = chosen_ball(ask, ball)
+        ball, norms_stand_out = chosen_ball(ask, ball)
     if plan.is_mixture:
         found = fit_spherical_gaussians(ask, ball, plan)
     elif plan.perturbation == "iteration":
@@ -70,7 +70,7 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     if found.fill > FULL:
         warned = (UserWarning(ALL_CLIPPED), *warned)
     fitted = FitResult(attributes_of(found, plan), warned)
-    return with_norm(fitted, ball, seen=seen) if plan.chooses_norm else fitted
+    return with_norm(fitted, ball, seen=norms_stand_out) if plan.chooses_norm else fitted
 
 
 def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
@@ -78,30 +78,38 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
     k, n_features, sampling = plan.n_components, plan.n_features, 0.0
     if plan.perturbation == "moment_tensor" and not plan.whiten:
         # Nothing is released that sampling noise could be estimated from.
-        white, in_second = Whitener(np.eye(n_features), np.ones(n_features)), k
+        white, n_resolved = Whitener(np.eye(n_features), np.ones(n_features)), k
     else:
         second = ask(SecondMoments(ball))
         edge = noise_norm(second.sigma, n_features)
-        found = noisy_whitener(second.value, k, edge=edge, largest=ball.norm**2)
-        k, in_second = found.n_components, found.n_resolved
-        white = found if plan.whiten else Whitener(found.basis, np.ones(k))
+        by_second = noisy_whitener(second.value, k, edge=edge, largest=ball.norm**2)
+        k, n_resolved = by_second.n_components, by_second.n_resolved
+        white = by_second if plan.whiten else Whitener(by_second.basis, np.ones(k))
         sampling = sampling_deviation(white, second.value, ask.n_units)
-    third = release_third_moments(ask, ball, plan, white, 0.0)
+    third = release_third_moments(ask, ball, plan, white, rho=0.0)
     components = white.unwhiten(decomposed(third.tensor, k, plan))
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     whitened = components @ white.matrix
-    # Least-squares weights of the cubes of the components in the released tensor.
-    products = np.einsum(
-        "abc,ia,ib,ic->i", third.tensor, whitened, whitened, whitened, optimize=True
-    )
+    # Least-squares weights w of whitened components c: T(c_i, c_i, c_i) = sum_j w_j (c_i' c_j)^3.
     gram = (whitened @ whitened.T) ** 3
-    weights = np.maximum(np.linalg.lstsq(gram, products, rcond=1e-12)[0], 0.0)
-    most = max(RESOLVED, LARGEST_OF_NOISE * math.sqrt(white.n_components))
-    values = weights * np.linalg.norm(whitened, axis=1) ** 3
-    stands = values > most * math.hypot(third.sigma, sampling)
+    values = cubes_along(third.tensor, whitened)
+    weights = np.maximum(np.linalg.lstsq(gram, values, rcond=1e-12)[0], 0.0)
+    # A component alone has T(u, u, u) = w |c|^3 in its direction u.
+    peaks = weights * np.linalg.norm(whitened, axis=1) ** 3
+    most_of_noise = max(RESOLVED, LARGEST_OF_NOISE * math.sqrt(white.n_components))
+    stands_out = peaks > most_of_noise * math.hypot(third.sigma, sampling)
     order = np.argsort(-weights, kind="stable")
-    order = order[stands[order]] if stands.any() else order[:1]
-    return FittedComponents(components[order], weights[order], min(in_second, int(stands.sum())))
+    order = order[stands_out[order]] if stands_out.any() else order[:1]
+    return FittedComponents(
+        components[order], weights[order], n_resolved=min(n_resolved, int(stands_out.sum()))
+    )
+
+
+def cubes_along(tensor: Floats, vectors: Floats) -> Floats:
+    """``T(v, v, v)`` of a tensor for each row v of `vectors`."""
+    return np.asarray(
+        np.einsum("abc,ia,ib,ic->i", tensor, vectors, vectors, vectors, optimize=True)
+    )
 
 
 def decomposed(tensor: Floats, k: int, plan: MomentPlan) -> Floats:
@@ -121,13 +129,13 @@ def fit_by_steps(
     """Power method with noise in every step on the same data, of norms within `bound`."""
     method = new_method(plan)
     while not method.is_complete:
-        answers = power_step(ask, step(method.columns_asked(), bound))
+        answers = release_power_step(ask, step(method.columns_asked(), bound))
         # Steps read the same data, so no later answer is better.
         method.tell(answers.value, answers.sigma, may_wait=False)
     return components_of(method)
 
 
-def power_step(ask: Session, query: PowerIterations | TensorPowerIterations) -> Answer:
+def release_power_step(ask: Session, query: PowerIterations | TensorPowerIterations) -> Answer:
     """Answer whose value is ``T(I, u, u)`` for every column u of the starts of a query."""
     # Its `sigma` stays that of the released coordinates, which is right within the span of the
     # starts. Outside, noise on samples is smaller by sqrt(3): where answers are averaged,
@@ -157,19 +165,19 @@ def release_third_moments(
     ask: Session, ball: LiftedBall, plan: MomentPlan, white: Whitener, rho: float
 ) -> ReleasedThirdMoments:
     """Release the whitened third moment, and that of residuals if `rho` is above 0."""
-    if plan.perturbation == "moment_tensor":
-        third = third_moments(ask, ThirdMoments(white.basis, ball, rho))
-        tensor = multilinear(third.tensor, white.transform)
-        # Noise of a cube grows with the mean of its squared scales, to the power 3 / 2.
-        growth = float(np.mean(white.scale**-2.0)) ** 1.5
-        return ReleasedThirdMoments(tensor, third.residual / white.scale, third.sigma * growth)
-    return projected_third_moments(ask, ball, white.matrix, rho)
+    if plan.perturbation == "whitened_tensor":
+        return release_clipped_moments(ask, ball, white.matrix, rho)
+    third = release_moments(ask, ThirdMoments(white.basis, ball, rho))
+    tensor = multilinear(third.tensor, white.transform)
+    # Noise of a cube grows with the mean of its squared scales, to the power 3 / 2.
+    growth = float(np.mean(white.scale**-2.0)) ** 1.5
+    return ReleasedThirdMoments(tensor, third.residual / white.scale, third.sigma * growth)
 
 
-def projected_third_moments(
+def release_clipped_moments(
     ask: Session, ball: LiftedBall, basis: Floats, rho: float
 ) -> ReleasedThirdMoments:
-    """Mean third moments in the span of `basis`, each clipped at a noisy quantile of norms."""
+    """Release mean third moments in the span of `basis`, clipped at a noisy quantile of norms."""
     limit = math.inf
     if not ask.is_exact:
         # Range searched for a limit, relative to the largest norm possible, in 96 bins.
@@ -177,87 +185,120 @@ def projected_third_moments(
         edges = largest * np.geomspace(1e-8, 1.0, 97)
         histogram = ask(ThirdMomentHistogram(basis, ball, rho, edges=edges))
         limit = histogram.edge_at(edges, 1 - defaults.CLIPPED)
-    return third_moments(ask, ProjectedThirdMoments(basis, ball, rho, limit))
+    return release_moments(ask, ProjectedThirdMoments(basis, ball, rho, limit))
 
 
-def third_moments(ask: Session, query: ProjectedThirdMoments) -> ReleasedThirdMoments:
+def release_moments(ask: Session, query: ProjectedThirdMoments) -> ReleasedThirdMoments:
     """Release third moments in the span of a query's basis, and those of residuals."""
     answer, size = ask(query), query.basis.shape[1]
-    unique = n_unique(size, 3)
-    tensor = coordinates_to_symmetric(answer.value[:unique], size, 3)
+    n_cubes = n_unique(size, 3)
+    tensor = coordinates_to_symmetric(answer.value[:n_cubes], size, 3)
     residual = np.zeros(size)
     if query.residual_weight > 0:
-        residual = answer.value[unique:] / query.residual_weight
+        residual = answer.value[n_cubes:] / query.residual_weight
     return ReleasedThirdMoments(tensor, residual, answer.sigma)
 
 
 def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
     """Fit spherical Gaussians to released moments (Hsu & Kakade, 2013)."""
-    # The second moment has the variance that groups share, and beyond it the span of their means.
-    second, offset, radius = ask(SecondMoments(ball)), ball.offset, ball.radius
-    size = len(second.value)
-    # Mean square of x, less two deviations of its noise, over the largest possible one.
-    square = float(np.trace(second.value[:-1, :-1])) - 2 * second.sigma * math.sqrt(size)
-    fill = square / radius**2
-    mean, covariance = mean_and_covariance(second, offset)
+    second, radius = ask(SecondMoments(ball)), ball.radius
+    mean, covariance = mean_and_covariance(second, ball.offset)
     spectrum = np.asarray(np.linalg.eigvalsh(covariance), np.float64)
     variance = common_variance(spectrum, plan.n_components, second.sigma, radius, ask.n_units)
-    spherical = np.append(np.ones(size - 1), 0.0)  # the constant has no variance
-    corrected = second.value - variance * np.diag(spherical)
-    corrected[-1, -1] = offset**2
-    # Sampling perturbs a second moment as noise does.
-    edge = noise_norm(math.hypot(second.sigma, variance * math.sqrt(2 / ask.n_units)), size)
-    white = noisy_whitener(corrected, plan.n_components, edge=edge, largest=ball.norm**2)
-    by_common_variance = white.matrix.T @ np.append(mean, offset) * variance
-    third, by_variance = third_moments_of_means(
-        ask, ball, plan, white, spherical, variance, by_common_variance
+    white = whitener_of_means(second, variance, ball, plan, ask.n_units)
+    third, by_variance = release_moments_of_means(
+        ask, ball, plan, white, variance, np.append(mean, ball.offset)
     )
-    tensor = third.tensor
-    # Whitened components lead to Gaussians; those that stand out of noise and sampling are kept.
-    vectors = decomposed(tensor, white.n_components, plan)
-    scaled = white.unwhiten(vectors)  # rows sqrt(w) (mu, offset)
-    roots = scaled[:, -1] / offset
-    means = scaled[:, :-1] / np.maximum(roots, LEAST_ROOT)[:, None]
-    variances = vectors @ by_variance / np.maximum(roots, LEAST_ROOT)
-    variances = np.clip(variances, LEAST_VARIANCE * variance, radius**2 / (size - 1))
-    values = np.einsum("abc,ia,ib,ic->i", tensor, vectors, vectors, vectors, optimize=True)
+    vectors = decomposed(third.tensor, white.n_components, plan)
+    roots, means, variances = gaussians_of(vectors, by_variance, white, variance, ball)
     noise = math.hypot(third.sigma, sampling_deviation(white, second.value, ask.n_units))
-    stands = values > RESOLVED * noise
-    stands &= (roots > LEAST_ROOT) & (np.linalg.norm(means, axis=1) <= radius)
-    if white.n_components == 1 or not stands.any():
+    stands_out = cubes_along(third.tensor, vectors) > RESOLVED * noise
+    stands_out &= (roots > LEAST_ROOT) & (np.linalg.norm(means, axis=1) <= radius)
+    fill = least_fill(second, radius)
+    if white.n_components == 1 or not stands_out.any():
         # One Gaussian, by the released first and second moments.
         mean *= min(1.0, radius / max(float(np.linalg.norm(mean)), 1e-300))
         of_one = common_variance(spectrum, 1, second.sigma, radius, 1)
-        n_resolved = min(white.n_resolved, plan.n_components, 1)
-        return FittedComponents(mean[None], np.ones(1), n_resolved, np.array([of_one]), fill)
+        return FittedComponents(
+            mean[None], np.ones(1), n_resolved=min(white.n_resolved, plan.n_components, 1),
+            variances=np.array([of_one]), fill=fill,
+        )  # fmt: skip
     order = np.argsort(-roots, kind="stable")
-    order = order[stands[order]]
+    order = order[stands_out[order]]
     weights = roots[order] ** 2 / (roots[order] ** 2).sum()
-    return FittedComponents(means[order], weights, len(order), variances[order], fill)
+    return FittedComponents(
+        means[order], weights, n_resolved=len(order), variances=variances[order], fill=fill
+    )
 
 
-def third_moments_of_means(
-    ask: Session, ball: LiftedBall, plan: MomentPlan, white: Whitener, spherical: Floats,
-    variance: float, by_common_variance: Floats,
-) -> tuple[ReleasedThirdMoments, Floats]:  # fmt: skip
-    """Whitened third moment whose components are the means, and the sum of variances times means.
+def least_fill(second: Answer, radius: float) -> float:
+    """Mean square of x, less two deviations of its noise, over the largest possible one."""
+    square = float(np.trace(second.value[:-1, :-1]))
+    return (square - 2 * second.sigma * math.sqrt(len(second.value))) / radius**2
 
-    Residuals show the variances; what these add to the third moment is subtracted.
+
+def spherical_diagonal(size: int) -> Floats:
+    """Diagonal of the covariance of (x, constant), x of unit variance: the constant has none."""
+    return np.append(np.ones(size - 1), 0.0)
+
+
+def whitener_of_means(
+    second: Answer, variance: float, ball: LiftedBall, plan: MomentPlan, n_units: int
+) -> NoisyWhitener:
+    """Whitener of ``sum_i w_i (mu_i, offset) (mu_i, offset)'``: second moment minus variance."""
+    size = len(second.value)
+    corrected = second.value - variance * np.diag(spherical_diagonal(size))
+    corrected[-1, -1] = ball.offset**2
+    sigma = math.hypot(second.sigma, sampling_of_variance(variance, n_units))
+    edge = noise_norm(sigma, size)
+    return noisy_whitener(corrected, plan.n_components, edge=edge, largest=ball.norm**2)
+
+
+def release_moments_of_means(
+    ask: Session, ball: LiftedBall, plan: MomentPlan, white: Whitener, variance: float, mean: Floats
+) -> tuple[ReleasedThirdMoments, Floats]:
+    """Whitened third moment whose components are the means, and ``sum_i w_i v_i m_i``.
+
+    `w`, `v` and `m` are the groups' weights, variances and whitened means; `mean` is that of all
+    (x, offset). Residuals show ``sum_i w_i v_i m_i``, and what it adds to the third moment is
+    subtracted.
     """
+    spherical = spherical_diagonal(len(white.basis))
     # Expected squared distance from the span, over the variance.
     freedom = max(float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum()), 1e-3)
-    rho = (3 / (len(spherical) - white.n_components)) ** 0.5
+    rho = (
+        3 / (len(spherical) - white.n_components)
+    ) ** 0.5  # as the proof of `ThirdMoments` has it
     if plan.perturbation == "whitened_tensor":
+        # Residuals rho s y are half as long as y y y: |y|^2 is k on average, s freedom * variance.
         rho = 0.5 * white.n_components / (freedom * variance)
     third = release_third_moments(ask, ball, plan, white, rho)
+    by_common_variance = white.matrix.T @ mean * variance
     by_variance = shrunk_residual(third, by_common_variance, rho, freedom)
+    # E[y y y] = sum_i w_i m_i m_i m_i + the symmetric product of W' S W and sum_i w_i v_i m_i, S
+    # the spherical covariance.
     identity = white.matrix.T @ (spherical[:, None] * white.matrix)
     tensor = third.tensor - symmetric_product(identity, by_variance)
     return replace(third, tensor=tensor), by_variance
 
 
+def gaussians_of(
+    vectors: Floats, by_variance: Floats, white: Whitener, variance: float, ball: LiftedBall
+) -> tuple[Floats, Floats, Floats]:
+    """Roots of the weights (k,), means (k, d) and variances (k,) by whitened components."""
+    # A component is sqrt(w) times a whitened mean, so its product with sum_i w_i v_i m_i is
+    # sqrt(w) v, and it is mapped back to sqrt(w) (mu, offset).
+    scaled = white.unwhiten(vectors)
+    roots = scaled[:, -1] / ball.offset
+    means = scaled[:, :-1] / np.maximum(roots, LEAST_ROOT)[:, None]
+    variances = vectors @ by_variance / np.maximum(roots, LEAST_ROOT)
+    largest_variance = ball.radius**2 / means.shape[1]
+    return roots, means, np.clip(variances, LEAST_VARIANCE * variance, largest_variance)
+
+
 def mean_and_covariance(second: Answer, offset: float) -> tuple[Floats, Floats]:
     """Mean and covariance of samples x, by a released second moment of (x, offset)."""
+    # An entry off the diagonal has a deviation of sigma / sqrt(2): it stands in two places.
     mean, mean_sigma = second.value[-1, :-1] / offset, second.sigma / np.sqrt(2) / offset
     # A product of noisy means has the variance of their noise on its diagonal.
     noise_variance = mean_sigma**2 * np.eye(len(mean))
@@ -269,28 +310,33 @@ def common_variance(
     spectrum: Floats, n_components: int, sigma: float, radius: float, n_units: int
 ) -> float:
     """Mean of the least eigenvalues whose differences noise and sampling explain."""
-    n_least = len(spectrum)
-    fewest = max(n_least - n_components + 1, 1)
+    # Means of k groups about their mean span k - 1 directions; all others have the variance alone.
+    n_least = size = len(spectrum)
+    fewest = max(size - n_components + 1, 1)
     while n_least > fewest:
         variance = max(float(spectrum[:n_least].mean()), 0.0)
-        sampling = variance * math.sqrt(2 / n_units)
-        if spectrum[n_least - 1] <= variance + noise_norm(
-            math.hypot(sigma, sampling), len(spectrum)
-        ):
+        edge = noise_norm(math.hypot(sigma, sampling_of_variance(variance, n_units)), size)
+        if spectrum[n_least - 1] <= variance + edge:
             break
         n_least -= 1
     # Noise alone would show a variance of this size: smaller ones are raised to it.
     noise = sigma / math.sqrt(n_least)
     variance = max(float(spectrum[:n_least].mean()), noise, ROUNDING * radius**2)
-    return min(variance, radius**2 / len(spectrum))
+    return min(variance, radius**2 / size)
+
+
+def sampling_of_variance(variance: float, n_units: int) -> float:
+    """Deviation of a mean square of normal numbers: sampling perturbs moments as noise does."""
+    return variance * math.sqrt(2 / n_units)
 
 
 def shrunk_residual(
     third: ReleasedThirdMoments, equal: Floats, rho: float, freedom: float
 ) -> Floats:
-    """Posterior mean (k,) of variances times means, shrunk towards the common variance `equal`."""
-    mean_square = float(equal @ equal) / len(equal)
+    """Posterior mean (k,) of ``sum_i w_i v_i m_i``, shrunk to `equal`, that of equal variances."""
+    # The residual is an answer over rho, and `freedom` times the sum.
     noise_variance = (third.sigma / (rho * freedom)) ** 2
+    mean_square = float(equal @ equal) / len(equal)
     kept = mean_square / (mean_square + noise_variance) if mean_square > 0 else 1.0
     return equal + kept * (third.residual / freedom - equal)
 

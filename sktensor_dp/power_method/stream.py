@@ -13,7 +13,7 @@ from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.fitted import ComponentStream, attributes_of, warnings_of_noise
 from sktensor_dp.power_method.plan import MomentPlan
-from sktensor_dp.power_method.recipe import new_method, power_step
+from sktensor_dp.power_method.recipe import new_method, release_power_step
 from sktensor_dp.privacy.parts import assigned
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.samples import PowerIterations
@@ -21,15 +21,13 @@ from sktensor_dp.tensor.arrays import Floats
 
 
 def power_step_on_batch(
-    ask: Session,
-    plan: MomentPlan,
-    stream: ComponentStream | None,
+    ask: Session, plan: MomentPlan, stream: ComponentStream | None
 ) -> FitResult:
     """Make one power step on a batch that no other step reads; return fitted attributes."""
     settings = plan.releases.epsilon, plan.releases.delta, plan.radius
     # Copy: if the step fails, the stream must be unchanged.
     method = new_method(plan) if stream is None else copy.deepcopy(stream.method)
-    answers = power_step(ask, PowerIterations(method.columns_asked(), plan.radius))
+    answers = release_power_step(ask, PowerIterations(method.columns_asked(), plan.radius))
     method.tell(answers.value, answers.sigma, ask.n_units)
     after = ComponentStream(method, settings, ask.ticket)
     return FitResult({**attributes_of(after.found, plan), **after.progress})
