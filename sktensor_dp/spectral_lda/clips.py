@@ -16,14 +16,14 @@ from sktensor_dp.queries.counts import (
 )
 from sktensor_dp.queries.norms import NormHistogram
 
-# Norms with public limits or a range in which a limit is searched: from documents of one token to
-# about a million.
+# Norms that are clipped. Without a public limit a histogram chooses one: its least edge, largest
+# edge and number of bins reach from documents of one token to about a million.
 CLIPPED_NORMS: dict[str, tuple[float, float, int]] = {
     "counts": (1.0, 1e3, 40),
     "pairs": (0.02, 1e3, 64),
     "triples": (1e-2, 1e5, 96),
 }
-# Range of the number of tokens, whose clip bounds all statistics if epsilon is pure.
+# The same of the number of tokens, whose clip bounds all statistics if epsilon is pure.
 TOKENS = (1.0, 1e5, 70)
 # Weight of the diagonal of pairs. Documents that repeat a word have the largest pair masses: with
 # half the weight in squares, the sensitivity falls by more than the noise of the diagonal rises.
@@ -38,14 +38,14 @@ def count_order(ask: Session) -> int:
 class Clips:
     """Clips of a fit to counts, and the limits in force so far."""
 
-    def __init__(self, ask: Session, public: Mapping[str, float]) -> None:
-        self._ask, self._public = ask, public  # limits by the names of CLIPPED_NORMS
+    def __init__(self, ask: Session, public_limits: Mapping[str, float]) -> None:
+        self._ask, self._public_limits = ask, public_limits  # by the names of CLIPPED_NORMS
         self.limits: dict[str, float] = {}
 
     def of_counts(self, quantile: float) -> Clip:
         """Clip mean counts at a noisy quantile of their norm."""
-        search = TOKENS if self._ask.is_pure else CLIPPED_NORMS["counts"]
-        return self._clip("counts", CountNorm(count_order(self._ask)), quantile, search)
+        bins = TOKENS if self._ask.is_pure else CLIPPED_NORMS["counts"]
+        return self._clip("counts", CountNorm(count_order(self._ask)), quantile, bins)
 
     def of_pairs(self, quantile: float, words: NDArray[np.intp] | None) -> Clip:
         """Clip the :class:`PairNorm` of `words` (all if None) at a noisy quantile."""
@@ -61,17 +61,17 @@ class Clips:
         name: str,
         norm: Norm,
         quantile: float,
-        search: tuple[float, float, int],
+        bins: tuple[float, float, int],
         clips: tuple[Clip, ...] = (),
         min_tokens: int = 0,
     ) -> Clip:
         """Choose a limit: the public one, none without noise, or a noisy quantile."""
-        if name in self._public:
-            limit = float(self._public[name])
+        if name in self._public_limits:
+            limit = float(self._public_limits[name])
         elif self._ask.is_exact:
             limit = math.inf
         else:
-            low, high, n_bins = search
+            low, high, n_bins = bins
             edges = np.geomspace(low, high, n_bins + 1)
             query = NormHistogram(norm, edges, clips, min_tokens)
             limit = self._ask(query).edge_at(edges, quantile)

@@ -75,7 +75,7 @@ class TopicStream:
 
 def attributes_of(found: FittedTopics) -> dict[str, Any]:
     """Public attributes of fitted topics by name, those of the largest share first."""
-    scale = found.concentration if found.concentration > 0 else 1.0
+    prior_total = found.concentration if found.concentration > 0 else 1.0
     order = np.argsort(-found.weights, kind="stable")
 
     def in_order(values: Floats | None) -> Floats | None:
@@ -84,7 +84,7 @@ def attributes_of(found: FittedTopics) -> dict[str, Any]:
     return {
         "components_": found.topics[order],
         "components_std_": in_order(found.topics_std),
-        "topic_prior_": found.weights[order] * scale,
+        "topic_prior_": found.weights[order] * prior_total,
         "doc_topic_prior_": found.concentration / len(found.topics),
         "coherence_": in_order(found.coherence),
         "unigram_": smoothed(found.unigram, found.unigram),
@@ -105,12 +105,11 @@ def warnings_of_noise(found: FittedTopics, plan: TopicPlan, *, begins: bool) -> 
     at, larger, see = " at this epsilon", ", a larger epsilon", ": see forecast()"
     if math.isinf(plan.releases.epsilon):
         at = larger = see = ""
+    later = " Later batches add no topic: begin a stream with a larger batch." if begins else ""
     return (
         NotEnoughDataWarning(
             f"Of {counted(plan.n_components, 'topic')} asked for, the data shows {found.n_resolved}"
-            f"{at}; {fitted}. More documents{larger} or fewer n_components would help{see}."
-            + " Later batches add no topic: begin a stream with a larger batch."
-            * begins
+            f"{at}; {fitted}. More documents{larger} or fewer n_components would help{see}.{later}"
         ),
     )
 

@@ -33,7 +33,8 @@ class WhitenedPairs:
 
     words: NDArray[np.intp] | None  # columns whose pairs were released; None for all
     pair_clip: Clip  # on what a document contributes
-    count_clip: Clip | None  # the same; None where documents were clipped anew for these words
+    # Clip on counts, in force too; None where documents were clipped anew for these words.
+    count_clip: Clip | None
     total: float  # tokens that clips leave of a document: sums over documents are this times E2
     correction: PriorCorrection  # for the Dirichlet prior
     released: ReleasedPairs
@@ -54,16 +55,18 @@ class WhitenedPairs:
             corrected=corrected_pairs(self.released, correction),
         )  # fmt: skip
 
-    def against_chance(
+    def with_variances(
         self, unigram: Floats, length: float, n_units: float
     ) -> tuple[Floats, Floats, float, float]:
         """E2 as released, frequencies of its words, deviation of its noise, and sampling variance
-        over the product of two frequencies: what estimates of the concentration take.
+        over the product of two frequencies: last arguments of estimates of the concentration.
         """
         assert self.released.matrix is not None
-        known = self.of_words(unigram)
-        sampling = mean_square_of_pairs(length, float(known @ known)) / (2 * n_units)
-        return self.released.matrix, known, self.released.sigma, sampling
+        p = self.of_words(unigram)
+        # The mass of a pair, 2 p_a p_b, has the sampling variance square * mass / n; an entry of
+        # E2 is half of the mass.
+        sampling = mean_square_of_pairs(length, float(p @ p)) / (2 * n_units)
+        return self.released.matrix, p, self.released.sigma, sampling
 
     def of_words(self, frequencies: Floats) -> Floats:
         """Frequencies of the words whose pairs were released."""
@@ -90,14 +93,14 @@ def coherence_of(pairs: WhitenedPairs, topics: Floats) -> Floats:
     """Coherence (k,) of the ten leading words of each topic in the released second moment."""
     words = pairs.words if pairs.words is not None else np.arange(topics.shape[1])
     leading = np.argsort(-topics[:, words], axis=1, kind="stable")[:, :10]
-    named, places = np.unique(leading, return_inverse=True)
+    leaders, places = np.unique(leading, return_inverse=True)
     if pairs.released.matrix is not None:
-        together = pairs.released.matrix[np.ix_(named, named)]
-    else:
-        picked = np.zeros((len(words), len(named)))
-        picked[named, np.arange(len(named))] = 1.0
-        together = pairs.released.product(picked)[named]
+        together = pairs.released.matrix[np.ix_(leaders, leaders)]
+    else:  # columns of the moment, as products with unit vectors
+        units = np.zeros((len(words), len(leaders)))
+        units[leaders, np.arange(len(leaders))] = 1.0
+        together = pairs.released.product(units)[leaders]
     return umass(
         places.reshape(leading.shape), together,
-        pairs.correction.frequencies[named], pairs.released.sigma,
+        pairs.correction.frequencies[leaders], pairs.released.sigma,
     )  # fmt: skip

@@ -118,6 +118,7 @@ def plan_topics(
 def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int, int]:
     """Number of EM steps, and how many of the first take each document to have one topic."""
     if asked is not None:
+        # Without noise half of them, as many as by default.
         return asked, asked // 2 if exact and kind == "many_words" else 0
     if kind != "many_words":
         return 0, 0
@@ -129,22 +130,23 @@ def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int
 
 
 def _fractions(kind: str, n_steps: int, triples: str | None, asks_public: bool) -> dict[str, float]:
-    """Fraction of the budget of each release, by name; before histograms are counted."""
-    found = dict(defaults.FRACTIONS[kind])
-    question = found.pop(TopicGains.name)
+    """Fraction of the budget of each release, by name; of all histograms of norms together."""
+    of_moments = dict(defaults.FRACTIONS[kind])
+    of_test = of_moments.pop(TopicGains.name)
     # EM steps get what the other releases of a fit to many words leave, whatever this fit is.
-    steps = 1 - sum({**defaults.FRACTIONS["many_words"], TopicGains.name: 0.0}.values())
+    many_words = defaults.FRACTIONS["many_words"].items()
+    of_steps = 1 - sum(part for name, part in many_words if name != TopicGains.name)
     if triples is None:
-        steps += found.pop("whitened_triple_moments")
+        of_steps += of_moments.pop("whitened_triple_moments")
     if n_steps == 0:
-        steps = 0.0
-    used = sum(found.values())
-    fractions = {name: part * (1 - steps) / used for name, part in found.items()}
+        of_steps = 0.0
+    total = sum(of_moments.values())
+    fractions = {name: part * (1 - of_steps) / total for name, part in of_moments.items()}
     if n_steps:
-        fractions["expected_counts"] = steps
+        fractions["expected_counts"] = of_steps
     if asks_public:
-        fractions = {name: part * (1 - question) for name, part in fractions.items()}
-        fractions[TopicGains.name] = question
+        fractions = {name: part * (1 - of_test) for name, part in fractions.items()}
+        fractions[TopicGains.name] = of_test
     return fractions
 
 
@@ -265,11 +267,11 @@ def forecast_topics(
     words_each = min(words_per_topic, max(n_features / k, 1.0))
     # Verdicts are those of plans with ten words a topic: fits with fewer find about as many.
     n_words = min(max(plan.n_words, 10 * k), n_features)
-    told = replace(plan, n_words=n_words, all_words=n_words == n_features)
+    assumed_plan = replace(plan, n_words=n_words, all_words=n_words == n_features)
     # Eigenvalue of k equally likely topics with disjoint words.
     eigenvalue = 1 / (k * words_each * (concentration + 1))
     norm_of_counts = length**-0.5
-    norm_of_pairs = pair_norm(told, n_features, length, words_each, concentration)
+    norm_of_pairs = pair_norm(assumed_plan, n_features, length, words_each, concentration)
     norm_of_triples = (length * (length - 1) * (length - 2)) ** -0.5
     if pure:  # the number of tokens bounds all of them
         norm_of_counts = norm_of_pairs = norm_of_triples = 1.0
@@ -278,12 +280,13 @@ def forecast_topics(
     # all words being distinct except in pairs; noise of deviation 1 and signal, in the norm in
     # which they are compared. Entries of pairs off the diagonal have half the deviation, and an
     # eigenvector stands out if its eigenvalue is above half the edge of the noise (Baik, Ben Arous
-    # & Peche, 2005).
+    # & Peche, 2005). Norms of the third moment: in word space of k orthogonal topics, each with the
+    # share 1 / k and the eigenvalue above; whitened, these have the norm k^(1/2) each.
     table: dict[str, tuple[type[Bounded], float, float, float]] = {
         "word_frequencies": (WordFrequencies, norm_of_counts, 1.0, 1 / n_features),
         "pair_moments": (
             PairMoments, norm_of_pairs, math.sqrt(n_words) / 2,
-            eigenvalue * _squares(told, n_features),
+            eigenvalue * _squares(assumed_plan, n_features),
         ),
         "expected_counts": (ExpectedCounts, norm_of_counts, 1.0, 1 / (k * n_features)),
         "triple_moments": (TripleMoments, norm_of_triples, root_cubes, k * eigenvalue**1.5),
@@ -296,8 +299,8 @@ def forecast_topics(
         query, norm, noise, signal = table[planned.name]
         if pure and planned.name == plan.triples:
             sigma = query.sensitivity_of(norm, neighbours=neighbours)
-            seen = plan.n_words if plan.triples == "triple_moments" else k
-            sigma *= spherical_spread(n_unique(seen, 3))
+            n_dims = plan.n_words if plan.triples == "triple_moments" else k
+            sigma *= spherical_spread(n_unique(n_dims, 3))
         elif pure:  # Laplace noise of scale 1 has a deviation of sqrt(2)
             sigma = math.sqrt(2) * query.sensitivity_of(norm, 1, neighbours)
         else:
@@ -320,11 +323,13 @@ def pair_norm(
 
     `words_each` is the effective number of words of a topic.
     """
-    # Probability that two tokens of a document are the same word, by its topics and by all words.
+    # Probability that two tokens of a document are the same word: in its topic; by all words, the
+    # sum of squared frequencies 1 / (Z (r + OFFSET)), Z = log(1 + n_features / OFFSET); of both.
     of_all = n_features / (OFFSET * (n_features + OFFSET)) / math.log1p(n_features / OFFSET) ** 2
     repeats = (1 / words_each + concentration * of_all) / (1 + concentration)
     tokens = length
     if not plan.all_words:
+        # Fraction of tokens that are released words, and a binomial number of them in a document.
         share = math.log1p(plan.n_words / OFFSET) / math.log1p(n_features / OFFSET)
         above = float(ndtri(1 - plan.clip_quantile)) * math.sqrt(length * share * (1 - share))
         tokens = min(max(length * share + above, 2.0), length)

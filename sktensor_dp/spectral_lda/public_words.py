@@ -116,9 +116,8 @@ def check_public_topics(given: Any, most: int) -> None:
 
 def frequencies_of_topics(topics: Floats) -> Floats:
     """Expected word frequencies: the mean of the topics, at least a tenth of an even share."""
-    # Least expected frequency of a word in public topics, relative to an even share.
-    hardly = 0.1
-    expected = np.maximum(topics.mean(axis=0), hardly / topics.shape[1])
+    least_relative = 0.1  # to an even share
+    expected = np.maximum(topics.mean(axis=0), least_relative / topics.shape[1])
     return np.asarray(expected / expected.sum())
 
 

@@ -152,8 +152,8 @@ class ReadableTopics:
         # Mean absolute deviation of a normal law; half, since what one word loses another gains.
         moved = unknown if std is None else std.sum(axis=1) * math.sqrt(2 / math.pi) / 2
         table = {
-            "share": shares, "words": _phrases(self.top_words(n_words, feature_names)),
-            "distinctive_words": _phrases(self.top_words(n_words, feature_names, relevance)),
+            "share": shares, "words": map(" ".join, self.top_words(n_words, feature_names)),
+            "distinctive_words": map(" ".join, self.top_words(n_words, feature_names, relevance)),
             "uncertainty": np.minimum(moved, 1.0),
             "coherence": unknown if coherence is None else coherence,
             "below_noise": self.below_noise(), "component": np.arange(len(shares)),
@@ -208,10 +208,6 @@ class ReadableTopics:
         check_is_fitted(self)
         apart = set_apart(self.components_, self.unigram_, self.components_std_)
         return np.asarray(~apart.any(axis=1) & math.isfinite(self.privacy_report_.epsilon))
-
-
-def _phrases(words: list[list[str]]) -> list[str]:
-    return [" ".join(row) for row in words]
 
 
 def _check_share(name: str, value: float) -> None:

@@ -138,7 +138,7 @@ class _SpectralFit:
             pair_clip = self._pair_clip(None, count_clip)
             query = WordFrequencies(count_clip, (pair_clip,), MIN_TOKENS)
         noisy = self._ask(query)
-        self._length = max(float(noisy.value.sum()), 1e-9)
+        self._length = max(float(noisy.value.sum()), 1e-9)  # noise may make the sum negative
         self._frequencies = noisy.over(self._length)
         self._unigram = _normalised(denoise_frequencies(
             self._frequencies.value, self._frequencies.sigma, expected=options.word_frequencies
@@ -183,10 +183,10 @@ class _SpectralFit:
         if answer is None:
             released = ReleasedPairs(None, lambda V: product(V) / total, 0.0, 0.0)
         else:
-            found = answer.over(total)
+            E2 = answer.over(total)
             # Noise is of masses: a pair's mass is twice its entry.
             released = ReleasedPairs(
-                found.value, found.value.__matmul__, found.sigma / 2, found.sigma / DIAGONAL_WEIGHT
+                E2.value, E2.value.__matmul__, E2.sigma / 2, E2.sigma / DIAGONAL_WEIGHT
             )
         given = self._options.concentration
         correction = PriorCorrection(USUAL if given is None else given, frequencies, sigma)
@@ -207,7 +207,7 @@ class _SpectralFit:
         # all tokens, released pairs to `total` times as much.
         frequencies = self._unigram[words]
         weight = float(product(np.ones((len(words), 1))).sum())
-        total = max(weight, 1e-12) / float(frequencies.sum()) ** 2
+        total = max(weight, 1e-12) / float(frequencies.sum()) ** 2  # noise may make it negative
         return frequencies, 0.0, total  # denoised: no noise variance to subtract
 
     def _whitener(
@@ -215,20 +215,17 @@ class _SpectralFit:
     ) -> NoisyWhitener:
         """Whitener of the `corrected` second moment by what noise and sampling do not explain."""
         scale, shift = correction.pair_scale, correction.pair_shift
-        frequencies, pure, keep_all = (
-            correction.frequencies,
-            self._ask.is_pure,
-            self._plan.match_moments,
-        )
+        frequencies, pure = correction.frequencies, self._ask.is_pure
+        keep_all = self._plan.match_moments
         sampling = sampling_of_pairs(self._length, self._ask.n_units, len(frequencies))
-        deviations = released.sigma, released.diagonal_sigma, sampling
+        chance = released.sigma, released.diagonal_sigma, sampling, frequencies
         wanted = min(self._plan.n_components, len(frequencies))
         search: dict[str, Any] = {
             "dim": len(frequencies), "tol": EIGEN_TOL, "random_state": self._random_state,
             "n_iter": FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
         }  # fmt: skip
         # Eigenvalues of E2 that noise gives, expected and at most, in units of M2.
-        edge, apart = (scale * x + shift for x in noise_edges(*deviations, frequencies, pure=pure))
+        edge, apart = (scale * x + shift for x in noise_edges(*chance, pure=pure))
         white = noisy_whitener(
             corrected, wanted, edge=edge, apart=apart, keep_all=keep_all, **search
         )
@@ -236,20 +233,21 @@ class _SpectralFit:
             return white
         # If sampling is most of what varies, frequent words hide topics of rare ones: search again
         # with words weighted so that all entries vary about alike.
-        weights, *edges = scaled_edges(*deviations, frequencies, self._ask.n_units, pure=pure)
-        low, high = (scale * x + shift * float(weights.max()) ** 2 for x in edges)
+        weights, *edges = scaled_edges(*chance, self._ask.n_units, pure=pure)
+        edge, apart = (scale * x + shift * float(weights.max()) ** 2 for x in edges)
 
         def weighted(V: Floats) -> Floats:
             return weights[:, None] * product_of(corrected, weights[:, None] * V)
 
         values, _ = top_eigenpairs(weighted, wanted, **search)
-        shown = int((values > low).sum())
+        n_weighted = int((values > edge).sum())
         # One eigenvalue is always above chance: that of the word frequencies.
-        if shown <= max(white.n_resolved, 1) or values[1] <= high:
+        if n_weighted <= max(white.n_resolved, 1) or values[1] <= apart:
             return white
-        n = wanted if keep_all else shown
-        white = noisy_whitener(corrected, n, edge=0.0, keep_all=keep_all, **search)
-        return replace(white, n_resolved=min(shown, white.n_resolved))
+        # Weighted words tell how many topics there are; the whitener is of words as they are.
+        n_kept = wanted if keep_all else n_weighted
+        white = noisy_whitener(corrected, n_kept, edge=0.0, keep_all=keep_all, **search)
+        return replace(white, n_resolved=min(n_weighted, white.n_resolved))
 
     def _from_pairs(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Topics from which EM starts: rotated eigenvectors, refined to explain all pairs."""
@@ -273,11 +271,11 @@ class _SpectralFit:
             return self._options.concentration, False
         if pairs.released.matrix is None:
             # Products of pairs do not determine it; fits with EM steps never have products alone.
-            found = None
+            estimate = None
         else:
-            seen = pairs.against_chance(self._unigram, self._length, self._ask.n_units)
-            found = concentration_of_pairs(topics, weights, *seen)
-        return (USUAL, True) if found is None else (found, False)
+            E2 = pairs.with_variances(self._unigram, self._length, self._ask.n_units)
+            estimate = concentration_of_pairs(topics, weights, *E2)
+        return (USUAL, True) if estimate is None else (estimate, False)
 
     def _from_third_moment(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Release the third moment in the whitened space, and decompose it."""
@@ -288,7 +286,7 @@ class _SpectralFit:
             pairs = replace(pairs, white=white)
         basis, triples = self._triples(pairs)
         topics, weights, framed, vectors = self._decomposition(basis, triples, pairs)
-        # Factor by which the transform of all three modes enlarges the deviation of noise.
+        # Factor by which the transform of all three modes enlarges the deviation of noise, finite.
         volume = min(float(np.mean(np.linalg.norm(framed.transform, axis=0) ** 2)), 1e60) ** 1.5
         std = std_of_decomposed(
             framed.unwhiten(vectors), vectors @ framed.matrix.T, weights,
@@ -336,7 +334,8 @@ class _SpectralFit:
         eigenvalues, vectors = orthogonal_decomposition(
             multilinear(third, framed.transform), k, random_state=self._random_state
         )
-        # The eigenvalue of a topic of share w is w^(-1/2).
+        # The eigenvalue of a topic of share w is w^(-1/2). Noise may give any: a share is taken to
+        # be from a fifth of an even one to five (a choice).
         weights = np.clip(np.maximum(eigenvalues, 1e-9) ** -2.0, 0.2 / k, 5 / k)
         topics = topics_from_components(framed.unwhiten(vectors))
         return topics, weights / weights.sum(), framed, vectors
@@ -345,13 +344,13 @@ class _SpectralFit:
         """Release the third moment; fit topics, shares and, unless given, the concentration to all
         moments jointly.
         """
-        released, seen = pairs.released, self._frequencies
+        released, noisy = pairs.released, self._frequencies
         assert released.matrix is not None
         basis, triples = self._triples(pairs)
         topics, weights, _, _ = self._decomposition(basis, triples, pairs)
-        unigram = _normalised(np.maximum(seen.value, LEAST_FREQUENCY / topics.shape[1]))
+        unigram = _normalised(np.maximum(noisy.value, LEAST_FREQUENCY / topics.shape[1]))
         moments = ReleasedMoments(
-            frequencies=seen.value, frequencies_sigma=seen.sigma,
+            frequencies=noisy.value, frequencies_sigma=noisy.sigma,
             pairs=released.matrix, pairs_sigma=released.sigma,
             diagonal_sigma=released.diagonal_sigma, basis=basis,
             triples=triples.value, triples_sigma=triples.sigma,
@@ -362,16 +361,16 @@ class _SpectralFit:
         given = self._options.concentration
         found, moments, assumed = match_with_concentration(topics, weights, moments, given)
         if self._options.public_topics is not None:
-            begun = joined_topics(
+            start = joined_topics(
                 found.topics, found.weights, unigram, self._options.public_topics,
                 keep_learnt=False,
             )  # fmt: skip
-            other = match_with_concentration(*begun, moments, given)
+            other = match_with_concentration(*start, moments, given)
             if other[0].misfit < found.misfit:
                 found, moments, assumed = other
         # Without noise, frequencies show which words no document has.
-        there = (seen.value > 0) | (seen.sigma > 0)
-        topics = _normalised(found.topics * there)
+        may_occur = (noisy.value > 0) | (noisy.sigma > 0)
+        topics = _normalised(found.topics * may_occur)
         std = std_of_matched(found, moments) if released.sigma > 0 else np.zeros(topics.shape)
         return self._on_all_words(pairs, topics, found.weights, found.concentration, std), assumed
 
@@ -385,13 +384,12 @@ class _SpectralFit:
     ) -> FittedTopics:
         """Topics of the words whose `pairs` were released; others keep their unigram frequency."""
         if (words := pairs.words) is not None:
-            share, of_words = self._unigram[words].sum(), topics
+            share, of_words, std_of_words = self._unigram[words].sum(), topics, topics_std
             topics = np.tile(self._unigram, (len(of_words), 1))
             topics[:, words] = of_words * share
-            if topics_std is not None:
-                own_std = topics_std * share
+            if std_of_words is not None:
                 topics_std = std_of_frequencies(self._frequencies.sigma, topics.shape)
-                topics_std[:, words] = own_std
+                topics_std[:, words] = std_of_words * share
         return FittedTopics(
             topics=smoothed(topics, self._unigram), weights=weights, unigram=self._unigram,
             unigram_sigma=self._frequencies.sigma, n_resolved=pairs.white.n_resolved,

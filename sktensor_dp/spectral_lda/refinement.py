@@ -107,10 +107,11 @@ def refine(
             frequencies_sigma=frequencies.sigma, public_frequencies=options.word_frequencies,
         )  # fmt: skip
     if options.concentration is None and fitted.concentration > 0:
-        seen = pairs.against_chance(fitted.unigram, fitted.length, ask.n_units)
+        E2 = pairs.with_variances(fitted.unigram, fitted.length, ask.n_units)
         words = slice(None) if pairs.words is None else pairs.words
-        found = concentration_of_topics(fitted.topics[:, words], fitted.weights, *seen)
-        fitted = fitted if found is None else replace(fitted, concentration=found)
+        estimate = concentration_of_topics(fitted.topics[:, words], fitted.weights, *E2)
+        if estimate is not None:
+            fitted = replace(fitted, concentration=estimate)
     if average.variance == 0:  # without noise sampling is what moves topics
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
@@ -137,7 +138,9 @@ def _words_alone(
     frequencies: Answer,
     public_frequencies: Floats | None,
 ) -> FittedTopics:
-    """Spend the budget of all steps on word frequencies, the only topic, after released ones."""
+    """One topic is the word frequencies: release them again, at the budget of all steps, and weigh
+    them with those released before, `frequencies`.
+    """
     noisy = expected_counts(
         ask, start.unigram[None], np.ones(1), 0.0, clip, scales, paid_by=ExpectedCounts
     )
@@ -145,12 +148,11 @@ def _words_alone(
     total = max(float((divisors * noisy.value[0]).sum()), 1e-9)
     value, sigma = divisors * noisy.value[0] / total, divisors * noisy.sigma / total
     # Weigh both releases by their inverse variances.
-    own = frequencies.sigma**2 / (sigma**2 + frequencies.sigma**2)
-    unigram = denoise_frequencies(
-        own * value + (1 - own) * frequencies.value, own**0.5 * sigma, expected=public_frequencies
-    )
+    weight = frequencies.sigma**2 / (sigma**2 + frequencies.sigma**2)
+    mean, mean_sigma = weight * value + (1 - weight) * frequencies.value, weight**0.5 * sigma
+    unigram = denoise_frequencies(mean, mean_sigma, expected=public_frequencies)
     unigram = unigram / unigram.sum()
-    std = std_of_frequencies(own**0.5 * sigma, (1, unigram.size))
+    std = std_of_frequencies(mean_sigma, (1, unigram.size))
     return replace(
         start, topics=smoothed(unigram, unigram)[None], weights=np.ones(1), public=None,
         unigram=unigram, topics_std=std,
@@ -210,7 +212,7 @@ def scales_of_words(unigram: Floats) -> Floats:
     # Least divisor of a word's counts, relative to an even share.
     scale_floor = 0.1
     scales = (unigram + scale_floor / unigram.size) ** defaults.SCALE_POWER
-    # Keep the mean length of scaled counts, so that the clip can stay the same.
+    # A token's scaled count has the mean square 1 again, so that the clip can stay the same.
     return scales * float(np.sqrt((unigram / scales**2).sum()))
 
 

@@ -47,16 +47,16 @@ def em_step_on_batch(
         stream, fitted=fitted, mean=mean, variance=variance, precisions=precisions,
         ticket=ask.ticket,
     )  # fmt: skip
-    told: tuple[Warning, ...] = ()
+    warned: tuple[Warning, ...] = ()
     if len(fitted.topics) < n_components and noisy.n > stream.n_first:
-        told = (
+        warned = (
             NotEnoughDataWarning(
                 f"No batch adds a topic: the first one, of {stream.n_first:,}, showed "
                 f"{len(fitted.topics)} of {n_components}. This one, of {noisy.n:,}, could show "
                 "more: a stream that begins with it costs anew."
             ),
         )
-    return FitResult({**attributes_of(fitted), "clip_norm_": limits, "_stream": stream}, told)
+    return FitResult({**attributes_of(fitted), "clip_norm_": limits, "_stream": stream}, warned)
 
 
 def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, tuple[float, float]]:
@@ -72,12 +72,12 @@ def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, t
         sigma = noisy.sigma * noisy.n / n
         return 1 / (sigma**2 + sampling / noisy.value.size / n) if sigma > 0 else float(n)
 
-    own, first = precision(noisy.n), precision(stream.n_first)
+    now, first = precision(noisy.n), precision(stream.n_first)
     # (0, 0) before the second batch.
     total, of_squares = stream.precisions if any(stream.precisions) else (first, first**2)
     typical = of_squares / total
     # Number of equally precise batches that all earlier ones are worth.
     n_batches = total / typical
     # A batch as precise as the earlier ones gets the weight (n_batches + 1) ** -forgetting.
-    kept = typical * ((n_batches + 1) ** forgetting - 1)
-    return own / (own + kept), (total + own, of_squares + own**2)
+    of_mean = typical * ((n_batches + 1) ** forgetting - 1)
+    return now / (now + of_mean), (total + now, of_squares + now**2)
