@@ -64,11 +64,11 @@ class Model:
         """Whether it reads each row once, in batches."""
         return self.options.get("perturbation") == "stream"
 
-    @property
+    @functools.cached_property
     def takes_batches(self) -> bool:
         return hasattr(self.kind(**self.options), "partial_fit")
 
-    @property
+    @functools.cached_property
     def counts_units(self) -> bool:
         """Whether the number of its units may be private."""
         target = self.options.get("estimator", self.kind(**self.options))

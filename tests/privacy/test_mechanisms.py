@@ -194,13 +194,6 @@ def test_mean_and_variance_are_those_of_the_probabilities(epsilon, points):
         assert law.variance(own / (2 * points)) == pytest.approx(variance, rel=1e-9, abs=1e-15)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0])
-def test_noise_is_less_than_laplace_noise(epsilon):
-    law = Piecewise(epsilon)
-    assert law.variance(0.0) <= law.variance(0.5) < 2 / epsilon**2
-    assert piecewise_deviation(epsilon) == pytest.approx(math.sqrt(law.variance(0.0)))
-
-
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, 1e-10, math.nan])
 def test_an_epsilon_without_a_law_is_refused(epsilon):
     with pytest.raises(ValueError, match="epsilon must be at least"):

