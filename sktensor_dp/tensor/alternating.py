@@ -55,35 +55,33 @@ def fit_core(
     rng: np.random.Generator,
 ) -> Floats:
     """Core of a Tucker model with given factors, by ridge regression on the observed values."""
-    # Most multiplications for the normal equations of a core with more than 20 entries for each
-    # unknown.
-    core_multiplications = 2**34
-    # Cores with more entries are projected, not solved for: normal equations would take over 8 MB
-    # and most of the time.
+    # Normal equations of a core with more entries would take over 8 MB and most of the time.
     most_solved = 1024
-    # The ridge is that of pure noise, times the number of unknowns over that of entries. With more
-    # than 1024 unknowns the zero-filled tensor is projected.
+    # Most multiplications for the normal equations, unless 20 entries for each unknown take more.
+    core_multiplications = 2**34
     ranks = [factor.shape[1] for factor in factors]
     size, n = math.prod(ranks), entries.n_entries
-    is_solved = size <= most_solved
-    n_used = min(n, max(20 * size, core_multiplications // size**2)) if is_solved else n
-    used = slice(None) if n_used == n else rng.choice(n, n_used, replace=False)
-    coordinates, targets = entries.coordinates[used], values[used]
-    if not is_solved:
+    if size > most_solved:
+        # Project the zero-filled tensor; divide by the fraction of its cells that have entries.
         moment = np.zeros(size)
         for span in spans(n, size):
-            moment += targets[span] @ kronecker_rows(factors, coordinates[span])
+            moment += values[span] @ kronecker_rows(factors, entries.coordinates[span])
         return (moment * (math.prod(entries.shape) / n)).reshape(ranks)
-    part = entries if n_used == n else SortedEntries(coordinates, entries.shape)
-    gram, moment, _ = core_equations(part, factors, targets)
+    n_used = min(n, max(20 * size, core_multiplications // size**2))
+    if n_used < n:
+        sample = rng.choice(n, n_used, replace=False)
+        entries, values = SortedEntries(entries.coordinates[sample], entries.shape), values[sample]
+    gram, moment, _ = core_equations(entries, factors, values)
+    # Pure noise of variance s gives unknowns the variance s * size / trace. The prior variance is
+    # n_used / size times that, and the ridge is s over it.
     gram[np.diag_indices(size)] += np.trace(gram) / n_used + np.finfo(float).tiny
     return np.linalg.solve(gram, moment).reshape(ranks)
 
 
 def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[Floats]:
     """CP factors (length, rank) of a small dense tensor: the best of several random starts."""
-    size = float(np.linalg.norm(core))
-    if size == 0.0:
+    norm = float(np.linalg.norm(core))
+    if norm == 0.0:
         return [np.zeros((n, rank)) for n in core.shape]
     if core.ndim == 2:
         # For a matrix only the sum of components is unique. Singular vectors are rotated to
@@ -91,14 +89,15 @@ def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[F
         # Any orthogonal matrix keeps the product; rows of a DCT are spread evenly over components.
         left, values, right = np.linalg.svd(core, full_matrices=False)
         k = min(rank, len(values))
-        rotation, scaled = scipy.fft.dct(np.eye(rank), norm="ortho")[:k], np.sqrt(values[:k])
-        return [(left[:, :k] * scaled) @ rotation, (right[:k].T * scaled) @ rotation]
+        rotation, roots = scipy.fft.dct(np.eye(rank), norm="ortho")[:k], np.sqrt(values[:k])
+        return [(left[:, :k] * roots) @ rotation, (right[:k].T * roots) @ rotation]
     n_starts = 10
+    # Drawn start by start, then stacked by mode: (n_starts, length, rank).
     drawn = [[rng.standard_normal((n, rank)) for n in core.shape] for _ in range(n_starts)]
     starts = [np.stack(of_mode) for of_mode in zip(*drawn, strict=True)]
-    residuals, factors = _als(core / size, starts)
-    best = int(np.argmin(residuals))
-    return [factor[best] * size ** (1 / core.ndim) for factor in factors]
+    errors, factors = _als(core / norm, starts)
+    best = int(np.argmin(errors))
+    return [factor[best] * norm ** (1 / core.ndim) for factor in factors]
 
 
 def start_cp(
@@ -108,7 +107,7 @@ def start_cp(
     # Largest core from which components are computed for three modes or more.
     largest_core = 4096
     # From random factors alternating least squares stops at merged components; components of the
-    # core are separate.
+    # core are separate. Rounding may leave the root of an exact power just below an integer.
     most = rank if entries.n_modes == 2 else int(largest_core ** (1 / entries.n_modes) + 1e-9)
     ranks = [min(rank, length, max(most, 1)) for length in entries.shape]
     subspaces = mode_subspaces(entries, values, ranks, rng)
@@ -137,13 +136,13 @@ def _unfold(entries: SortedEntries, values: Floats, mode: int) -> scipy.sparse.c
 
 
 def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
-    """Squared errors and factors of a CP decomposition of a dense tensor by ALS from all starts."""
-    # ``starts`` holds an array (n_starts, length, rank) for each mode. All starts are updated
-    # together until the last converges, as small matrices cost calls, not arithmetic.
+    """Squared errors (n_starts,) and factors of a CP decomposition of a tensor of norm 1 by ALS."""
+    # `starts` and factors have an array (n_starts, length, rank) for each mode. All starts are
+    # updated together until the last converges, as small matrices cost calls, not arithmetic.
     factors, rank = list(starts), starts[0].shape[2]
     unfoldings = [np.moveaxis(core, m, 0).reshape(n, -1) for m, n in enumerate(core.shape)]
     ridge = 1e-9 / rank * np.eye(rank)
-    residuals = np.full(len(starts[0]), np.inf)
+    errors = np.full(len(starts[0]), np.inf)
     most_sweeps = 200
     for _ in range(most_sweeps):
         for mode, unfolded in enumerate(unfoldings):
@@ -158,11 +157,12 @@ def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
             gram = gram + ridge * traces + 1e-100 * np.eye(rank)
             moments = (unfolded @ design).transpose(0, 2, 1)
             factors[mode] = np.linalg.solve(gram, moments).transpose(0, 2, 1)
+        # Of the last mode, whose factor was updated last.
         fitted = factors[mode] @ design.transpose(0, 2, 1)
-        previous, residuals = residuals, ((unfolded - fitted) ** 2).sum(axis=(1, 2))
-        if np.all(previous - residuals < 1e-10 * np.minimum(previous, 1.0)):
+        previous, errors = errors, ((unfolded - fitted) ** 2).sum(axis=(1, 2))
+        if np.all(previous - errors < 1e-10 * np.minimum(previous, 1.0)):
             break
-    return residuals, factors
+    return errors, factors
 
 
 class Alternation(Protocol):
@@ -179,32 +179,32 @@ class Alternation(Protocol):
 
 
 def run_sweeps(
-    alternation: Alternation, max_iter: int, tol: float, known: float = 0.0
+    alternation: Alternation, max_iter: int, tol: float, known_variance: float = 0.0
 ) -> tuple[int, bool]:
     """Sweep until the residual variance converges; number of sweeps, True if it converged.
 
-    A change is small beside what is left, or beside a `known` noise variance.
+    A change is small beside what is left, or beside the `known_variance` of noise.
     """
     # Number of sweeps before the first extrapolation.
     first_sweeps = 4
-    mixing, plain = _Anderson(), True  # whether a sweep starts where the one before it ended
-    before, variance = _flat(alternation.state()), np.inf
+    anderson, starts_at_sweep = _Anderson(), True
+    start, variance = _flat(alternation.state()), np.inf  # of the next sweep
     for n_iter in range(1, max_iter + 1):
         former, variance = variance, alternation.sweep()
-        after = alternation.state()
+        end = alternation.state()
         # Targets have unit variance; differences below `tol` of that are rounding errors.
-        settles = abs(former - variance) < tol * max(variance, known, tol)
-        if settles and plain and n_iter >= first_sweeps:
+        settles = abs(former - variance) < tol * max(variance, known_variance, tol)
+        if settles and starts_at_sweep and n_iter >= first_sweeps:
             return n_iter, True
-        # A small change after an extrapolation is no convergence: the next sweep has to start from
-        # a plain one. The last state is one that a sweep made.
-        plain = settles or n_iter < first_sweeps or n_iter == max_iter
-        if plain:
-            before = _flat(after)
+        # A small change after an extrapolation is no convergence: another sweep has to start where
+        # this one ended. The last state is one that a sweep made.
+        starts_at_sweep = settles or n_iter < first_sweeps or n_iter == max_iter
+        if starts_at_sweep:
+            start = _flat(end)
         else:
-            before, variance = mixing.next(before, _flat(after), variance)
-            parts = np.split(before, np.cumsum([part.size for part in after])[:-1])
-            state = [part.reshape(one.shape) for part, one in zip(parts, after, strict=True)]
+            start, variance = anderson.next(start, _flat(end), variance)
+            parts = np.split(start, np.cumsum([part.size for part in end])[:-1])
+            state = [part.reshape(one.shape) for part, one in zip(parts, end, strict=True)]
             alternation.restore(state, variance)
     return max_iter, False
 
@@ -213,29 +213,31 @@ class _Anderson:
     """Anderson acceleration; returns to the plain step where extrapolating made it worse."""
 
     def __init__(self) -> None:
-        self._steps: list[Floats] = []
-        self._residuals: list[Floats] = []
+        self._ends: list[Floats] = []  # states after the last steps
+        self._moves: list[Floats] = []  # by these steps
         self._objective = np.inf
 
-    def next(self, before: Floats, after: Floats, objective: float) -> tuple[Floats, float]:
-        """Next state and its objective, from the states `before` and `after` a step."""
+    def next(self, start: Floats, end: Floats, objective: float) -> tuple[Floats, float]:
+        """Next state and its objective, from the states at `start` and `end` of a step."""
         # Number of steps that an extrapolation combines, and the ridge of its least squares
         # relative to the trace.
         memory, ridge = 5, 1e-10
-        if objective > self._objective and len(self._steps) > 1:
-            plain = self._steps[-1]
-            self._steps, self._residuals = [], []
+        if objective > self._objective and len(self._ends) > 1:
+            plain = self._ends[-1]
+            self._ends, self._moves = [], []
             return plain, self._objective
         self._objective = objective
-        self._steps = [*self._steps[-memory:], after]
-        self._residuals = [*self._residuals[-memory:], after - before]
-        if len(self._steps) == 1:
-            return after, objective
-        moves = np.diff(self._residuals, axis=0)
-        gram = moves @ moves.T
+        self._ends = [*self._ends[-memory:], end]
+        self._moves = [*self._moves[-memory:], end - start]
+        if len(self._ends) == 1:
+            return end, objective
+        # With the differences F of moves, the weights c = (F F')^-1 F move leave the least of the
+        # last move: the state is `end` less as much of the differences of ends (Walker & Ni 2011).
+        differences = np.diff(self._moves, axis=0)
+        gram = differences @ differences.T
         gram[np.diag_indices(len(gram))] += ridge * np.trace(gram) + np.finfo(float).tiny
-        combined = np.linalg.solve(gram, moves @ self._residuals[-1])
-        return after - combined @ np.diff(self._steps, axis=0), objective
+        weights = np.linalg.solve(gram, differences @ self._moves[-1])
+        return end - weights @ np.diff(self._ends, axis=0), objective
 
 
 def _flat(state: Sequence[Floats]) -> Floats:

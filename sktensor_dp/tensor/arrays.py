@@ -97,9 +97,9 @@ def top_rows(
     left_out = np.isnan(values) if excluded is None else np.isnan(values) | excluded
     by = values if by is None else by
     order = np.argsort(np.where(left_out, np.inf, -by), axis=1, kind="stable")[:, :n]
-    found = np.take_along_axis(values, order, axis=1)
-    none = np.take_along_axis(left_out, order, axis=1)
-    return TopRows(np.where(none, -1, order), np.where(none, np.nan, found))
+    best = np.take_along_axis(values, order, axis=1)
+    missing = np.take_along_axis(left_out, order, axis=1)
+    return TopRows(np.where(missing, -1, order), np.where(missing, np.nan, best))
 
 
 def top_rows_by_parts(
@@ -115,13 +115,11 @@ def top_rows_by_parts(
     """`top_rows` of a table (n_units, n_rows), computed about `block` values at a time.
     `order` maps values to the numbers that rows are ranked by.
     """
-    parts = blocks(n_units, max(block // n_rows, 1))
-    best = [
-        top_rows(table, n, excluded(part), order(table))
-        for part, table in ((part, values(part)) for part in parts)
-    ]
-    rows, found = (np.concatenate(each) for each in zip(*best, strict=True))
-    return TopRows(rows, found)
+    best = []
+    for part in blocks(n_units, max(block // n_rows, 1)):
+        table = values(part)
+        best.append(top_rows(table, n, excluded(part), order(table)))
+    return TopRows(*(np.concatenate(arrays) for arrays in zip(*best, strict=True)))
 
 
 def check_at_least(least: float, **numbers: float) -> None:
@@ -154,6 +152,7 @@ def extreme_scale(*arrays: Any) -> float:
     largest = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
     if largest == 0 or LEAST_SIZE <= largest <= LARGEST_SIZE or not math.isfinite(largest):
         return 1.0
+    # frexp: largest = m 2^e with 1/2 <= m < 1.
     return math.ldexp(1.0, math.frexp(largest)[1] - 1)
 
 

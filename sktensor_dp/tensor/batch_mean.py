@@ -36,8 +36,8 @@ class BatchMean:
     @classmethod
     def of(cls, value: Floats, noise_variance: float, n_samples: float) -> "BatchMean":
         """Answer of one batch of `n_samples`, whose noise has a `noise_variance`."""
-        each = np.ones(value.shape[1])
-        return cls(value, noise_variance * each, each / n_samples)
+        ones = np.ones(value.shape[1])
+        return cls(value, noise_variance * ones, ones / n_samples)
 
     @property
     def sample_variance(self) -> float:
@@ -61,7 +61,7 @@ class BatchMean:
         )
         if not (before + new).all():
             before, new = self.sampling, other.sampling
-        rate = before / (before + new)
+        rate = before / (before + new)  # weight of the new answer, by inverse variances
         distance = np.square(other.value - self.value).mean(axis=0) / share
         excess = (distance - self.noise_variance - other.noise_variance) / (before + new)
         expected = (self.sampling + other.sampling) / (before + new)

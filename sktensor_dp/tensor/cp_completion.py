@@ -239,8 +239,8 @@ def complete_cp(
     bias_sweeps = 5
     targets = as_values(values, entries)
     check_options(rank, max_iter, tol, noise_variance)
-    known = math.sqrt(noise_variance or 0.0)
-    if (scale := extreme_scale(targets, known)) != 1:
+    known_deviation = math.sqrt(noise_variance or 0.0)
+    if (scale := extreme_scale(targets, known_deviation)) != 1:
         noise = None if noise_variance is None else noise_variance / scale / scale
         return complete_cp(
             entries, targets / scale, rank, noise_variance=noise,
@@ -250,21 +250,21 @@ def complete_cp(
     if deviation <= constant * np.abs(targets).max():
         deviation = 1.0  # what is left of constant values is rounding
     # If values are far below their known noise, scale by the noise.
-    deviation = max(deviation, LEAST_SIZE * known)
-    floor = (noise_variance or 0.0) / deviation**2
+    deviation = max(deviation, LEAST_SIZE * known_deviation)
+    known_variance = (noise_variance or 0.0) / deviation**2
     standardised = targets - mean
     standardised /= deviation
     del values, targets  # a caller may have handed them over
-    posterior = _Posterior(entries, standardised, floor)
+    posterior = _Posterior(entries, standardised, known_variance)
     del standardised
     n_iter, converged = run_sweeps(posterior, bias_sweeps if rank else max_iter, tol)
     if rank:
         posterior.set_factors(
             start_cp(entries, posterior.residuals(), rank, as_generator(random_state))
         )
-        n_iter, converged = run_sweeps(posterior, max_iter, tol, floor)
+        n_iter, converged = run_sweeps(posterior, max_iter, tol, known_variance)
         if posterior.drop_noise():
-            n_iter, converged = run_sweeps(posterior, max_iter, tol, floor)
+            n_iter, converged = run_sweeps(posterior, max_iter, tol, known_variance)
     return posterior.completion(mean, deviation, n_iter, converged)
 
 
@@ -318,26 +318,25 @@ class _Posterior:
 
     def drop_noise(self) -> bool:
         """Set components that noise alone could explain to 0; return True if there are any."""
-        left, rank = self._arranged - self._mean, self._factors[0].shape[1]
+        residuals, rank = self._arranged - self._mean, self._factors[0].shape[1]
         for mode, biases in enumerate(self._biases):
-            left -= self._passes.at(biases, mode)
+            residuals -= self._passes.at(biases, mode)
         for j in range(rank):
-            left -= self._component(j)
+            residuals -= self._component(j)
         norms, products = np.zeros((2, rank))
         for j in range(rank):
             values = self._component(j)
-            norms[j], products[j] = math.sqrt(values @ values), left @ values
-        # Least-squares size given the other components, times the norm; for a component that is 0
-        # it means nothing.
-        sizes = norms**2 + products
+            norms[j], products[j] = math.sqrt(values @ values), residuals @ values
+        # A component v that is 1 + a times as large fits the residuals e best for a = v'e / |v|^2.
+        # Its norm then is (|v|^2 + v'e) / |v|.
         n_observed = [float(np.count_nonzero(counts)) for counts in self._counts]
-        most = math.sqrt(self._noise_variance) * largest_of_noise(*n_observed)
-        shown = sizes > most * norms
+        largest_norm = math.sqrt(self._noise_variance) * largest_of_noise(*n_observed)
+        kept = norms**2 + products > largest_norm * norms
         for mode in range(len(self._factors)):
-            self._factors[mode] = self._factors[mode] * shown
-            self._second_moments[mode] *= packed_products(shown[None].astype(np.float64))
-        self._factor_prior_variances[:, ~shown] = _LEAST_COMPONENT
-        return bool((norms[~shown] > 0).any())
+            self._factors[mode] = self._factors[mode] * kept
+            self._second_moments[mode] *= packed_products(kept[None].astype(np.float64))
+        self._factor_prior_variances[:, ~kept] = _LEAST_COMPONENT
+        return bool((norms[~kept] > 0).any())
 
     def _component(self, j: int) -> Floats:
         """Values of a component at the entries, arranged."""
@@ -352,10 +351,8 @@ class _Posterior:
 
     def restore(self, state: Sequence[Floats], variance: float) -> None:
         """Replace the posterior means and the noise variance; covariances of rows stay."""
-        n_modes, self._noise_variance = (
-            self._entries.n_modes,
-            max(variance, self._least_noise_variance),
-        )
+        n_modes = self._entries.n_modes
+        self._noise_variance = max(variance, self._least_noise_variance)
         self._mean, self._biases = float(state[0][0]), list(state[1 : 1 + n_modes])
         for mode, factor in enumerate(state[1 + n_modes :]):
             moved = packed_products(factor) - packed_products(self._factors[mode])
@@ -371,51 +368,55 @@ class _Posterior:
         targets = self._arranged - self._mean
         for k in self._entries.others(mode):
             targets -= self._passes.at(self._biases[k], k)
-        sums, empty = self._passes.row_sums(targets, mode), np.zeros((len(counts), 0))
-        equations = NormalEquations(empty, empty, empty)
+        sums, none = self._passes.row_sums(targets, mode), np.zeros((len(counts), 0))
+        equations = NormalEquations(none, none, none)
         if self._factors[mode].shape[1]:
             equations = self._passes.equations(mode, self._factors, targets, self._second_moments)
         bias_ridge = noise / self._bias_prior_variances[mode]
         ridge = noise / self._factor_prior_variances[mode]
         bias, rows, moments = solve_rows(equations, counts, sums, bias_ridge, ridge)
         rows[:, np.mean(rows**2, axis=0) < negligible] = 0.0
+        # E[a a'] of a row a: its covariance, noise times the inverse, plus its mean's square.
         moments *= noise
         moments += packed_products(rows)
-        seen = self._entries.counts[mode] > 0
+        observed = self._entries.counts[mode] > 0
+        # Mean field: the posterior of a bias is independent of that of its row's factor.
         variances = noise / (counts + bias_ridge)
-        mean_square = np.mean(bias[seen] ** 2 + variances[seen])
+        mean_square = np.mean(bias[observed] ** 2 + variances[observed])
         self._bias_prior_variances[mode] = max(
             mean_square, _LEAST_BIAS * self._noise_variance + _TINY
         )
         self._biases[mode], self._bias_variances[mode] = bias, variances
         self._factors[mode], self._second_moments[mode] = rows, moments
         if rows.shape[1]:
-            mean_squares = moments[:, diagonal_positions(rows.shape[1])][seen].mean(axis=0)
+            mean_squares = moments[:, diagonal_positions(rows.shape[1])][observed].mean(axis=0)
             least = _LEAST_COMPONENT * max(float(mean_squares.max()), 1.0)
             self._factor_prior_variances[mode] = np.maximum(mean_squares, least)
         self._update_mean_and_noise(mode, sums, float(targets @ targets), equations)
 
     def _update_mean_and_noise(
-        self, mode: int, sums: Floats, size: float, equations: NormalEquations
+        self, mode: int, sums: Floats, targets_total: float, equations: NormalEquations
     ) -> None:
-        """Update mean and noise variance from sums of targets, and the `size` of their squares."""
+        """Update mean and noise variance, from sums of targets in rows and all of their squares."""
         bias, rows, counts = self._biases[mode], self._factors[mode], self._counts[mode]
-        terms = np.sum(equations.design * rows, axis=1)
-        # Expected squared residuals of each row, without the squares of the targets.
-        expected = counts * bias**2 + 2.0 * bias * (terms - sums)
-        expected += packed_inner(equations.gram, self._second_moments[mode], rows.shape[1])
-        expected -= 2.0 * np.sum(equations.moment * rows, axis=1)
-        left = sums - counts * bias - terms
-        n, floor = self._entries.n_entries, self._least_noise_variance
-        shift = float(left.sum()) / n
+        component_sums = np.sum(equations.design * rows, axis=1)
+        # Expected sum of (x - b - z'a)^2 in each row, without that of x^2:
+        # n b^2 + 2 b (sum z'a - sum x) + tr(sum z z' E[a a']) - 2 sum x z'a.
+        squares = counts * bias**2 + 2.0 * bias * (component_sums - sums)
+        squares += packed_inner(equations.gram, self._second_moments[mode], rows.shape[1])
+        squares -= 2.0 * np.sum(equations.moment * rows, axis=1)
+        residual_sums = sums - counts * bias - component_sums
+        n = self._entries.n_entries
+        # A mean that is larger by `shift` changes residuals e to e - shift.
+        shift = float(residual_sums.sum()) / n
         self._mean += shift
-        expected += shift * (shift * counts - 2.0 * left)
-        total = size + float(expected.sum())
+        squares += shift * (shift * counts - 2.0 * residual_sums)
+        squares_total = targets_total + float(squares.sum())
         for of_mode, variances in zip(self._counts, self._bias_variances, strict=True):
-            total += float(of_mode @ variances)
+            squares_total += float(of_mode @ variances)
         # With known noise the residual variance may be below it.
-        self._residual_variance = max(total / n, _LEAST_NOISE * size / n + _TINY)
-        self._noise_variance = max(self._residual_variance, floor)
+        self._residual_variance = max(squares_total / n, _LEAST_NOISE * targets_total / n + _TINY)
+        self._noise_variance = max(self._residual_variance, self._least_noise_variance)
 
     def _balance(self) -> None:
         """Rescale each component's columns so that all modes have equal prior variance."""
@@ -434,8 +435,9 @@ class _Posterior:
         order = np.argsort(-np.prod(norms, axis=0), kind="stable")
         norms = norms[:, order]
         safe = np.where(norms > 0, norms, 1.0)
-        factors = [a[:, order] / s for a, s in zip(self._factors, safe, strict=True)]
-        # Factors have unit columns: weights hold the norms, and the deviation.
+        factors = [a[:, order] / norm for a, norm in zip(self._factors, safe, strict=True)]
+        # Factors have unit columns: weights hold the norms and the deviation, and prior variances
+        # are divided by squared norms.
         return CPCompletion(
             mean=mean + deviation * self._mean, biases=[deviation * b for b in self._biases],
             factors=factors, weights=deviation * np.prod(norms, axis=0), n_iter=n_iter,

@@ -12,7 +12,9 @@ def largest_of_noise(*lengths: float) -> float:
 
     Noise fills a tensor with modes of these lengths.
     """
-    # For a matrix the largest singular value of noise (Johnstone, 2001). For more modes the sum
-    # bounds the mean of the largest norm (Chevet, 1978), and fluctuations are smaller.
+    # For a matrix the largest singular value of noise: its square is m + s t, with m = (sum of
+    # roots)^2, s = sqrt(m) (sum of 1 / root)^(1/3) and t of Tracy and Widom's law (Johnstone 2001).
+    # Its root is about sqrt(m) + s t / (2 sqrt(m)). For more modes the sum of roots bounds the mean
+    # of the largest norm (Chevet, 1978), and fluctuations are smaller.
     roots = [math.sqrt(length) for length in lengths]
     return sum(roots) + TRACY_WIDOM / 2 * sum(1 / root for root in roots) ** (1 / 3)

@@ -77,12 +77,13 @@ def solved(rows: list[Floats], inverses: Floats, b: Floats) -> Floats:
 
 def roots_of_inverses(rows: list[Floats], inverses: Floats) -> None:
     """Replace R of `eliminated` by the upper triangular Y with Y Y' the inverse of its matrix."""
+    # The inverse of R' diag(d) R is Y Y' with Y = R^-1 diag(d)^(-1/2).
     for i in reversed(range(len(rows))):
         # Back substitution: a row of the inverse of R follows from the rows below.
-        factors, own = rows[i][1:].copy(), rows[i][1:]
-        np.negative(own, out=own)
+        factors, inverse_row = rows[i][1:].copy(), rows[i][1:]
+        np.negative(inverse_row, out=inverse_row)
         for m, factor in enumerate(factors[:-1], 1):
-            own[m:] -= rows[i + m][1:] * factor
+            inverse_row[m:] -= rows[i + m][1:] * factor
     roots = np.sqrt(inverses)
     for k, row in enumerate(rows):
         row[0] = roots[k]
@@ -94,6 +95,7 @@ def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
     r, n = rows[0].shape
     packed, column, room = np.empty((r * (r + 1) // 2, n)), np.empty((r, n)), np.empty((r, n))
     products = triangle(packed, r)
+    # Sum the products of the columns of Y. Column k has k + 1 numbers, so the last one fills all.
     for k in reversed(range(r)):
         for i in range(k + 1):
             column[i] = rows[i][k - i]
@@ -160,21 +162,23 @@ def core_equations(
         for rank, length in zip(ranks, entries.shape, strict=True)
     ]
     mode = int(np.argmin(costs))
-    fibres, own, rank, width = entries.fibres(mode), factors[mode], ranks[mode], size // ranks[mode]
-    others = [ranks[k] for k in entries.others(mode)]
-    found = normal_equations(
+    fibres, factor, rank = entries.fibres(mode), factors[mode], ranks[mode]
+    others, width = [ranks[k] for k in entries.others(mode)], size // rank
+    equations = normal_equations(
         fibres, [factors[k] for k in entries.others(mode)], targets[fibres.order]
     )
-    packed = packed_products(own).T @ found.gram
+    # z is a Kronecker product of a row a of this mode and one w of the others: sum a a' (x) w w',
+    # from packed products to (rank, rank, width, width), then its axes in the order of the modes.
+    packed = packed_products(factor).T @ equations.gram
     gram = packed[packed_places(rank).ravel()][:, packed_places(width).ravel()]
     gram = gram.reshape(rank, rank, width, width).swapaxes(1, 2)
     gram = gram.reshape(rank, *others, rank, *others)
     gram = np.moveaxis(gram, (0, n_modes), (mode, n_modes + mode)).reshape(size, size)
-    moment, total = (
-        np.moveaxis((own.T @ sums).reshape(rank, *others), 0, mode).ravel()
-        for sums in (found.moment, found.design)
+    moment, design_total = (
+        np.moveaxis((factor.T @ sums).reshape(rank, *others), 0, mode).ravel()
+        for sums in (equations.moment, equations.design)
     )
-    return gram, moment, total
+    return gram, moment, design_total
 
 
 def solve_rows(
@@ -195,17 +199,17 @@ def solve_rows(
         b = np.empty((rank + 1, len(sums[block])))
         b[:rank], b[rank] = equations.moment[block].T, sums[block]
         packed = _penalised(equations, corners, ridge, block)
-        given, factored = triangle(packed.copy(), rank + 1), triangle(packed, rank + 1)
+        matrices, factored = triangle(packed.copy(), rank + 1), triangle(packed, rank + 1)
         # Pivots of a positive definite matrix are not below rounding errors.
-        pivots = eliminated(factored, _LEAST_PIVOT * packed[diagonal_positions(rank + 1)])
-        found = solved(factored, pivots, b.copy())
+        inverse_pivots = eliminated(factored, _LEAST_PIVOT * packed[diagonal_positions(rank + 1)])
+        solution = solved(factored, inverse_pivots, b.copy())
         # Iterative refinement: for badly conditioned matrices the first solution may be far off.
-        found += solved(factored, pivots, b - times(given, found))
-        own = [row[: rank - i] for i, row in enumerate(factored[:rank])]
-        roots_of_inverses(own, pivots[:rank])
-        rows[block], inverses[block], bias[block] = (
-            found[:rank].T, products_of_roots(own).T, found[rank]
-        )  # fmt: skip
+        solution += solved(factored, inverse_pivots, b - times(matrices, solution))
+        # Without the bias, which is last: the Gram matrix alone is inverted.
+        roots = [row[: rank - i] for i, row in enumerate(factored[:rank])]
+        roots_of_inverses(roots, inverse_pivots[:rank])
+        rows[block], bias[block] = solution[:rank].T, solution[rank]
+        inverses[block] = products_of_roots(roots).T
     return bias, rows, inverses
 
 
@@ -217,11 +221,11 @@ def _penalised(equations: NormalEquations, corners: Floats, ridge: Floats, block
     gram, rank = equations.gram[block].T, len(ridge)
     least = least_ridge * gram[diagonal_positions(rank)].sum(axis=0)
     packed = np.empty((len(gram) + rank + 1, gram.shape[1]))
-    last = packed_places(rank + 1)[:, rank]
-    inside = np.ones(len(packed), dtype=bool)
-    inside[last] = False
-    packed[inside] = gram
-    packed[last[:-1]], packed[last[-1]] = equations.design[block].T, corners[block]
+    of_bias = packed_places(rank + 1)[:, rank]
+    is_gram = np.ones(len(packed), dtype=bool)
+    is_gram[of_bias] = False
+    packed[is_gram] = gram
+    packed[of_bias[:-1]], packed[of_bias[-1]] = equations.design[block].T, corners[block]
     packed[diagonal_positions(rank + 1)[:-1]] += np.maximum(ridge[:, None], least)
     return packed
 
@@ -244,27 +248,27 @@ def posterior_rows(
     prior_steps, least_prior, least_ridge = 20, 1e-8, 1e-12
     # Rows whose gram is 0 have no entries and stay 0.
     r = sums.shape[1]
-    seen = np.trace(grams, axis1=1, axis2=2) > 0
-    found = np.zeros_like(sums)
-    if r == 0 or not seen.any():
-        return found
-    H, g, N = grams[seen], sums[seen], noise[seen] + residual * grams[seen]
+    observed = np.trace(grams, axis1=1, axis2=2) > 0
+    posterior = np.zeros_like(sums)
+    if r == 0 or not observed.any():
+        return posterior
+    # Sums g have the covariance p H H + N at the prior variance p; rows are p H (p H H + N)^-1 g.
+    H, g, N = grams[observed], sums[observed], noise[observed] + residual * grams[observed]
     size = np.trace(prior * (H @ H) + N, axis1=1, axis2=2) / r
     # With L L' = N, M = L^-1 H and M M' = U D U', the matrix to invert is L U (p D + 1) U' L' for
     # any prior variance p, so iterations need no further factorisation.
     L = np.linalg.cholesky(N + (least_ridge * size)[:, None, None] * np.eye(r))
-    solved = np.linalg.solve(L, np.concatenate([H, g[..., None]], axis=2))
-    M, scaled = solved[:, :, :r], solved[:, :, r:]
+    whitened = np.linalg.solve(L, np.concatenate([H, g[..., None]], axis=2))
+    M, white_sums = whitened[:, :, :r], whitened[:, :, r:]
     squares, axes = np.linalg.eigh(M @ M.transpose(0, 2, 1))
     squares = np.maximum(squares, 0.0)
-    scaled = (axes.transpose(0, 2, 1) @ scaled)[..., 0]
+    white_sums = (axes.transpose(0, 2, 1) @ white_sums)[..., 0]
     least = least_prior * prior
     # EM: a row's expected square is its posterior mean's square plus its posterior variance.
     for _ in range(prior_steps):
         variances = prior / (prior * squares + 1)
-        turned = variances * scaled
-        # Rotations keep sums of squares and traces.
+        turned = variances * white_sums
+        # Rows are M' U turned, so their squares sum to those of sqrt(D) turned.
         prior = max(float(np.mean(squares * turned**2 + variances)), least)
-    rows = (M.transpose(0, 2, 1) @ (axes @ turned[..., None]))[..., 0]
-    found[seen] = rows
-    return found
+    posterior[observed] = (M.transpose(0, 2, 1) @ (axes @ turned[..., None]))[..., 0]
+    return posterior

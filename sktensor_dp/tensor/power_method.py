@@ -58,8 +58,8 @@ def simultaneous_power_iteration(
     signs = np.where(values[0] < 0, -1.0, 1.0)
     weights, vectors = values[0] * signs, (frames[0] * signs).T
     weights[weights <= NULL_WEIGHT * weights.max()] = 0.0
-    found = np.argsort(-weights, kind="stable")
-    return weights[found], vectors[found]
+    descending = np.argsort(-weights, kind="stable")
+    return weights[descending], vectors[descending]
 
 
 def _iterate_frames(oracle: Oracle, frames: Floats, max_iter: int) -> tuple[Floats, Floats]:
@@ -458,8 +458,8 @@ class OnlinePowerMethod:
         if self._n_steps % (self.max_iter + 1) == 0:
             self.weights = np.append(self.weights, self.best_weight)
             self.vectors = np.vstack([self.vectors, self.best_vector])
-            own = replace(answer, value=answers).column(best)
-            self.component_answers = self.component_answers.beside(own)
+            of_best = replace(answer, value=answers).column(best)
+            self.component_answers = self.component_answers.beside(of_best)
             self.starts = _starts(self.seed, len(self.weights), *self.starts.shape)
 
     def _polish(self, answer: BatchMean) -> None:
@@ -475,7 +475,8 @@ class OnlinePowerMethod:
 
     def _joined(self, mean: BatchMean, answer: BatchMean) -> BatchMean:
         """Mean with one more answer to a question of as many columns as the two have."""
-        # A third of the variance of symmetric noise lies outside the span of the questions.
+        # T(w, u, u) of symmetric noise is the mean of three equal entries if w is orthogonal to u,
+        # so outside the span of the questions it has a third of the variance of T(u, u, u).
         inside = min(mean.value.shape[1] / len(self.starts), 1.0)
         return mean.after(answer, inside + (1 - inside) / 3)
 

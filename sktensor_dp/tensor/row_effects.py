@@ -22,9 +22,9 @@ _TOLERANCE, _STEPS = 1e-3, 6
 
 def incidence_features(entries: SortedEntries) -> list[Floats]:
     """Features (n_m, n_features) of the rows of each mode from coordinates alone."""
-    # Features are the logarithm of the number of entries, and leading singular vectors of the
-    # matrix that counts shared entries of rows of two modes, scaled by margins as in correspondence
-    # analysis.
+    # Features are leading singular vectors of the matrix that counts shared entries of rows of two
+    # modes, scaled by margins as in correspondence analysis, and the logarithm of the number of
+    # entries.
     if entries.n_modes == 2:
         # One decomposition serves both modes. Entries are sorted by the longer mode, so that random
         # reads are of the shorter one.
@@ -34,20 +34,22 @@ def incidence_features(entries: SortedEntries) -> list[Floats]:
             vectors.reverse()
     else:
         vectors = [_both_sides(entries, mode)[0] for mode in range(entries.n_modes)]
-    found = []
+    features = []
     for singular, counts in zip(vectors, entries.counts, strict=True):
         logarithm = np.log(np.maximum(counts, 1.0))[:, None]
         scaled = singular * _scales_of_rows(counts)[:, None]
-        found.append(standardised(np.hstack([scaled, logarithm]), counts))
-    return found
+        features.append(standardised(np.hstack([scaled, logarithm]), counts))
+    return features
 
 
 def standardised(features: Floats, counts: NDArray[Any]) -> Floats:
-    """Features centred and scaled over the entries; 0 in rows without any."""
+    """Features centred and scaled over the entries, all together to mean square 1 or less.
+    0 in rows without entries.
+    """
     weights = counts / max(float(counts.sum()), 1.0)
     centred = features - weights @ features
-    size = np.sqrt(weights @ centred**2)
-    centred = centred / np.where(size > 0, size, 1.0)
+    deviations = np.sqrt(weights @ centred**2)
+    centred = centred / np.where(deviations > 0, deviations, 1.0)
     centred /= np.sqrt(max(features.shape[1], 1))
     return np.asarray(centred * (counts > 0)[:, None], dtype=np.float64)
 
@@ -105,22 +107,23 @@ def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
     """Left and right singular vectors of the incidence matrix, without the trivial first ones."""
     incidence = _Incidence(entries, mode)
     n, m = incidence.n_rows, incidence.n_columns
-    wide = m >= n
-    side = min(n, m)
+    is_wide = m >= n
+    shorter = min(n, m)
     # The first singular vector is trivial: it follows from the margins.
-    rank = min(defaults.VECTORS, side - 1)
+    rank = min(defaults.VECTORS, shorter - 1)
     if rank < 1:
         return np.zeros((n, 0)), np.zeros((m, 0))
-    there, back = incidence.to_columns, incidence.to_rows
-    if not wide:
-        there, back = back, there
-    near = top_eigenpairs(
-        lambda block: back(there(block)), rank + 1, dim=side, n_iter=_STEPS, tol=_TOLERANCE,
-        random_state=0,
+    # Eigenvectors of A A' or A' A, whichever is smaller; the other side's are A' or A times them.
+    to_longer, to_shorter = incidence.to_columns, incidence.to_rows
+    if not is_wide:
+        to_longer, to_shorter = to_shorter, to_longer
+    of_shorter = top_eigenpairs(
+        lambda block: to_shorter(to_longer(block)), rank + 1, dim=shorter, n_iter=_STEPS,
+        tol=_TOLERANCE, random_state=0,
     )[1][:, 1:]  # fmt: skip
-    far = there(near)
-    far /= np.maximum(np.linalg.norm(far, axis=0), 1e-300)
-    return (near, far) if wide else (far, near)
+    of_longer = to_longer(of_shorter)
+    of_longer /= np.maximum(np.linalg.norm(of_longer, axis=0), 1e-300)
+    return (of_shorter, of_longer) if is_wide else (of_longer, of_shorter)
 
 
 class RowRegression:
@@ -143,6 +146,7 @@ class RowRegression:
         gram[np.diag_indices(size)] += 1 / self._prior_variances[mode]
         covariance = np.linalg.inv(gram)
         coefficients = covariance @ (features.T @ targets)
+        # EM step: expected squares are those of the means plus the posterior variances.
         mean_square = float(coefficients @ coefficients + np.trace(covariance)) / size
         self._prior_variances[mode] = max(mean_square, self._least_variance)
         return np.asarray(features @ coefficients, dtype=np.float64)
@@ -168,7 +172,7 @@ def fit_row_sums(
     # for each mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
     # First and least prior variances of the biases, relative to the variance of a value.
     first, least = 0.1, 1e-6
-    rows = _rows_seen(entries, sums, weights, noise_variance, value_variance)
+    all_rows = _weighted_rows(entries, sums, weights, noise_variance, value_variance)
     if features is None:
         features = [np.zeros((n, 0)) for n in entries.shape]
     regression = RowRegression(features, value_variance)
@@ -176,34 +180,34 @@ def fit_row_sums(
     mean, prior_variances = 0.0, np.full(entries.n_modes, first * value_variance)
     for _ in range(max_iter):
         moment, information = 0.0, 1 / mean_variance
-        for mode, seen in enumerate(rows):
-            gains, weight_totals, left = seen.gains, seen.weight_totals, seen.without_others(biases)
-            about_mean = left - weight_totals * mean
-            precisions = gains * weight_totals
+        for mode, rows in enumerate(all_rows):
+            # A sum over its total weight W is a bias plus noise of variance v / W^2. Its precision
+            # is gain * W, and the gain is W / v.
+            gains, totals = rows.gains, rows.weight_totals
+            residuals = rows.without_others(biases)
+            about_mean, precisions = residuals - totals * mean, gains * totals
             # For the regression, the variance of biases about it counts as noise.
             shrunk_gains = gains / (1.0 + precisions * prior_variances[mode])
-            expected = regression.means(
-                mode, shrunk_gains * weight_totals, shrunk_gains * about_mean
-            )
+            expected = regression.means(mode, shrunk_gains * totals, shrunk_gains * about_mean)
             variances[mode] = 1.0 / (precisions + 1.0 / prior_variances[mode])
-            about_expected = variances[mode] * gains * (about_mean - weight_totals * expected)
-            if (there := weight_totals > 0).any():
-                mean_square = float(np.mean(about_expected[there] ** 2 + variances[mode][there]))
-                prior_variances[mode] = max(mean_square, least * value_variance)
+            about_expected = variances[mode] * gains * (about_mean - totals * expected)
+            if (observed := totals > 0).any():
+                squares = about_expected**2 + variances[mode]
+                prior_variances[mode] = max(float(squares[observed].mean()), least * value_variance)
             biases[mode] = about_expected + expected
-            moment += float(gains @ (left - weight_totals * biases[mode]))
-            information += float(gains @ weight_totals)
+            moment += float(gains @ (residuals - totals * biases[mode]))
+            information += float(gains @ totals)
         mean = moment / information if information > 0 else 0.0
     return CPCompletion(
         mean=center + mean, biases=biases, factors=[np.zeros((n, 0)) for n in entries.shape],
         weights=np.zeros(0), noise_variance=value_variance, n_iter=max_iter,
         bias_variances=variances, bias_prior_variances=prior_variances,
-        factor_prior_variances=np.zeros((len(rows), 0)),
+        factor_prior_variances=np.zeros((len(all_rows), 0)),
     )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class _RowsSeen:
+class _WeightedRows:
     """Noisy sums of the rows of one mode, (n_m,), prepared for updates of its biases."""
 
     sums: Floats
@@ -214,21 +218,21 @@ class _RowsSeen:
 
     def without_others(self, biases: Sequence[Floats]) -> Floats:
         """Sums less the part that `biases` of other modes have in them."""
-        left = self.sums.copy()
+        residuals = self.sums.copy()
         for other, weighted in self.others:
-            left -= weighted @ biases[other]
-        return left
+            residuals -= weighted @ biases[other]
+        return residuals
 
 
-def _rows_seen(
+def _weighted_rows(
     entries: SortedEntries,
     sums: Sequence[ArrayLike],
     weights: Sequence[ArrayLike],
     noise_variance: float,
     value_variance: float,
-) -> list[_RowsSeen]:
+) -> list[_WeightedRows]:
     """Sums, total weights and gains of the rows of each mode."""
-    found = []
+    all_rows = []
     for mode, (noisy, weight) in enumerate(zip(sums, weights, strict=True)):
         w = np.asarray(weight, dtype=np.float64)
         totals = entries.row_sums(w, mode)
@@ -237,5 +241,5 @@ def _rows_seen(
         gains = np.where(totals > 0, totals / np.where(variance > 0, variance, 1.0), 0.0)
         ordered = entries.sort(w, mode)
         others = [(k, entries.matrix(ordered, mode, k)) for k in entries.others(mode)]
-        found.append(_RowsSeen(np.asarray(noisy, dtype=np.float64), totals, gains, others))
-    return found
+        all_rows.append(_WeightedRows(np.asarray(noisy, dtype=np.float64), totals, gains, others))
+    return all_rows

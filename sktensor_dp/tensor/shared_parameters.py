@@ -16,7 +16,7 @@ from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 # The grid of weights reaches from this fraction of the largest weight to a little beyond it.
 _GRID_RATIO, _GRID_MARGIN, GRID_SIZE = 1 / 2000, 1.1, 60
 # Least probability of a grid point, and least prior variance relative to the first.
-_LEAST_SHARE, _LEAST_RATIO = 1e-12, 5e-4
+_LEAST_PROBABILITY, _LEAST_RATIO = 1e-12, 5e-4
 # Least variance of a sum, for rows of weight 0 without noise.
 _TINY = 1e-100
 
@@ -102,17 +102,18 @@ def shared_effects(
     # Mean weight of a unit in an entry: the sum of squared weights of a row is this times the row's
     # weight.
     weight_each = min(n_units / total, 1.0)
-    top = max(float(W.max()), largest_of_noise * noise_std, 1.0)
+    largest = max(float(W.max()), largest_of_noise * noise_std, 1.0)
     # Logarithmic grid of possible weights; without noise weights are known.
     grid = np.maximum(W, 0.0)[:, None]
     if noise_std > 0:
-        ends = np.log(top * _GRID_RATIO), np.log(top * _GRID_MARGIN)
+        ends = np.log(largest * _GRID_RATIO), np.log(largest * _GRID_MARGIN)
         grid = np.exp(np.linspace(*ends, GRID_SIZE))[None, :]
     fit = _GridPosterior(S, W, grid, noise_std, weight_each, gain, effect_variance, about)
     for _ in range(max_iter):
         fit.step()
-    centred = np.log(np.maximum(grid, top * _GRID_RATIO)) - math.log(max(total / len(S), 1e-9))
-    return fit.effects(popularity_power * centred)
+    mean_weight = max(total / len(S), 1e-9)
+    log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(mean_weight)
+    return fit.effects(popularity_power * log_ratios)
 
 
 class _GridPosterior:
@@ -136,12 +137,13 @@ class _GridPosterior:
         if about is not None:
             self._sums = self._sums + self._slopes * about[:, None]
         self._squares = self._sums**2
-        # Responses are at most 1, so their variance is at most 1.
+        # Variance of a row's sum: by noise, and by its entries, whose squared weights sum to
+        # grid * weight_each. Responses are at most 1, so their variance is at most 1.
         self._variances = noise_std**2 + grid * weight_each + _TINY
         self._log_likelihoods = (
             0.0 if noise_std == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
         )
-        self._grid_shares = np.full(grid.shape[1], 1.0 / grid.shape[1])
+        self._probabilities = np.full(grid.shape[1], 1.0 / grid.shape[1])  # of weights on the grid
         self._least_variance = _LEAST_RATIO * effect_variance
         self.prior_variance = effect_variance
         # Reuse memory: allocation would cost as much as the arithmetic.
@@ -156,8 +158,8 @@ class _GridPosterior:
         effects *= posterior
         mean_square = float(np.mean(np.sum(effects, axis=1)))
         self.prior_variance = max(mean_square, self._least_variance)
-        shares = posterior.mean(axis=0) + _LEAST_SHARE
-        self._grid_shares = shares / shares.sum()
+        probabilities = posterior.mean(axis=0) + _LEAST_PROBABILITY
+        self._probabilities = probabilities / probabilities.sum()
 
     def effects(self, popularity: Floats) -> SharedEffects:
         """Posterior of effects and of `popularity`, a value for each weight of the grid."""
@@ -177,7 +179,7 @@ class _GridPosterior:
         posterior += np.log(marginal_variances)
         posterior *= 0.5
         np.subtract(self._log_likelihoods, posterior, out=posterior)
-        posterior += np.log(self._grid_shares)
+        posterior += np.log(self._probabilities)
         posterior -= posterior.max(axis=1, keepdims=True)
         np.exp(posterior, out=posterior)
         posterior /= posterior.sum(axis=1, keepdims=True)

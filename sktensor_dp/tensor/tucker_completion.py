@@ -140,8 +140,8 @@ def complete_tucker(
             f"ranks must be at least 1 and at most the lengths {entries.shape}; got {ranks}."
         )
     check_options(max(ranks), max_iter, tol, noise_variance)
-    known = math.sqrt(noise_variance or 0.0)
-    if (scale := extreme_scale(targets, known)) != 1:
+    known_deviation = math.sqrt(noise_variance or 0.0)
+    if (scale := extreme_scale(targets, known_deviation)) != 1:
         noise = None if noise_variance is None else noise_variance / scale / scale
         return complete_tucker(
             entries, targets / scale, ranks, noise_variance=noise,
@@ -156,16 +156,16 @@ def complete_tucker(
     )  # fmt: skip
     residuals = targets - start.mean - entries.at_entries(start.biases)
     deviation = float(residuals.std())
-    little = max(_LEAST_NOISE * np.abs(targets).max(), LEAST_SIZE * known)
-    if deviation <= little or not start.weights.any():
+    rounding = max(_LEAST_NOISE * np.abs(targets).max(), LEAST_SIZE * known_deviation)
+    if deviation <= rounding or not start.weights.any():
         return tucker_of_cp(start, ranks)
     # Components that CP does not find are noise: a factor of each mode has at most as many columns.
-    found = [min(rank, int(np.count_nonzero(start.weights))) for rank in ranks]
+    fitted_ranks = [min(rank, int(np.count_nonzero(start.weights))) for rank in ranks]
     fit = _Alternation(entries, start, targets, deviation, noise_variance or 0.0)
-    fit.start(mode_subspaces(entries, residuals / deviation, found, rng), rng)
+    fit.start(mode_subspaces(entries, residuals / deviation, fitted_ranks, rng), rng)
     n_iter, converged = run_sweeps(fit, max_iter, tol)
     model = fit.completion(n_iter, converged)
-    if found == [*ranks]:
+    if fitted_ranks == [*ranks]:
         return model
     return with_orthonormal_factors(model, ranks, model.factors, model.core)
 
@@ -197,14 +197,14 @@ class _Alternation:
         self._bias_variances = [variances / deviation**2 for variances in start.bias_variances]
         self._least_noise_variance = max(least_noise_variance / deviation**2, _LEAST_NOISE)
         self._noise_variance = max(1.0, self._least_noise_variance)
-        self._freedom = np.zeros(entries.n_modes)
+        self._n_effective = np.zeros(entries.n_modes)  # effective parameters of each factor
         # Norm of the factors' columns: with it their rows have unit variance.
         self._roots = [math.sqrt(n) for n in entries.shape]
 
     def start(self, subspaces: Sequence[Floats], rng: np.random.Generator) -> None:
         """Begin with orthonormal factors `subspaces`, and the core that fits the values best."""
-        left = self._values - self._entries.at_entries(self._biases)
-        core = fit_core(self._entries, left, subspaces, rng)
+        targets = self._values - self._entries.at_entries(self._biases)
+        core = fit_core(self._entries, targets, subspaces, rng)
         self._factors = [U * root for U, root in zip(subspaces, self._roots, strict=True)]
         self._core = core / math.prod(self._roots)
 
@@ -252,8 +252,9 @@ class _Alternation:
         bias_ridge = self._noise_variance / self._bias_prior_variances[mode]
         ridge = np.full(rank, self._noise_variance)
         bias, rows, inverse = solve_rows(equations, counts, sums, bias_ridge, ridge)
+        # Of a ridge regression: the trace of G (G + ridge)^-1, that is r - ridge tr (G + ridge)^-1.
         shrunk = self._noise_variance * inverse[:, diagonal_positions(rank)].sum()
-        self._freedom[mode] = max(rows.size - shrunk, 0.0)
+        self._n_effective[mode] = max(rows.size - shrunk, 0.0)
         variances = self._noise_variance / (counts + bias_ridge)
         self._biases[mode], self._bias_variances[mode] = bias, variances
         squares = (bias**2 + variances)[counts > 0]
@@ -269,8 +270,8 @@ class _Alternation:
         # Least fraction of the entries that counts as degrees of freedom of the residuals.
         least_freedom = 0.1
         entries, size = self._entries, self._core.size
-        left = self._values - entries.at_entries(self._biases)
-        gram, moment, design_sum = core_equations(entries, self._factors, left)
+        targets = self._values - entries.at_entries(self._biases)
+        gram, moment, design_sum = core_equations(entries, self._factors, targets)
         # Rotate to coordinates in which the entries of the core are independent.
         eigenvalues, frame = np.linalg.eigh(gram)
         eigenvalues = np.maximum(eigenvalues, 0.0)
@@ -280,17 +281,17 @@ class _Alternation:
         n = entries.n_entries
         prior_variance = max(float(np.mean(core**2)), _LEAST_VARIANCE)
         for _ in range(variance_steps):
-            self._mean = float(left.sum() - design_sum @ core) / n
+            self._mean = float(targets.sum() - design_sum @ core) / n
             variances = 1 / (eigenvalues / self._noise_variance + 1 / prior_variance)
             core = variances * (moment - self._mean * design_sum) / self._noise_variance
             prior_variance = max(float(np.mean(core**2 + variances)), _LEAST_VARIANCE)
         self._core = (frame @ core).reshape(self._core.shape)
-        centred = left - self._mean
+        centred = targets - self._mean
         # Squared residuals: |x - D c|^2 = |x|^2 - 2 c' D' x + c' D' D c, D the design.
         squares = centred @ centred - 2.0 * core @ (moment - self._mean * design_sum)
-        squares_left = max(float(squares + eigenvalues @ core**2), 0.0)
-        freedom = max(n - self._freedom.sum() - size, least_freedom * n)
-        self._noise_variance = max(squares_left / freedom, self._least_noise_variance)
+        squares_total = max(float(squares + eigenvalues @ core**2), 0.0)
+        freedom = max(n - self._n_effective.sum() - size, least_freedom * n)
+        self._noise_variance = max(squares_total / freedom, self._least_noise_variance)
 
 
 def hosvd_form(factors: Sequence[Floats], core: Floats) -> tuple[list[Floats], Floats]:
@@ -316,6 +317,7 @@ def with_orthonormal_factors(
     core: Floats,
 ) -> TuckerCompletion:
     """Tucker model in HOSVD form of `factors` and `core`, with mean and biases of `model`."""
+    # A factor A of fewer columns than its rank is padded: A = Q R, and the core takes up R.
     orthonormal = []
     for mode, (factor, rank) in enumerate(zip(factors, ranks, strict=True)):
         n_rows, n_columns = factor.shape

@@ -83,8 +83,8 @@ def fold_in_units(
     targets = np.asarray(values, dtype=np.float64) - level - shared.effects
 
     def sums(terms: Iterable[Floats]) -> Floats:
-        found = [np.bincount(units, term, minlength=n_units) for term in terms]
-        return np.array(found, dtype=np.float64)
+        totals = [np.bincount(units, term, minlength=n_units) for term in terms]
+        return np.array(totals, dtype=np.float64)
 
     # Normal equations of each unit: packed matrices, and right-hand sides.
     pairs = zip(*np.triu_indices(len(design)), strict=True)
@@ -94,15 +94,15 @@ def fold_in_units(
 
 
 def _solution(rows: list[Floats], b: Floats) -> tuple[Floats, Floats]:
-    """Solutions of ``(I + M) x = b`` for many M, given as a `triangle`, and pivots."""
+    """Solutions of ``(I + M) x = b`` for many M, given as a `triangle`, and inverse pivots."""
     # Reads raw data, so nothing may raise, whatever M and b hold. M is positive semidefinite, so
     # pivots are at least 1 (rounding is corrected), and no number of a solution exceeds the sum of
     # the moduli of b.
     for row in rows:
         row[0] += 1.0
     bound = sum_of_rows(np.abs(b))
-    pivots = eliminated(rows, 1.0)
-    return np.clip(solved(rows, pivots, b), -bound, bound), pivots
+    inverse_pivots = eliminated(rows, 1.0)
+    return np.clip(solved(rows, inverse_pivots, b), -bound, bound), inverse_pivots
 
 
 def predict_units(
@@ -132,38 +132,40 @@ class CellEntries:
 
     def __init__(self, values: scipy.sparse.csr_matrix, offsets: Floats) -> None:
         self.counts = np.diff(values.indptr)
-        self._left = of_same_shape(values, values.data - offsets.take(values.indices))
+        self._values = of_same_shape(values, values.data - offsets.take(values.indices))
 
     def pattern_sums(self, table: Floats) -> Floats:
         """Sums of the rows of a `summable` table over each unit's cells: (n_columns, n_units)."""
-        pattern = of_same_shape(self._left, np.ones(self._left.nnz))
+        pattern = of_same_shape(self._values, np.ones(self._values.nnz))
         return np.ascontiguousarray((pattern @ table).T)
 
     def moments(self, table: Floats) -> Floats:
         """Sums over a unit's entries, in their order, of value times the cell's row of `table`."""
-        return np.ascontiguousarray((self._left @ table).T)
+        return np.ascontiguousarray((self._values @ table).T)
 
     def residuals(self, means: Floats, terms: Sequence[Floats], scale: float) -> Floats:
-        """Values less their prediction by `means` and `terms`, over `scale`, clipped to [-1, 1]."""
-        left, cells = self._left.data.copy(), self._left.indices
-        known = np.repeat(means[1], self.counts) * terms[0].take(cells)
-        known += np.repeat(means[0], self.counts)
+        """Values less their prediction by `means` and `terms`, over `scale`, clipped to [-1, 1].
+        `means` are of the level, which has no term, and then of each term.
+        """
+        residuals, cells = self._values.data.copy(), self._values.indices
+        predicted = np.repeat(means[1], self.counts) * terms[0].take(cells)
+        predicted += np.repeat(means[0], self.counts)
         # Add one number at a time, so that a unit's digits do not depend on its block.
-        for own, term in zip(means[2:], terms[1:], strict=True):
-            known += np.repeat(own, self.counts) * term.take(cells)
-        left -= known
-        left /= scale
-        return np.clip(left, -1.0, 1.0, out=left)
+        for mean, term in zip(means[2:], terms[1:], strict=True):
+            predicted += np.repeat(mean, self.counts) * term.take(cells)
+        residuals -= predicted
+        residuals /= scale
+        return np.clip(residuals, -1.0, 1.0, out=residuals)
 
     def lengths(self, residuals: Floats) -> Floats:
         """Norm of each unit's residuals, (n_units,); squares add up in the order of its entries."""
         squares = residuals**2
-        layout = (squares, np.zeros(len(squares), dtype=np.int32), self._left.indptr)
+        layout = (squares, np.zeros(len(squares), dtype=np.int32), self._values.indptr)
         return np.sqrt(scipy.sparse.csr_matrix(layout, (len(self.counts), 1)) @ np.ones(1))
 
     def products(self, residuals: Floats, weights: Floats, units: slice) -> Floats:
         """Sums over `units` of residuals times the unit's `weights` (r, n_units): (n_cells, r)."""
-        products = of_same_shape(self._left, residuals)[units]
+        products = of_same_shape(self._values, residuals)[units]
         return np.asarray(products.T @ np.ascontiguousarray(weights[:, units].T))
 
 
@@ -197,9 +199,9 @@ class CellUnits:
             packed = entries.pattern_sums(self._table)
             rows = triangle(packed, self.size)
             # Solve for the plain parameters first.
-            means, pivots = _solution(rows, entries.moments(self._weighted))
+            means, inverse_pivots = _solution(rows, entries.moments(self._weighted))
             roots = rows[N_PLAIN:]
-            roots_of_inverses(roots, pivots[N_PLAIN:])
+            roots_of_inverses(roots, inverse_pivots[N_PLAIN:])
             # Components have prior variance 1; `roots` are views of `packed`.
             means *= self._deviations[:, None]
             first = len(packed) - sum(map(len, roots))

@@ -133,13 +133,13 @@ def _dense_pairs(matrix: Floats, n_components: int) -> tuple[Floats, Floats]:
     d = len(matrix)
     try:
         values, vectors = scipy.linalg.eigh(matrix, subset_by_index=[d - n_components, d - 1])
-        found = len(values) == n_components
+        succeeded = len(values) == n_components
     except np.linalg.LinAlgError:
-        found = False
-    if not found:  # relatively robust representations can fail to split entries of any scale
-        size = max(float(np.abs(matrix).max()), np.finfo(float).tiny)
-        values, vectors = np.linalg.eigh(matrix / size)
-        values, vectors = size * values[-n_components:], vectors[:, -n_components:]
+        succeeded = False
+    if not succeeded:  # relatively robust representations can fail to split entries of any scale
+        scale = max(float(np.abs(matrix).max()), np.finfo(float).tiny)
+        values, vectors = np.linalg.eigh(matrix / scale)
+        values, vectors = scale * values[-n_components:], vectors[:, -n_components:]
     return values[::-1], vectors[:, ::-1]
 
 
@@ -321,12 +321,12 @@ class NoisyWhitener(Whitener):
         """Whitener of third moments that are known in the columns of `frame` only."""
         # Least eigenvalue of the moment in the frame, relative to the largest; others are raised.
         least_in_frame = 1e-4
-        seen = self.times(frame)
-        moment = frame.T @ seen
+        image = self.times(frame)
+        moment = frame.T @ image
         values, vectors = np.linalg.eigh((moment + moment.T) / 2)
         values = np.maximum(values, least_in_frame * max(float(values[-1]), 1e-300))
         transform = vectors / np.sqrt(values)
-        return FramedWhitener(frame, transform, seen @ transform)
+        return FramedWhitener(frame, transform, image @ transform)
 
 
 def noisy_whitener(
@@ -342,7 +342,7 @@ def noisy_whitener(
     """Whitener by the eigenpairs above the noise `edge`, or by all (`keep_all`).
 
     Keeps the first eigenpair alone, even with `keep_all`, unless two eigenvalues are above both
-    `edge` and `apart`.
+    `edge` and `apart`. Rounding errors are relative to the eigenvalue `largest`.
     """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > edge).sum())
@@ -369,21 +369,23 @@ def components_of_pairs(
     n = len(sums)
     margin = counts.sum(axis=1) / np.sqrt(max(float(counts.sum()), 1e-100))
     missing = np.outer(margin, margin) - counts
-    # Largest eigenvalue of noise, and its bias on eigenvalues above it (Benaych-Georges and
+    # Largest eigenvalue of noise; an eigenvalue v appears as v + edge^2 / 4 v (Benaych-Georges and
     # Nadakuditi 2011, The eigenvalues and eigenvectors of low rank perturbations).
     edge = 2 * np.sqrt(n) * noise_std
-    found, model = np.zeros((n, 0)), np.zeros((n, n))
+    loadings, model = np.zeros((n, 0)), np.zeros((n, n))
     top = (max(n - n_components, 0), n - 1)
     for _ in range(_STEPS):
         values, vectors = scipy.linalg.eigh(sums + missing * model, subset_by_index=top)
         above = values > edge
         values, vectors = values[above][::-1], vectors[:, above][:, ::-1]
         values = values / 2 * (1 + np.sqrt(1 - (edge / values) ** 2))
-        found = vectors * np.sqrt(values) / np.maximum(margin, 1e-100)[:, None]
-        model = found @ found.T
-    if not found.size:
+        loadings = vectors * np.sqrt(values) / np.maximum(margin, 1e-100)[:, None]
+        model = loadings @ loadings.T
+    if not loadings.size:
         return np.zeros((n, 0))
-    # Loadings have a normal prior, with one variance for each component.
-    noise_variances = noise_std**2 * float(margin @ margin) / np.maximum(margin, 1e-100) ** 2
-    shrunk = found / (1 + noise_variances[:, None] / values**2) / np.sqrt(response)
+    # Loadings have a normal prior of variance value / |margin|^2, and errors, of first order in the
+    # noise E (E u)_i / (margin_i sqrt(value)), of variance noise_std^2 / (margin_i^2 value).
+    squares = np.maximum(margin, 1e-100)[:, None] ** 2
+    ratios = noise_std**2 * float(margin @ margin) / squares / values**2
+    shrunk = loadings / (1 + ratios) / np.sqrt(response)
     return np.where(margin[:, None] > 0, shrunk, 0.0)
