@@ -429,15 +429,15 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         check_level(level)
         k, d = self.means_.shape
-        names, ends = named_ranges(self, feature_names, ranges)
+        names, bounds = named_ranges(self, feature_names, ranges)
         std = self._std_of_means()
         if std is None:
             warnings.warn(self._no_intervals(), NotEnoughDataWarning, stacklevel=level_of_caller())
         low, high = np.full((2, k, d), np.nan) if std is None else self._interval(level, std)
         means, middles, halves = self.means_, np.zeros(d), np.ones(d)
-        if ends is not None:  # no average is beyond the range of its column
+        if bounds is not None:  # no average is beyond the range of its column
             means, low, high = (np.clip(one, -1.0, 1.0) for one in (means, low, high))
-            middles, halves = ends.mean(axis=1), np.diff(ends)[:, 0] / 2
+            middles, halves = bounds.mean(axis=1), np.diff(bounds)[:, 0] / 2
         columns = {
             "group": np.repeat(np.arange(1, k + 1), d), "share": np.repeat(self.weights_, d),
             "place": np.repeat(self.places_, d), "column": names * k,
@@ -567,8 +567,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         warn_of_score()
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.means_.shape
-        of_shapes = {"full": k * d * (d + 1) // 2, "tied": d * (d + 1) // 2, "diag": k * d}
-        n_parameters = k - 1 + k * d + of_shapes.get(self.covariance_type, k)
+        n_of_shapes = {"full": k * d * (d + 1) // 2, "tied": d * (d + 1) // 2, "diag": k * d}
+        n_parameters = k - 1 + k * d + n_of_shapes.get(self.covariance_type, k)
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
     def _public_facts(self) -> PublicFacts:

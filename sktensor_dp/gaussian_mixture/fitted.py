@@ -50,9 +50,9 @@ class SavedMixture(SavedState):
         found = super().attributes(estimator)
         require(self.n_components_ > 0 and self.n_iter_ > 0, "groups and steps are 1 or more")
         k, d = self.means_.shape
-        shape = of_kind(np.empty((k, d, d)), estimator.covariance_type).shape
-        of_way = self._way is ABSENT or self._way.shape == (k, n_scores(1, d))
-        require(of_way, "there must be a way of weights, means and shapes")
+        shape = in_sklearn_shape(np.empty((k, d, d)), estimator.covariance_type).shape
+        way_fits = self._way is ABSENT or self._way.shape == (k, n_scores(1, d))
+        require(way_fits, "there must be a way of weights, means and shapes")
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
         whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
         symmetric = bool((whole == whole.swapaxes(1, 2)).all())
@@ -67,18 +67,18 @@ class SavedMixture(SavedState):
         return found
 
 
-def full_covariances(covariances: Floats, kind: str, k: int, d: int) -> Floats:
+def full_covariances(covariances: Floats, covariance_type: str, k: int, d: int) -> Floats:
     """Covariances (k, d, d) from those that scikit-learn would have."""
-    if kind in ("full", "tied"):
+    if covariance_type in ("full", "tied"):
         return np.broadcast_to(covariances, (k, d, d)).copy()
     return covariances.reshape(k, -1, 1) * np.eye(d)
 
 
-def of_kind(covariances: Floats, kind: str) -> Floats:
+def in_sklearn_shape(covariances: Floats, covariance_type: str) -> Floats:
     """Covariances in the array shape of scikit-learn for this ``covariance_type``."""
     variances = np.diagonal(covariances, axis1=1, axis2=2)
-    found = {"full": covariances, "tied": covariances[0], "diag": variances}
-    return found.get(kind, variances[:, 0]).copy()
+    arrays = {"full": covariances, "tied": covariances[0], "diag": variances}
+    return arrays.get(covariance_type, variances[:, 0]).copy()
 
 
 def gaussians_of(estimator: Any) -> Gaussians:
@@ -98,7 +98,7 @@ def move_to_units(estimator: Any, ranges: Floats) -> None:
     model = gaussians_of(estimator)
     estimator.means_ = (low + high) / 2 + halves * model.means
     covariances = model.covariances * np.outer(halves, halves)
-    estimator.covariances_ = of_kind(covariances, estimator.covariance_type)
+    estimator.covariances_ = in_sklearn_shape(covariances, estimator.covariance_type)
     estimator.set_params(data_norm=None)
 
 
@@ -109,7 +109,7 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
     attributes = {
         "weights_": model.weights,
         "means_": model.means,
-        "covariances_": of_kind(model.covariances, plan.covariance_type),
+        "covariances_": in_sklearn_shape(model.covariances, plan.covariance_type),
         "n_components_": len(model.weights),
         "n_iter_": plan.n_steps,
         "gains_": np.append(0.0, np.cumsum(found.gains)),

@@ -61,8 +61,9 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
         fractions = with_histogram(NormHistogram.name, fractions)
     n_steps, mu = WITHOUT_NOISE, strength(estimator.epsilon, estimator.delta)
     if mu < math.inf:
-        further = n_samples * mu / (k * n_features) / rows_a_step
-        n_steps = int(min(max(round(4 + further), FEWEST), MOST))
+        # One step less than the fewest, and those that rows and mu allow.
+        allowed = n_samples * mu / (k * n_features) / rows_a_step
+        n_steps = int(min(max(round(FEWEST - 1 + allowed), FEWEST), MOST))
     n_statistics = n_steps + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     norm = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
@@ -92,11 +93,11 @@ def no_intervals_by(estimator: Any, n_samples: float, n_features: int) -> str:
 def step_sigma(estimator: Any, releases: ReleasePlan, n_samples: int, n_features: int) -> float:
     """Noise of a coordinate of the means over rows that a step releases."""
     cost = releases.cost_of(MixtureStatistics.name)
-    # Two contributions are about sqrt(2) apart, in units of all scales together.
-    moved = 1.0 if estimator.neighbours == "add_remove" else math.sqrt(2)
+    # A contribution has norm 1 about, and two are about sqrt(2) apart.
+    sensitivity = 1.0 if estimator.neighbours == "add_remove" else math.sqrt(2)
     dimension = estimator.n_components * n_unique(n_features + 1, 2)
     scale = spherical_spread(dimension) / cost.epsilon if releases.delta == 0 else 1 / cost.mu
-    return moved * scale / n_samples
+    return sensitivity * scale / n_samples
 
 
 def check_memory(k: int, n_features: int) -> None:
@@ -135,8 +136,8 @@ def forecast_mixture(
     sigma = step_sigma(estimator, plan.releases, n_samples, n_features)
     # Noise of a coordinate of a group's summed shifts; its mean shift has k times as much, as a
     # group has a k-th of the rows, and a length is over all coordinates.
-    of_shift = clip.far / math.sqrt(scales.shift) / clip.shift * sigma
-    noise = k * of_shift * math.sqrt(n_features)
+    shift_sigma = clip.far / math.sqrt(scales.shift) / clip.shift * sigma
+    noise = k * shift_sigma * math.sqrt(n_features)
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, 1.0)
     needed = rows_needed(estimator, n_features)
     return Forecast((row,), n_samples, needed, k, count_sigma=count_sigma, _question=question)

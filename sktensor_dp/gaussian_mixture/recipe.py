@@ -9,13 +9,18 @@ from sktensor_dp.gaussian_mixture.fitted import FittedMixture, attributes_of, wa
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, merged_levels
-from sktensor_dp.mixtures.shrinkage import bounded
-from sktensor_dp.mixtures.start import SPHERE_SCALES, moved, small_spheres, within
+from sktensor_dp.mixtures.shrinkage import clip_eigenvalues
+from sktensor_dp.mixtures.start import (
+    SPHERE_SCALES,
+    scaled_to_radius,
+    small_spheres,
+    spheres_after_step,
+)
 from sktensor_dp.mixtures.steps import (
     LEAST_VARIANCE,
     WhitenedStatistics,
-    averaged,
-    stepped,
+    average_with_step,
+    gaussians_after_step,
 )
 from sktensor_dp.mixtures.uncertainty import way_from
 from sktensor_dp.privacy.answer import Answer
@@ -38,12 +43,12 @@ WORSE = 2.0
 def fit_mixture(ask: Session, plan: MixturePlan) -> FitResult:
     """Fit a mixture to released values; return fitted attributes and warnings."""
     # A constant coordinate shows the mean among the second moments.
-    ball, seen = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), True
+    ball, norms_stand_out = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), True
     if plan.chooses_norm:
-        ball, seen = chosen_ball(ask, ball)
+        ball, norms_stand_out = chosen_ball(ask, ball)
     found = release_mixture(ask, ball, plan)
     fitted = FitResult(attributes_of(found, plan), warnings_of_noise(found, plan))
-    return with_norm(fitted, ball, seen=seen) if plan.chooses_norm else fitted
+    return with_norm(fitted, ball, seen=norms_stand_out) if plan.chooses_norm else fitted
 
 
 def release_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:
@@ -54,26 +59,29 @@ def release_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Fitted
     start = release_start(ask, ball, plan)
     model, average = start, None
     for _ in range(plan.n_steps):
-        found = release_statistics(ask, ball, plan, model)
-        average = averaged(average, model, found)
-        noise = average.noise_of(found)
-        model = stepped(model, average, found, ball.radius, ask.n_units)
+        statistics = release_statistics(ask, ball, plan, model)
+        average = average_with_step(average, model, statistics)
+        noise = average.noise_of(statistics)
+        model = gaussians_after_step(model, average, statistics, ball.radius, ask.n_units)
     # Mixtures of 1, 2, ... groups, of the steps and of their start.
-    levels, starts = (merged(one, plan, ball.radius) for one in (model, start))
+    levels, starts = (merged_mixtures(one, plan, ball.radius) for one in (model, start))
     most = len(levels)
-    # over[i] is the mixture that mixture i + 1 is compared with.
+    # over[i] is the mixture that mixture i + 1 is compared with: levels with the level before, and
+    # starts with the level of as many groups.
     over = [*range(most - 1), *range(most)]
     answer = ask(MixtureGains((*levels, *starts), over, REACH * ball.radius))
     # gains[i]: of the steps' i + 2 groups over their i + 1; leads[i]: of the start's i + 1 groups
     # over the steps' i + 1.
     gains, leads = np.split(answer.value, [most - 1])
-    of_start = gains + np.diff(leads)  # of the start's i + 2 groups over its i + 1
-    k, k_start = n_supported(gains, answer.sigma), n_supported(of_start, answer.sigma, 2)
+    gains_of_start = gains + np.diff(leads)  # of the start's i + 2 groups over its i + 1
+    k = n_supported(gains, answer.sigma)
+    # A gain of the start is the sum of a gain and of the difference of two leads.
+    k_start = n_supported(gains_of_start, answer.sigma, n_more=2)
     gain = gain_over_start(gains, leads, k, k_start)
     # As many answers are added up in it: a lead, and a gain for each group more or less.
     n_answers = abs(k - k_start) + 1
     if gain < -WORSE * answer.sigma * np.sqrt(n_answers):
-        return FittedMixture(starts[k_start - 1], of_start, gain, noise=None)
+        return FittedMixture(starts[k_start - 1], gains_of_start, gain, noise=None)
     if k < most:
         # A joined group may have the noise of all its parts; the parts' ways do not describe it.
         joined = noise.times((most - k + 1) ** 0.5)
@@ -92,11 +100,11 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussian
     """
     second, rng = ask(SecondMoments(ball)), as_generator(plan.random_state)
     d, offset, radius = plan.n_features, ball.offset, ball.radius
-    mean = second.value[-1, :-1] / offset
-    mean = within(mean[None], radius)[0]
+    mean = scaled_to_radius(second.value[-1:, :-1] / offset, radius)[0]
     covariance = second.value[:-1, :-1] - np.outer(mean, mean)
     if plan.n_components == 1:
-        return shaped(Gaussians(np.ones(1), mean[None], covariance[None]), plan, radius)
+        one = Gaussians(np.ones(1), mean[None], covariance[None])
+        return of_type(one, plan, radius)
     n_spheres = defaults.SPHERES * plan.n_components
     n_directions = min(d, plan.n_components)
     noise = max(second.sigma, LEAST_VARIANCE * radius**2)
@@ -108,10 +116,10 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussian
             scales=SPHERE_SCALES, radius=REACH * radius, shape="spherical", pooled=True, fill=mean,
         ))  # fmt: skip
         drops = step >= defaults.SPHERE_STEPS - 2
-        spheres = moved(
+        spheres = spheres_after_step(
             spheres, clipped_statistics(answer), answer.sigma, clip, radius, rng, drops=drops
         )
-    return merged(spheres.gaussians, plan, radius)[-1]
+    return merged_mixtures(spheres.gaussians, plan, radius)[-1]
 
 
 def clipped_statistics(answer: Answer) -> Floats:
@@ -119,24 +127,24 @@ def clipped_statistics(answer: Answer) -> Floats:
     return np.clip(answer.value, -MOST, MOST)
 
 
-def merged(model: Gaussians, plan: MixturePlan, radius: float) -> list[Gaussians]:
+def merged_mixtures(model: Gaussians, plan: MixturePlan, radius: float) -> list[Gaussians]:
     """Mixtures of 1 to k Gaussians of the plan's type, by merging."""
-    return [shaped(one, plan, radius) for one in merged_levels(model, plan.n_components)]
+    return [of_type(one, plan, radius) for one in merged_levels(model, plan.n_components)]
 
 
-def shaped(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
+def of_type(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
     """Gaussians with means in the ball, and bounded covariances of the plan's type."""
     d, least = model.means.shape[1], LEAST_VARIANCE * radius**2
-    covariances = np.array([bounded(one, least, radius**2) for one in model.covariances])
+    covariances = np.array([clip_eigenvalues(one, least, radius**2) for one in model.covariances])
     if plan.covariance_type == "tied":
         pooled = np.einsum("j,jab->ab", model.weights, covariances)
         covariances = np.tile(pooled, (len(model.weights), 1, 1))
     if plan.covariance_type == "diag":
-        covariances = covariances * np.eye(d)
+        covariances = covariances * np.eye(d)  # entry by entry
     if plan.covariance_type == "spherical":
         sizes = np.trace(covariances, axis1=1, axis2=2) / d
         covariances = sizes[:, None, None] * np.eye(d)
-    return Gaussians(model.weights, within(model.means, radius), covariances)
+    return Gaussians(model.weights, scaled_to_radius(model.means, radius), covariances)
 
 
 def release_statistics(
@@ -157,6 +165,7 @@ def release_statistics(
         reach=clip.far / clip.limit,
     )  # fmt: skip
     answer = ask(query)
+    # Coordinates of a shape, less the one of its trace.
     n_shape = {"spherical": 1, "diag": d}.get(shape, n_unique(d, 2)) - 1
     weights, shifts, sizes, shapes = query.decoded(clipped_statistics(answer))
     return WhitenedStatistics(

@@ -40,7 +40,10 @@ class Clipping:
         return self.mean * self.width / self.limit**2
 
     def scales(self, *, shapes: bool) -> Scales:
-        """Scales of parts, each in proportion to the log-likelihood lost by noise on this part."""
+        """Squared scales of parts, adding up to 1, with which noise loses least log-likelihood."""
+        # A part of squared scale a gets noise of variance 1 / a and loses c / a, which is least in
+        # all for a in proportion to sqrt(c). c is half of coordinates times information times
+        # squared limit: (d + 2) (d - 1) / 2 orthonormal coordinates of a shape tell 1 / 2 each.
         d, square = self.width, self.limit**2
         weight, shift = math.sqrt(0.5), math.sqrt(0.5 * d) * self.far
         shape = math.sqrt((d + 2) * (d - 1) / 8) * square if shapes else 0.0
@@ -56,16 +59,20 @@ def clipping_at(width: int, quantile: float, far: float = 0.0) -> Clipping:
     limit = math.sqrt(square)
     far = max(far, limit)
 
+    # E |y|^p over rows shorter than a limit is E |y|^p times this for d + p degrees of freedom.
     def below(degrees: int, limit: float = limit) -> float:
         return float(chi2.cdf(limit**2, degrees))
 
+    # E min(|y|^2, limit^2) / d, whose derivative in the size of y is E |y|^2 / d of shorter rows.
     mean = (d * below(d + 2) + square * (1 - below(d))) / d
-    # E |y| over the rows longer than the limit of shifts.
-    longer = math.exp(0.5 * math.log(2) + gammaln((d + 1) / 2) - gammaln(d / 2))
-    longer *= 1 - below(d + 1, far)
+    size = below(d + 2)
+    # By Stein's lemma the derivative in a shift is E |y|^2 min(1, far / |y|) / d ...
+    mean_length = math.exp(0.5 * math.log(2) + gammaln((d + 1) / 2) - gammaln(d / 2))
+    longer = mean_length * (1 - below(d + 1, far))
     shift = (d * below(d + 2, far) + far * longer) / d
+    # ... and in a traceless shape E |y|^4 min(1, (limit / |y|)^2) / (d (d + 2)).
     shape = d * (d + 2) * below(d + 4) + d * square * (1 - below(d + 2))
-    return Clipping(d, quantile, limit, far, mean, shift, below(d + 2), shape / (d * (d + 2)))
+    return Clipping(d, quantile, limit, far, mean, shift, size, shape / (d * (d + 2)))
 
 
 def clip_for(width: int, least: float, noise: float, by_sampling: float) -> Clipping:

@@ -75,12 +75,12 @@ class Gaussians:
 
 
 def whitened_rows(X: Any, means: Floats, whiteners: Floats) -> Floats:
-    """``W_j (x - m_j)`` for each row x and Gaussian j, of shape (n, k, q); digits are the row's."""
-    # Gaussians that share a whitener have one matrix.
+    """``W_j (x - m_j)`` for each row x and Gaussian j; (n, k, q)."""
+    # Gaussians that share a whitener have one matrix. No digit depends on other rows.
     stacked = whiteners.reshape(-1, whiteners.shape[2])
-    seen = product_by_rows(X, np.ascontiguousarray(stacked.T))
-    seen = seen.reshape(len(seen), len(whiteners), whiteners.shape[1])
-    return np.asarray(seen - (whiteners @ means[:, :, None])[:, :, 0])
+    products = product_by_rows(X, np.ascontiguousarray(stacked.T))
+    products = products.reshape(len(products), len(whiteners), whiteners.shape[1])
+    return np.asarray(products - (whiteners @ means[:, :, None])[:, :, 0])
 
 
 def _log_joint(X: Any, means: Floats, whiteners: Floats, log_scales: Floats) -> Floats:
@@ -110,14 +110,17 @@ class ObservedPart:
 
 def observed_part(factors: Floats, log_scales: Floats, pattern: NDArray[np.bool_]) -> ObservedPart:
     """Part of Gaussians that a `pattern` of observed columns shows: conditional means of y."""
-    seen = factors[:, pattern]
-    inner = seen @ seen.swapaxes(1, 2)
-    found = np.zeros_like(factors)
-    found[:, :, pattern] = np.linalg.solve(inner, seen).swapaxes(1, 2)
+    # Observed columns are x = m + F y with standard normal y, F the rows of a factor: their
+    # covariance is F F', and the mean of y given x is F' (F F')^-1 (x - m).
+    rows = factors[:, pattern]
+    covariances = rows @ rows.swapaxes(1, 2)
+    whiteners = np.zeros_like(factors)
+    whiteners[:, :, pattern] = np.linalg.solve(covariances, rows).swapaxes(1, 2)
+    # The log-density at the mean is without the volume and the 2 pi of missing columns.
     volumes = 2 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
-    freed = volumes - np.linalg.slogdet(inner)[1]
-    freed = freed + (~pattern).sum() * math.log(2 * math.pi)
-    return ObservedPart(found, log_scales + freed / 2, found @ factors)
+    missing = volumes - np.linalg.slogdet(covariances)[1]
+    missing = missing + (~pattern).sum() * math.log(2 * math.pi)
+    return ObservedPart(whiteners, log_scales + missing / 2, whiteners @ factors)
 
 
 def shares_of(log_joint: Floats) -> Floats:
@@ -146,9 +149,9 @@ class Part:
 
     def with_other(self, other: "Part") -> "Part":
         """Gaussian with the weight, mean and covariance of two together."""
-        weight, apart = self.weight + other.weight, self.mean - other.mean
+        weight, difference = self.weight + other.weight, self.mean - other.mean
         within = (self.weight * self.covariance + other.weight * other.covariance) / weight
-        between = self.weight * other.weight / weight**2 * np.outer(apart, apart)
+        between = self.weight * other.weight / weight**2 * np.outer(difference, difference)
         covariance = within + between
         mean = (self.weight * self.mean + other.weight * other.mean) / weight
         return Part(weight, mean, covariance, float(np.linalg.slogdet(covariance)[1]))
@@ -161,22 +164,24 @@ def merged_levels(model: Gaussians, most: int) -> list[Gaussians]:
 
     def loss(i: int, j: int) -> float:  # bound on what merging loses of log-likelihood
         one, other = parts[i], parts[j]
-        both, apart = one.with_other(other), one.weight * one.log_volume
-        return (both.weight * both.log_volume - (apart + other.weight * other.log_volume)) / 2
+        both = one.with_other(other)
+        before = one.weight * one.log_volume + other.weight * other.log_volume
+        return (both.weight * both.log_volume - before) / 2
 
     # Store losses only: matrices of all pairs would dominate the memory of a fit.
     losses = {(i, j): loss(i, j) for i in parts for j in range(i)}
     levels = [model] if len(parts) <= most else []
+    # Each of n - 1 merges takes two parts away and adds one, under the next number.
     for new in range(len(parts), 2 * len(parts) - 1):
         i, j = min(losses, key=losses.__getitem__)
-        losses = {of: lost for of, lost in losses.items() if not {i, j} & set(of)}
+        losses = {pair: lost for pair, lost in losses.items() if not {i, j} & set(pair)}
         merged = parts.pop(i).with_other(parts.pop(j))
         parts[new] = merged
         losses |= {(new, k): loss(new, k) for k in parts if k != new}
         if len(parts) <= most:
-            alive = parts.values()
+            left = parts.values()
             levels.append(Gaussians(
-                np.array([one.weight for one in alive]), np.array([one.mean for one in alive]),
-                np.array([one.covariance for one in alive]),
+                np.array([one.weight for one in left]), np.array([one.mean for one in left]),
+                np.array([one.covariance for one in left]),
             ))  # fmt: skip
     return levels[::-1]

@@ -23,12 +23,12 @@ def places_of(model: Gaussians) -> Integers:
 
 def n_peaks(pair: Gaussians) -> int:
     """Peaks of the density of two Gaussians: all lie on their ridgeline (Ray and Lindsay, 2005)."""
-    ends = np.linalg.inv(pair.covariances)
-    shares = np.linspace(0, 1, POINTS)[:, None, None]
-    precisions = (1 - shares) * ends[0] + shares * ends[1]
+    # Its points are means by precisions (1 - s) P_0 and s P_1, for s from 0 to 1.
+    first, second = np.linalg.inv(pair.covariances)
+    s = np.linspace(0, 1, POINTS)[:, None, None]
     means = pair.means[:, :, None]
-    drawn = (1 - shares) * (ends[0] @ means[0]) + shares * (ends[1] @ means[1])
-    ridge = np.linalg.solve(precisions, drawn)[:, :, 0]
+    weighted_means = (1 - s) * (first @ means[0]) + s * (second @ means[1])
+    ridge = np.linalg.solve((1 - s) * first + s * second, weighted_means)[:, :, 0]
     steps = np.diff(log_density(pair.log_joint(ridge)))
     rises = steps[np.abs(steps) > ROUNDING] > 0
     # The density rises before the first point and falls after the last.

@@ -31,51 +31,51 @@ class Scatters:
     n_shape: int  # number of coordinates of the traceless part; 0 if all is round
 
 
-def shrunk_covariances(found: Scatters, least: float, largest: float) -> Floats:
+def shrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
     """Positive definite covariances (k, d, d) with eigenvalues between `least` and `largest`."""
-    d = found.whitened.shape[1]
-    sizes = np.clip(np.trace(found.whitened, axis1=1, axis2=2) / d, *SIZES)
-    log_frames = 2 * np.log(np.diagonal(found.frames, axis1=1, axis2=2)).mean(axis=1)
-    scales = np.exp(_shrunk_sizes(np.log(sizes) + log_frames, found.of_size / sizes, found))
-    shapes = np.broadcast_to(np.eye(d), found.frames.shape)
-    if found.n_shape:
-        inner = found.whitened / sizes[:, None, None]
-        inner = found.frames @ inner @ found.frames.swapaxes(1, 2)
-        relative = replace(found, of_shape=found.of_shape / sizes)
+    d = noisy.whitened.shape[1]
+    sizes = np.clip(np.trace(noisy.whitened, axis1=1, axis2=2) / d, *SIZES)
+    log_frames = 2 * np.log(np.diagonal(noisy.frames, axis1=1, axis2=2)).mean(axis=1)
+    scales = np.exp(_shrunk_sizes(np.log(sizes) + log_frames, noisy.of_size / sizes, noisy))
+    shapes = np.broadcast_to(np.eye(d), noisy.frames.shape)
+    if noisy.n_shape:
+        inner = noisy.whitened / sizes[:, None, None]
+        inner = noisy.frames @ inner @ noisy.frames.swapaxes(1, 2)
+        relative = replace(noisy, of_shape=noisy.of_shape / sizes)
         shapes = _shrunk_shapes(inner / np.exp(log_frames)[:, None, None], log_frames, relative)
     return np.array(
         [
-            bounded(scale * shape, least, largest)
+            clip_eigenvalues(scale * shape, least, largest)
             for scale, shape in zip(scales, shapes, strict=True)
         ]
     )
 
 
-def _shrunk_sizes(log_sizes: Floats, deviations: Floats, found: Scatters) -> Floats:
+def _shrunk_sizes(log_sizes: Floats, deviations: Floats, noisy: Scatters) -> Floats:
     """Log sizes moved towards their mean, by how far they spread beyond their noise."""
-    mean = found.weights @ log_sizes
+    mean = noisy.weights @ log_sizes
     about_mean = log_sizes - mean
     noise_variance = deviations**2
     n_groups = len(about_mean)
     # Variance of the true log sizes; the mean takes one degree of freedom.
-    excess = float(found.weights @ (about_mean**2 - noise_variance))
+    excess = float(noisy.weights @ (about_mean**2 - noise_variance))
     variance = max(excess * n_groups / max(n_groups - 1, 1), 0.0)
     return np.asarray(mean + about_mean * variance / np.maximum(variance + noise_variance, 1e-300))
 
 
-def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Floats:
+def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Floats:
     """Shapes (determinant 1) moved to a common one, and that to a round one.
 
     `log_frames`: mean log of the squared diagonal of each frame.
     """
-    d, n_shape, p = shapes.shape[1], found.n_shape, found.weights
+    d, n_shape, p = shapes.shape[1], noisy.n_shape, noisy.weights
     # The common shape: the weighted mean, itself shrunk to a round one.
     common = _round_or_not(
-        np.einsum("j,jab->ab", p, shapes), float(p**2 @ found.of_shape**2), n_shape
+        np.einsum("j,jab->ab", p, shapes), float(p**2 @ noisy.of_shape**2), n_shape
     )
-    noise_variance = found.of_shape**2
+    noise_variance = noisy.of_shape**2
     # Variances that noise does not explain: of each shape, and their mean, weighted by precision.
-    excess = _mean_squares(shapes - common, log_frames, found) - noise_variance
+    excess = _mean_squares(shapes - common, log_frames, noisy) - noise_variance
     # A mean square of normal numbers has the variance 2 (true variance + noise)^2 / n_shape; for
     # the true variance, which is not known yet, stands the median noise.
     precision = 1 / np.maximum(noise_variance + np.median(noise_variance), 1e-300) ** 2
@@ -89,7 +89,7 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
     # A shape's variance is halfway between the mean of all, which is more precise, and its own.
     variances = (mean_variance + own_variances) / 2 if len(shapes) > 1 else own_variances
     kept = variances / np.maximum(variances + noise_variance, 1e-300)
-    each = zip(shapes, kept, found.of_shape, strict=True)
+    each = zip(shapes, kept, noisy.of_shape, strict=True)
     shares = [_safe_share(common, shape, share, sigma, d) for shape, share, sigma in each]
     return np.array([
         _unit_shape(common + share * (shape - common))
@@ -97,20 +97,21 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, found: Scatters) -> Float
     ])  # fmt: skip
 
 
-def _mean_squares(differences: Floats, log_frames: Floats, found: Scatters) -> Floats:
+def _mean_squares(differences: Floats, log_frames: Floats, noisy: Scatters) -> Floats:
     """Mean square (k,) of a traceless coordinate, in the frames in which noise is isotropic."""
-    d, pairs = differences.shape[1], zip(differences, found.frames, strict=True)
-    inner = [_in_frame(difference, frame) for difference, frame in pairs]
-    traceless = np.array([one - np.eye(d) * np.trace(one) / d for one in inner])
+    d, pairs = differences.shape[1], zip(differences, noisy.frames, strict=True)
+    whitened = [_in_frame(difference, frame) for difference, frame in pairs]
+    traceless = np.array([one - np.eye(d) * np.trace(one) / d for one in whitened])
+    # Shapes are covariances over exp(log_frames).
     traceless *= np.exp(log_frames)[:, None, None]
-    return np.asarray(np.square(traceless).sum(axis=(1, 2)) / found.n_shape)
+    return np.asarray(np.square(traceless).sum(axis=(1, 2)) / noisy.n_shape)
 
 
 def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats:
     """Common shape of determinant 1, shrunk to a round one as far as noise explains its shape."""
     d = len(common)
     # Noise may give eigenvalues below 0, far below the mean one.
-    common = bounded(common, LEAST_OF_MEAN * max(float(np.trace(common)) / d, 1.0), np.inf)
+    common = clip_eigenvalues(common, LEAST_OF_MEAN * max(float(np.trace(common)) / d, 1.0), np.inf)
     common /= np.exp(np.linalg.slogdet(common)[1] / d)
     ball = np.eye(d) * np.trace(common) / d
     squares = float(np.square(_in_frame(common - ball, np.linalg.cholesky(common))).sum())
@@ -124,7 +125,10 @@ def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats
 
 
 def _safe_share(base: Floats, shape: Floats, share: float, noise: float, d: int) -> float:
-    """Share of the way from `base` to `shape` that keeps every direction if noise is large."""
+    """Share of the way from `base` to `shape`; if noise is large, one that leaves `LEAST_KEPT` of
+    the base in every direction.
+    """
+    # The norm of symmetric noise of this deviation in orthonormal coordinates is noise sqrt(2 d).
     if noise * np.sqrt(2 * d) < LARGE_NOISE or share <= 0:
         return share
     least = float(np.linalg.eigvalsh(_in_frame(shape - base, np.linalg.cholesky(base)))[0])
@@ -145,9 +149,9 @@ def _in_frame(matrix: Floats, frame: Any) -> Floats:
     return np.asarray(np.linalg.solve(frame, half.T))
 
 
-def bounded(covariance: Floats, least: float, largest: float) -> Floats:
+def clip_eigenvalues(covariance: Floats, least: float, largest: float) -> Floats:
     """Covariance with eigenvalues between `least` and `largest`, and not far below its largest."""
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     low = max(least, LEAST_OF_LARGEST * max(float(values[-1]), 0.0))
-    bounded = (vectors * np.clip(values, min(low, largest), largest)) @ vectors.T
-    return np.asarray((bounded + bounded.T) / 2)
+    clipped = (vectors * np.clip(values, min(low, largest), largest)) @ vectors.T
+    return np.asarray((clipped + clipped.T) / 2)

@@ -62,13 +62,16 @@ def small_spheres(
     n_rest = len(mean) - n_directions
     leading = np.maximum(values[n_rest:], max(noise, LEAST_OF_LARGEST * abs(values[-1])))
     basis, outside = vectors[:, n_rest:], vectors[:, :n_rest]
-    centres = within(_spread_points(n_spheres, n_directions, rng) * np.sqrt(leading), 2 * radius)
+    centres = scaled_to_radius(
+        _spread_points(n_spheres, n_directions, rng) * np.sqrt(leading), 2 * radius
+    )
+    # Spheres that fill the volume of one have its radius over the n-th root of their number.
     variance = float(leading.mean()) / n_spheres ** (2 / n_directions)
     rest = (outside * _shrunk_to_mean(values[:n_rest], noise)) @ outside.T
     return Spheres(np.full(n_spheres, 1 / n_spheres), centres, variance, basis, mean, rest)
 
 
-def moved(
+def spheres_after_step(
     spheres: Spheres, statistics: Floats, sigma: float, clip: Clipping, radius: float,
     rng: np.random.Generator, *, drops: bool,
 ) -> Spheres:  # fmt: skip
@@ -80,15 +83,15 @@ def moved(
     k, width = spheres.centres.shape
     weights, shifts, sizes = np.split(statistics, [k, k + k * width])
     shifts, size = shifts.reshape(k, width), float(sizes[0])
-    q, reach = clip.width, clip.limit * math.sqrt(spheres.variance)
+    clip_length = clip.limit * math.sqrt(spheres.variance)  # in the coordinates of the data
     counts = np.maximum(weights, max(RESOLVED * sigma, 1e-9))
     shifts = shifts / counts[:, None]
     squares = np.maximum(np.square(shifts).sum(axis=1), 1e-24)
-    # James-Stein: what the squared length has beyond the variance of noise in q coordinates.
-    kept = np.clip(1 - q * (sigma / counts) ** 2 / squares, 0, 1)
-    centres = spheres.centres + reach * shifts * kept[:, None]
+    # James-Stein: what the squared length has beyond the variance of noise in its coordinates.
+    kept = np.clip(1 - width * (sigma / counts) ** 2 / squares, 0, 1)
+    centres = spheres.centres + clip_length * shifts * kept[:, None]
     # Clipped size minus its expectation for a normal law, divided by its derivative.
-    growth = 1 + (size * clip.limit**2 / q - clip.mean) / clip.size
+    growth = 1 + (size * clip.limit**2 / width - clip.mean) / clip.size
     variance = min(spheres.variance * float(np.clip(growth, 0.25, 2)), radius**2)
     alive = weights > RESOLVED * sigma
     shares = np.maximum(weights, LEAST_WEIGHT)
@@ -97,11 +100,11 @@ def moved(
         shares, centres = shares[alive] / shares[alive].sum(), centres[alive]
     for j in () if drops else np.flatnonzero(~alive):
         heavy = int(shares.argmax())
-        step = rng.standard_normal(q)
-        centres[j] = centres[heavy] + math.sqrt(variance * q) * step / np.linalg.norm(step)
+        step = rng.standard_normal(width)
+        centres[j] = centres[heavy] + math.sqrt(variance * width) * step / np.linalg.norm(step)
         shares[heavy] /= 2
         shares[j] = shares[heavy]
-    centres = within(centres, 2 * radius)
+    centres = scaled_to_radius(centres, 2 * radius)
     return Spheres(shares, centres, variance, spheres.basis, spheres.mean, spheres.rest)
 
 
@@ -131,7 +134,7 @@ def _shrunk_to_mean(values: Floats, noise: float) -> Floats:
     return np.maximum(mean + kept * about_mean, least_left * mean)
 
 
-def within(points: Floats, radius: float) -> Floats:
+def scaled_to_radius(points: Floats, radius: float) -> Floats:
     """Rows of `points`, scaled down to `radius`."""
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     return points * (radius / np.maximum(lengths, max(radius, 1e-300)))

@@ -56,7 +56,7 @@ class WhitenedStatistics:
         shape = 0.0
         if scales.shape > 0:
             shape = self.sigma * square / scales.shape**0.5 / clip.shape
-            shape *= (1 - 1 / clip.width) ** 0.5
+            shape *= (1 - 1 / clip.width) ** 0.5  # as `MixtureStatistics.decoded` has it
         return StepNoise(self.sigma / scales.weight**0.5, shift, size, shape)
 
 
@@ -64,10 +64,9 @@ class WhitenedStatistics:
 class StepMoments:
     """Moments that steps released, in the coordinates of the data."""
 
-    # Shapes (k,), (k, d) and (k, d, d), or (1, d, d) if all groups share a covariance.
-    weights: Floats
-    firsts: Floats
-    seconds: Floats
+    weights: Floats  # (k,)
+    firsts: Floats  # (k, d): of x
+    seconds: Floats  # (k, d, d): of xx'; (1, d, d) if all groups share a covariance
     log_sizes: Floats  # (k,): log variance of a mean axis of the last step's frames
     # Variance of noise on firsts and seconds in these frames, (2, k), over that of the last step.
     variances: Floats
@@ -79,23 +78,25 @@ class StepMoments:
         return replace(last.noise.times(self.weight_variance**0.5), rates=self.rates)
 
 
-def averaged(
-    average: StepMoments | None, model: Gaussians, found: WhitenedStatistics
+def average_with_step(
+    average: StepMoments | None, model: Gaussians, statistics: WhitenedStatistics
 ) -> StepMoments:
     """Average with one more step, which weighs more the further the average is off."""
-    new = moments_of(model, found)
+    new = moments_of(model, statistics)
     if average is None:
         return new
-    rate = _rate(average, new, model, found.noise)
+    rate = _rate(average, new, model, statistics.noise)
     # Noise of former steps is as large as their frames were. Firsts scale by the root of a
     # variance, so the variance of their noise by it, and that of seconds by its square.
     shrunk = np.exp(np.outer([1, 2], average.log_sizes - new.log_sizes))
     return StepMoments(
-        average.weights + rate * (new.weights - average.weights),
-        average.firsts + rate * (new.firsts - average.firsts),
-        average.seconds + rate * (new.seconds - average.seconds), new.log_sizes,
-        (1 - rate) ** 2 * average.variances * shrunk + rate**2,
-        (1 - rate) ** 2 * average.weight_variance + rate**2, average.rates + rate,
+        weights=average.weights + rate * (new.weights - average.weights),
+        firsts=average.firsts + rate * (new.firsts - average.firsts),
+        seconds=average.seconds + rate * (new.seconds - average.seconds),
+        log_sizes=new.log_sizes,
+        variances=(1 - rate) ** 2 * average.variances * shrunk + rate**2,
+        weight_variance=(1 - rate) ** 2 * average.weight_variance + rate**2,
+        rates=average.rates + rate,
     )  # fmt: skip
 
 
@@ -114,49 +115,60 @@ def _rate(average: StepMoments, new: StepMoments, model: Gaussians, noise: StepN
     return error / (error + 1)
 
 
-def moments_of(model: Gaussians, found: WhitenedStatistics) -> StepMoments:
+def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     """Moments that one step released, in the coordinates of the data."""
-    clip, means = found.clipping, model.means
-    pooled = len(found.shapes) == 1
-    frames = model.factors[: len(found.shapes)]
+    # A row is x = m + F y, so w E xx' = F E yy' F' + m a' + a m' + w m m' with a = F E y, where E y
+    # and E yy' are sums of shares times y and yy', and w is the sum of shares.
+    clip, means = statistics.clipping, model.means
+    pooled = len(statistics.shapes) == 1
+    frames = model.factors[: len(statistics.shapes)]
     d = means.shape[1]
-    counts = found.weights.sum(keepdims=True) if pooled else found.weights
-    whitened = np.eye(d) * (counts + found.sizes / (d * clip.size))[:, None, None]
-    whitened = whitened + found.shapes / clip.shape
-    moves = np.einsum("jab,jb->ja", model.factors, found.shifts / clip.shift)
+    counts = statistics.weights.sum(keepdims=True) if pooled else statistics.weights
+    whitened = np.eye(d) * (counts + statistics.sizes / (d * clip.size))[:, None, None]
+    whitened = whitened + statistics.shapes / clip.shape
+    moves = np.einsum("jab,jb->ja", model.factors, statistics.shifts / clip.shift)
     crossed = means[:, :, None] * moves[:, None, :]
-    about = crossed + crossed.swapaxes(1, 2)
-    about += found.weights[:, None, None] * means[:, :, None] * means[:, None, :]
+    of_means = crossed + crossed.swapaxes(1, 2)
+    of_means += statistics.weights[:, None, None] * means[:, :, None] * means[:, None, :]
     seconds = frames @ whitened @ frames.swapaxes(1, 2)
-    seconds = seconds + (about.sum(axis=0, keepdims=True) if pooled else about)
+    seconds = seconds + (of_means.sum(axis=0, keepdims=True) if pooled else of_means)
     log_sizes = model.log_volumes / d
     return StepMoments(
-        found.weights, found.weights[:, None] * means + moves, seconds, log_sizes,
+        statistics.weights, statistics.weights[:, None] * means + moves, seconds, log_sizes,
         np.ones((2, len(means))),
     )  # fmt: skip
 
 
-def stepped(
-    model: Gaussians, average: StepMoments, found: WhitenedStatistics, radius: float, n_rows: int
+def gaussians_after_step(
+    model: Gaussians,
+    average: StepMoments,
+    statistics: WhitenedStatistics,
+    radius: float,
+    n_rows: int,
 ) -> Gaussians:
     """Gaussians after a step, by averaged moments, which are shrunk by their noise."""
-    of_weight = average.noise_of(found).weight
-    counts = np.maximum(average.weights, max(RESOLVED * of_weight, LEAST_WEIGHT))
-    of_firsts, of_seconds = np.sqrt(average.variances)
-    shifts = _shifts(model, average, counts, found.noise.shift * of_firsts, found.clipping.far)
+    noise = statistics.noise
+    weight_noise = average.noise_of(statistics).weight
+    counts = np.maximum(average.weights, max(RESOLVED * weight_noise, LEAST_WEIGHT))
+    # Noise of the average, over that of the last step.
+    in_firsts, in_seconds = np.sqrt(average.variances)
+    shifts = _shifts(model, average, counts, noise.shift * in_firsts, statistics.clipping.far)
     means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
     means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
     whitened = _scatters(model, average, counts, shifts)
     weights = counts / counts.sum()
-    n_shared = len(whitened)
-    of_each = counts if n_shared == len(counts) else counts.sum(keepdims=True)
-    of_seconds = of_seconds[:n_shared]
-    sampling = 2 / (n_rows * of_each)  # variance of an orthonormal coordinate
+    n_shapes = len(whitened)
+    shares = counts if n_shapes == len(counts) else counts.sum(keepdims=True)
+    in_seconds = in_seconds[:n_shapes]
+    sampling_variance = 2 / (n_rows * shares)  # of an orthonormal coordinate
     noisy = Scatters(
-        model.factors[:n_shared], whitened, of_each / of_each.sum(),
-        np.sqrt((found.noise.shape * of_seconds / of_each) ** 2 + sampling),
-        np.sqrt((found.noise.size * of_seconds / of_each) ** 2 + sampling / found.clipping.width),
-        found.n_shape,
+        frames=model.factors[:n_shapes], whitened=whitened, weights=shares / shares.sum(),
+        of_shape=np.sqrt((noise.shape * in_seconds / shares) ** 2 + sampling_variance),
+        # A mean eigenvalue is the mean of `width` coordinates.
+        of_size=np.sqrt(
+            (noise.size * in_seconds / shares) ** 2 + sampling_variance / statistics.clipping.width
+        ),
+        n_shape=statistics.n_shape,
     )  # fmt: skip
     covariances = shrunk_covariances(noisy, LEAST_VARIANCE * radius**2, radius**2)
     # `resize` repeats a covariance that all groups share.
@@ -170,6 +182,7 @@ def _shifts(
     moments = average.firsts - average.weights[:, None] * model.means
     shifts = np.einsum("jab,jb->ja", model.whiteners, moments) / counts[:, None]
     lengths = np.maximum(np.linalg.norm(shifts, axis=1), 1e-12)
+    # James-Stein: keep of the squared length what noise of all coordinates does not explain.
     variances = shifts.shape[1] * (noise / counts) ** 2
     kept = np.maximum(0, 1 - shrunk_share(np.sqrt(variances)) * variances / lengths**2)
     return np.asarray(shifts * (kept * np.minimum(1, limit / lengths))[:, None])
@@ -184,17 +197,19 @@ def shrunk_share(noise: Floats) -> Floats:
 
 def _scatters(model: Gaussians, average: StepMoments, counts: Floats, shifts: Floats) -> Floats:
     """Whitened second moments about the moved means; (k, d, d), or (1, d, d) of all groups."""
+    # About a mean m they are sum xx' - sum x m' - m sum x' + w m m', and about the moved mean less
+    # by w times the squared shift.
     means, weights, seconds = model.means, average.weights, average.seconds
     crossed = average.firsts[:, :, None] * means[:, None, :]
-    about = crossed + crossed.swapaxes(1, 2)
-    about -= weights[:, None, None] * means[:, :, None] * means[:, None, :]
+    of_means = crossed + crossed.swapaxes(1, 2)
+    of_means -= weights[:, None, None] * means[:, :, None] * means[:, None, :]
     moved = counts[:, None, None] * shifts[:, :, None] * shifts[:, None, :]
     if len(seconds) < len(counts):
-        about, moved = about.sum(axis=0, keepdims=True), moved.sum(axis=0, keepdims=True)
+        of_means, moved = of_means.sum(axis=0, keepdims=True), moved.sum(axis=0, keepdims=True)
         weights, counts = weights.sum(keepdims=True), counts.sum(keepdims=True)
     whiteners = model.whiteners[: len(seconds)]
-    found = whiteners @ (seconds - about) @ whiteners.swapaxes(1, 2) - moved
+    whitened = whiteners @ (seconds - of_means) @ whiteners.swapaxes(1, 2) - moved
     # Where a count was raised, the added rows count as rows with the former covariance.
-    found += np.eye(means.shape[1]) * (counts - weights)[:, None, None]
-    found /= counts[:, None, None]
-    return np.asarray((found + found.swapaxes(1, 2)) / 2)
+    whitened += np.eye(means.shape[1]) * (counts - weights)[:, None, None]
+    whitened /= counts[:, None, None]
+    return np.asarray((whitened + whitened.swapaxes(1, 2)) / 2)

@@ -30,12 +30,12 @@ def way_from(start: Gaussians, model: Gaussians) -> Floats:
     shapes = np.eye(means.shape[1])
     shapes = shapes - model.whiteners @ start.covariances @ model.whiteners.swapaxes(1, 2)
     whitened = np.einsum("jab,jb->ja", model.whiteners, means)
-    found = np.hstack([weights[:, None] / model.weights[:, None], whitened, _entries(shapes)])
-    return found * np.sqrt(model.weights)[:, None]
+    way = np.hstack([weights[:, None] / model.weights[:, None], whitened, _entries(shapes)])
+    return way * np.sqrt(model.weights)[:, None]
 
 
 def _entries(shapes: Floats) -> Floats:
-    """Unique entries of symmetric matrices, each with the scale of its score."""
+    """Unique entries of symmetric matrices, each over the deviation of that of yy', y normal."""
     first, second = np.triu_indices(shapes.shape[-1])
     return shapes[..., first, second] / np.where(first == second, np.sqrt(2), 1.0)
 
@@ -54,28 +54,30 @@ def std_of_means(
     values, vectors = np.linalg.eigh(_information(model, rng))
     if values[1] * noise.rates < FINISHED:  # nothing moves along the first: weights add up to 1
         return None
-    parts = np.clip(values, FINISHED / noise.rates, 1.0)
-    gone = -np.expm1(-noise.rates * parts)
-    of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
+    parts = np.clip(values, FINISHED / noise.rates, 1.0)  # f, of each direction
+    gone = -np.expm1(-noise.rates * parts)  # 1 - exp(-g f)
+    of_means = vectors.reshape(k, -1, len(parts))[
+        :, 1 : 1 + d
+    ]  # (k, d, p), without weights, shapes
     way_left = of_means @ ((1 - gone) / gone * (vectors.T @ way.ravel()))
     gains = of_means * (gone / parts)
-    deviations = np.outer(1 / np.sqrt(model.weights), _of_scores(noise, d)).ravel()
+    # Deviations (k, d, p) of the scores of labelled rows, by sampling and by noise.
+    noise_of_scores = np.outer(1 / np.sqrt(model.weights), _noise_of_scores(noise, d)).ravel()
+    by_sampling, by_noise = gains * np.sqrt(parts / n_rows), gains @ vectors.T * noise_of_scores
     # A shift that is shorter than its noise is not made, and leaves as much at most.
-    by_shift = np.square(noise.shift / model.weights)
-    by_shift *= shrunk_share(np.sqrt(d * by_shift))
-    found = np.empty((k, d))
+    unmade_variance = np.square(noise.shift / model.weights)
+    unmade_variance *= shrunk_share(np.sqrt(d * unmade_variance))
+    errors = np.empty((k, d))
     for j, weight in enumerate(model.weights):
-        by_sampling = gains[j] * np.sqrt(parts / n_rows)
-        by_noise = gains[j] @ vectors.T * deviations
-        factor = model.factors[j] / np.sqrt(weight)
-        by_chance = factor @ np.hstack([by_sampling, by_noise])
-        by_shrinkage = by_shift[j] * np.square(model.factors[j]).sum(axis=1)
-        squares = np.square(by_chance).sum(axis=1) + by_shrinkage + np.square(factor @ way_left[j])
-        found[j] = np.sqrt(squares)
-    return found
+        factor = model.factors[j] / np.sqrt(weight)  # a score is a shift times the weight's root
+        by_chance = factor @ np.hstack([by_sampling[j], by_noise[j]])
+        unmade = unmade_variance[j] * np.square(model.factors[j]).sum(axis=1)
+        squares = np.square(by_chance).sum(axis=1) + unmade + np.square(factor @ way_left[j])
+        errors[j] = np.sqrt(squares)
+    return errors
 
 
-def _of_scores(noise: StepNoise, d: int) -> Floats:
+def _noise_of_scores(noise: StepNoise, d: int) -> Floats:
     """Deviations of noise on a group's weight, mean and unique entries of its shape."""
     return np.concatenate(
         [[noise.weight], np.full(d, noise.shift), np.full(n_unique(d, 2), noise.shape / np.sqrt(2))]
@@ -86,8 +88,8 @@ def _information(model: Gaussians, rng: np.random.Generator) -> Floats:
     """Information of a row on weights, means and shapes, relative to that of a labelled row."""
     k, d = model.means.shape
     n_drawn = max(FEWEST, ROWS * n_scores(k, d))
-    found = np.zeros((n_scores(k, d), n_scores(k, d)))
-    for rows in spans(n_drawn, len(found)):
+    information = np.zeros((n_scores(k, d), n_scores(k, d)))
+    for rows in spans(n_drawn, len(information)):
         chosen = rng.choice(k, size=rows.stop - rows.start, p=model.weights)
         whitened = whitened_rows(model.sample(chosen, rng), model.means, model.whiteners)
         shares = shares_of(model.log_scales - np.einsum("nkd,nkd->nk", whitened, whitened) / 2)
@@ -97,5 +99,5 @@ def _information(model: Gaussians, rng: np.random.Generator) -> Floats:
         scores[:, :, 0] -= model.weights
         scores /= np.sqrt(model.weights)[:, None]
         stacked = scores.reshape(len(scores), -1)
-        found += stacked.T @ stacked / n_drawn
-    return found
+        information += stacked.T @ stacked / n_drawn
+    return information

@@ -12,12 +12,12 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
-from sktensor_dp.gaussian_mixture.recipe import shaped
+from sktensor_dp.gaussian_mixture.recipe import of_type
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
-from sktensor_dp.mixtures.steps import StepNoise, WhitenedStatistics, averaged
+from sktensor_dp.mixtures.steps import StepNoise, WhitenedStatistics, average_with_step
 from sktensor_dp.mixtures.uncertainty import n_scores, std_of_means
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
@@ -107,7 +107,7 @@ def test_steps_that_spoil_the_start_leave_it(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     X, _ = drawn(line(), 5000, rng)
     wide = Gaussians(line().weights, line().means, 30 * line().covariances)
-    monkeypatch.setattr("sktensor_dp.gaussian_mixture.recipe.stepped", lambda *_: wide)
+    monkeypatch.setattr("sktensor_dp.gaussian_mixture.recipe.gaussians_after_step", lambda *_: wide)
     with pytest.warns(NotEnoughDataWarning, match="worse than their start"):
         model = PrivateGaussianMixture(3, data_norm=7.0).fit(X)
     assert model.gain_over_start_ < 0
@@ -131,7 +131,7 @@ def test_a_step_weighs_more_the_further_the_average_is_off(sigma, shift, varianc
             model.weights, shifts, np.zeros(3), np.zeros((3, 4, 4)), 9, sigma,
             clip.scales(shapes=True), clip,
         )  # fmt: skip
-        average = averaged(average, model, found)
+        average = average_with_step(average, model, found)
         assert average.weight_variance == pytest.approx(variance, rel=2e-3)
         moves = average.firsts - average.weights[:, None] * model.means
         np.testing.assert_allclose(moves, shifts / clip.shift, rtol=1e-3, atol=1e-12)
@@ -203,7 +203,7 @@ def test_intervals_cover_the_means_of_the_law(seed):
 
 def test_a_sphere_has_the_mean_variance_of_what_it_replaces():
     model = Gaussians(np.ones(1), np.zeros((1, 2)), np.diag([1.0, 9.0])[None])
-    found = shaped(model, SimpleNamespace(covariance_type="spherical"), 10.0)
+    found = of_type(model, SimpleNamespace(covariance_type="spherical"), 10.0)
     np.testing.assert_allclose(found.covariances[0], 5 * np.eye(2))
 
 
