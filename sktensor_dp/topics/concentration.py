@@ -37,25 +37,28 @@ class ExplainedTopics:
 def largest_not_rejected(
     explain: Callable[[ExplainedTopics, float], ExplainedTopics],
     single: ExplainedTopics,
-    most: float,
+    most_misfit: float,
 ) -> ExplainedTopics | None:
-    """Fit at the largest concentration whose misfit is at most `most`, by bisection."""
+    """Fit at the largest concentration whose misfit is at most `most_misfit`, by bisection.
+
+    `explain` fits topics at a concentration from those given. None if the largest concentration
+    fits; `single`, one topic per document, if none does.
+    """
     # The bisection stops when two concentrations have this ratio.
     ratio = 1.05
-    # None if the largest concentration fits; one topic per document if none does.
-    if explain(single, LARGEST_CONCENTRATION).misfit <= most:
+    if explain(single, LARGEST_CONCENTRATION).misfit <= most_misfit:
         return None
-    found = explain(single, LEAST_CONCENTRATION)
-    if found.misfit > most:
+    low = explain(single, LEAST_CONCENTRATION)
+    if low.misfit > most_misfit:
         return single
     high = LARGEST_CONCENTRATION
-    while high > ratio * found.concentration:
-        tried = explain(found, (high * found.concentration) ** 0.5)
-        if tried.misfit <= most:
-            found = tried
+    while high > ratio * low.concentration:
+        middle = explain(low, (high * low.concentration) ** 0.5)
+        if middle.misfit <= most_misfit:
+            low = middle
         else:
-            high = tried.concentration
-    return found
+            high = middle.concentration
+    return low
 
 
 def concentration_of_pairs(
@@ -78,7 +81,7 @@ def concentration_of_pairs(
     words = np.sort(np.argsort(-frequencies, kind="stable")[:tried_words])
     pairs, frequencies, topics = pairs[np.ix_(words, words)], frequencies[words], topics[:, words]
     scales = _word_scales(frequencies, sigma, sampling)
-    scales = np.maximum(scales, 1e-12 * max(float(scales.max()), 1e-300))
+    scales = np.maximum(scales, 1e-12 * max(float(scales.max()), 1e-300))  # none is 0
     total = float(frequencies.sum())
     mean, pairs = frequencies / scales, pairs / scales[:, None] / scales
 
@@ -91,6 +94,7 @@ def concentration_of_pairs(
                 lambda V: scale * (pairs @ V) - concentration * np.outer(mean, mean @ V), mean,
                 scales / total,
             )) / 2  # fmt: skip
+        # E2 of the model is (M2 + c m m') / (1 + c). Entries off the diagonal are there twice.
         fitted_mean = weights @ topics
         residuals = pairs - topics.T @ ((weights / scale)[:, None] * topics)
         residuals -= concentration / scale * np.outer(fitted_mean, fitted_mean)
@@ -98,14 +102,16 @@ def concentration_of_pairs(
 
     topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / scales
     single = explain(ExplainedTopics(topics, weights, 0.0, 0.0), 0.0)
-    n_bounds, d = LACKED * (len(topics) - 1) * len(words), len(words)
-    # If topics do not fit, the residual of the moment is used as the variance.
-    variance = max(single.misfit / max(d * (d + 1) / 2 - len(topics) * d, 1), 1.0)
+    k, d = topics.shape
+    n_bounds = LACKED * (k - 1) * d
+    # Entries, which have a variance of about 1, less probabilities that were fitted to them. If
+    # topics do not fit, the residual of the moment is used as the variance.
+    variance = max(single.misfit / max(d * (d + 1) / 2 - k * d, 1), 1.0)
     # Reject a concentration if non-negative topics explain the moment worse than topics of
     # one-topic documents do, by more than bounds at 0 cost at the true concentration. Noise that
     # neither explains cancels.
-    most = single.misfit + variance * (n_bounds / 2 + QUANTILE * (5 / 4 * n_bounds) ** 0.5)
-    found = largest_not_rejected(explain, single, most)
+    cost_of_bounds = n_bounds / 2 + QUANTILE * (5 / 4 * n_bounds) ** 0.5
+    found = largest_not_rejected(explain, single, single.misfit + variance * cost_of_bounds)
     return None if found is None else found.concentration
 
 
@@ -118,9 +124,9 @@ def concentration_of_topics(
     sampling: float = 0.0,
 ) -> float | None:
     """Concentration by which known `topics` explain released pairs; None if noise hides it."""
-    # Between documents words vary as between topics, divided by 1 + concentration. The ratio is
-    # found by least squares off the diagonal, which has noise of its own. A word that is hardly
-    # there has the scale of a hundredth of an even share.
+    # E2 - m m' is (M2 - m m') / (1 + concentration): the ratio is found by least squares off the
+    # diagonal, which has noise of its own. A word that is hardly there has the scale of a hundredth
+    # of an even share.
     frequencies = np.maximum(frequencies, frequencies.sum() / (100 * frequencies.size))
     scales = _word_scales(frequencies, sigma, sampling)
     if not scales.any():
@@ -131,21 +137,25 @@ def concentration_of_topics(
     np.fill_diagonal(between, 0.0)
     overlap = float((between * ((pairs - product) / scales[:, None] / scales)).sum())
     square = float((between**2).sum())
-    # `overlap` has a variance of about twice `square`, as the matrix is symmetric.
+    # `overlap` has a variance of about twice `square`, as the matrix is symmetric. A ratio within
+    # three deviations of 0 is not told from it.
     if overlap <= 3 * (2 * square) ** 0.5:
         return None
     return min(max(square / overlap - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
 
 
 def _word_scales(frequencies: Floats, sigma: float, sampling: float) -> Floats:
-    """Scales (d,) of words: over those of both words an entry of pairs varies by about 1."""
-    # From noise or from sampling; `sampling` is an entry's sampling variance over the product of
-    # its words' frequencies.
+    """Divisors (d,) of words: over those of its two words an entry of pairs has variance about 1.
+
+    `sampling` is an entry's sampling variance over the product of its words' frequencies.
+    """
     return np.asarray((sigma**2 + sampling * frequencies**2) ** 0.25)
 
 
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:
-    """True if documents of `length` tokens are too short to show more than one topic each."""
+    """True if documents of `length` tokens are too short to show more than one topic each: they
+    have no more tokens than there are topics, and too few for each of their own.
+    """
     n_topics = expected_topics(concentration, length)
     too_few_tokens = n_topics < 2 or length < defaults.TOKENS_OF_TOPIC * n_topics
     return length < n_components + 1 and too_few_tokens

@@ -50,10 +50,11 @@ def variational_proportions(
             probabilities = _word_probabilities(counts, weights, by_word)
             ratios = of_same_shape(counts, counts.data / probabilities)
             updated = prior + weights * (ratios @ by_word)
-            going = np.abs(updated - current).mean(axis=1) >= tol
+            still_moves = np.abs(updated - current).mean(axis=1) >= tol
             gamma[open_rows], current = updated, updated
-            if not going.all():
-                open_rows, current, counts = open_rows[going], current[going], counts[going]
+            if not still_moves.all():
+                open_rows, current = open_rows[still_moves], current[still_moves]
+                counts = counts[still_moves]
             if open_rows.size == 0:
                 break
     return gamma
@@ -77,39 +78,44 @@ def _settle(
     # Converged documents are removed from a block once less than this fraction is left.
     open_share = 0.75
     gamma, open_rows = np.tile(prior, (counts.shape[0], 1)), np.arange(counts.shape[0])
-    current, own = gamma.copy(), np.maximum(by_word[counts.indices], TINY)
-    of_tokens, lengths, data = np.zeros_like(own), np.diff(counts.indptr), counts.data
-    rows, tokens = _tokens(data, lengths)
-    going = np.ones(len(lengths), dtype=bool)
+    # A row for each non-zero of the counts: probabilities of its word, and then of its topic.
+    current, by_count = gamma.copy(), np.maximum(by_word[counts.indices], TINY)
+    posterior, lengths, data = np.zeros_like(by_count), np.diff(counts.indptr), counts.data
+    rows, token_sums = _tokens(data, lengths)
+    still_moves = np.ones(len(lengths), dtype=bool)
     for _ in range(n_iter):
-        # Expected counts of a document's topics without this token, and no less than the prior.
+        # Expected counts of a document's topics without this token, and no less than the prior;
+        # in place times the word's probabilities, and scaled to sum 1.
         others = current[rows]
-        others -= of_tokens
+        others -= posterior
         np.maximum(others, prior, out=others)
-        others *= own
+        others *= by_count
         others /= np.maximum(np.einsum("ij->i", others), TINY)[:, None]
-        of_tokens = others
-        updated = prior + tokens @ of_tokens
-        gamma[open_rows[going]] = updated[going]
-        going &= np.abs(updated - current).mean(axis=1) >= tol
+        posterior = others
+        updated = prior + token_sums @ posterior
+        gamma[open_rows[still_moves]] = updated[still_moves]
+        still_moves &= np.abs(updated - current).mean(axis=1) >= tol
         current = updated
-        if np.count_nonzero(going) < open_share * len(going):
-            kept = going[rows]
-            open_rows, current, lengths = open_rows[going], current[going], lengths[going]
-            own, of_tokens, data = own[kept], of_tokens[kept], data[kept]
-            rows, tokens = _tokens(data, lengths)
-            going = going[going]
-        if not going.any():
+        if np.count_nonzero(still_moves) < open_share * len(still_moves):
+            kept = still_moves[rows]
+            open_rows, current = open_rows[still_moves], current[still_moves]
+            lengths, data = lengths[still_moves], data[kept]
+            by_count, posterior = by_count[kept], posterior[kept]
+            rows, token_sums = _tokens(data, lengths)
+            still_moves = np.ones(len(lengths), dtype=bool)
+        if not still_moves.any():
             break
     return gamma
 
 
 def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp], sp.csr_matrix]:
-    """Document of each non-zero; and a matrix that sums, by document, non-zeros times counts."""
+    """Document of each count; and a matrix (n, nnz) that sums rows of counts, times these, by
+    document.
+    """
     pointers = np.concatenate([[0], np.cumsum(lengths)])
     layout = (data, np.arange(len(data)), pointers)
-    tokens = sp.csr_matrix(layout, (len(lengths), len(data)))
-    return np.repeat(np.arange(len(lengths)), lengths), tokens
+    token_sums = sp.csr_matrix(layout, (len(lengths), len(data)))
+    return np.repeat(np.arange(len(lengths)), lengths), token_sums
 
 
 def topic_posterior(X: sp.csr_matrix, topics: Floats, weights: Floats) -> Floats:
@@ -142,8 +148,8 @@ def token_log_likelihood(X: sp.csr_matrix, weights: Floats, topics: Floats) -> F
     """Log-likelihood (n,) of the tokens of each document under its mixture ``weights @ topics``."""
     by_word, found = np.ascontiguousarray(topics.T), np.empty(X.shape[0])
     for block in row_blocks(X):
-        counts, own = X[block], weights[block]
-        terms = counts.data * np.log(_word_probabilities(counts, own, by_word))
+        counts = X[block]
+        terms = counts.data * np.log(_word_probabilities(counts, weights[block], by_word))
         rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
         found[block] = np.bincount(rows, weights=terms, minlength=counts.shape[0])
     return found

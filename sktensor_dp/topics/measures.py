@@ -10,7 +10,9 @@ from sktensor_dp.tensor.arrays import Floats
 def umass(
     leading: NDArray[np.intp], pairs: Floats, frequencies: Floats, sigma: float = 0.0
 ) -> Floats:
-    """UMass coherence (k,) of leading words (Mimno et al., 2011), from moments of tokens."""
+    """UMass coherence (k,) of `leading` words (k, m) (Mimno et al., 2011), from moments of tokens:
+    mean of log P(word | word before it), of probabilities not below the noise `sigma`.
+    """
     k, m = leading.shape
     if m < 2:
         return np.zeros(k)
@@ -41,13 +43,13 @@ def ranked_words(
         return list(np.argsort(-topics, axis=1, kind="stable")[:, :n_words])
     sure = np.log(np.maximum(_sure(topics, std), 1e-300))
     scores = sure - (1 - relevance) * np.log(np.maximum(unigram, 1e-300))
-    order = [np.lexsort((-own, -score)) for own, score in zip(topics, scores, strict=True)]
     apart = set_apart(topics, unigram, std)
-    return [row[own[row]][:n_words] for row, own in zip(order, apart, strict=True)]
+    best_first = [np.lexsort((-topic, -score)) for topic, score in zip(topics, scores, strict=True)]
+    return [row[mask[row]][:n_words] for row, mask in zip(best_first, apart, strict=True)]
 
 
 def _sure(topics: Floats, std: Floats | None) -> Floats:
-    # A probability is certain up to this many deviations of its noise.
+    """Probabilities less two deviations of their noise: they are hardly ever below that."""
     noise_deviations = 2.0
     return topics if std is None else topics - noise_deviations * std
 

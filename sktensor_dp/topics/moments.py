@@ -65,8 +65,8 @@ class PriorCorrection:
         self._c = 2 * concentration**2 / ((concentration + 1) * (concentration + 2))
         self.frequencies = frequencies
         self.variance = sigma**2
-        # Increase of the eigenvalues of M2, outside the direction of the frequencies, by removing
-        # the bias.
+        # M2 gets ``pair_scale a variance I``: its eigenvalues, but in the direction of the
+        # frequencies, rise by this.
         self.pair_shift = self.pair_scale * self._a * self.variance
 
     def pairs(self, product: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
@@ -147,6 +147,7 @@ def match_moments(
     # A topic without weight has undefined words: it gets the unigram.
     fitted = np.where(shares > 1e-12, joint / shares, joint.sum(axis=0))
     shares = shares[:, 0] / shares.sum()
+    # The objective is half the distance.
     return ExplainedTopics(fitted, shares, concentration, 2 * float(found.fun))
 
 
@@ -174,10 +175,10 @@ def match_with_concentration(
     n_values = d + n_unique(d, 2) + n_unique(m, 3)
     freedom = max(n_values - topics.size, 1)
     allowed = float(chi2.isf(LEVEL, freedom)) / freedom
-    estimated = largest_not_rejected(explain, found, allowed * found.misfit)
-    if estimated is None:
+    largest = largest_not_rejected(explain, found, allowed * found.misfit)
+    if largest is None:
         return explain(found, USUAL), moments, True
-    return estimated, moments, False
+    return largest, moments, False
 
 
 def mean_square_of_pairs(length: float, repeats: float) -> float:
@@ -218,9 +219,12 @@ def word_precision(moments: ReleasedMoments, frequencies: Floats) -> Floats:
 class MomentDistance:
     """Half the weighted squared distance of topics' moments to released ones, and gradient."""
 
-    # Arguments are S of shape (k, d), whose squares are in proportion to ``joint``, w_j mu_j.
-    # Derivatives of each moment are with respect to w_j mu_j, which changes the topic, its share
-    # (`through_weights`) and the mean.
+    # Arguments are S of shape (k, d), whose squares are in proportion to ``joint``, x_j = w_j mu_j.
+    # Derivatives in x_j of M2 = sum_j x_j x_j' / w_j and of M3 = sum_j x_j^(x)3 / w_j^2, where
+    # w_j = 1'x_j, multiplied with a symmetric matrix or tensor E:
+    #     <E, M2>:  2 E mu_j - (mu_j' E mu_j) 1
+    #     <E, M3>:  3 E(mu_j, mu_j, .) - 2 E(mu_j, mu_j, mu_j) 1
+    # The last terms are `through_weights`.
 
     def __init__(
         self, shape: tuple[int, ...], moments: ReleasedMoments, concentration: float
@@ -248,6 +252,7 @@ class MomentDistance:
         of_triples, slope_of_triples = self._triples(topics, weights, mean)
         value = float(weighted @ error) + of_pairs + of_triples
         gradient = 2 * weighted[None, :] + slope_of_pairs + slope_of_triples
+        # Chain rule for joint = S^2 / sum(S^2); of half the value.
         gradient = root * (gradient - (gradient * joint).sum()) / total
         return value / 2, gradient.ravel()
 

@@ -27,8 +27,9 @@ def noise_edges(
     """
     p = np.maximum(frequencies, 0.0)
     bulk = bulk_edge(sigma, sigma, sampling, p)
-    level = bulk_edge(sigma, diagonal_sigma, sampling, p)
-    return _edge_with_diagonal(bulk, level, np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2), pure)
+    bulk_with_diagonal = bulk_edge(sigma, diagonal_sigma, sampling, p)
+    on_diagonal = np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2)
+    return _edge_with_diagonal(bulk, bulk_with_diagonal, on_diagonal, pure)
 
 
 def scaled_edges(
@@ -58,13 +59,14 @@ def scaled_edges(
 
 
 def _edge_with_diagonal(
-    bulk: float, level: float, on_diagonal: Floats, pure: bool
+    bulk: float, bulk_with_diagonal: float, on_diagonal: Floats, pure: bool
 ) -> tuple[float, float]:
-    """Edge, and what is exceeded with the probability `LEVEL`, by the diagonal's deviations too."""
-    level *= 1 + TRACY_WIDOM / 2 * len(on_diagonal) ** (-2 / 3)
+    """Edge, and quantile at `LEVEL`, of the largest eigenvalue, by `on_diagonal` deviations too."""
+    # Of a matrix of variance 1 it is about 2 d^(1/2) + d^(-1/6) times a Tracy-Widom variable.
+    quantile = bulk_with_diagonal * (1 + TRACY_WIDOM / 2 * len(on_diagonal) ** (-2 / 3))
     most = float(on_diagonal.max())
     if most == 0:
-        return bulk, level
+        return bulk, quantile
     scaled = np.maximum(on_diagonal / most, LEAST_DEVIATION)
 
     def excess(x: float) -> float:
@@ -75,8 +77,8 @@ def _edge_with_diagonal(
     entry = most * float(brentq(excess, 0.0, FARTHEST))
     # Entries of the diagonal have more noise, and Laplace noise has heavy tails: one of size x
     # lifts an eigenvalue to x + bulk^2 / 4 x (Capitaine, Donati-Martin & Feral, 2009).
-    lifted = entry + bulk**2 / 4 / entry if entry > bulk / 2 else 0.0
-    return max(bulk, lifted), max(level, lifted)
+    by_entry = entry + bulk**2 / 4 / entry if entry > bulk / 2 else 0.0
+    return max(bulk, by_entry), max(quantile, by_entry)
 
 
 def sampling_of_pairs(length: float, n_documents: int, n_words: int) -> float:
@@ -97,18 +99,19 @@ def bulk_edge(sigma: float, diagonal_sigma: float, sampling: float, p: Floats) -
     # a are equal, so 1 / x_a = g (1 - t p_a), and what depends on p_a cancels: with the sampling
     # variance s, g^2 t = s sum_b p_b / (1 - t p_b). One number t is searched, by its log odds.
     highest, total = float(p.max()), float(p.sum())
-    # Sum of the noise variances of a row, with its diagonal entry.
-    noise = sigma**2 * (len(p) - 1) + diagonal_sigma**2
-    most = 2 * math.sqrt(noise + sampling * highest * total)
-    if most == 0 or sampling * highest == 0:
-        return most
+    # Sum over a row of the variances of noise, with its diagonal entry.
+    row_variance = sigma**2 * (len(p) - 1) + diagonal_sigma**2
+    # All x alike: twice the root of the largest variance of a row.
+    bound = 2 * math.sqrt(row_variance + sampling * highest * total)
+    if bound == 0 or sampling * highest == 0:
+        return bound
     p = p / highest
 
-    def edge(odds: float) -> float:
-        t = 1 / (1 + math.exp(-odds))
-        left = 1 / (1 - t * p)
-        g = math.sqrt(sampling / t * float((p * left).sum())) * highest
-        return g + noise * float(left.mean()) / g
+    def edge(log_odds: float) -> float:
+        t = 1 / (1 + math.exp(-log_odds))
+        g_x = 1 / (1 - t * p)
+        g = math.sqrt(sampling / t * float((p * g_x).sum())) * highest
+        return g + row_variance * float(g_x.mean()) / g
 
     found = minimize_scalar(edge, bounds=(LOWEST, HIGHEST), method="bounded")
-    return min(float(found.fun), most)
+    return min(float(found.fun), bound)

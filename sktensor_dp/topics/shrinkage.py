@@ -180,7 +180,7 @@ def posterior_moments(
     explained = likelihood @ _RATIO_PRIOR.T
     weights = np.tile(_few_deviate(len(_RATIO_PRIOR)), len(centres)) / len(centres)
     posterior, _ = _fit_mixture(explained.reshape(len(noisy), -1), weights, n_iter)
-    # From posteriors of rows of the prior to posteriors of the ratios.
+    # Posteriors of the ratios: likelihood times prior, by the posteriors of rows of the prior.
     odds = posterior.reshape(explained.shape) / np.maximum(explained, 1e-300)
     posterior_ratios = likelihood * (odds @ _RATIO_PRIOR)
     moved = around * RATIOS + kept * away
@@ -295,6 +295,8 @@ def smoothed(topics: Floats, unigram: Floats) -> Floats:
 
 def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: float) -> Floats:
     """Posterior means of topics without noise: Poisson counts under gamma priors."""
+    # A count x of mean g `centre`, g from a gamma distribution of mean 1 and shape a, is negative
+    # binomial; the posterior mean of g is (x + a) / (a + centre).
     a, found = np.array(GAMMA_SHAPES), np.empty_like(topics)
     for row, (topic, weight) in enumerate(zip(topics, weights, strict=True)):
         x, centre = n_tokens * weight * topic[:, None], n_tokens * weight * base[:, None] + 1e-300

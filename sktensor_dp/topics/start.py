@@ -4,9 +4,10 @@ Corrected for the prior, the second moment of words is
 
     M2 - m m' = D D',    D = columns sqrt(w_i) (mu_i - m),    m = sum_i w_i mu_i
 
-Its leading eigenvectors use of that the rank alone. That frequencies are known much better than
-topics, that a word's probability is not negative, and that most words differ little between
-topics, says more: least squares for D given D, and shrinkage of what they say, in turn.
+Its leading eigenvectors use the rank of D D' alone. Each step here uses more: frequencies are known
+much better than topics, probabilities are not negative, and most words differ little between
+topics. It solves D D' = M2 - m m' for one factor by least squares, the other one being that of the
+step before, and shrinks the solution.
 """
 
 from collections.abc import Callable
@@ -61,7 +62,10 @@ def pair_step(
     scales: Floats | float = 1.0,
     sigma: float = 0.0,
 ) -> Floats:
-    """Make one step of least squares; rows of the result times `scales` sum to 1."""
+    """Make one step of least squares; rows of the result times `scales` sum to 1.
+
+    `product` is V -> M2 V, with noise `sigma`, and `mean` is m.
+    """
     roots = np.sqrt(weights)[:, None]
     centres = roots * mean
     deviations = roots * (topics - weights @ topics)

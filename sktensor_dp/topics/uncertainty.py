@@ -37,9 +37,9 @@ def std_of_refined(
     for row, around in enumerate(centres_of_topics(unigram, weights, total, public)):
         mean, variance = posterior_moments(expected_counts[row], around, sigma)
         counts[row], std[row] = np.maximum(mean, LEAST_SHARE * around[0]), np.sqrt(variance)
-    sizes = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
-    mixed = 1 + concentration if k > 1 else 1.0
-    return _at_most_one(mixed * (WORDS_SCALE * std / sizes))
+    totals = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
+    by_mixing = 1 + concentration if k > 1 else 1.0
+    return _at_most_one(by_mixing * (WORDS_SCALE * std / totals))
 
 
 def std_of_frequencies(sigma: float | Floats, shape: tuple[int, int]) -> Floats:
@@ -58,8 +58,7 @@ def std_of_matched(found: ExplainedTopics, moments: ReleasedMoments) -> Floats:
     k = len(topics)
     joint = weights[:, None] * topics
     precision = pair_precision(moments)
-    # The derivative by word a changes all pairs (a, b); for topic j by this, and off the diagonal
-    # twice.
+    # Derivative of E2_ab in w_j mu_ja, as if the share stayed; and of E2_ba, hence the factor 2.
     slope = (topics + c * (weights @ topics)) / (1 + c)
     curvature = 2 * np.einsum("ab,jb,ib->aji", precision, slope, slope, optimize=True)
     curvature += word_precision(moments, joint.sum(axis=0))[:, None, None]
