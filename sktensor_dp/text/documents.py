@@ -110,14 +110,16 @@ def count_words(
     documents: WordCounts, vocabulary: Mapping[str, int], *, binary: bool, dtype: DTypeLike
 ) -> sp.csr_matrix:
     """Count the words of a vocabulary, which maps words to columns, as ``CountVectorizer`` does."""
-    words, found = documents.words.names, documents.counts
+    words, all_counts = documents.words.names, documents.counts
     columns = np.fromiter(map(vocabulary.get, words, repeat(-1)), np.int32, len(words))
-    columns = columns[found.indices]
-    known = columns >= 0
-    seen = np.concatenate([[0], np.cumsum(known)])
+    columns = columns[all_counts.indices]
+    kept = columns >= 0
+    n_kept_before = np.concatenate([[0], np.cumsum(kept)])  # each count
+    indptr = n_kept_before[all_counts.indptr]
     shape = (documents.n_units, len(vocabulary))
-    data = found.data[known].astype(dtype), columns[known], seen[found.indptr]
-    counts = sp.csr_matrix(data, shape=shape)
+    counts = sp.csr_matrix(
+        (all_counts.data[kept].astype(dtype), columns[kept], indptr), shape=shape
+    )
     counts.sort_indices()
     if binary:
         counts.data.fill(1)

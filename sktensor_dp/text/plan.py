@@ -55,9 +55,11 @@ class WordForecast:
     def __str__(self) -> str:
         of_words = self.n_words is not None
         kept, unit = ("word", "document") if of_words else ("category", "row")
-        verdict = f"; of ordinary texts about {counted(self.n_words or 0, 'word')}" * of_words
+        verdict = ""
         if not self.enough:
             verdict = f"; there are too few for any {kept}"
+        elif of_words:
+            verdict = f"; of ordinary texts about {counted(self.n_words or 0, 'word')}"
         return (
             f"{counted(self.n_documents, unit)}: a {kept} is kept from about "
             f"{counted(round(self.threshold), unit)} on{verdict}."
@@ -106,9 +108,12 @@ def expected_words(
 ) -> int:
     """Number of words that enough of `n_documents` ordinary texts of a `length` contain."""
     length = min(vectorizer.max_words_per_document, length)
-    common = COMMON * length / LENGTH * n_documents / threshold
-    n = common - OFFSET if threshold <= n_documents else 0.0
-    return round(min(max(n, 0.0), vectorizer.max_features or math.inf))
+    # The rank r of the word that `threshold` documents have: COMMON / (r + OFFSET) of all, if they
+    # have LENGTH words.
+    rank = COMMON * length / LENGTH * n_documents / threshold - OFFSET
+    if threshold > n_documents:
+        return 0
+    return round(min(max(rank, 0.0), vectorizer.max_features or math.inf))
 
 
 def plan_words(
@@ -125,27 +130,27 @@ def plan_words(
     ordinary_votes = 2.0
     m, neighbours = vectorizer.max_words_per_document, vectorizer.neighbours
     limits = vectorizer.min_df, vectorizer.max_df
-    whole = [isinstance(limit, numbers.Integral) for limit in limits]
+    are_numbers = [isinstance(limit, numbers.Integral) for limit in limits]  # not fractions
     least, most = (
-        float(limit if number else limit * n_documents)
-        for limit, number in zip(limits, whole, strict=True)
+        float(limit if is_number else limit * n_documents)
+        for limit, is_number in zip(limits, are_numbers, strict=True)
     )
-    asked = limits != (1, 1) or whole != [True, False]
-    releases = _releases(vectorizer, asked, one_each)
+    prunes = limits != (1, 1) or are_numbers != [True, False]  # the defaults, 1 and 1.0, keep all
+    releases = _releases(vectorizer, prunes, one_each)
     exact = math.isinf(vectorizer.epsilon)
     plan = WordPlan(
         releases=releases, max_words=m, least=least, most=most, noun=noun,
-        wording=vectorizer._wording, frequencies=asked or exact, largest=math.sqrt(m),
+        wording=vectorizer._wording, frequencies=prunes or exact, largest=math.sqrt(m),
     )  # fmt: skip
     if exact:
         return plan
     spent = releases.counted() if neighbours == "add_remove" else releases
     # Votes of a document have the L2 norm sqrt(m), its buckets have norm 1.
-    moved = WordBuckets().sensitivity("l2", neighbours)
-    largest, votes = largest_weight(m, math.sqrt(m) * moved, spent.cost_of(VOTES))
+    sensitivity = WordBuckets().sensitivity("l2", neighbours)
+    largest, votes = largest_weight(m, math.sqrt(m) * sensitivity, spent.cost_of(VOTES))
     if one_each:  # who has no choice needs no weights
         return replace(plan, largest=largest, votes=votes, threshold=votes)
-    needed = defaults.NEEDED * moved / spent.cost_of(BUCKETS).mu
+    needed = defaults.NEEDED * sensitivity / spent.cost_of(BUCKETS).mu
     # What an ordinary document gives to the bucket of each of its words, and its vote for one. A
     # word needs enough of both.
     in_bucket = 1 / math.sqrt(min(m, length))
@@ -158,8 +163,9 @@ def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | 
     """Raise if a plan would keep no word; `n_documents` is None where it is private."""
     noun, releases = plan.noun, plan.releases
     min_df, max_df = vectorizer.min_df, vectorizer.max_df
-    whole = [isinstance(limit, numbers.Integral) for limit in (min_df, max_df)]
-    if plan.least > plan.most and (n_documents is not None or whole[0] == whole[1]):
+    # Two numbers, or two fractions, compare alike for any number of documents.
+    alike = isinstance(min_df, numbers.Integral) == isinstance(max_df, numbers.Integral)
+    if plan.least > plan.most and (n_documents is not None or alike):
         how_many = "" if n_documents is None else f", with {n_documents} {noun}"
         raise ValueError(
             f"min_df={min_df!r} asks for more {noun} than max_df={max_df!r} allows{how_many}."

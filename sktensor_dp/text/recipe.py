@@ -17,16 +17,17 @@ from sktensor_dp.text.plan import LENGTH, WordPlan
 
 def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> FitResult:
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
-    weights, sizes = np.ones(N_BUCKETS), np.zeros(0)
+    weights, sizes = np.ones(N_BUCKETS), np.zeros(0)  # of buckets; units that hold each word
     # Not without noise, nor where a unit has one word.
     by_buckets = plan.needed > 0
     if by_buckets:
         buckets = ask(WordBuckets()).as_sum().value
-        # Less for common and for rare words, and 0 for noise. In buckets a document has norm 1, in
-        # votes the root of the number of words that may count.
+        # At equal weights a word gets as many votes as its bucket times the root of `max_words`: in
+        # buckets a document has norm 1, in votes this root. Words with `enough` in their bucket get
+        # the weight 1, commoner and rarer ones less, and noise 0.
         enough = defaults.AIM * plan.votes / math.sqrt(plan.max_words)
-        weights = enough / np.maximum(buckets, plan.needed)
-        weights = np.where(buckets >= plan.needed, np.minimum(weights, 1 / weights), 0.0)
+        ratios = enough / np.maximum(buckets, plan.needed)
+        weights = np.where(buckets >= plan.needed, np.minimum(ratios, 1 / ratios), 0.0)
     words = ask(WordVotes(plan.max_words, plan.largest, weights)).keys or []
     if words and plan.frequencies:
         most = plan.max_words if plan.exact else min(plan.max_words, LENGTH)
@@ -36,17 +37,17 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
     elif words and by_buckets:
         sizes = buckets[WordBuckets().places(words)]
     kept = _pruned(words, sizes, plan, max_features)
-    found = {
+    attributes = {
         "vocabulary_": {words[place]: column for column, place in enumerate(kept.tolist())},
         "threshold_": plan.threshold,
         "fixed_vocabulary_": False,
     }
     if plan.frequencies:
-        found["document_frequencies_"] = sizes[kept]
+        attributes["document_frequencies_"] = sizes[kept]
     fewest = plan.units(plan.threshold)
-    short = f"; fewer are enough where they hold few {plan.wording.kept}s" * (plan.needed > 0)
-    note = f"A {plan.wording.kept} is kept from about {fewest} on{short}."
-    return FitResult(found, notes=(note,))
+    fewer = f"; fewer are enough where they hold few {plan.wording.kept}s" if by_buckets else ""
+    note = f"A {plan.wording.kept} is kept from about {fewest} on{fewer}."
+    return FitResult(attributes, notes=(note,))
 
 
 def _pruned(
