@@ -148,7 +148,7 @@ FITS = [
 @pytest.mark.parametrize(
     ("kind", "parameters", "k", "X", "epsilon"),
     [
-        pytest.param(*fit, epsilon, marks=[pytest.mark.nightly] * (place % 4 > 0))
+        pytest.param(*fit, epsilon, marks=[pytest.mark.nightly] * (place % 8 > 0))
         for place, (fit, epsilon) in enumerate(product(FITS, (1.0, 1e6)))
     ],
     ids=lambda _: "",
