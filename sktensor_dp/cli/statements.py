@@ -163,4 +163,4 @@ def _tree(node: Composition, indent: str) -> Iterator[str]:
         yield f"{indent}  {printable(', '.join(names))}"
     for part in node.parts:
         yield f"{indent}  {part.times} {printable(part.role)} of {counted(part.n_units, 'unit')}"
-        yield from _tree(part.of, indent + "    ")
+        yield from _tree(part.composition, indent + "    ")

@@ -54,19 +54,20 @@ def read_labels(groups: object, n_rows: int | None, name: str) -> Labels:
         groups = as_numbers(groups, name)
     if np.ma.is_masked(groups):
         raise ValueError(f"{expected}.")  # an array would hold what lies behind the mask
-    known: Any = None if hasattr(groups, "dtype") else object
-    labels = read(lambda: np.asarray(groups, known), name, lambda message: f"{expected}.")
+    dtype: Any = None if hasattr(groups, "dtype") else object
+    labels = read(lambda: np.asarray(groups, dtype), name, lambda message: f"{expected}.")
     if labels.ndim != 1:
         raise ValueError(f"{expected}; got an array of {labels.ndim} dimensions.")
     if n_rows is not None and len(labels) != n_rows:
         raise ValueError(f"{expected}; its length is not the number of rows.")
     if not len(labels):
         return np.zeros(0, np.int64)  # a chunk without rows: no label is of a wrong kind
-    found = read(lambda: _of_one_kind(labels), name)
-    if found is None:
+    checked = read(lambda: _of_one_kind(labels), name)
+    if checked is None:
+        # Types of texts say how long the longest label is.
         kind = "" if labels.dtype.kind in "OST" else f"; got type {labels.dtype}"
         raise ValueError(f"{expected}{kind}.")
-    return found
+    return checked
 
 
 def _of_one_kind(labels: NDArray[np.generic]) -> Labels | None:
@@ -120,13 +121,19 @@ def _distinct(labels: Labels) -> tuple[Labels, Integers]:
         names, places = np.unique(labels, return_inverse=True)
         return names, places
     # Labels are hashed, as in Python's sets, and only the different ones are sorted.
-    numbers: defaultdict[Any, int] = defaultdict(count().__next__)
-    first = np.fromiter(map(numbers.__getitem__, labels.tolist()), np.intp, len(labels))
-    known = list(numbers)
-    order = sorted(range(len(known)), key=known.__getitem__)
-    ranks = np.empty(len(known), np.intp)
-    ranks[order] = np.arange(len(known))
-    return _objects(known)[order], ranks[first]
+    numbers: defaultdict[Any, int] = defaultdict(count().__next__)  # by first occurrence
+    of_rows = np.fromiter(map(numbers.__getitem__, labels.tolist()), np.intp, len(labels))
+    different = list(numbers)
+    order = sorted(range(len(different)), key=different.__getitem__)
+    return _objects(different)[order], inverse_order(order)[of_rows]
+
+
+def inverse_order(order: object) -> Integers:
+    """Rank of each item, from the order of items: the inverse of a permutation."""
+    items = np.asarray(order, np.intp)
+    ranks = np.empty(len(items), np.intp)
+    ranks[items] = np.arange(len(items))
+    return ranks
 
 
 def joined(parts: list[Labels]) -> Labels | None:
@@ -138,7 +145,7 @@ def joined(parts: list[Labels]) -> Labels | None:
 
 def digests(labels: Labels) -> NDArray[np.uint64]:
     """Hash of each label, the same in every process and for every type of integers."""
-    # Of integers the high bits of a product, which depend on all bits of the label.
+    # For integers the high bits of a product, which depend on all bits of the label.
     if labels.dtype.kind == "i":
         return (labels.view(np.uint64) * SPREAD) >> np.uint64(33)
     if are_texts(labels):

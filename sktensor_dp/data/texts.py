@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.errors import call_untrusted
-from sktensor_dp.data.labels import Labels
+from sktensor_dp.data.labels import Labels, inverse_order
 from sktensor_dp.data.units import Chunks, Units
 from sktensor_dp.tensor.arrays import read_only
 
@@ -43,10 +43,7 @@ class Words:
         # The order must not depend on the corpus: otherwise one document could steer how ties of
         # others are broken.
         keys = list(zip(self.checksums.tolist(), self.names, strict=True))
-        order = sorted(range(len(keys)), key=keys.__getitem__)
-        ranks = np.empty(len(order), np.intp)
-        ranks[order] = np.arange(len(order))
-        return ranks
+        return inverse_order(sorted(range(len(keys)), key=keys.__getitem__))
 
     @cached_property
     def checksums(self) -> Integers:
@@ -121,10 +118,10 @@ class TextChunks(Chunks):
         if groups is not None:
             self._units = self.word_counts.joined(groups)
         self.n_units = self._units.n_units
-        found = set(map(type, self.word_counts.words.names))
-        kinds = {kind for kind in found if not issubclass(kind, str)}
-        if kinds:
-            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        kinds = set(map(type, self.word_counts.words.names))
+        wrong = [kind for kind in kinds if not issubclass(kind, str)]
+        if wrong:
+            names = ", ".join(sorted(kind.__name__ for kind in wrong))
             raise TypeError(f"The analyzer must return strings, got objects of type {names}.")
 
     def __iter__(self) -> Iterator[WordCounts]:

@@ -207,8 +207,8 @@ def names_of_columns(
 ) -> Sequence[str] | NDArray[np.generic]:
     """Names of the columns of a fitted estimator: those given, its own, or numbers."""
     numbers = [str(column) for column in range(n_features)]
-    own = column_attributes(estimator).get("feature_names_in_", numbers)
-    return own if given is None else given
+    fitted = column_attributes(estimator).get("feature_names_in_", numbers)
+    return fitted if given is None else given
 
 
 def check_arguments(estimator: object, unsupported: Iterable[str], method: str = "fit") -> None:
@@ -360,14 +360,14 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         """
         # Refuse first: a plan that exceeds the budget, or a source of other sizes than announced.
         # If the number of units is private, the plan stays incomplete until the session has counted
-        # them (`Session.count`, `Session.follow`). Entering the session charges; the caller's block
-        # asks its queries; leaving it drops the data.
+        # them (`Session.count`, `Session.complete_plan`). Entering the session charges; the
+        # caller's block asks its queries; leaving it drops the data.
         payer = Payer(
             type(self).__name__, self._accountant_to_charge(), ticket, paid_by_earlier_batch
         )
         relation = neighbours or self.neighbours
-        counts = relation == "add_remove" and bool(plan.planned)
-        plan = plan.before_count() if counts else plan
+        counts_units = relation == "add_remove" and bool(plan.planned)
+        plan = plan.before_count() if counts_units else plan
         if chunks.read_before_charge and not payer.paid_by_earlier_batch:
             payer.check(plan, relation)
             with np.errstate(all="ignore"):  # as where the session reads them
@@ -378,20 +378,21 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
                         pass
         # Rows have been read here, so it is known whether they have groups.
         unit = unit_of(unit or self._unit, chunks.grouped)
-        if not (counts or paid_by_earlier_batch):
+        if not (counts_units or paid_by_earlier_batch):
             self._warn(self._warnings_of_delta(plan, chunks.n_units, unit))
         watchers = [printer(payer.spender)] if self.verbose else []
-        number = None if counts else sum(planned.uses for planned in plan.planned)
+        # An incomplete plan does not say how many releases it will have.
+        n_releases = None if counts_units else sum(one.uses for one in plan.planned)
         # Products are small or limited by memory. On a busy machine more threads made fits ten
         # times slower, and on an idle one no faster.
-        with OneThread(), self._followed(number) as follower:
+        with OneThread(), self._followed(n_releases) as follower:
             ask = Session(
                 chunks, plan, payer, neighbours=relation, unit=unit,
                 watchers=[*watchers, *follower.watchers],
             )  # fmt: skip
             with ask:
                 yield ask
-        if counts:
+        if counts_units:
             ask.warnings.extend(self._warnings_of_delta(plan, ask.n_units, unit))
         ask.warnings.extend(follower.warnings)
 
@@ -438,8 +439,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     def _adopt(self, report: PrivacyReport, paid: bool) -> None:
         """Take the privacy report of the search that chose this model, and whether one paid it."""
         # The search was charged as a whole: a stream that goes on from its model is charged again.
-        own = {name: v for name, v in self._fitted_state().items() if name != NEEDS_PAYER}
-        state = {**own, "privacy_report_": report, **mark_of_payment(paid)}
+        state = self._fitted_state()
+        state.pop(NEEDS_PAYER, None)
+        state |= {"privacy_report_": report, **mark_of_payment(paid)}
         if "_stream" in state:
             state["_stream"] = replace(state["_stream"], ticket=None)
         self._publish(state)

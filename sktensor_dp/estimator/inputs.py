@@ -25,7 +25,7 @@ from sktensor_dp.checks.frames import (
 )
 from sktensor_dp.data.labels import ONE_GROUP, Labels, are_several, as_labels
 from sktensor_dp.data.units import split_chunk
-from sktensor_dp.privacy.accountant import MARK, rescue
+from sktensor_dp.privacy.accountant import MARK, UnitMark, rescue
 from sktensor_dp.privacy.report import PrivacyReport
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
@@ -112,15 +112,15 @@ def dense_tensor(T: object, advice: str) -> NDArray[np.float64]:
         )
     refuse_other_kinds(T, "T", "encode it first")
     given = read(lambda: with_nan(np.asarray(as_numbers(T, "T"))), "T")
-    refuse_other_kinds(given, "T", "encode it first")  # of lists the kind is known now
+    refuse_other_kinds(given, "T", "encode it first")  # lists have a kind only now
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: T must hold real numbers.")
     # Replaces numpy's message, which quotes the entry.
-    none = "T must hold numbers; it holds values that are none."
+    wrong = "T must hold numbers; it holds values that are none."
     return read(
         lambda: np.asarray(given, dtype=np.float64),
         "T",
-        lambda message: none if message.startswith("could not convert") else None,
+        lambda message: wrong if message.startswith("could not convert") else None,
     )
 
 
@@ -168,7 +168,7 @@ def checked_table(
     if least == 0:
         refuse_lists(X)
     X = as_arrow_table(X)
-    kinds, missing = list(KEPT), estimator._input_tags.get("allow_nan", False)
+    allows_nan = estimator._input_tags.get("allow_nan", False) and not sp.issparse(X)
     compared = estimator
     if not reset and sp.issparse(X) and "feature_names_in_" in vars(estimator):
         refuse_other_words(X, estimator.feature_names_in_)
@@ -181,20 +181,20 @@ def checked_table(
             X,
             reset=reset,
             accept_sparse="csr",
-            dtype=kinds,
+            dtype=list(KEPT),
             ensure_min_samples=least,
-            ensure_all_finite="allow-nan" if missing and not sp.issparse(X) else True,
+            ensure_all_finite="allow-nan" if allows_nan else True,
         )
 
-    def reworded(quoting: str) -> str | None:
-        messages = {**QUOTING, **(COUNTING if rows_private else {})}
-        message = next((messages[start] for start in messages if quoting.startswith(start)), None)
-        if message is None:
+    def reworded(message: str) -> str | None:
+        texts = {**QUOTING, **(COUNTING if rows_private else {})}
+        text = next((texts[start] for start in texts if message.startswith(start)), None)
+        if text is None:
             return None
-        axes = f"{np.ndim(X)} dimension(s)" if rows_private else f"shape {np.shape(X)}"
-        named = named_columns(X, "X") if is_table(X) and "{columns}" in message else ()
-        where = in_columns([name for name, column in named if not _is_numeric(column)])
-        return message.format(shape=axes, columns=where, text=advice_on_text(estimator))
+        shape = f"{np.ndim(X)} dimension(s)" if rows_private else f"shape {np.shape(X)}"
+        columns = named_columns(X, "X") if is_table(X) and "{columns}" in text else ()
+        where = in_columns([name for name, column in columns if not _is_numeric(column)])
+        return text.format(shape=shape, columns=where, text=advice_on_text(estimator))
 
     return read(validate, "X", reworded)
 
@@ -274,7 +274,7 @@ def mark_unit(counts: object, report: PrivacyReport, *, is_whole: bool) -> Any:
     """Mark a result with what its fit protects, and their number where it `is_whole` and public."""
     n_units = report.n_units if is_whole and report.neighbours == "replace_one" else None
     with suppress(AttributeError):
-        setattr(counts, MARK, (report.unit == "person", report.neighbours, n_units))
+        setattr(counts, MARK, UnitMark(report.unit == "person", report.neighbours, n_units))
     return counts
 
 
@@ -293,32 +293,33 @@ def refuse_other_words(X: object, names: NDArray[np.object_]) -> None:
 
 def check_mark(X: object, grouped: bool, neighbours: str) -> None:
     """Raise ValueError if `X` has the mark of a fit with other units or neighbours."""
-    persons, relation, _ = getattr(X, MARK, (grouped, neighbours, None))
-    if persons != grouped:
-        have = ("with groups", "without groups")
-        others = "; for persons, fit the vocabulary with groups too" * (not persons)
+    mark = getattr(X, MARK, UnitMark(grouped, neighbours, None))
+    if mark.persons != grouped:
+        have = {True: "with groups", False: "without groups"}
+        others = "" if mark.persons else "; for persons, fit the vocabulary with groups too"
         raise ValueError(
             f"groups must be given to both fits or to none: X was counted by a vocabulary fitted "
-            f"{have[not persons]}, and this fit would go {have[not grouped]}, so that together "
-            "they protect neither. To use what was spent on the vocabulary call "
-            f"{rescue(persons)}{others}. If X holds other data, pass X.copy()."
+            f"{have[mark.persons]}, and this fit would go {have[grouped]}, so that together they "
+            "protect neither. To use what was spent on the vocabulary call "
+            f"{rescue(mark.persons)}{others}. If X holds other data, pass X.copy()."
         )
-    if relation != neighbours:
+    if mark.neighbours != neighbours:
         raise ValueError(
-            f"neighbours must be {relation!r}, as in the fit of the vocabulary that X was counted "
-            f"by; got {neighbours!r}. If X holds other data, pass X.copy()."
+            f"neighbours must be {mark.neighbours!r}, as in the fit of the vocabulary that X was "
+            f"counted by; got {neighbours!r}. If X holds other data, pass X.copy()."
         )
 
 
 def check_marked_number(X: object, n_units: int | None) -> None:
     """Raise ValueError if `X` has the mark of a fit to another, public number of units."""
-    persons, _, before = getattr(X, MARK, (False, "", None))
-    if before not in (None, n_units):
+    mark = getattr(X, MARK, None)
+    if mark is not None and mark.n_units not in (None, n_units):
         raise ValueError(
             "groups must be the same for both fits: X was counted by a vocabulary of "
-            f"{counted(before, 'group')}, and this fit has {n_units:,}, so that together they "
-            f"protect neither. To use what was spent on the vocabulary call {rescue(persons)} "
-            "with the groups of the vocabulary. If X holds other data, pass X.copy()."
+            f"{counted(mark.n_units, 'group')}, and this fit has {n_units:,}, so that together "
+            "they protect neither. To use what was spent on the vocabulary call "
+            f"{rescue(mark.persons)} with the groups of the vocabulary. If X holds other data, "
+            "pass X.copy()."
         )
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from datetime import UTC
 from functools import wraps
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sktensor_dp.checks.display import (
     COSTS,
@@ -421,16 +421,20 @@ class BudgetAccountant(TableDisplay):
                 {"epsilon": epsilon * fraction / whole, "delta": self.delta}
                 for fraction in fractions
             ]
-        reserved = self.delta / 10
-        left = self.delta - reserved * thresholds
-        mu = gaussian_mu(epsilon, left)
-        parts: list[FitBudget] = []
+        # Each threshold sets a tenth of the budget's delta aside (a choice); Gaussian noise has the
+        # rest together. A vocabulary sets THRESHOLD_FRACTION of its own delta aside.
+        set_aside = self.delta / 10
+        gaussian_delta = self.delta - set_aside * thresholds
+        of_vocabulary = set_aside / THRESHOLD_FRACTION
+        mu = gaussian_mu(epsilon, gaussian_delta)
+        budgets: list[FitBudget] = []
         for position, fraction in enumerate(fractions):
-            delta = reserved / THRESHOLD_FRACTION if position < thresholds else left
-            gaussian = delta - reserved if position < thresholds else left
-            part = gaussian_epsilon(mu * math.sqrt(fraction / whole), gaussian)
-            parts.append({"epsilon": part, "delta": delta})
-        return parts
+            delta, tails = gaussian_delta, gaussian_delta
+            if position < thresholds:
+                delta, tails = of_vocabulary, of_vocabulary - set_aside
+            part = gaussian_epsilon(mu * math.sqrt(fraction / whole), tails)
+            budgets.append({"epsilon": part, "delta": delta})
+        return budgets
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the charges as a table, one row per planned release.
@@ -498,6 +502,7 @@ class BudgetAccountant(TableDisplay):
         if now.covers(after):
             return
         lacks_delta, spent = now.lacks_delta(after), _spent(now)
+        # Where delta is short, epsilon is compared as if nothing were set aside.
         without_delta = replace(after, delta=0) if lacks_delta and now.delta > 0 else after
         lacks_epsilon_too = now.delta > 0 and not now.covers(without_delta)
         if not lacks_delta or spent == now.epsilon or lacks_epsilon_too:
@@ -578,7 +583,7 @@ class BudgetAccountant(TableDisplay):
 
 def _advice_on_delta(now: Balance, after: Spending) -> tuple[str, str]:
     """Say what to ask for where delta is short, and what takes delta."""
-    # As a guarantee of an epsilon and a delta, which uses all of its delta up.
+    # Charges without Gaussian noise are guarantees (epsilon, delta), which use all of their delta.
     adds_no_gaussian = after.mu_squared == now.spent.mu_squared
     if adds_no_gaussian:
         epsilon, left = now.spent.approximate_left(now.epsilon, now.delta)
@@ -612,9 +617,15 @@ def mark_of_payment(paid: bool) -> dict[str, str]:
 BEGUN: "ContextVar[int]" = ContextVar("begun", default=0)
 
 
-# Attribute of counts: whether the vocabulary that they were counted by protects persons, its
-# neighbours, and the public number of its units where they are counts of all of them.
-MARK = "_sktensor_dp_unit"
+class UnitMark(NamedTuple):
+    """Mark of counts: what the vocabulary protects that they were counted by."""
+
+    persons: bool
+    neighbours: str
+    n_units: int | None  # of the vocabulary, where it is public and the counts are of all units
+
+
+MARK = "_sktensor_dp_unit"  # attribute of counts with their `UnitMark`
 
 
 def rescue(persons: bool) -> str:
@@ -640,18 +651,20 @@ def telling_spending(method: Any) -> Any:
         try:
             return method(self, *args, **options)
         except BaseException as error:
-            said, spent = "".join([str(error), *getattr(error, "__notes__", ())]), ""
+            spent = ""
             with suppress(BudgetError):
                 if isinstance(payer := self._accountant_to_charge(), BudgetAccountant):
                     spent = payer._so_far()
-            told = f"This {type(self).__name__} released nothing."
+            # Methods that fit call each other: say each sentence once.
+            said = "".join([str(error), *getattr(error, "__notes__", ())])
+            nothing = f"This {type(self).__name__} released nothing."
             # Refusals by the budget say what was charged.
-            if BEGUN.get() == begun and told not in said and not isinstance(error, BudgetError):
-                tell(error, told, spent)
-            marks = [getattr(X, MARK, None) for X in (*args, *options.values())]
-            if spent and any(marks) and "vectorizer.transform(texts)" not in said:
-                persons, *_ = next(filter(None, marks))
-                how = f"fit this step alone, by {rescue(persons)}."
+            if BEGUN.get() == begun and nothing not in said and not isinstance(error, BudgetError):
+                tell(error, nothing, spent)
+            given = (*args, *options.values())
+            marks = [mark for X in given if (mark := getattr(X, MARK, None)) is not None]
+            if spent and marks and "vectorizer.transform(texts)" not in said:
+                how = f"fit this step alone, by {rescue(marks[0].persons)}."
                 tell(error, "The vocabulary of X is paid for:", f" {how}")
             raise
 

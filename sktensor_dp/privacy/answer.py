@@ -10,10 +10,10 @@ from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.tensor.arrays import Floats
 
 # Fraction of a histogram beyond each end of the range that is chosen from it.
-BEYOND = 0.01
-# Numbers of bins that are merged to find a range. The least is taken that shows at least `SEEN` of
-# the most that any shows.
-MERGED, SEEN = (1, 2, 4, 8, 16, 32), 0.8
+TAIL = 0.01
+# Numbers of bins that are merged to find a range. The least is taken that shows above the noise at
+# least `LEAST_SHOWN` of the most that any shows.
+MERGED, LEAST_SHOWN = (1, 2, 4, 8, 16, 32), 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,18 +45,18 @@ class Answer:
         """Upper edge of the bin in which the noisy shares of bins `edges` reach a `quantile`."""
         # Bins that noise alone could fill count as empty, as many empty ones would add up. The
         # threshold is the universal one of Donoho & Johnstone (1994) for Gaussian noise; for
-        # Laplace noise, one that at most one histogram in a hundred exceeds.
+        # Laplace noise, one that noise exceeds in one histogram of 200.
         n_bins = len(edges) - 1
         level = math.sqrt(2 * math.log(n_bins))
         if self.cost.epsilon > 0:  # the tails of pure laws are heavier
-            level = math.log(100 * n_bins) / math.sqrt(2)
+            level = _laplace_level(1 / (200 * n_bins))
         kept = np.where(self.value > self.sigma * level, self.value, 0.0)
         if not kept.any():
             kept = np.maximum(self.value, 0.0)
         reached = np.cumsum(kept) >= quantile * kept.sum()
         return float(edges[1 + int(np.argmax(reached))])
 
-    def range_of(self, edges: Floats, tail: float = BEYOND) -> tuple[float, float, bool]:
+    def range_of(self, edges: Floats, tail: float = TAIL) -> tuple[float, float, bool]:
         """Edges with a `tail` of noisy bins on either side; True if any exceeds the noise."""
         # Probability that noise alone fills a bin of a histogram, which would give far too wide a
         # range.
@@ -66,15 +66,21 @@ class Answer:
         shown = {}
         for width in MERGED:
             merged = self.value.reshape(-1, width).sum(axis=1)
-            alone = false_bin / len(merged)
-            pure = -math.log(2 * alone) / math.sqrt(2)
-            level = pure if self.cost.epsilon > 0 else -float(ndtri(alone))
+            of_bin = false_bin / len(merged)  # probability for one of them
+            level = _laplace_level(of_bin) if self.cost.epsilon > 0 else -float(ndtri(of_bin))
             shown[width] = np.where(merged > self.sigma * math.sqrt(width) * level, merged, 0.0)
         most = max(float(shares.sum()) for shares in shown.values())
         if most == 0:  # the fullest of the widest bins, though it may be noise
             shown = {width: np.where(merged == merged.max(), 1.0, 0.0)}
-        width, shares = next(one for one in shown.items() if one[1].sum() >= SEEN * most)
+        enough = LEAST_SHOWN * most
+        width, shares = next((w, shares) for w, shares in shown.items() if shares.sum() >= enough)
         reached = np.cumsum(shares)
         low = edges[width * int(np.argmax(reached > tail * reached[-1]))]
         high = edges[width * (int(np.argmax(reached >= (1 - tail) * reached[-1])) + 1)]
         return float(low), float(high), most > 0
+
+
+def _laplace_level(probability: float) -> float:
+    """Number of deviations that Laplace noise exceeds with a probability."""
+    # P(x > level) = exp(-sqrt(2) level) / 2 where the deviation is 1.
+    return -math.log(2 * probability) / math.sqrt(2)

@@ -146,7 +146,7 @@ def audit_samples(
     True
     """
     x, y = _checked("one", one), _checked("other", other)
-    _check_rate("delta", delta, least=True)
+    _check_rate("delta", delta, may_be_zero=True)
     _check_rate("confidence", confidence)
     if threshold is not None:
         events, error = [(1, float(threshold))], (1 - confidence) / 2
@@ -159,8 +159,8 @@ def audit_samples(
         m, n = x.size // 2, y.size // 2
         events = _choose(x[:m], y[:n], delta, error)
         x, y = x[m:], y[n:]
-    parts = [_bounds(sign * x, sign * y, np.array([level]), delta, error) for sign, level in events]
-    hits, false_hits, epsilon, mu = np.concatenate(parts, axis=1)
+    bounds = [_bounds(sign * x, sign * y, np.array([at]), delta, error) for sign, at in events]
+    hit_rates, false_hit_rates, epsilon, mu = np.concatenate(bounds, axis=1)
     best = int(epsilon.argmax())
     return AuditResult(
         # The best pair of rates for each parameter: all bounds hold together.
@@ -169,17 +169,17 @@ def audit_samples(
         delta=delta,
         confidence=confidence,
         threshold=events[best][1],
-        true_positive_rate=float(hits[best]),
-        false_positive_rate=float(false_hits[best]),
+        true_positive_rate=float(hit_rates[best]),
+        false_positive_rate=float(false_hit_rates[best]),
         n_runs=min(x.size, y.size),
         epsilon_claim=epsilon_claim,
         mu_claim=mu_claim,
     )
 
 
-def _checked(name: str, part: ArrayLike) -> Floats:
+def _checked(name: str, samples: ArrayLike) -> Floats:
     """Validate samples as a one-dimensional float array without NaN."""
-    values = np.asarray(part, dtype=np.float64)
+    values = np.asarray(samples, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or np.isnan(values).any():
         raise ValueError(
             f"{name} must be a one-dimensional array of numbers without NaN, got an array of "
@@ -188,10 +188,10 @@ def _checked(name: str, part: ArrayLike) -> Floats:
     return values
 
 
-def _check_rate(name: str, value: float, least: bool = False) -> None:
-    """Raise ValueError unless `value` lies in (0, 1), or in [0, 1) with `least`."""
-    if not (0 <= value < 1 if least else 0 < value < 1):
-        raise ValueError(f"{name} must lie in {'[' if least else '('}0, 1), got {value!r}.")
+def _check_rate(name: str, value: float, may_be_zero: bool = False) -> None:
+    """Raise ValueError unless `value` lies in (0, 1), or is 0 where it may be."""
+    if not (0 < value < 1 or (may_be_zero and value == 0)):
+        raise ValueError(f"{name} must lie in {'[' if may_be_zero else '('}0, 1), got {value!r}.")
 
 
 def _bounds(one: Floats, other: Floats, thresholds: Floats, delta: float, error: float) -> Floats:
@@ -202,10 +202,11 @@ def _bounds(one: Floats, other: Floats, thresholds: Floats, delta: float, error:
     )
     most_false, least_true = _upper(false_hits, one.size, error), _lower(hits, other.size, error)
     with np.errstate(divide="ignore"):
-        # By the event and by its complement.
-        first = np.log(np.maximum(least_true - delta, 0)) - np.log(most_false)
-        second = np.log(np.maximum(1 - most_false - delta, 0)) - np.log1p(-least_true)
-        epsilon = np.maximum(np.maximum(first, second), 0.0)
+        # true <= e^epsilon false + delta, and 1 - false <= e^epsilon (1 - true) + delta.
+        by_event = np.log(np.maximum(least_true - delta, 0)) - np.log(most_false)
+        by_complement = np.log(np.maximum(1 - most_false - delta, 0)) - np.log1p(-least_true)
+        epsilon = np.maximum(np.maximum(by_event, by_complement), 0.0)
+        # true <= Phi(Phi^-1(false) + mu).
         mu = np.maximum(ndtri(least_true) - ndtri(most_false), 0.0)
     return np.array([hits / other.size, false_hits / one.size, epsilon, mu])
 
@@ -229,11 +230,12 @@ def _choose(one: Floats, other: Floats, delta: float, error: float) -> list[tupl
         x, y = sign * one, sign * other
         thresholds = _candidates(np.concatenate([x, y]))
         _, _, epsilon, mu = _bounds(x, y, thresholds, delta, error)
-        for name, found in (("epsilon", epsilon), ("mu", mu)):
-            place = int(found.argmax())
-            if name not in best or found[place] > best[name][0]:
-                best[name] = (float(found[place]), sign, float(thresholds[place]))
-    return [best[name][1:] for name in ("epsilon", "mu")]
+        for name, bounds in (("epsilon", epsilon), ("mu", mu)):
+            place = int(bounds.argmax())
+            bound = float(bounds[place])
+            if name not in best or bound > best[name][0]:
+                best[name] = (bound, sign, float(thresholds[place]))
+    return [(sign, threshold) for _, sign, threshold in (best["epsilon"], best["mu"])]
 
 
 def _candidates(pooled: Floats) -> Floats:
@@ -439,6 +441,7 @@ def p_value_of_guesses(
     n_canaries: int, n_guesses: int, n_correct: int, epsilon: ArrayLike, delta: float
 ) -> Any:
     """Upper bound on the probability of `n_correct` right guesses at (epsilon, delta)-DP."""
+    # docs/proofs/audits.md. A guess is right with probability e^epsilon / (1 + e^epsilon) at most.
     right = expit(np.asarray(epsilon, dtype=np.float64))
     chance = binom.sf(n_correct - 1, n_guesses, right)
     return np.minimum(chance + n_canaries * delta * (1 - right), 1.0)
@@ -493,22 +496,24 @@ def one_run_audit(
         )
     if not np.isin(given, (-1, 0, 1)).all():
         raise ValueError("guesses must be -1, 0 or 1.")
-    _check_rate("delta", delta, least=True)
+    _check_rate("delta", delta, may_be_zero=True)
     _check_rate("confidence", confidence)
-    made = given != 0
-    counts = given.size, int(made.sum()), int((made & ((given > 0) == coins)).sum())
+    is_guess = given != 0
+    n_canaries, n_guesses = given.size, int(is_guess.sum())
+    n_correct = int((is_guess & ((given > 0) == coins)).sum())
     error = (1 - confidence) / 2  # for each of both bounds
-    rejected = np.flatnonzero(p_value_of_guesses(*counts, TRIED, delta) < error)
+    p_values = p_value_of_guesses(n_canaries, n_guesses, n_correct, TRIED, delta)
+    rejected = np.flatnonzero(p_values < error)
     return OneRunResult(
         epsilon_lower=float(TRIED[rejected[-1]]) if rejected.size else 0.0,
-        mu_lower=_gaussian_bound(*counts, error),
+        mu_lower=_gaussian_bound(n_canaries, n_guesses, n_correct, error),
         delta=delta,
         confidence=confidence,
         epsilon_claim=epsilon_claim,
         mu_claim=mu_claim,
-        n_canaries=counts[0],
-        n_guesses=counts[1],
-        n_correct=counts[2],
+        n_canaries=n_canaries,
+        n_guesses=n_guesses,
+        n_correct=n_correct,
     )
 
 
@@ -530,6 +535,7 @@ def _gaussian_bound(n_canaries: int, n_guesses: int, n_correct: int, error: floa
 
     if n_correct == 0 or excess(0.0) <= 0:
         return 0.0
+    # Less than the root by more than its error.
     return max(float(brentq(excess, 0.0, TRIED[-1], xtol=1e-9)) - 2e-9, 0.0)
 
 
@@ -624,14 +630,15 @@ def audit_in_one_run(
     >>> result.n_canaries, result.epsilon_claim
     (400, 2.0)
     """
-    both = list(zip(_arguments(canaries), _arguments(harmless), strict=True))
-    size = _num_samples(both[0][0])
-    coins = NoiseSource().integers(2, size).astype(bool)
-    rows = np.where(coins, 0, size) + np.arange(size)
-    parts = [_safe_indexing(_stacked(*pair), rows) for pair in both]
+    pairs = list(zip(_arguments(canaries), _arguments(harmless), strict=True))
+    n_slots = _num_samples(_arguments(canaries)[0])
+    coins = NoiseSource().integers(2, n_slots).astype(bool)
+    # Slot i takes row i of the canaries, or of the harmless rows that are stacked below them.
+    rows = np.arange(n_slots) + np.where(coins, 0, n_slots)
+    data = [_safe_indexing(_stacked(*pair), rows) for pair in pairs]
     if rest is not None:
-        parts = [_stacked(*pair) for pair in zip(parts, _arguments(rest), strict=True)]
-    fitted = _fitted_clone(estimator, tuple(parts))
+        data = [_stacked(*pair) for pair in zip(data, _arguments(rest), strict=True)]
+    fitted = _fitted_clone(estimator, tuple(data))
     delta, epsilon_claim, mu_claim = _claim(fitted, delta)
     return one_run_audit(
         guesses_from_scores(score(fitted), n_guesses),

@@ -55,7 +55,7 @@ class Part:
 
     role: str  # "batch", "fit", "score", "refit" or "trial"
     n_units: int  # number of units that it reads
-    of: "Composition"  # tree of its releases
+    composition: "Composition"  # tree of its releases
     times: int = 1  # number of parts like it, each on other units
 
 
@@ -100,7 +100,9 @@ class Composition:
         """Releases of the whole tree in order; equal ones of batches in a row are merged."""
         rows = list(self.rows)
         for part in self.parts:
-            rows += [replace(row, uses=row.uses * part.times) for row in part.of.all_rows()]
+            rows += [
+                replace(row, uses=row.uses * part.times) for row in part.composition.all_rows()
+            ]
         return merged(rows) if self.kind == "parallel" else tuple(rows)
 
     def epsilon_at(self, delta: float) -> float:
@@ -110,10 +112,10 @@ class Composition:
     def beside(self, n_units: int, later: "Composition", n_later: int) -> "Composition":
         """Parallel composition with `later` on `n_later` other units; equal batches merge."""
         # Only batches are joined, as `later` is a batch.
-        ours = self.kind == "parallel" and all(part.role == "batch" for part in self.parts)
-        parts = self.parts if ours else (Part("batch", n_units, self),)
+        is_of_batches = self.kind == "parallel" and all(one.role == "batch" for one in self.parts)
+        parts = self.parts if is_of_batches else (Part("batch", n_units, self),)
         last, new = parts[-1], Part("batch", n_later, later)
-        if (last.n_units, last.of) == (new.n_units, new.of):
+        if (last.n_units, last.composition) == (new.n_units, new.composition):
             new, parts = Part("batch", n_later, later, last.times + 1), parts[:-1]
         return Composition("parallel", parts=(*parts, new))
 
@@ -130,21 +132,22 @@ def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
         return (PrivacyCost.total(node.spent),)
     if node.kind == "selection":
         return (PrivacyCost(epsilon=node.epsilon, delta=node.delta),)
-    own = [(part, unit_costs(part.of)) for part in node.parts]
+    costs_of_parts = [unit_costs(part.composition) for part in node.parts]
     if node.kind == "sequence":
-        return _combined([_repeated(costs, part.times) for part, costs in own])
+        pairs = zip(costs_of_parts, node.parts, strict=True)
+        return _combined([_repeated(costs, part.times) for costs, part in pairs])
     if node.kind == "parallel":
-        return _largest(cost for _, costs in own for cost in costs)
-    of_role = role_costs(node)
+        return _largest(cost for costs in costs_of_parts for cost in costs)
+    of_role = role_costs(node)  # "overlapping"
     return _largest(cost for kind in node.memberships for cost in membership_costs(of_role, kind))
 
 
 def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:
     """Possible costs to a unit in one part, for each role of parts."""
-    found: dict[str, list[PrivacyCost]] = defaultdict(list)
+    of_role: dict[str, list[PrivacyCost]] = defaultdict(list)
     for part in node.parts:
-        found[part.role] += unit_costs(part.of)
-    return {role: _largest(costs) for role, costs in found.items()}
+        of_role[part.role] += unit_costs(part.composition)
+    return {role: _largest(costs) for role, costs in of_role.items()}
 
 
 def membership_costs(
@@ -156,7 +159,7 @@ def membership_costs(
 
 def _repeated(costs: Sequence[PrivacyCost], times: int) -> tuple[PrivacyCost, ...]:
     """Possible costs to a unit in `times` parts, each of which costs at most one of `costs`."""
-    if times > 1:
+    if times > 1:  # each may cost another one: take a cost that covers them
         costs = [_cover(costs)]
     return tuple(PrivacyCost.total([(cost, times)]) for cost in costs)
 

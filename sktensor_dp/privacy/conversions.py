@@ -21,9 +21,9 @@ LARGE = 1e9
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
     r"""Smallest delta for which a ``mu``-GDP mechanism is (epsilon, delta)-DP."""
-    sqrt_half = math.sqrt(0.5)
-    # Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu): Balle & Wang (2018), theorem 8.
-    mu, epsilon = float(mu), float(epsilon)
+    # Balle & Wang (2018), theorem 8: delta = Phi(-near) - exp(epsilon) Phi(-far), where
+    # Phi(-x) = erfc(x sqrt_half) / 2 = exp(-x**2 / 2) erfcx(x sqrt_half) / 2.
+    mu, epsilon, sqrt_half = float(mu), float(epsilon), math.sqrt(0.5)
     if mu == 0 or math.isinf(epsilon):
         return 0.0
     if math.isinf(mu):
@@ -32,18 +32,20 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     if math.isinf(far):
         return 0.0 if near > 0 else 1.0
     if mu < SMALL:
-        # The difference below by its slope in the middle of the interval; relative error mu**2.
+        # The difference below by -erfcx'(x) = 2 / sqrt(pi) - 2 x erfcx(x) in the middle of the
+        # interval, which is mu sqrt_half long; relative error mu**2.
         middle = epsilon / mu * sqrt_half
         slope = 2 / math.sqrt(math.pi) - 2 * middle * erfcx(middle)
         return float(0.5 * math.exp(-near * near / 2) * mu * sqrt_half * max(slope, 0.0))
     if near > 0:
-        # Uses exp(epsilon) = exp((far**2 - near**2) / 2): a difference of Mills ratios, while a
-        # difference of logarithms would cancel for small epsilon and delta.
+        # By exp(epsilon) = exp((far**2 - near**2) / 2) both terms have the factor exp(-near**2/2).
+        # A difference of logarithms would cancel for small epsilon and delta.
         ratios = erfcx(near * sqrt_half) - erfcx(far * sqrt_half)
         return float(0.5 * math.exp(-near * near / 2) * max(ratios, 0.0))
+    # (Phi(-near) - Phi(-far)) - (exp(epsilon) - 1) Phi(-far).
     between = 0.5 * (erf(far * sqrt_half) - erf(near * sqrt_half))
     if epsilon > LARGE:
-        # The sum below would be smaller than the rounding errors of its two terms.
+        # exp(epsilon) Phi(-far): the sum of logarithms below would cancel, and 1 does not count.
         beyond = 0.5 * math.exp(-near * near / 2) * erfcx(far * sqrt_half)
     else:
         beyond = -math.expm1(-epsilon) * math.exp(epsilon + log_ndtr(-far))
@@ -108,12 +110,12 @@ def zcdp_rho_at_delta(epsilon: float, delta: float) -> float:
     """Largest known rho for which rho-zCDP implies (epsilon, delta)-DP."""
     if math.isinf(epsilon) or delta <= 0:
         return epsilon if math.isinf(epsilon) else 0.0
-    # Start from the optimum for the rho of a simpler bound.
+    # Start from the rho of a simpler bound, epsilon = rho + 2 sqrt(rho) tail.
     tail = math.sqrt(-math.log(delta))
-    crude = epsilon / (math.hypot(tail, math.sqrt(epsilon)) + tail)
-    if crude == 0:
+    root = epsilon / (math.hypot(tail, math.sqrt(epsilon)) + tail)
+    if root == 0:
         return 0.0
-    found = _least(lambda m: (_conversion(m, delta) - epsilon) / (1 + m), crude, delta)
+    found = _least(lambda m: (_conversion(m, delta) - epsilon) / (1 + m), root, delta)
     return max(-found, 0.0)
 
 
@@ -125,7 +127,8 @@ def _conversion(more: float, delta: float) -> float:
 
 def _least(value: Callable[[float], float], root: float, delta: float) -> float:
     """Minimum of `value` over Rényi orders ``1 + m`` near the best for ``rho = root ** 2``."""
-    # The leading terms of the bound give a first guess; `root` is the root of rho.
+    # First guess: the minimum of the leading terms, m rho - log(delta) / m. The best order is
+    # looked for within a factor of e^5; any order gives a valid bound.
     guess = math.log(min(max(math.sqrt(-math.log(delta)) / root, 1e-3), 1e150))
     found = minimize_scalar(
         lambda log: value(math.exp(log)),
@@ -152,4 +155,5 @@ def _double(place: int) -> float:
 
 def spherical_spread(dimension: int) -> float:
     """Deviation of a coordinate of spherical Laplace noise over ``radius / dimension``."""
+    # Norms have a Gamma law: the mean is d s and the mean square d (d + 1) s^2, over d coordinates.
     return math.sqrt(dimension + 1)

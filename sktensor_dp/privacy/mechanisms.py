@@ -45,7 +45,8 @@ from sktensor_dp.tensor.symmetric import (
 POINTS = 2**20
 # Probabilities are multiples of 1 / WHOLE.
 WHOLE = 2**64
-# For larger epsilon no multiple of 1 / WHOLE is small enough.
+# Range of epsilon of the piecewise mechanism; for larger ones no multiple of 1 / WHOLE is small
+# enough.
 PIECEWISE_EPSILONS = 1e-9, 44.0
 # Bound on the relative error of exp and expm1 in double precision.
 RELATIVE_ERROR = Fraction(1, 2**50)
@@ -162,11 +163,11 @@ def _on_triangle(
         stop = min(start + rows_at_once(size - start, caches=1 / 4), size)
         i, j = np.triu_indices(stop - start, start, size)
         i += start
-        own = i == j
-        masses = released[i, j] * np.where(own, diagonal_weight, pair_weight) / sensitivity
-        masses = method(noise)(masses, strength, size * (size + 1) // 2) * sensitivity
-        masses = np.where(own, masses * (1 / diagonal_weight), masses / pair_weight)
-        released[i, j] = released[j, i] = masses
+        diagonal = i == j
+        weighted = released[i, j] * np.where(diagonal, diagonal_weight, pair_weight) / sensitivity
+        weighted = method(noise)(weighted, strength, size * (size + 1) // 2) * sensitivity
+        noisy = np.where(diagonal, weighted * (1 / diagonal_weight), weighted / pair_weight)
+        released[i, j] = released[j, i] = noisy
         start = stop
     return released
 
@@ -194,19 +195,18 @@ class Piecewise:
     """
 
     def __init__(self, epsilon: float, points: int = POINTS) -> None:
-        if not epsilon >= PIECEWISE_EPSILONS[0]:
-            raise ValueError(
-                f"epsilon must be at least {PIECEWISE_EPSILONS[0]:g}, got {epsilon:g}."
-            )
-        epsilon = min(epsilon, PIECEWISE_EPSILONS[1])
+        least, largest = PIECEWISE_EPSILONS
+        if not epsilon >= least:
+            raise ValueError(f"epsilon must be at least {least:g}, got {epsilon:g}.")
+        epsilon = min(epsilon, largest)
         self.points = points
         # Window of nearly the least variance, for values spread evenly over their range.
         self.reach = round(points * math.exp(-epsilon / 3))
-        # Rounded down here and again to a multiple of 1 / WHOLE, so that the ratio never exceeds
-        # e^epsilon.
+        # A point of the window is `ratio` times as probable as one of the 2 M beyond it. Rounded
+        # down here and again to a multiple of 1 / WHOLE, so that it never exceeds e^epsilon.
         ratio = 1 + Fraction(math.expm1(epsilon)) * (1 - RELATIVE_ERROR)
-        share = self.window * ratio
-        self.threshold = int(WHOLE * share / (share + 2 * points))
+        weight = self.window * ratio
+        self.threshold = int(WHOLE * weight / (weight + 2 * points))
 
     @property
     def window(self) -> int:
@@ -216,12 +216,14 @@ class Piecewise:
     @property
     def probabilities(self) -> tuple[Fraction, Fraction]:
         """Probability of each point within `reach` of the value, and of each point beyond."""
-        near = Fraction(self.threshold, WHOLE)
-        return near / self.window, (1 - near) / (2 * self.points)
+        within = Fraction(self.threshold, WHOLE)
+        return within / self.window, (1 - within) / (2 * self.points)
 
     @cached_property
     def gain(self) -> float:
         """Ratio of the expected answer to the grid point, by which answers are divided."""
+        # All points have the probability `far`, which adds up to 0, and the window `near - far`
+        # more, around the grid point.
         near, far = self.probabilities
         return float(self.window * (near - far))
 
@@ -229,20 +231,20 @@ class Piecewise:
         """Variance of the unbiased answer to a value in [-1/2, 1/2] on the grid."""
         near, far = (float(p) for p in self.probabilities)
         point = 2 * self.points * value
-        square = far * _sum_of_squares(self.points + self.reach)
-        square += (near - far) * (self.window * point**2 + _sum_of_squares(self.reach))
-        return (square / self.gain**2 - point**2) / (2 * self.points) ** 2
+        mean_square = far * _sum_of_squares(self.points + self.reach)
+        mean_square += (near - far) * (self.window * point**2 + _sum_of_squares(self.reach))
+        return (mean_square / self.gain**2 - point**2) / (2 * self.points) ** 2
 
     def release(self, values: Floats, noise: NoiseSource) -> Floats:
         """Randomise each value in [-1/2, 1/2]; answers are unbiased on the grid."""
         size, outer = values.size, self.points + self.reach
-        own = np.rint(np.clip(values, -0.5, 0.5) * (2 * self.points)).astype(np.int64)
-        near = noise.integers(WHOLE, size) < np.uint64(self.threshold)
-        inside = own + noise.integers(self.window, size).astype(np.int64) - self.reach
-        outside = noise.integers(2 * self.points, size).astype(np.int64) - outer
-        # Numbers of points outside skip the window.
-        outside[outside >= own - self.reach] += self.window
-        return np.where(near, inside, outside) / (2 * self.points * self.gain)
+        exact = np.rint(np.clip(values, -0.5, 0.5) * (2 * self.points)).astype(np.int64)
+        is_near = noise.integers(WHOLE, size) < np.uint64(self.threshold)
+        near = exact + noise.integers(self.window, size).astype(np.int64) - self.reach
+        far = noise.integers(2 * self.points, size).astype(np.int64) - outer
+        # Numbers of points beyond the window skip it.
+        far[far >= exact - self.reach] += self.window
+        return np.where(is_near, near, far) / (2 * self.points * self.gain)
 
 
 def _sum_of_squares(n: int) -> float:

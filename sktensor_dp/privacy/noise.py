@@ -145,11 +145,14 @@ class NoiseSource:
         self, scale: float, diameter_per_step: float, *, rounding_cost: float = ROUNDING_COST
     ) -> Grid:
         """Grid for noise of `scale`; rounding costs about the fraction `rounding_cost` of it."""
+        # Rounding adds `diameter` to the sensitivity of 1, so the grid's scale is
+        # scale (1 + diameter), where diameter = steps 2^-bits times the grid's scale: that is
+        # scale / (1 - excess), excess = scale steps 2^-bits <= rounding_cost / (1 + rounding_cost).
         steps = max(diameter_per_step, 1.0)
         finest = steps * max(scale, 1.0) * (1 + rounding_cost) / rounding_cost
         bits = min(math.ceil(math.log2(finest)), MAX_BITS)
         excess = math.ldexp(scale * steps, -bits)
-        if excess > 0.5:
+        if excess > 0.5:  # only where `bits` are at their most
             raise ValueError(
                 f"noise of scale {scale:.3g} per unit of sensitivity has no grid fine enough for "
                 f"{steps:.3g} steps; a larger epsilon has."

@@ -16,9 +16,11 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Largest step of the grid; rounding adds at most this to a total, and this fraction to the noise.
 STEP = 2.0**-20
-# Mesh on which the threshold is formed; candidates for its parameter a; and the relative increase
-# of the threshold that a larger weight may cost.
-MESH, FRACTIONS, WORTH = 4000, (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5), 1.03
+# Number of intervals of weights for which the threshold is formed, and candidates for the number a
+# of `_threshold_of_weights`; any give a valid threshold.
+N_INTERVALS, CANDIDATES = 4000, (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
+# Relative increase of the threshold that a larger weight may cost.
+LARGEST_INCREASE = 1.03
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ def selection_threshold(query: Any, sensitivity: float, cost: PrivacyCost) -> fl
     if not cost.delta > 0:
         raise ValueError(f"partition selection needs delta > 0, got {cost.delta!r}.")
     sigma = _grid_scale(sensitivity, cost)
-    most, largest = query.max_words_per_document, query.largest
-    return STEP + _threshold_of_weights(most, largest, sigma, cost.delta)
+    most_keys, largest = query.max_words_per_document, query.largest
+    return STEP + _threshold_of_weights(most_keys, largest, sigma, cost.delta)
 
 
 def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
@@ -72,28 +74,30 @@ def _grid_scale(sensitivity: float, cost: PrivacyCost) -> float:
     return sensitivity / cost.mu * (1 + STEP)
 
 
-def _threshold_of_weights(most: int, largest: float, sigma: float, delta: float) -> float:
+def _threshold_of_weights(most_keys: int, largest: float, sigma: float, delta: float) -> float:
     """Threshold that keys of one unit alone pass with probability `delta` at most."""
-    # A key of weight v may pass with probability `delta * (a v^2 + 1 - a) / most`; these add up to
-    # at most delta for every a in [0, 1]. Between two points of the mesh the threshold is at most
-    # that of the larger v at the smaller probability.
-    weights = np.linspace(0.0, largest, MESH + 1)
+    # A key of weight v may pass with probability p = delta (a v^2 + 1 - a) / most_keys. These add
+    # up to at most delta for every a in [0, 1], as squares of weights add up to `most_keys` at
+    # most. A threshold v - sigma Phi^-1(p) does it; in an interval of weights it is at most that of
+    # the larger v at the smaller p.
+    weights = np.linspace(0.0, largest, N_INTERVALS + 1)
     best = math.inf
-    for fraction in FRACTIONS:  # a
-        failure = delta * (fraction * weights[:-1] ** 2 + 1 - fraction) / most
+    for a in CANDIDATES:
+        failure = delta * (a * weights[:-1] ** 2 + 1 - a) / most_keys
         best = min(best, float((weights[1:] - sigma * ndtri(np.minimum(failure, 0.5))).max()))
     return best
 
 
 @lru_cache(maxsize=256)
-def largest_weight(most: int, sensitivity: float, cost: PrivacyCost) -> tuple[float, float]:
+def largest_weight(most_keys: int, sensitivity: float, cost: PrivacyCost) -> tuple[float, float]:
     """Largest weight of a key that raises the threshold by 3 % at most, and that threshold."""
     sigma, delta = _grid_scale(sensitivity, cost), cost.delta
-    low = WORTH * _threshold_of_weights(most, 1.0, sigma, delta)
+    highest = LARGEST_INCREASE * _threshold_of_weights(most_keys, 1.0, sigma, delta)
     weight, threshold = 1.0, math.inf
-    for weight in np.geomspace(math.sqrt(most), 1.0, 40).tolist():
-        threshold = _threshold_of_weights(most, weight, sigma, delta)
-        if threshold <= low:
+    # One key alone has the weight sqrt(most_keys) at most.
+    for weight in np.geomspace(math.sqrt(most_keys), 1.0, 40).tolist():
+        threshold = _threshold_of_weights(most_keys, weight, sigma, delta)
+        if threshold <= highest:
             break
     return weight, STEP + threshold
 

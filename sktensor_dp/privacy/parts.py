@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from sktensor_dp.data.labels import Labels, distinct
+from sktensor_dp.data.labels import Labels, distinct, inverse_order
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.tensor.arrays import Integers
 
@@ -53,19 +53,20 @@ def assigned(
     Returns the part of each unit, and the unit of each row (None where each row is a unit). Of
     `n_units` some may have no rows; these come after the others.
     """
-    names, units, found = None, None, n_rows
+    names, units, n_with_rows = None, None, n_rows
     if labels is not None:
         names, units = distinct(labels)
-        found = len(names)
+        n_with_rows = len(names)
     if sizes_private:  # and may be zero
-        coins = secret_coins(found, names)
-        return coin_parts(coins, n_parts) if n_parts else coin_split(coins, fraction), units
+        coins = secret_coins(n_with_rows, names)
+        parts = coin_parts(coins, n_parts) if n_parts else coin_split(coins, fraction)
+        return parts, units
     if names is None:
-        ranks = public_ranks(found, random_state)
+        ranks = public_ranks(n_with_rows, random_state)
     else:
-        coins = secret_coins(found, names)
+        coins = secret_coins(n_with_rows, names)
         if n_units is not None:
-            coins = np.concatenate([coins, secret_coins(n_units - found)])
+            coins = np.concatenate([coins, secret_coins(n_units - n_with_rows)])
         ranks = coin_ranks(coins)
     if n_parts:
         return balanced_parts(ranks, n_parts), units
@@ -79,18 +80,19 @@ def coin_parts(coins: Coins, n_parts: int) -> Integers:
 
 def coin_split(coins: Coins, fraction: float) -> Integers:
     """Draw 1 for each unit with probability `fraction`, otherwise 0, from its own random bits."""
+    # The first 53 bits are an integer below STEPS.
     below = min(max(round(STEPS * fraction), 1), STEPS - 1)
     return (coins[:, 0] >> np.uint64(11) < below).astype(np.intp)
 
 
 def coin_ranks(coins: Coins) -> Integers:
     """Rank of each unit by its random bits: a uniformly random permutation."""
-    return _inverse(np.lexsort(coins.T))
+    return inverse_order(np.lexsort(coins.T))
 
 
 def public_ranks(n_units: int, random_state: object) -> Integers:
     """Rank of each row in a random permutation by `random_state`, which is public."""
-    return _inverse(check_random_state(random_state).permutation(n_units))
+    return inverse_order(check_random_state(random_state).permutation(n_units))
 
 
 def balanced_parts(ranks: Integers, n_parts: int) -> Integers:
@@ -99,10 +101,3 @@ def balanced_parts(ranks: Integers, n_parts: int) -> Integers:
     sizes = np.full(n_parts, least)
     sizes[:larger] += 1
     return np.repeat(np.arange(n_parts), sizes)[ranks]
-
-
-def _inverse(order: NDArray[np.intp]) -> Integers:
-    """Inverse of a permutation: the rank of each item from the order of items."""
-    places = np.empty(len(order), np.intp)
-    places[order] = np.arange(len(order))
-    return places

@@ -179,7 +179,7 @@ class PrivacyReport(TableDisplay):
             return tuple(shares(self.rows))
         # A unit is in one part only, and bears the uses there.
         found: dict[ReleaseRecord, float | None] = {}
-        for rows in [part.of.all_rows() for part in self.composition.parts]:
+        for rows in [part.composition.all_rows() for part in self.composition.parts]:
             found |= {replace(row, uses=1): x for row, x in zip(rows, shares(rows), strict=True)}
         return tuple(found[replace(row, uses=1)] for row in self.rows)
 
@@ -358,7 +358,7 @@ def written(report: PrivacyReport) -> Statement:
 
 def allowed_trial(node: Composition) -> PrivacyCost:
     """Largest cost of a trial for which the best trial keeps a selection's epsilon and delta."""
-    failure = max(cost.delta for cost in unit_costs(node.parts[0].of))
+    failure = max(cost.delta for cost in unit_costs(node.parts[0].composition))
     return trial_cost(node.epsilon, node.delta, stop_probability(node.n_trials), failure)
 
 
@@ -395,7 +395,7 @@ def _composed(node: Composition) -> Statement:
                 "role": part.role,
                 "times": part.times,
                 "units": part.n_units,
-                "composition": _composed(part.of),
+                "composition": _composed(part.composition),
             }
             for part in node.parts
         ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from sktensor_dp.data.entries import ValueRange
-from sktensor_dp.data.sums import COVERED_UNITS, excess
+from sktensor_dp.data.sums import excess
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.catalogue import CATALOGUE
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
 
 
-# A released count errs by fewer deviations than this, for Gaussian and for Laplace noise.
+# A released count errs by fewer deviations than this, for Gaussian and for Laplace noise, but for a
+# probability below 1e-340.
 FARTHEST, FARTHEST_PURE = 40.0, 600.0
 LARGEST_UNIT_COUNT = 2**53
 
@@ -61,8 +62,8 @@ class Session(AbstractContextManager["Session"]):
     """
 
     # With neighbours="add_remove" the number of units is private. The plan is then incomplete
-    # (ReleasePlan.before_count): `count` releases the number, and `follow` completes the plan with
-    # it.
+    # (ReleasePlan.before_count): `count` releases the number, and `complete_plan` takes the plan
+    # that it leads to.
 
     def __init__(
         self,
@@ -107,19 +108,19 @@ class Session(AbstractContextManager["Session"]):
         """Answer a planned query with noise; all remaining uses of `paid_by`, if given, pay."""
         # Cap on released sums, in sensitivities; larger values are noise alone and could overflow.
         largest_released = 2.0**53
-        made = self._admit(query, paid_by)
-        mechanism = made.mechanism
+        release = self._admit(query, paid_by)
+        mechanism, sensitivity, cost = release.mechanism, release.sensitivity, release.cost
         if isinstance(mechanism, PartitionSelection):
             totals = self._sum(query)
-            keys, value = mechanism.release(totals, made.sensitivity, made.cost, self._noise, query)
-            return Answer(value, made.sigma, made.sensitivity, made.cost, self.n_units, keys)
-        value = self._noisy_mean(query, mechanism, made)
-        # `sensitivity` is the mean's; times n_units this bound is wide enough for a tensor that is
-        # itself the data.
-        limit = largest_released * made.sensitivity * self.n_units
+            keys, value = mechanism.release(totals, sensitivity, cost, self._noise, query)
+            return Answer(value, release.sigma, sensitivity, cost, self.n_units, keys)
+        value = self._noisy_mean(query, mechanism, release)
+        # A mean is about as large as the sensitivity of the sum, n_units times that of the mean. A
+        # tensor that is itself the data exceeds it by TensorChunk.largest_ratio at most.
+        limit = largest_released * sensitivity * self.n_units
         np.clip(value, -limit, limit, out=value)
-        sigma = deviation_of(mechanism, made.sigma, value, query)
-        return Answer(value, sigma, made.sensitivity, made.cost, self.n_units)
+        sigma = deviation_of(mechanism, release.sigma, value, query)
+        return Answer(value, sigma, sensitivity, cost, self.n_units)
 
     @property
     def number_is_private(self) -> bool:
@@ -226,14 +227,14 @@ class Session(AbstractContextManager["Session"]):
         moved = released_sensitivity(
             mechanism, query, self.n_units, self._neighbours, self._most_units
         )
-        made = _Admitted(mechanism, cost, moved, sigma_of(mechanism.law, moved, cost))
-        if not made.is_exact:
+        release = _Admitted(mechanism, cost, moved, sigma_of(mechanism.law, moved, cost))
+        if not release.is_exact:
             check_sensitivity(moved, query)
         self._left[paying] -= uses
-        if mechanism.residual and not made.is_exact:
+        if mechanism.residual and not release.is_exact:
             self._residuals[mechanism.residual] = None
-        self._record(query, made)
-        return made
+        self._record(query, release)
+        return release
 
     def _planned_release_used(
         self, query: type[Query], paid_by: type[Query] | None
@@ -258,16 +259,16 @@ class Session(AbstractContextManager["Session"]):
             )
         return paying, left, cost
 
-    def _record(self, query: Query, made: _Admitted) -> None:
+    def _record(self, query: Query, release: _Admitted) -> None:
         """Announce a release to watchers and the ledger's receipt, and add it to the report."""
         row = ReleaseRecord(
             name=query.name,
             description=query.description,
-            sensitivity=made.sensitivity,
-            sigma=made.sigma,
+            sensitivity=release.sensitivity,
+            sigma=release.sigma,
             uses=1,
-            mechanism=made.mechanism.law.id,
-            **asdict(made.cost),
+            mechanism=release.mechanism.law.id,
+            **asdict(release.cost),
         )
         count = sum(one.uses for one in self._plan.planned)
         for watch in self._watchers:
@@ -278,7 +279,7 @@ class Session(AbstractContextManager["Session"]):
             row = replace(row, uses=self._records.pop().uses + 1)
         self._records.append(row)
 
-    def _noisy_mean(self, query: Query, mechanism: Mechanism, made: _Admitted) -> Floats:
+    def _noisy_mean(self, query: Query, mechanism: Mechanism, release: _Admitted) -> Floats:
         """Mean of a query with the noise that was paid for."""
         # Under the caller's error state, whether rounding warns or raises may depend on one unit.
         with np.errstate(all="ignore"):
@@ -287,9 +288,9 @@ class Session(AbstractContextManager["Session"]):
             value /= self.n_units
             # Queries keep contributions finite. If one did not, an error would show it, and NaN
             # would pass the clip to the grid: replace such numbers by 0.
-            if not made.is_exact and not math.isfinite(float(value.sum())):
+            if not release.is_exact and not math.isfinite(float(value.sum())):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-            return mechanism.release(value, made.sensitivity, made.cost, self._noise, query)
+            return mechanism.release(value, release.sensitivity, release.cost, self._noise, query)
 
     def _read(self) -> Chunks:
         """Raw data; RuntimeError before the session is entered, and once it is closed."""
@@ -342,7 +343,7 @@ def released_sensitivity(
     most = n_units if most_units is None else most_units
     # With half the sensitivity, the same rounding error is twice as large relative to it.
     terms = 2 * most if neighbours == "add_remove" else most
-    return of_sum * (excess(terms) if terms > COVERED_UNITS else 1.0) / n_units
+    return of_sum * excess(terms) / n_units
 
 
 def check_sensitivity(moved: float, query: Query) -> None:

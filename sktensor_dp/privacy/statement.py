@@ -267,7 +267,7 @@ def _nodes(
     """Yield each node of a tree, how many units it is of, and its place in the statement."""
     yield node, n_units, place
     for number, part in enumerate(node.parts):
-        yield from _nodes(part.of, part.n_units, f"{place}.parts[{number}].composition")
+        yield from _nodes(part.composition, part.n_units, f"{place}.parts[{number}].composition")
 
 
 def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
@@ -284,7 +284,7 @@ def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
 def _selection_reasons(node: Composition) -> Iterator[str]:
     """Yield costs of a trial beyond what its selection allows, or of mixed kinds of noise."""
     most = allowed_trial(node)
-    for cost in unit_costs(node.parts[0].of):
+    for cost in unit_costs(node.parts[0].composition):
         mixed = cost.epsilon > 0 and (cost.mu > 0 or cost.delta > 0)
         pairs = ((cost.mu, most.mu), (cost.epsilon, most.epsilon))
         if mixed or any(own > allowed * (1 + TOLERANCE) for own, allowed in pairs):
