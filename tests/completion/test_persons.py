@@ -220,12 +220,6 @@ def spent(model):
     return [(row.name, row.uses, row.uses * row.mu**2) for row in rows]
 
 
-def test_no_chance_of_moments_ends_a_search(seed):
-    """Of so few units two of them are mostly noise when directions have long been found."""
-    data, _ = tastes(seed, 0.5)
-    assert components_fitted(data, seed, 2.0).n_components_ > 0
-
-
 @pytest.mark.parametrize("each", [20, 3])
 def test_what_components_do_not_need_goes_to_effects(each, seed):
     """Where nothing shows after some sweeps, or so few values only show chance."""

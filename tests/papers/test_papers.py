@@ -109,16 +109,6 @@ def test_every_figure_has_a_page_with_its_claims(script):
         assert f"({name}.csv)" in pages
 
 
-def test_tables_go_between_the_marks(script):
-    claims, Claim = script("paper_claims"), script("verdicts").Claim
-    page = "Before\n<!-- claims of x -->\nold\n<!-- end of claims -->\nAfter\n"
-    found = claims.with_tables(page, {"x": [Claim("T 1", "|v| < 1", ".5", "reproduced")], "y": []})
-    assert found == (
-        "Before\n<!-- claims of x -->\n| | claim | measured | |\n| --- | --- | --- | --- |\n"
-        "| T 1 | \\|v\\| < 1 | .5 | reproduced |\n<!-- end of claims -->\nAfter\n"
-    )
-
-
 def test_claims_of_wrong_numbers_are_not_reproduced(script):
     """Verdicts come from the numbers: those of another law change them."""
     files, stream = script("figure_files"), script("theorem_stream")
@@ -130,17 +120,6 @@ def test_claims_of_wrong_numbers_are_not_reproduced(script):
     rate, _, samples, memory = stream.claims(rows)
     assert [rate.verdict, memory.verdict] == ["not reproduced"] * 2
     assert samples.verdict in ("reproduced", "not reproduced")
-
-
-def test_verdicts(script):
-    verdicts = script("verdicts")
-    assert verdicts.graded([True, True]) == "reproduced"
-    assert verdicts.graded(iter([True, False])) == "in part"
-    assert verdicts.graded([False]) == "not reproduced"
-    assert verdicts.closeness(-0.55, 0.01, -0.5)
-    assert not verdicts.closeness(-0.65, 0.01, -0.5)
-    shown = [verdicts.short(x) for x in (0.5342, -1.234, 4906, 1_000_000, 0.0042, 2e-5, 10, np.inf)]
-    assert shown == [".53", "−1.2", "4,900", "1,000,000", ".0042", "2e-5", "10", "∞"]
 
 
 def test_rates_are_those_of_the_laws_they_are_read_off(script):

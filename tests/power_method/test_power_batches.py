@@ -152,14 +152,6 @@ def test_plans_say_what_a_fit_releases(perturbation, delta):
     assert f"{len(raw):,} samples: enough" in str(plan)
 
 
-def test_plans_need_fewer_samples_with_more_budget():
-    needed = [
-        model(epsilon=eps).forecast(1000, 50).n_samples_needed for eps in (0.1, 1.0, 10.0, INF)
-    ]
-    assert needed == sorted(needed, reverse=True)
-    assert needed[-1] == 3
-
-
 def batches(n, count, d=6, seed=0):
     return np.array_split(directions(n, d, 3, np.random.default_rng(seed))[0], count)
 
@@ -176,22 +168,6 @@ def test_progress_is_counted():
         assert estimator.transform(X).shape == (len(X), estimator.n_components_)
     assert estimator.privacy_report_.n_units == 3000
     assert estimator.privacy_report_.epsilon == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
-def test_batches_and_chunks_agree(container):
-    parts = [container(part) for part in batches(3000, 20)]
-
-    def by_batches():
-        estimator = model(max_iter=3)
-        for part in parts:
-            estimator.partial_fit(part)
-        return estimator
-
-    one = seeded(by_batches)
-    other = seeded(lambda: model(max_iter=3).fit_chunks(part for part in parts))
-    np.testing.assert_array_equal(one.components_, other.components_)
-    np.testing.assert_array_equal(one.weights_, other.weights_)
 
 
 def test_exact_stream_is_the_online_power_method():

@@ -249,18 +249,6 @@ def test_beyond_the_units_that_slack_covers_the_sensitivity_grows(n_units, facto
     assert noise / noise_of_one == pytest.approx(sigma / sigma_of_one, rel=1e-3)
 
 
-def test_chunks_of_one_document_add_up_as_if_exactly(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(1, 99, (500, 2)).astype(float)
-    query = WordFrequencies(Clip(CountNorm(1), 0.3))
-    parts = [query.total(CountChunk(as_counts(row[None, :]))) for row in X]
-    with session_of(CountChunks(list(X[:, None, :]), *X.shape), math.inf) as ask:
-        mean = ask(query).value
-    exact = np.array([math.fsum(column) for column in np.transpose(parts)]) / len(X)
-    # Rounding of the sum and of the division; one after the other it is ten times as much.
-    np.testing.assert_allclose(mean, exact, rtol=2.0**-51, atol=0)
-
-
 # A tensor that is the data
 
 

@@ -52,14 +52,6 @@ def test_score_is_the_bound_of_scikit_learn(fitted):
     assert same.score(EMPTY) == pytest.approx(0, abs=1e-9)
 
 
-def test_perplexity_is_that_of_the_score_and_an_empty_document_has_the_prior(fitted):
-    X = counts(30, 5, seed=3)
-    assert fitted.perplexity(X) == pytest.approx(np.exp(-fitted.score(X) / X.sum()))
-    assert fitted.perplexity(EMPTY) == 1.0
-    prior = fitted.topic_prior_ / fitted.topic_prior_.sum()
-    np.testing.assert_allclose(fitted.transform(EMPTY), [prior])
-
-
 def test_too_little_data_warns_and_enough_does_not(comfortable):
     with pytest.warns(NotEnoughDataWarning, match="Of 2 topics asked for"):
         PrivateSpectralLDA(2, epsilon=0.01).fit(comfortable[:100])

@@ -139,21 +139,6 @@ def test_third_order_oracle_contracts_every_column(dim, n_columns, seed, cache_o
         np.testing.assert_allclose(tensor_oracle(T)(U), answer, atol=1e-12)
 
 
-def test_restarts_share_one_query_and_iterations_end():
-    queries = []
-
-    def oracle(U):
-        queries.append(U.shape)
-        return U**2  # orthogonal, with every weight 1
-
-    robust_tensor_power_method(oracle, 2, dim=5, n_restarts=7, max_iter=3, tol=-1.0, random_state=0)
-    assert queries == [(5, 14)] + 2 * (3 * [(5, 7)] + 3 * [(5, 1)])
-    queries.clear()
-    # Convergence is quadratic: some twenty iterations reach 1e-10 from anywhere.
-    robust_tensor_power_method(oracle, 1, dim=5, max_iter=10_000, random_state=0)
-    assert len(queries) < 200
-
-
 def test_simultaneous_iteration_starts_where_told(seed):
     V = random_frame(5, 5, np.random.default_rng([seed, 10]))
     T = symmetric_outer_sum([5.0, 4.0, 3.0, 2.0, 1.0], V)

@@ -13,8 +13,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, unsafe_seeded_noise
 from sktensor_dp.datasets import open_texts
-from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.spending import charges_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise is seeded")
 
@@ -159,14 +157,6 @@ def test_given_vocabulary_is_free():
     for method in ("fit", "fit_transform", "transform"):
         with pytest.raises(ValueError, match="Duplicate term in vocabulary: 'cats'"):
             getattr(small(vocabulary=["cats", "cats"]), method)(PETS)
-
-
-def test_a_vocabulary_and_another_fit_use_up_a_split_budget():
-    budget = BudgetAccountant(2.0, 1e-6)
-    words, rest = budget.split([0.3, 0.7], thresholds=1)
-    small(accountant=budget, **words).fit(MANY)
-    budget.charge(charges_of(ReleasePlan.split(**rest, fractions={"topics": 1}), "test"))
-    assert budget.total()[0] == pytest.approx(2.0, rel=1e-6)
 
 
 def test_failing_functions_of_the_caller_cost_nothing():
