@@ -1,7 +1,7 @@
-"""Privacy cost of each fit and score in a trial of a search, and the report on the whole search."""
+"""Budget of a search: cost of each fit and score in a trial, and the report on the whole search."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,27 +75,61 @@ class TrialCosts:
 def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
     """Part of a composition of the `role` "fit", "refit" or "score", by its steps' reports."""
     # All steps fit the same units: one number, public or as the last of them released it.
-    number = reports[-1].n_units
+    n_units = reports[-1].n_units
     if len(reports) == 1:
-        return Part(role, number, reports[0].composition)
-    steps = tuple(Part("step", number, report.composition) for report in reports)
-    return Part(role, number, Composition("sequence", parts=steps))
+        return Part(role, n_units, reports[0].composition)
+    steps = tuple(Part("step", n_units, report.composition) for report in reports)
+    return Part(role, n_units, Composition("sequence", parts=steps))
 
 
 def divided_among(
     cost: PrivacyCost, steps: Mapping[str, BaseEstimator], fractions: Mapping[str, float] | None
 ) -> dict[str, PrivacyCost]:
     """Cost of each private step of a fit by name, in proportion to `fractions` (None: equal)."""
-    # Steps that learn nothing need no budget; steps that set a delta aside share it.
+    # Steps that release nothing need no budget; steps that set a delta aside share it.
     given = dict.fromkeys(steps, 1.0) if fractions is None else fractions
     facts = {name: step._public_facts() for name, step in steps.items()}
     weights = {n: 0.0 if fact.releases_nothing else float(given[n]) for n, fact in facts.items()}
-    whole = math.fsum(weights.values()) or 1.0
-    failing = [name for name, fact in facts.items() if fact.delta_set_aside > 0]
+    total = math.fsum(weights.values()) or 1.0
+    setting_aside = [name for name, fact in facts.items() if fact.delta_set_aside > 0]
     return {
-        name: cost.part(weight / whole, cost.delta / len(failing) if name in failing else 0.0)
+        name: cost.part(
+            weight / total, cost.delta / len(setting_aside) if name in setting_aside else 0.0
+        )
         for name, weight in weights.items()
     }
+
+
+def set_budgets(
+    steps: Mapping[str, BaseEstimator],
+    cost: PrivacyCost,
+    fractions: Mapping[str, float] | None,
+    total_delta: float,
+) -> None:
+    """Set epsilon and delta of each private step of a fit by its part of the fit's `cost`."""
+    for name, part in divided_among(cost, steps, fractions).items():
+        facts = steps[name]._public_facts()
+        if not facts.releases_nothing:
+            epsilon, delta = as_parameters(part, total_delta, facts.delta_set_aside)
+            steps[name].set_params(epsilon=epsilon, delta=delta)
+
+
+def delta_in_use(
+    private: Mapping[str, BaseEstimator],
+    tried: Iterable[BaseEstimator],
+    epsilon: float,
+    delta: float,
+) -> tuple[float, bool]:
+    """Delta of a search, 0 for pure noise, and True if a `tried` step sets a part of it aside."""
+    sets_aside = max([step._public_facts().delta_set_aside for step in tried]) > 0
+    if any(step._public_facts().is_pure for step in private.values()):
+        delta = 0.0
+    if sets_aside and delta == 0 and math.isfinite(epsilon):
+        raise ValueError(
+            "delta must be > 0, and no step's noise pure: a step of the estimator, such as a "
+            "private vocabulary, sets a part of delta aside."
+        )
+    return float(delta), sets_aside
 
 
 def report_of_search(
@@ -145,7 +179,8 @@ def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tu
     if set_aside > 0:
         if cost.delta == 0:
             raise BudgetError(NOT_PLANNED)
-        # The fit sets ``set_aside * delta`` aside, at most `cost.delta`; the rest is for its noise.
+        # The fit sets ``set_aside * delta`` aside, at most `cost.delta`: its delta is at most
+        # ``cost.delta / set_aside``, and the rest of it is for noise.
         most_for_noise = cost.delta / set_aside - cost.delta
         epsilon, delta_for_noise = as_parameters(PrivacyCost(mu=cost.mu), most_for_noise)
         return epsilon, delta_for_noise / (1 - set_aside)

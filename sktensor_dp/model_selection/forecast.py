@@ -48,9 +48,10 @@ class SearchForecast:
         n_folds, test_size = split
         n_scored = max(round(n_units * test_size) if n_folds is None else n_units // n_folds, 1)
         query = HeldOutScores(lambda X, y: y, *bounds)
-        moved = query.sensitivity("l1" if delta == 0 else "l2", neighbours) / n_scored
-        by_cost = math.sqrt(2) / costs.score.epsilon if delta == 0 else 1 / costs.score.mu
-        sigma = moved * by_cost / math.sqrt(n_folds or 1)
+        sensitivity = query.sensitivity("l1" if delta == 0 else "l2", neighbours) / n_scored
+        # Deviation of Laplace or Gaussian noise at sensitivity 1; a score is a mean over folds.
+        sigma_of_one = math.sqrt(2) / costs.score.epsilon if delta == 0 else 1 / costs.score.mu
+        sigma = sensitivity * sigma_of_one / math.sqrt(n_folds or 1)
         return cls(
             costs.fit.epsilon_at(delta), n_units - n_scored, n_scored, sigma,
             bounds[1] - bounds[0], stop,
@@ -69,8 +70,8 @@ class SearchForecast:
     @property
     def shows_nothing(self) -> bool:
         """True where each trial's own forecast calls its data too few."""
-        found = {verdict for _, verdict in self.verdicts}
-        return bool(found) and found <= {"likely too few", "too few"}
+        verdicts = {verdict for _, verdict in self.verdicts}
+        return bool(verdicts) and verdicts <= {"likely too few", "too few"}
 
     def __str__(self) -> str:
         said = [

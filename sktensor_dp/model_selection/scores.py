@@ -135,13 +135,15 @@ class UnitScores:
     def _per_token(self, X: object) -> Any:
         """Log-likelihood per token of each row; unknown words of texts count as UNKNOWN_WORD."""
         *steps, last = steps_of(self.model).values()
-        found = None
+        words_of_texts: tuple[Floats, Floats] | None = None  # all, and those of the vocabulary
         for step in steps:
             texts, X = X, step.transform(X)
             if self.words is not None and _counter_of(step) is not None:
-                found = self.words(texts), _row_sums(X)
-        tokens, known = found or (_row_sums(X),) * 2
-        unknown = np.maximum(tokens - known, 0.0)
+                words_of_texts = self.words(texts), _row_sums(X)
+        if words_of_texts is None:
+            words_of_texts = (_row_sums(X),) * 2
+        tokens, in_vocabulary = words_of_texts
+        unknown = np.maximum(tokens - in_vocabulary, 0.0)
         likelihood = last.score_samples(X) + unknown * math.log(UNKNOWN_WORD)
         return likelihood / np.maximum(tokens, 1.0)
 
@@ -203,12 +205,12 @@ def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object
             f"{name}={scoring!r} needs an estimator with {method}; "
             f"{type(estimator).__name__} has none."
         )
-    wanted = getattr(estimator, "n_features_in_", None)
+    n_fitted = getattr(estimator, "n_features_in_", None)
     shape: tuple[int, ...] = getattr(X, "shape", ())
     refuse_other_columns(X, getattr(estimator, "feature_names_in_", None))
-    if wanted is not None and len(shape) == 2 and shape[1] != wanted:
+    if n_fitted is not None and len(shape) == 2 and shape[1] != n_fitted:
         raise ValueError(
-            f"X has {counted(shape[1], 'feature')}, but the model was fitted to {wanted}."
+            f"X has {counted(shape[1], 'feature')}, but the model was fitted to {n_fitted}."
         )
     if method == "predict" and y is None:
         raise ValueError(f"{name}={scoring!r} needs y, which is None.")
@@ -356,9 +358,9 @@ def make_private_scorer(
     """
     scorer = PrivateScorer(metric, epsilon, delta, bounds, accountant)
     check_scoring(metric, "metric")
-    known = PrivateEstimatorMixin._privacy_constraints
-    check_parameters(scorer, {name: known[name] for name in ("epsilon", "delta", "accountant")})
-    # Bounds of each model would give candidates with bounds of their own scores of their own.
+    rules = PrivateEstimatorMixin._privacy_constraints
+    check_parameters(scorer, {name: rules[name] for name in ("epsilon", "delta", "accountant")})
+    # Bounds implied by each model would give candidates scores that cannot be compared.
     if bounds is not None or metric != "log_likelihood_per_token":
         checked_score_bounds(bounds, metric, None, "bounds")
     return scorer

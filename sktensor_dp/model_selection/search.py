@@ -42,9 +42,10 @@ from sktensor_dp.model_selection.costs import (
     TrialAccountant,
     TrialCosts,
     as_parameters,
-    divided_among,
+    delta_in_use,
     part_of,
     report_of_search,
+    set_budgets,
 )
 from sktensor_dp.model_selection.forecast import SearchForecast
 from sktensor_dp.model_selection.scores import (
@@ -74,7 +75,6 @@ from sktensor_dp.model_selection.steps import (
     checked_distributions,
     checked_rows,
     configured,
-    delta_in_use,
     private_steps,
     steps_of,
 )
@@ -116,9 +116,9 @@ class Request:
     steps: dict[str, PrivateEstimatorMixin]  # private ones, by name
     distributions: Sequence[Mapping[str, object]]  # of the candidates
     scoring: str  # score of each row
-    delta: float  # at which fits are told their budget, and 0 for pure ones
-    sets_aside: bool  # whether a step sets a part of delta aside
+    delta: float  # of the search, at which the epsilon of each fit is stated; 0 for pure noise
     stop: float  # probability that a trial is the last
+    costs: TrialCosts  # of each fit and score of a trial
 
     @property
     def last(self) -> PrivateEstimatorMixin:
@@ -147,7 +147,6 @@ class Trials:
     labels: Labels | None  # (n_rows,): of the group of each row, where units are groups
     units_in_data: bool  # whether a column of X, and no `groups`, says which unit a row is of
     splits: Splits
-    costs: TrialCosts
     bounds: tuple[float, float]  # that all scores are clipped to
     n_features: int | None  # columns of X, where the step that scores is given them
 
@@ -184,7 +183,7 @@ class Trials:
         caught: list[warnings.WarningMessage] = []
         try:
             for train, test in self.splits.pairs:
-                model, warned = self._fitted(template, train, self.costs.fit)
+                model, warned = self._fitted(template, train, self.request.costs.fit)
                 score, report = self._scored(model, test)
                 scores.append(score)
                 caught += warned
@@ -198,10 +197,10 @@ class Trials:
 
     def refitted(self, trial: Trial) -> Trial:
         """Best candidate fitted to all rows; without folds the trial's own model."""
-        if self.costs.refit is None:
+        if self.request.costs.refit is None:
             return trial
         everything = np.ones(len(self.splits.parts), dtype=bool)
-        model, warned = self._fitted(trial.model, everything, self.costs.refit)
+        model, warned = self._fitted(trial.model, everything, self.request.costs.refit)
         parts = (*trial.parts, _fit_part(model, "refit"))
         return replace(trial, model=model, parts=parts, warnings=(*trial.warnings, *warned))
 
@@ -210,7 +209,8 @@ class Trials:
     ) -> "tuple[BaseEstimator, list[warnings.WarningMessage]]":
         """Clone of `template`, fitted to the `chosen` units at `cost`, and its warnings."""
         model = clone(template)
-        steps = self.search._with_budget(model, cost, self.request.delta)
+        steps = private_steps(model)
+        set_budgets(steps, cost, self.search.step_fractions, self.request.delta)
         rows = self.splits.rows(chosen)
         X, y, groups = take(self.X, rows), take(self.y, rows), {}
         if self.units_in_data:
@@ -235,8 +235,9 @@ class Trials:
         labels = None if self.labels is None else self.labels[rows]
         n = int(chosen.sum()) if self.units_in_data else None
         chunks = held_out(take(self.X, rows), take(self.y, rows), labels, n)
-        epsilon, delta = as_parameters(self.costs.score, self.request.delta)
-        plan = ReleasePlan(epsilon, delta, (PlannedRelease(query.name, self.costs.score),))
+        cost = self.request.costs.score
+        epsilon, delta = as_parameters(cost, self.request.delta)
+        plan = ReleasePlan(epsilon, delta, (PlannedRelease(query.name, cost),))
         # Nobody pays here: the search was charged for all of its trials.
         return release_score(
             query, chunks, plan, spender="PrivateSearchCV", unit=step.privacy_report_.unit,
@@ -463,9 +464,7 @@ class PrivateSearchCV(
         if not request.number_is_private:
             number = len(trials.splits.parts)
             self._warn_of_delta(request.delta, number, unit)
-            expected = self._forecast(
-                request, trials.costs, number, trials.bounds, trials.n_features
-            )
+            expected = self._forecast(request, number, trials.bounds, trials.n_features)
             if expected.is_noise or expected.shows_nothing:
                 warnings.warn(str(expected), NotEnoughDataWarning, stacklevel=level_of_caller())
         payer = Payer(type(self).__name__, self._accountant_to_charge())
@@ -489,12 +488,15 @@ class PrivateSearchCV(
             self._warn_of_delta(request.delta, state["privacy_report_"].n_units, unit)
         # Only these warnings follow from released values; numpy's may depend on rows.
         ours = (NotEnoughDataWarning, PrivacyLeakWarning)
-        for told in (told for told in best.warnings if issubclass(told.category, ours)):
-            warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+        for caught in best.warnings:
+            if issubclass(caught.category, ours):
+                warnings.warn_explicit(
+                    caught.message, caught.category, caught.filename, caught.lineno
+                )
         return self
 
     def _prepared(self, request: Request, X: object, y: object, groups: object) -> Trials:
-        """Refuse data that every fit would refuse; else split them, and divide the budget."""
+        """Refuse data that every fit would refuse; else split them."""
         if request.number_is_private:
             refuse_lists(X)
         check_mark(X, groups is not None, request.neighbours)
@@ -527,15 +529,9 @@ class PrivateSearchCV(
         shape: tuple[int, ...] = getattr(rows, "shape", ()) if alone else ()
         n_features = int(shape[1]) if len(shape) == 2 else None
         return Trials(
-            self, request, X, y, labels, in_data is not None, splits, self._costs(request),
+            self, request, X, y, labels, in_data is not None, splits,
             self._bounds(request, n_features), n_features,
         )  # fmt: skip
-
-    def _costs(self, request: Request) -> TrialCosts:
-        """Cost of each fit and score of a trial."""
-        failure = failure_of_trials(request.delta, request.stop) if request.sets_aside else 0.0
-        trial = trial_cost(self.epsilon, request.delta, request.stop, failure)
-        return TrialCosts.divided(trial, self.cv)
 
     def _bounds(self, request: Request, n_features: int | None) -> tuple[float, float]:
         """Public (low, high) that scores are clipped to, given or implied."""
@@ -579,48 +575,40 @@ class PrivateSearchCV(
         """
         request = self._request(None, {})
         check_sizes(n_units=n_units)
-        costs, bounds = self._costs(request), self._bounds(request, n_features)
+        bounds = self._bounds(request, n_features)
         guess = {} if document_length is None else {"document_length": document_length}
-        return self._forecast(request, costs, n_units, bounds, n_features, **guess)
+        return self._forecast(request, n_units, bounds, n_features, **guess)
 
     def _forecast(
-        self, request: Request, costs: TrialCosts, n_units: int, bounds: tuple[float, float],
-        n_features: int | None, **guess: int,
+        self, request: Request, n_units: int, bounds: tuple[float, float], n_features: int | None,
+        **guess: int,
     ) -> SearchForecast:  # fmt: skip
         """Forecast for a request, with verdicts on candidates, on some if there are many."""
-        most = 10
+        most_candidates = 10
         split = self.cv, self.test_size
-        found = SearchForecast.of(
-            costs, request.delta, n_units, split, bounds, request.neighbours, request.stop
+        forecast = SearchForecast.of(
+            request.costs, request.delta, n_units, split, bounds, request.neighbours, request.stop
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # lists may have fewer candidates
-            candidates = [*ParameterSampler(request.distributions, most, random_state=0)]
+            candidates = [*ParameterSampler(request.distributions, most_candidates, random_state=0)]
         verdicts, of_rows = [], isinstance(request.last, PrivateRowsMixin)
-        n = max(found.n_fitted, 1)
+        n_fitted = max(forecast.n_fitted, 1)
         for params in candidates:
             model = configured(self.estimator, params, np.random.RandomState(0))
-            *before, last = self._with_budget(model, costs.fit, request.delta).values()
+            steps = private_steps(model)
+            set_budgets(steps, request.costs.fit, self.step_fractions, request.delta)
+            *before, last = steps.values()
             columns = n_features
+            # A step that learns a vocabulary says about how many words it will have.
             if columns is None and before and before[-1].get_params().get("vocabulary", 0) is None:
-                columns = before[-1].forecast(n, **guess).n_words
+                columns = before[-1].forecast(n_fitted, **guess).n_words
             if columns is not None and of_rows and hasattr(last, "forecast"):
-                shown = last.forecast(n, columns, **guess).verdict if columns else "too few"
-                verdicts.append((params, shown))
-        return replace(found, verdicts=tuple(verdicts))
-
-    def _with_budget(
-        self, model: BaseEstimator, cost: PrivacyCost, total_delta: float
-    ) -> dict[str, Any]:
-        """Private steps of a `model`, each set to its part of the `cost` of a fit."""
-        steps = private_steps(model)
-        costs = divided_among(cost, steps, self.step_fractions)
-        for name, step in steps.items():
-            facts = step._public_facts()
-            if not facts.releases_nothing:
-                epsilon, delta = as_parameters(costs[name], total_delta, facts.delta_set_aside)
-                step.set_params(epsilon=epsilon, delta=delta)
-        return steps
+                verdict = (
+                    last.forecast(n_fitted, columns, **guess).verdict if columns else "too few"
+                )
+                verdicts.append((params, verdict))
+        return replace(forecast, verdicts=tuple(verdicts))
 
     def _warn_of_delta(self, delta: float, n_units: int, unit: str) -> None:
         """Warn where delta is large for a public or released number of units."""
@@ -640,28 +628,30 @@ class PrivateSearchCV(
         for one in steps.values():
             if groups is not None and not has_fit_parameter(one, "groups"):
                 check_arguments(one, ["groups"])
-        step = [*steps.values()][-1]
+        last = [*steps.values()][-1]
         check_fractions(self.step_fractions, steps)
-        if list(steps) != [""] and step.neighbours == "add_remove":
+        if list(steps) != [""] and last.neighbours == "add_remove":
             raise ValueError(
                 "estimator must be a private estimator by itself where neighbours='add_remove', "
                 "not a pipeline: a part may have no rows, which other steps refuse. Apply steps "
                 "that learn nothing from the data before the search."
             )
         tried = check_values(distributions, self.estimator)
-        delta, aside = delta_in_use(steps, tried, self.epsilon, self.delta)
+        delta, sets_aside = delta_in_use(steps, tried, self.epsilon, self.delta)
         scoring = self.scoring
         if scoring is None:
             regressor = get_tags(self.estimator).estimator_type == "regressor"
-            scoring = "neg_mean_squared_error" if regressor else step._public_facts().score
+            scoring = "neg_mean_squared_error" if regressor else last._public_facts().score
         if scoring is None:
-            raise ValueError(f"scoring must be given: {type(step).__name__} has no default.")
+            raise ValueError(f"scoring must be given: {type(last).__name__} has no default.")
         check_scoring(scoring, "scoring")
         names = dict.fromkeys(full for candidates in distributions for full in candidates)
         given = self.score_bounds is not None
         check_comparable(names, steps_of(self.estimator), scoring, given=given)
         stop = stop_probability(self.n_trials)
-        return Request(steps, distributions, scoring, delta, aside, stop)
+        failure = failure_of_trials(delta, stop) if sets_aside else 0.0
+        costs = TrialCosts.divided(trial_cost(self.epsilon, delta, stop, failure), self.cv)
+        return Request(steps, distributions, scoring, delta, stop, costs)
 
     def _attributes(self, best: Trial, delta: float, paid: bool) -> dict[str, Any]:
         """Fitted attributes of the search that ended with `best`, and that an accountant `paid`."""

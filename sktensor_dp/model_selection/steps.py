@@ -31,7 +31,7 @@ STATELESS = (*VECTORIZERS, "Normalizer", "Binarizer", "FunctionTransformer")
 class RowByRow(TransformerMixin, BaseEstimator):
     """Call the function of a ``FunctionTransformer`` for each row by itself.
 
-    Where it fails, its row for a blank row is taken: an error would tell of the row.
+    A row on which it fails becomes what it makes of a blank row: an error would tell of the row.
     """
 
     def __init__(self, transformer: FunctionTransformer) -> None:
@@ -50,33 +50,34 @@ class RowByRow(TransformerMixin, BaseEstimator):
             X, blank = X.tocsr(), sp.csr_matrix((1, X.shape[1]))
         else:
             blank = np.zeros((1, X.shape[1])) if getattr(X, "ndim", 1) == 2 else [""]
-        spare = self._made(blank)
-        if spare is None:
+        of_blank = self._row_made_of(blank)
+        if of_blank is None:
             raise ValueError(
                 "The function of a FunctionTransformer must accept a blank row (zeros, or an empty "
                 "text) and return one row of finite numbers, or a text: what it returns stands for "
                 "each row on which it fails, as an error would tell that there is one."
             )
-        rows = [spare]  # first, so that there is always a row to stack
+        rows = [of_blank]  # first, so that there is always a row to stack
         for row in range(n_rows(X)):
-            found = self._made(one_row(X, row))
-            fits = type(found) is type(spare) and np.shape(found) == np.shape(spare)
-            rows.append(found if fits else spare)
-        if isinstance(spare, str):
+            made = self._row_made_of(one_row(X, row))
+            fits = type(made) is type(of_blank) and np.shape(made) == np.shape(of_blank)
+            rows.append(made if fits else of_blank)
+        if isinstance(of_blank, str):
             return rows[1:]
-        return sp.vstack(rows, format="csr")[1:] if sp.issparse(spare) else np.concatenate(rows)[1:]
+        stacked = sp.vstack(rows, format="csr") if sp.issparse(of_blank) else np.concatenate(rows)
+        return stacked[1:]
 
-    def _made(self, row: Any) -> Any:
+    def _row_made_of(self, row: Any) -> Any:
         """Row of finite numbers, or text, that the function makes of a one-row table; or None."""
         with suppress(Exception):  # whatever it says
             # Copy: the function may write to its argument, which is a view of the caller's rows.
-            found = self.transformer.transform(row.copy())
-            found = sp.csr_matrix(found) if sp.issparse(found) else np.asarray(found)
-            if found.ndim == 1 and isinstance(text := found.tolist()[0], str):
-                return encodable(text) if len(found) == 1 else None
-            made = found.astype(np.float64)
-            finite = np.isfinite(made.data if sp.issparse(made) else made).all()
-            return made if made.ndim == 2 and made.shape[0] == 1 and finite else None
+            made = self.transformer.transform(row.copy())
+            made = sp.csr_matrix(made) if sp.issparse(made) else np.asarray(made)
+            if made.ndim == 1 and isinstance(text := made.tolist()[0], str):
+                return encodable(text) if len(made) == 1 else None
+            numbers = made.astype(np.float64)
+            finite = np.isfinite(numbers.data if sp.issparse(numbers) else numbers).all()
+            return numbers if numbers.ndim == 2 and numbers.shape[0] == 1 and finite else None
         return None
 
 
@@ -246,10 +247,9 @@ def check_fractions(fractions: object, steps: Mapping[str, BaseEstimator]) -> No
     given = fractions if isinstance(fractions, Mapping) else {}
     right = set(given) == set(steps) and all(map(positive.accepts, given.values()))
     if fractions is not None and not right:
-        rule = f", or map each private step of {[*steps]} to a number > 0, its part of the cost"
-        raise ValueError(
-            f"step_fractions must be None{rule * ('' not in steps)}; got {shown(fractions)}."
-        )
+        mapping = f", or map each private step of {[*steps]} to a number > 0, its part of the cost"
+        rule = mapping if "" not in steps else ""  # of a pipeline alone
+        raise ValueError(f"step_fractions must be None{rule}; got {shown(fractions)}.")
 
 
 def check_values(
@@ -273,10 +273,11 @@ def check_values(
                     f"{full!r} cannot be searched over: the search sets it, or protects by it."
                 )
         listed = {full: values for full, values in candidates.items() if not hasattr(values, "rvs")}
-        together: Any = ParameterGrid(listed)
-        whole = len(listed) == len(candidates) and len(together) <= most_combinations
+        # Whole candidates, where all their values are listed; else each value by itself.
+        combinations: Any = ParameterGrid(listed)
+        whole = len(listed) == len(candidates) and len(combinations) <= most_combinations
         one_by_one = ({full: value} for full, values in listed.items() for value in values)
-        for choice in together if whole else one_by_one:
+        for choice in combinations if whole else one_by_one:
             tried += _checked_steps(estimator, choice, whole=whole)
     return tried
 
@@ -298,32 +299,15 @@ def _checked_steps(
 ) -> list[BaseEstimator]:
     """Private steps with the checked values of `choice`, which is a `whole` candidate or a part."""
     model = with_values(estimator, choice)
-    steps, found = steps_of(model), list(private_steps(model).values())
+    steps, private = steps_of(model), list(private_steps(model).values())
     for full in choice:
         step, parameter = owner_of(full, steps)
-        if step in found and parameter in step._own_constraints:
+        if step in private and parameter in step._own_constraints:
             check_parameters(step, {parameter: step._own_constraints[parameter]})
-    for step in found if whole else ():
-        step._check_combined()
-    return found
-
-
-def delta_in_use(
-    private: Mapping[str, BaseEstimator],
-    tried: Iterable[BaseEstimator],
-    epsilon: float,
-    delta: float,
-) -> tuple[float, bool]:
-    """Delta of a search, 0 for pure noise, and True if a `tried` step sets a part of it aside."""
-    sets_aside = max([step._public_facts().delta_set_aside for step in tried]) > 0
-    if any(step._public_facts().is_pure for step in private.values()):
-        delta = 0.0
-    if sets_aside and delta == 0 and math.isfinite(epsilon):
-        raise ValueError(
-            "delta must be > 0, and no step's noise pure: a step of the estimator, such as a "
-            "private vocabulary, sets a part of delta aside."
-        )
-    return float(delta), sets_aside
+    if whole:
+        for step in private:
+            step._check_combined()
+    return private
 
 
 def configured(
@@ -335,30 +319,30 @@ def configured(
     model = with_values(estimator, params)
     private_steps(model)
     for step in steps_of(model).values():
-        own = step.get_params(deep=False)
-        if "verbose" in own:
+        parameters = step.get_params(deep=False)
+        if "verbose" in parameters:
             step.set_params(verbose=0)
-        if "random_state" in own and own["random_state"] is None:
+        if "random_state" in parameters and parameters["random_state"] is None:
             step.set_params(random_state=int(rng.randint(np.iinfo(np.int32).max)))
     return calling_row_by_row(model)
 
 
 def _kind(step: BaseEstimator) -> str | None:
     """Class name of a step of scikit-learn's own; None for others: a subclass may do anything."""
-    own = type(step).__module__.split(".")[0] == "sklearn"
-    return type(step).__name__ if own else None
+    of_sklearn = type(step).__module__.split(".")[0] == "sklearn"
+    return type(step).__name__ if of_sklearn else None
 
 
 def _refuse_unlisted(step: BaseEstimator, where: str) -> None:
     """Raise ValueError for a step that may learn from the data; `where` says which one it is."""
     kind = _kind(step)
-    right = kind in STATELESS or isinstance(step, RowByRow | RangeScaler)
+    allowed = kind in STATELESS or isinstance(step, RowByRow | RangeScaler)
     if kind in VECTORIZERS:
         # Functions of the caller may fail on a row, or keep it.
         functions = (step.preprocessor, step.tokenizer, step.analyzer, step.strip_accents)
-        right = step.input == "content" and not any(map(callable, functions))
-        right = right and (kind != "CountVectorizer" or step.vocabulary is not None)
-    if not right:
+        allowed = step.input == "content" and not any(map(callable, functions))
+        allowed = allowed and (kind != "CountVectorizer" or step.vocabulary is not None)
+    if not allowed:
         raise ValueError(
             f"estimator has {where} {type(step).__name__}, which may learn from the data without "
             "privacy. Beside private steps there may be HashingVectorizer and CountVectorizer("
