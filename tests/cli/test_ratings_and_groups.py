@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,17 +21,22 @@ STARS = ("--person", "user", "--item", "film", "--rating", "stars", "--bounds", 
 RANGES = ("--range", "age", 0, 100, "--range", "visits", 0, 20)
 
 
-@pytest.fixture
-def ratings(tmp_path: Path) -> Path:
-    """1,000 persons of 20 ratings; film 0 is the best and film 29 the worst."""
+@cache
+def ratings_of_films() -> str:
     rng = np.random.default_rng(0)
     rows = ["user,film,stars,secret"]
     for person in range(1000):
         for film in rng.choice(30, size=20, replace=False):
             stars = np.clip(round(4.5 - film / 10 + 0.5 * rng.standard_normal()), 1, 5)
             rows.append(f"person{person},film {film:02d},{stars},x")
+    return "\n".join(rows)
+
+
+@pytest.fixture
+def ratings(tmp_path: Path) -> Path:
+    """1,000 persons of 20 ratings; film 0 is the best and film 29 the worst."""
     path = tmp_path / "ratings.csv"
-    path.write_text("\n".join(rows), encoding="utf-8")
+    path.write_text(ratings_of_films(), encoding="utf-8")
     listed = "".join(f"film {n:02d}|The {n}\n" for n in range(30))
     (tmp_path / "films.csv").write_text("film|title\n" + listed)
     return path

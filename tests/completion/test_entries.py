@@ -20,7 +20,9 @@ nightly = pytest.mark.nightly
 all_models = pytest.mark.parametrize("model", MODELS)
 
 
-@all_models
+@pytest.mark.parametrize(
+    "model", [PrivateCPCompletion, pytest.param(PrivateTuckerCompletion, marks=nightly)]
+)
 @pytest.mark.parametrize("delta", [0, 1e-6])
 @pytest.mark.parametrize("epsilon", [3.0, *(pytest.param(e, marks=nightly) for e in (0.1, 30.0))])
 @pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])

@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -34,14 +35,19 @@ Command = Callable[..., Answer]
 
 def write_posts(path: Path, n_texts: int = N_TEXTS, n_persons: int = N_PERSONS) -> Path:
     """Two subjects, one of them for each person; every post holds a word that no other does."""
+    path.write_text(_posts(n_texts, n_persons), encoding="utf-8")
+    return path
+
+
+@cache
+def _posts(n_texts: int, n_persons: int) -> str:
     rng = np.random.default_rng(0)
     words = np.array([f"{stem}{i}" for stem in ("alpha", "omega") for i in range(20)])
     rows = []
     for number in range(n_texts):
         text = " ".join(rng.choice(words[20 * (number % n_persons % 2) :][:20], size=12))
         rows.append(f"author{number % n_persons},{text} {SECRET}{number}\n")
-    path.write_text("author,post\n" + "".join(rows), encoding="utf-8")
-    return path
+    return "author,post\n" + "".join(rows)
 
 
 # A small fit; nothing is known of whether so little data is enough.
