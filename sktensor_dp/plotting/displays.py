@@ -90,14 +90,16 @@ def shortened(word: object, most: int = LONGEST) -> str:
 
 def wrapped(footer: str, inches: float) -> str:
     """Lines of a footer, wrapped to the width of a chart in `inches`."""
-    return "\n".join(textwrap.fill(line, int(9 * inches)) for line in footer.splitlines())
+    per_inch = 9  # letters, of any but the widest texts at this size
+    return "\n".join(textwrap.fill(line, int(per_inch * inches)) for line in footer.splitlines())
 
 
 def say_below(figure: "Figure", footer: str) -> None:
     """Write a footer below all charts, and enlarge the figure by its height."""
-    said = wrapped(footer, figure.get_figwidth())
-    figure.supxlabel(said, **SMALL)
-    figure.set_figheight(figure.get_figheight() + 0.17 * said.count("\n"))
+    lines = wrapped(footer, figure.get_figwidth())
+    figure.supxlabel(lines, **SMALL)
+    line_height = 0.17  # inches
+    figure.set_figheight(figure.get_figheight() + line_height * lines.count("\n"))
 
 
 def save_svg(figure: "Figure", path: str | Path) -> None:
@@ -207,7 +209,7 @@ class ComponentDisplay(Display):
             If matplotlib is not installed.
         """
         values = np.asarray(estimator.components_)[component]
-        known = names_of_columns(estimator, feature_names, len(values))
+        columns = names_of_columns(estimator, feature_names, len(values))
         order = np.argsort(-np.abs(values), kind="stable")[:n_features]
         std, low, high = getattr(estimator, "components_std_", None), None, None
         if std is not None:
@@ -215,7 +217,7 @@ class ComponentDisplay(Display):
             # Only topics have deviations; their probabilities are not below 0.
             low, high = np.maximum(values[order] - reach, 0.0), values[order] + reach
         quantity = "probability" if (values >= 0).all() else "value"
-        names = [str(known[column]) for column in order]
+        names = [str(columns[column]) for column in order]
         return cls(
             names, values[order], low, high, f"Component {component + 1}", quantity
         ).plot(ax)  # fmt: skip
@@ -314,7 +316,8 @@ class TopicsDisplay(Display):
         apart = estimator.top_words(n_words, columns, relevance=relevance)
         probable = estimator.top_words(n_words, columns)
         # Words known to set a topic apart; where there is none, its most probable words.
-        top = [np.array(one or any_, int) for one, any_ in zip(apart, probable, strict=True)]
+        both = zip(apart, probable, strict=True)
+        top = [np.array(setting_apart or leading, int) for setting_apart, leading in both]
         low = high = None
         if estimator.components_std_ is not None:
             low, high = (_taken(end, top) for end in estimator.components_interval(level))
@@ -350,7 +353,8 @@ class TopicsDisplay(Display):
         short = [[shortened(word, 18) for word in words] for words in self.words]
         hidden = list(self.hidden) or [False] * len(self.titles)
         titles = [
-            title + " · hidden" * bool(one) for title, one in zip(self.titles, hidden, strict=True)
+            f"{title} · hidden" if is_hidden else title
+            for title, is_hidden in zip(self.titles, hidden, strict=True)
         ]
         self.axes_ = list(ax) if ax is not None else _grid(short, titles, self.footer, n_columns)
         if len(self.axes_) != len(self.words):
@@ -359,8 +363,8 @@ class TopicsDisplay(Display):
                 f"{len(self.axes_)}."
             )
         ends = self.values if self.high is None else self.high
-        largest = max(float(np.max(own, initial=0.0)) for own in ends)
-        most = max(map(len, short))
+        largest = max(float(np.max(of_topic, initial=0.0)) for of_topic in ends)
+        most_words = max(map(len, short))
         for place, axes in enumerate(self.axes_):
             low, high = (None if end is None else end[place] for end in (self.low, self.high))
             colour = HIDDEN if hidden[place] else FIRST
@@ -368,7 +372,7 @@ class TopicsDisplay(Display):
             styled(axes, titles[place])
             finish_bars(axes)
             axes.set_xlim(0.0, 1.05 * max(largest, np.finfo(float).tiny))
-            axes.set_ylim(most - 0.4, -0.6)
+            axes.set_ylim(most_words - 0.4, -0.6)
         return self
 
 
@@ -488,12 +492,13 @@ class MixtureDisplay(Display):
     ) -> "MixtureDisplay":
         """Draw an ellipse of two standard deviations for each group, thicker for larger ones."""
         self.axes_ = [new_figure(figsize=(5.6, 5.2)).subplots()]
-        axes, turn = self.axes_[0], np.linspace(0, 2 * math.pi, 121)
-        across, along = np.cos(turn), np.sin(turn)
-        rows = zip(self.shares, means, spreads, correlations, strict=True)
-        for n, (share, mean, spread, overlap) in enumerate(rows, start=1):
-            other = overlap * across + math.sqrt(max(1 - overlap * overlap, 0.0)) * along
-            x, y = mean[:, None] + 2 * spread[:, None] * np.array([across, other])
+        axes, angle = self.axes_[0], np.linspace(0, 2 * math.pi, 121)
+        cos, sin = np.cos(angle), np.sin(angle)
+        groups = zip(self.shares, means, spreads, correlations, strict=True)
+        for n, (share, mean, spread, r) in enumerate(groups, start=1):
+            # The Cholesky factor of [[1, r], [r, 1]] maps the circle to the ellipse.
+            second = r * cos + math.sqrt(max(1 - r * r, 0.0)) * sin
+            x, y = mean[:, None] + 2 * spread[:, None] * np.array([cos, second])
             axes.plot(x, y, color=FIRST, linewidth=0.8 + 3 * share)
             axes.annotate(f"{n} · {share:.0%}", mean, ha="center", va="center", **SMALL)
         styled(axes, "Groups", xlabel=shortened(self.names[0]), ylabel=shortened(self.names[1]))
@@ -505,17 +510,19 @@ class MixtureDisplay(Display):
 
 
 def _width(words: Sequence[str]) -> float:
-    """Upper bound, in inches, on the width of the longest word."""
+    """Upper bound, in inches at a size of 10 points, on the width of the longest word."""
 
-    def letter(c: str) -> float:
-        wide = c.isupper() or c in "mw@%…—"
-        return 0.17 if unicodedata.east_asian_width(c) in "WF" else 0.14 if wide else 0.085
+    def of_letter(c: str) -> float:
+        if unicodedata.east_asian_width(c) in "WF":
+            return 0.17
+        return 0.14 if c.isupper() or c in "mw@%…—" else 0.085
 
-    return max(sum(map(letter, word)) for word in words)
+    return max(sum(map(of_letter, word)) for word in words)
 
 
 def _taken(rows: Floats, places: "list[NDArray[np.intp]]") -> list[Floats]:
-    return [row[own] for row, own in zip(rows, places, strict=True)]
+    """Values of each row at its places."""
+    return [row[at] for row, at in zip(rows, places, strict=True)]
 
 
 def _grid(
@@ -527,9 +534,10 @@ def _grid(
     # Titles are larger and bold.
     width = max(2.0, 1.4 * _width(titles)) + max(map(_width, words))
     if n_columns is None:
-        most = max(min(5, int(widest / width)), 1)
-        full = [columns for columns in (4, 3, 5) if n_charts % columns == 0 and columns <= most]
-        n_columns = full[0] if full else min(most, 4)
+        fitting = max(min(5, int(widest / width)), 1)
+        # Numbers of columns, the best first, that leave no cell free.
+        full = [columns for columns in (4, 3, 5) if n_charts % columns == 0 and columns <= fitting]
+        n_columns = full[0] if full else min(fitting, 4)
     elif n_columns < 1:
         raise ValueError(f"n_columns must be at least 1, got {n_columns!r}")
     n_columns = min(n_columns, n_charts)
@@ -538,12 +546,12 @@ def _grid(
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, wspace=0.03, hspace=0.02)
     cells = figure.add_gridspec(n_rows, n_columns)
     charts = [figure.add_subplot(cells[n // n_columns, n % n_columns]) for n in range(n_charts)]
-    left = n_rows * n_columns - n_charts
-    if left > 0:
-        rest = figure.add_subplot(cells[n_rows - 1, n_columns - left :])
+    n_free = n_rows * n_columns - n_charts
+    if n_free > 0:
+        rest = figure.add_subplot(cells[n_rows - 1, n_columns - n_free :])
         rest.set_axis_off()
-        said = wrapped(footer, width * left)
-        rest.text(0.0, 0.9, said, va="top", transform=rest.transAxes, **SMALL)
+        lines = wrapped(footer, width * n_free)
+        rest.text(0.0, 0.9, lines, va="top", transform=rest.transAxes, **SMALL)
     elif footer:
         say_below(figure, footer)
     return charts

@@ -86,12 +86,14 @@ class Descent:
         """Update all factors, and the core, by the gradients of one block of entries."""
         rate = self.sgd.learning_rate
         for mode, factor in enumerate(self.factors):
-            rows, own = coordinates[:, mode], factor[coordinates[:, mode]]
+            rows = coordinates[:, mode]
+            # Of predictions, in the factor's rows.
             z = derivatives(self.factors, self.core, mode, coordinates)
-            residuals = np.einsum("br,br->b", z, own) - values
-            gradients = 2 * (residuals[:, None] * z + self.sgd.penalty * own)
+            residuals = np.einsum("br,br->b", z, factor[rows]) - values
+            gradients = 2 * (residuals[:, None] * z + self.sgd.penalty * factor[rows])
             if protect is not None and mode == len(self.factors) - 1:
                 gradients = protect(gradients)
+            # Gradients of entries in one row add up.
             cells = (rows[:, None] * factor.shape[1] + np.arange(factor.shape[1])).ravel()
             steps = np.bincount(cells, gradients.ravel(), minlength=factor.size)
             factor -= rate * steps.reshape(factor.shape)

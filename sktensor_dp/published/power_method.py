@@ -48,17 +48,20 @@ def noisy_power_iteration(
     max_iter: int,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats]:
-    """Weights (k,) and vectors (k, dim) by the loop of Algorithms 1 to 3."""
+    """Weights (k,) and vectors (k, dim) by the loop of Algorithms 1 to 3.
+
+    `step` gives T(I, u, u) for columns u, and `value` T(u, u, u); None takes the lagged values.
+    """
     weights, vectors = np.zeros(n_components), np.zeros((n_components, dim))
     for i in range(n_components):
-        found, sizes = vectors[:i], weights[:i]
+        # Deflation: T less the sum of weights times cubes of the vectors found before.
+        V, w = vectors[:i], weights[:i]
         U = unit_columns(rng.standard_normal((dim, n_restarts)))
         for _ in range(max_iter):
-            xi = found @ U
-            answer = step(U) - found.T @ (sizes[:, None] * xi**2)
-            lagged = np.sum(U * answer, axis=0)
+            answer = step(U) - V.T @ (w[:, None] * (V @ U) ** 2)
+            lagged = np.sum(U * answer, axis=0)  # values at the iterates before the last
             U = unit_columns(answer)
-        values = lagged if value is None else value(U) - sizes @ (found @ U) ** 3
+        values = lagged if value is None else value(U) - w @ (V @ U) ** 3
         best = int(np.argmax(values))
         weights[i], vectors[i] = values[best], U[:, best]
     return weights, vectors

@@ -476,8 +476,8 @@ def dp_tpm(
         step, value, white.n_components, white.n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip
-    true_nu = 2 * multiplier / n_documents
-    mu_steps = math.sqrt(n_queries) / multiplier * true_nu / nu if nu > 0 else math.inf
+    # A query moves by 2 |x|_inf^2 / N, and has noise of deviation nu |x|_inf^2.
+    mu_steps = math.sqrt(n_queries) * (2 / n_documents) / nu if nu > 0 else math.inf
     mu = math.hypot(delta2 / sigma if sigma > 0 else math.inf, mu_steps)
     form = int(sensitivity == "per_document")
     claim = claim_of_call("dp_tpm", epsilon, delta, gaussian_epsilon(mu, delta), form=form)

@@ -72,9 +72,9 @@ class CorpusMoments:
     def pairs(self) -> Floats:
         """M2 by equation (18), of shape (n_features, n_features)."""
         X, n = self._chunk.X, len(self._lengths)
-        own = (X.T @ X.multiply(1 / self._lengths[:, None] ** 2)).toarray()
+        with_itself = (X.T @ X.multiply(1 / self._lengths[:, None] ** 2)).toarray()
         # Sum over pairs of different documents.
-        crossed = np.outer(self._frequency_total, self._frequency_total) - own
+        crossed = np.outer(self._frequency_total, self._frequency_total) - with_itself
         return np.asarray(self._pair_total / n - self._a / (n * (n - 1)) * crossed)
 
     def triples(self, basis: Floats) -> Floats:
@@ -82,13 +82,15 @@ class CorpusMoments:
         X, lengths, n = self._chunk.X, self._lengths, len(self._lengths)
         total = basis.T @ self._frequency_total
         projected = np.asarray(X @ basis) / lengths[:, None]
-        own = projected.T @ projected
+        squares = projected.T @ projected
         thirds = _sum_of_products(projected, projected, projected)
+        # Sum over pairs of different documents of M2 of one and M1 of the other, in each order.
         crossed = symmetric_product(basis.T @ self._pair_total @ basis, total)
-        own_pairs = self._pairs_with_themselves(basis, projected, thirds)
-        crossed -= own_pairs + own_pairs.transpose(0, 2, 1) + own_pairs.transpose(2, 1, 0)
+        with_itself = self._pairs_with_themselves(basis, projected, thirds)
+        crossed -= with_itself + with_itself.transpose(0, 2, 1) + with_itself.transpose(2, 1, 0)
+        # Sum over triples of different documents of their M1, by inclusion and exclusion.
         cubes = np.einsum("a,b,c->abc", total, total, total)
-        cubes += 2 * thirds - symmetric_product(own, total)
+        cubes += 2 * thirds - symmetric_product(squares, total)
         M3 = TripleMoments(basis, ONE_DRAW).total(self._chunk) / n
         M3 -= self._b / (n * (n - 1)) * crossed
         M3 += self._c / (n * (n - 1) * (n - 2)) * cubes
@@ -174,12 +176,13 @@ class PrintedSensitivities:
 
     def topics(self, largest: float, sigma: float, top: float, gap: float) -> float:
         """Sensitivity of topics (117), from sigma_1, sigma_k of M2, sigma_1 of T, and gamma_s."""
-        n, moved, root = self.concentration, self.eigenpairs(sigma, gap), math.sqrt(largest)
+        alpha0, of_eigenpairs = self.concentration, self.eigenpairs(sigma, gap)
+        root = math.sqrt(largest)
         # The printed factor is infinite at concentration 0. There weights sum to 1, and the factor
         # is 1.
-        scale = (n + 2) / (2 * math.sqrt((n + 1) * n)) if n > 0 else 1.0
-        vectors = top * (root * moved + root / sigma * self.pairs)
-        return scale * (vectors + math.sqrt(largest + self.pairs) * moved)
+        scale = (alpha0 + 2) / (2 * math.sqrt((alpha0 + 1) * alpha0)) if alpha0 > 0 else 1.0
+        vectors = top * (root * of_eigenpairs + root / sigma * self.pairs)
+        return scale * (vectors + math.sqrt(largest + self.pairs) * of_eigenpairs)
 
     def _margin(self, sigma: float) -> float:
         """Bound on sigma_k of M2 less Delta_2; ValueError unless it is positive."""
@@ -284,12 +287,8 @@ def _noisy_topics(
     random_state: RandomState,
 ) -> tuple[Floats, Floats]:
     """Topics and weights; every release has noise for `epsilon` and `delta`."""
-    alpha0, k, pairs, noise = (
-        printed.concentration,
-        printed.n_components,
-        moments.pairs(),
-        NoiseSource(),
-    )
+    alpha0, k = printed.concentration, printed.n_components
+    pairs, noise = moments.pairs(), NoiseSource()
 
     def noisy_pairs() -> Floats:
         sigma = printed_sigma(printed.pairs, epsilon, delta)

@@ -14,7 +14,10 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.measures import divergences, positions, ranked_words
 
 LEVEL = 0.9
-SIDE, MARGIN, LARGEST = 400.0, 20.0, 62.0
+# Map, in units of its SVG: sides and margin; radii of the largest circle, of the least one, and of
+# the least one where all are made smaller, in which a number of two digits can still be read.
+SIDE, MARGIN = 400.0, 20.0
+LARGEST, LEAST, LEAST_SHRUNK = 62.0, 13.0, 11.0
 
 
 def explorer(
@@ -33,14 +36,14 @@ def explorer(
     topics, unigram, std = model.components_, model.unigram_, model.components_std_
     shares = model.topic_prior_ / model.topic_prior_.sum()
     distances, (k, n) = divergences(topics, topics), topics.shape
-    most = max(most_numbers // k, least_words)
+    most_words = max(most_numbers // k, least_words)
     chosen = np.arange(n)
-    if n > most:  # the leading words of each topic
-        best = np.full(n, n)
+    if n > most_words:  # the leading words of each topic, at settings of the page's slider
+        best_rank = np.full(n, n)
         for relevance in (1.0, 0.6, 0.3, 0.0):
             for leading in ranked_words(topics, unigram, std, relevance, n):
-                best[leading] = np.minimum(best[leading], np.arange(len(leading)))
-        chosen = np.sort(np.argsort(best, kind="stable")[:most])
+                best_rank[leading] = np.minimum(best_rank[leading], np.arange(len(leading)))
+        chosen = np.sort(np.argsort(best_rank, kind="stable")[:most_words])
     data = {
         "words": [str(names[word]) for word in chosen],
         "everywhere": _short(np.maximum(unigram[chosen], 1e-12)),
@@ -60,8 +63,8 @@ def explorer(
     places, radii = _placed(np.sqrt(distances), shares)
     for row, ((x, y), radius) in enumerate(zip(places, radii, strict=True)):
         label = f"Topic {row + 1}, {100 * shares[row]:.1f} % of the text"
-        label += ", hidden by noise" * bool(hidden[row])
-        kind = ' class="hidden-topic"' * bool(hidden[row])
+        label += ", hidden by noise" if hidden[row] else ""
+        kind = ' class="hidden-topic"' if hidden[row] else ""
         links += (
             f'<a href="#topic={row + 1}" data-topic="{row + 1}"{kind} aria-label="{label}">'
             f'<title>{label}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
@@ -79,25 +82,29 @@ def _placed(distances: Floats, shares: Floats) -> tuple[Floats, Floats]:
     """Centres and radii on the map; circles may overlap, but none hides another."""
     # Areas in proportion to shares, but numbers have to fit in; all together fill less of the map
     # than pi / 4.
-    radii = np.maximum(LARGEST * np.sqrt(shares / shares.max()), 13.0)
+    radii = np.maximum(LARGEST * np.sqrt(shares / shares.max()), LEAST)
     radii *= min(1.0, 0.5 * SIDE / math.sqrt(float((radii**2).sum())))
-    radii = np.maximum(radii, 11.0)
+    radii = np.maximum(radii, LEAST_SHRUNK)
     plane = positions(distances)
     plane = plane - (plane.min(axis=0) + plane.max(axis=0)) / 2
     extent = np.maximum(np.abs(plane).max(), 1e-9)
-    # Start similar topics on a small circle, a golden angle apart, so that they do not coincide.
-    turns = 2.4 * np.arange(len(shares))
+    # Centres start at half a largest circle, or more, from the margin. Similar topics start on a
+    # ring of radius 1, a golden angle apart, so that they do not coincide.
+    golden_angle = math.pi * (3 - math.sqrt(5))
+    turns = golden_angle * np.arange(len(shares))
     ring = np.column_stack([np.cos(turns), np.sin(turns)])
-    centres = SIDE / 2 + plane / extent * (SIDE / 2 - MARGIN - 30) + ring
-    reach = radii[:, None] + radii
-    np.fill_diagonal(reach, 0.0)
+    centres = SIDE / 2 + plane / extent * (SIDE / 2 - MARGIN - LARGEST / 2) + ring
+    # Push circles apart, by a fraction of what they lack in each step, until hardly any two are
+    # nearer than this fraction of the sum of their radii: numbers of the page's look, no estimates.
+    n_steps, step, nearest = 300, 0.3, 0.92
+    wanted = nearest * (radii[:, None] + radii)
+    np.fill_diagonal(wanted, 0.0)
     low, high = radii[:, None] + MARGIN / 2, SIDE - radii[:, None] - MARGIN / 2
-    # Push circles apart, in small steps, until they hardly overlap.
-    for _ in range(300):
+    for _ in range(n_steps):
         apart = centres[:, None] - centres
         lengths = np.maximum(np.linalg.norm(apart, axis=2), 1e-6)
-        push = np.maximum(0.92 * reach - lengths, 0.0)[:, :, None] * apart / lengths[:, :, None]
-        centres = np.clip(centres + 0.3 * push.sum(axis=1), low, high)
+        push = np.maximum(wanted - lengths, 0.0)[:, :, None] * apart / lengths[:, :, None]
+        centres = np.clip(centres + step * push.sum(axis=1), low, high)
     return centres, radii
 
 

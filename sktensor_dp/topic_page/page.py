@@ -48,9 +48,9 @@ def _in_hundred(share: float, rounded: Callable[[float], int]) -> str:
         return "almost 0"
     if share > 0.999:
         return "almost 100"
-    # A probability of 99.6 % must not be printed as certain, nor .4 % as never.
-    finest = 10 if share < 0.1 or share > 0.9 else 1
-    return f"{rounded(100 * share * finest) / finest:g}"
+    # 99.6 % must not be printed as certain, nor .4 % as never: tenths of a percent.
+    per_percent = 10 if share < 0.1 or share > 0.9 else 1
+    return f"{rounded(100 * share * per_percent) / per_percent:g}"
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,9 @@ def write_topic_page(
     topics = topics_of(model, feature_names)
     hidden = [topic.below_noise for topic in topics]
     section, data = explorer(model, feature_names, hidden, _template("explorer.html"))
-    told = "".join(f"<li>{escape(printable(warning))}</li>" for warning in warnings)
+    warned = "".join(f"<li>{escape(printable(warning))}</li>" for warning in warnings)
+    if warned:
+        warned = f'<section><h2>Warnings</h2><ul class="box alarm">{warned}</ul></section>'
     not_private = ""
     if report.seeded:
         not_private = "The noise was seeded, so whoever knows the seed can take it off again."
@@ -175,7 +177,7 @@ def write_topic_page(
         title=escape(title),
         n_topics=counted(len(topics), "topic"),
         guarantee=guarantee,
-        warnings=told and f'<section><h2>Warnings</h2><ul class="box alarm">{told}</ul></section>',
+        warnings=warned,
         explorer=section,
         topics="".join(_topic_row(topic, topics[0].weight) for topic in topics),
         promise="" if not_private else _promise(report),
@@ -210,7 +212,7 @@ def _template(name: str) -> str:
 
 def _facts(report: PrivacyReport) -> dict[str, str]:
     """Return unit, number of units, epsilon and delta of a report as text for the page, escaped."""
-    unit, about = escape(report.unit), "about " * (report.neighbours == "add_remove")
+    unit, about = escape(report.unit), "about " if report.neighbours == "add_remove" else ""
     return {
         "unit": unit, "units": f"{unit}s", "several": f"{about}{counted(report.n_units, unit)}",
         "epsilon": f"{report.epsilon:.4g}", "delta": plain(report.delta),
@@ -268,17 +270,17 @@ def _releases(report: PrivacyReport) -> dict[str, str]:
     for row, fraction in zip(report.rows, report.fractions, strict=True):
         rows.append(
             f"<tr><td><b>{escape(row.name)}</b><br><small>{escape(row.description)}</small></td>"
-            f"<td>{escape(row.mechanism)}</td>{_cells('td', number_cells(row, fraction))}</tr>"
+            f"<td>{escape(row.mechanism)}</td>{_cells('td', '', number_cells(row, fraction))}</tr>"
         )
     items = "".join(f"<li>{escape(note)}</li>" for note in report.notes)
     return {
-        "numbers": _cells('th scope="col"', NUMBERS), "releases": "".join(rows),
-        "notes": items and f"<ul>{items}</ul>",
+        "numbers": _cells("th", ' scope="col"', NUMBERS), "releases": "".join(rows),
+        "notes": f"<ul>{items}</ul>" if items else "",
     }  # fmt: skip
 
 
-def _cells(tag: str, values: Iterable[str]) -> str:
-    return "".join(f'<{tag} class="number">{value}</{tag[:2]}>' for value in values)
+def _cells(tag: str, attributes: str, values: Iterable[str]) -> str:
+    return "".join(f'<{tag}{attributes} class="number">{value}</{tag}>' for value in values)
 
 
 def _topic_row(topic: Topic, largest: float) -> str:
