@@ -1,6 +1,5 @@
 """Displays: what they draw is what was released, where they are told to draw."""
 
-import subprocess
 import sys
 
 import numpy as np
@@ -171,18 +170,6 @@ def test_a_long_footer_stays_in_the_figure():
         canvas.draw()
         box = display.figure_._supxlabel.get_window_extent(canvas.get_renderer())
         assert 0 <= box.x0 < box.x1 <= canvas.get_width_height()[0]
-
-
-def test_pyplot_is_left_alone():
-    code = """
-import sys, warnings
-# matplotlib before 3.10.1 asks newer versions of pyparsing by their former names.
-warnings.filterwarnings("ignore", r"'\\w+' deprecated - use", DeprecationWarning)
-from sktensor_dp.plotting import ComponentDisplay
-ComponentDisplay(["a", "b"], [0.7, 0.3]).plot()
-assert "matplotlib.figure" in sys.modules and "matplotlib.pyplot" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 def test_missing_matplotlib_names_the_package(monkeypatch):

@@ -15,14 +15,14 @@ import sktensor_dp
 LATER = {"dask", "distributed", "matplotlib", "safetensors", "sqlite3"}
 
 
-def loaded(statement: str) -> set[str]:
-    """Modules that a fresh interpreter has after a statement."""
-    code = f"{statement}\nimport sys\nprint(*sys.modules)"
+def loaded(*statements: str) -> list[set[str]]:
+    """Modules that a fresh interpreter has after each statement."""
+    code = "\n".join(f"{one}\nimport sys\nprint(*sys.modules)" for one in statements)
     root = Path(sktensor_dp.__file__).parents[1]
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root
     )
-    return set(done.stdout.split())
+    return [set(line.split()) for line in done.stdout.splitlines()]
 
 
 def packages(modules: set[str]) -> set[str]:
@@ -31,8 +31,7 @@ def packages(modules: set[str]) -> set[str]:
 
 def test_estimators_load_no_package_that_scikit_learns_decompositions_do_not() -> None:
     """Pandas is among what scipy loads where it is installed; nobody pays for it twice."""
-    theirs = loaded("import sklearn.decomposition")
-    ours = loaded("from sktensor_dp import *")
+    theirs, ours = loaded("import sklearn.decomposition", "from sktensor_dp import *")
     found = packages(ours) - packages(theirs)
     # Noise comes from randomgen, a fiftieth of an import: no first fit waits for it.
     own = {"sktensor_dp", "randomgen"}
@@ -46,8 +45,8 @@ def test_estimators_load_no_package_that_scikit_learns_decompositions_do_not() -
 
 
 def test_the_package_alone_loads_nothing_but_itself() -> None:
-    modules = loaded("import sktensor_dp")
-    assert packages(modules) - {"sktensor_dp"} <= {*sys.stdlib_module_names, *loaded("pass")}
+    before, modules = loaded("pass", "import sktensor_dp")
+    assert packages(modules) - {"sktensor_dp"} <= {*sys.stdlib_module_names, *before}
 
 
 def test_names_come_from_where_type_checkers_see_them() -> None:
@@ -73,7 +72,11 @@ def test_rooms_are_attributes_without_an_import_of_their_own() -> None:
     assert public <= set(dir(sktensor_dp))
     for room in public:
         assert getattr(sktensor_dp, room) is importlib.import_module(f"sktensor_dp.{room}")
-    code = "import sktensor_dp\nassert sktensor_dp.tensor.symmetric"
-    loaded(code)
+    drawn = "from sktensor_dp.plotting import ComponentDisplay\n"
+    drawn += "ComponentDisplay(['a', 'b'], [0.7, 0.3]).plot()"
+    modules = loaded("import sktensor_dp\nassert sktensor_dp.tensor.symmetric", drawn)[-1]
+    # Displays leave pyplot, and what it shows, alone.
+    assert "matplotlib.figure" in modules
+    assert "matplotlib.pyplot" not in modules
     with pytest.raises(AttributeError, match="has no attribute 'PrivateNothing'"):
         sktensor_dp.PrivateNothing  # noqa: B018

@@ -16,8 +16,8 @@ from sktensor_dp import (
 )
 
 rng = np.random.default_rng(0)
-labels = rng.integers(3, size=60_000)
-X = pd.DataFrame(5 * np.eye(3, 4)[labels] + rng.standard_normal((60_000, 4)), columns=list("abcd"))
+labels = rng.integers(3, size=30_000)
+X = pd.DataFrame(5 * np.eye(3, 4)[labels] + rng.standard_normal((30_000, 4)), columns=list("abcd"))
 budget = BudgetAccountant(epsilon=30.0, delta=1e-6)
 mixture = PrivateGaussianMixture(3, data_norm=9.0, epsilon=0.5, delta=1e-8, random_state=0)
 
