@@ -163,7 +163,8 @@ class Ledger:
         # Resolve links, so that the path names the same file from every folder.
         self.file = None if path is None else Path(path).resolve()
         self.scope = scope
-        # Number of changes seen so far: a file with fewer changes is an older copy.
+        # Largest number of committed changes that was seen in the file: one with fewer is an older
+        # copy. Threads that share the ledger commit in any order.
         self._seen = 0
         if self.file is None:
             self._process = os.getpid()
@@ -178,18 +179,18 @@ class Ledger:
             epsilon = math.inf
         mode = "rw" if epsilon is None else "rwc"
         with self.transaction("BEGIN IMMEDIATE", mode) as connection:
-            kept = "SELECT scope, epsilon, delta FROM balance"
-            found = connection.execute(kept).fetchone()
-            if found is None:
+            select = "SELECT scope, epsilon, delta FROM balance"
+            kept = connection.execute(select).fetchone()
+            if kept is None:
                 if epsilon is None:
                     raise sqlite3.DatabaseError("it holds no budget")
                 new = self.scope or "default", float(epsilon), 1e-6 if delta is None else delta
                 connection.execute(
                     "INSERT INTO balance VALUES (?, ?, ?, '0', '0', '0', '0', 0, '[]', 0)", new
                 )
-                found = connection.execute(kept).fetchone()
+                kept = connection.execute(select).fetchone()
             for name, given, stored in zip(
-                ("scope", "epsilon", "delta"), (self.scope, epsilon, delta), found, strict=True
+                ("scope", "epsilon", "delta"), (self.scope, epsilon, delta), kept, strict=True
             ):
                 if given is not None and given != stored:
                     raise ValueError(
@@ -197,9 +198,10 @@ class Ledger:
                         f"with {name}={stored!r}. Leave {name} out to use it, or name another file "
                         "for data of other people. change_budget() changes an epsilon."
                     )
-            self.scope = str(found[0])
-            self._balance(connection)
-        return self.scope, float(found[2])
+            self._balance(connection)  # raises an error if it is not readable
+        scope, _, delta = kept
+        self.scope = str(scope)
+        return self.scope, float(delta)
 
     def change_budget(self, old: float, new: float) -> None:
         """Change the budget's epsilon, unless it is no longer `old`; charges stay."""
@@ -278,21 +280,21 @@ class Ledger:
         """Replace a valid `ticket` by `later`; return False if it is unknown or was used."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
             self._current_row(connection)
-            known = "UPDATE charges SET ticket = ? WHERE ticket = ?"
-            found = connection.execute(known, (later, ticket)).rowcount
+            redeem = "UPDATE charges SET ticket = ? WHERE ticket = ?"
+            n_redeemed = connection.execute(redeem, (later, ticket)).rowcount
             # Count the change: an older copy of the file would accept the ticket again.
-            step = "UPDATE balance SET n_changes = n_changes + ?"
-            connection.execute(step, (found,))
-            n_changes = self._seen + found
+            count = "UPDATE balance SET n_changes = n_changes + ?"
+            connection.execute(count, (n_redeemed,))
+            n_changes = self._seen + n_redeemed
         self._seen = max(self._seen, n_changes)
-        return found > 0
+        return n_redeemed > 0
 
     def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
         """Store sensitivity and sigma of a charged release before it is made."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
             self._current_row(connection)
-            known = "SELECT COUNT(*) FROM charges WHERE id = ?"
-            if connection.execute(known, (fit,)).fetchone() != (1,):
+            count = "SELECT COUNT(*) FROM charges WHERE id = ?"
+            if connection.execute(count, (fit,)).fetchone() != (1,):
                 raise sqlite3.DatabaseError("it does not hold the charge of this release")
             # Sensitivity and sigma are NaN without noise, and stored as NULL.
             connection.execute(
@@ -334,10 +336,11 @@ class Ledger:
             "SELECT epsilon, delta, spent_mu_squared, spent_epsilon, spent_delta, spent_pure_rho, "
             "unbounded, units, scope, n_changes FROM balance"
         ).fetchone()
-        if row is None or self.scope not in (None, row[-2]) or row[-1] < self._seen:
+        *sums, scope, n_changes = ("", -1) if row is None else row
+        if self.scope not in (None, scope) or n_changes < self._seen:
             raise sqlite3.DatabaseError("it was replaced by a file with fewer charges")
-        self._seen = row[-1]
-        return tuple(row[:-2])
+        self._seen = n_changes
+        return tuple(sums)
 
     def _balance(self, connection: sqlite3.Connection) -> Balance:
         """Stored budget and sums as a `Balance`."""

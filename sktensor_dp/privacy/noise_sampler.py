@@ -29,9 +29,11 @@ MAX_BITS, MAX_MAGNITUDE = 51, 2**62
 # A word, from the top: 16 bits of choice, the sign, 31 bits of place, 16 bits of lot. The choice
 # picks a cell, the place a point in it, and the lot accepts the point or not.
 CHOICE_BITS, PLACE_BITS, LOT_BITS = 16, 31, 16
-LOT_MASK, LOT_BELOW = np.uint64(2**LOT_BITS - 1), np.int64(2**LOT_BITS - 1)
+LOT_MASK = np.uint64(2**LOT_BITS - 1)
 PLACE_MASK = np.uint64(2 ** (PLACE_BITS + LOT_BITS) - 2**LOT_BITS)
-# With the cell's number in the bits above these, a word is a magnitude in units of 2^-52.
+LOWEST_BITS = LOT_MASK.view(np.int64)  # of magnitudes: a lot, or more bits of place
+# With the cell's number in the bits above these, a word is a magnitude in units of 2^-52, as cells
+# are 2^-5 scales wide.
 CELL_SHIFT = PLACE_BITS + LOT_BITS
 UNIT_BITS = CELL_SHIFT + 5
 # On finer grids 16 more bits of place replace the lot.
@@ -86,14 +88,14 @@ class Density:
         """
         # Cell and lot have the places that they have in a word. Where 16 bits do not determine the
         # cell, the lot is 0: never accepted here.
-        first = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))
-        starts = first[first < 2**CHOICE_BITS]
+        rounded_up = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))  # to 16 bits
+        starts = rounded_up[rounded_up < 2**CHOICE_BITS]
         cells = np.arange(len(starts) + 1) << CELL_SHIFT
         with _precision(50 + STEPS):
             ratios = islice(_ratios(self), len(cells))
             lots = np.array([int(ratio * 2**LOT_BITS) for ratio in ratios])
         table = np.repeat(cells | lots, np.diff(starts, prepend=0, append=2**CHOICE_BITS))
-        table[self.bounds >> HALF] &= ~LOT_BELOW
+        table[self.bounds >> HALF] &= ~LOWEST_BITS
         return table
 
     def cells(self, choices: NDArray[np.uint64]) -> Integers:
@@ -142,25 +144,26 @@ def _propose_block(
     word = words(samples.size)
     magnitude = np.take(density.table, (word >> np.uint64(64 - CHOICE_BITS)).view(np.int64))
     waiting = np.flatnonzero((word & LOT_MASK) >= (magnitude.view(np.uint64) & LOT_MASK))
-    magnitude &= ~LOT_BELOW
+    magnitude &= ~LOWEST_BITS
     magnitude |= (word & PLACE_MASK).view(np.int64)
     if bits > ONE_WORD_BITS:
         magnitude |= words((samples.size + 3) // 4).view(np.uint16)[: samples.size]
     if waiting.size:  # their cells and verdicts need a second word
         look = _second_look(density, word[waiting], words)
-        magnitude[waiting] &= PLACE_MASK.view(np.int64) | LOT_BELOW
+        magnitude[waiting] &= PLACE_MASK.view(np.int64) | LOWEST_BITS
         magnitude[waiting] |= look.cells << CELL_SHIFT
     # Adding a half rounds to the nearest: a real number is never exactly half an odd integer.
-    np.add(magnitude, 1 << (UNIT_BITS - 1 - bits), out=samples)
+    half_step = 1 << (UNIT_BITS - 1 - bits)
+    np.add(magnitude, half_step, out=samples)
     samples >>= UNIT_BITS - bits
     if waiting.size:
+        place_bits = CELL_SHIFT if bits > ONE_WORD_BITS else PLACE_BITS
         for which in np.flatnonzero(look.open).tolist():
             at = waiting[which]
-            known = CELL_SHIFT if bits > ONE_WORD_BITS else PLACE_BITS
             place = int(magnitude[at]) % 2**CELL_SHIFT
-            revealed = _Revealed(place >> (CELL_SHIFT - known), known)
+            revealed = _Revealed(place >> (CELL_SHIFT - place_bits), place_bits)
             cell, look.accepted[which] = _settle(density, look, which, revealed, words)
-            exact = (cell << CELL_SHIFT) + place + (1 << (UNIT_BITS - 1 - bits))
+            exact = (cell << CELL_SHIFT) + place + half_step
             samples[at] = min(exact >> (UNIT_BITS - bits), MAX_MAGNITUDE)
         waiting = waiting[~look.accepted]
     # The next bit is the sign: -1 or 0, and (x ^ -1) + 1 = -x.
@@ -186,11 +189,11 @@ def _second_look(density: Density, word: NDArray[np.uint64], words: Words) -> _L
     choices = (word >> np.uint64(64 - CHOICE_BITS)) << HALF | fresh >> HALF
     lots = (word & LOT_MASK) << HALF | fresh & LOW_HALF
     cells = density.cells(choices)
-    tied = density.bounds[cells - 1] == choices
+    is_border = density.bounds[cells - 1] == choices  # further bits of choice decide the cell
     place = ((word & PLACE_MASK).astype(np.float64) + 2.0 ** (LOT_BITS - 1)) * 2.0**-CELL_SHIFT
     ratio = np.exp(density.energy(cells.astype(np.float64)) - density.energy(cells + place))
     gap = ratio - (lots.astype(np.float64) + 0.5) * 2.0**-LONG_BITS
-    return _Look(choices, lots, cells, gap > 0, tied | (np.abs(gap) < MARGIN))
+    return _Look(choices, lots, cells, gap > 0, is_border | (np.abs(gap) < MARGIN))
 
 
 @dataclass(frozen=True)
@@ -246,8 +249,8 @@ def _precision(digits: int) -> AbstractContextManager[Context]:
 
 def _ratios(density: Density) -> Iterator[Decimal]:
     """Yield, for each cell, the density at its right edge over that at its left edge."""
-    # The energy is a polynomial of degree 2 at most, so successive ratios of neighbours have a
-    # constant ratio.
+    # The energy E is a polynomial of degree 2 at most: the ratio exp(E(c) - E(c + 1)) of each cell
+    # is that of the cell before times the constant exp(2 E(1) - E(2) - E(0)).
     zero, one, two = (density.energy(Decimal(cell)) for cell in range(3))
     ratio, change = (zero - one).exp(), (2 * one - two - zero).exp()
     while True:

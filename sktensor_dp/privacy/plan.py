@@ -88,12 +88,12 @@ class PrivacyCost:
             if false_positive_rate >= noisy:
                 return 0.0
             return noisy * gaussian_misses(self.mu, false_positive_rate / noisy)
-        factor = math.exp(-min(self.epsilon_at(delta), 700.0))
-        least = (
-            1 - delta - false_positive_rate / factor,
-            factor * (1 - delta - false_positive_rate),
-        )
-        return max(0.0, *least)
+        # Kairouz, Oh & Viswanath (2015): false + e^epsilon misses and e^epsilon false + misses are
+        # both at least 1 - delta. exp(700) does not overflow.
+        ratio = math.exp(-min(self.epsilon_at(delta), 700.0))
+        by_false = 1 - delta - false_positive_rate / ratio
+        by_misses = ratio * (1 - delta - false_positive_rate)
+        return max(0.0, by_false, by_misses)
 
 
 def _fsum(values: Iterable[float]) -> float:
@@ -168,10 +168,12 @@ class ReleasePlan:
             replace(one, cost=one.cost.part(1 - COUNT_FRACTION, one.cost.delta))
             for one in plan.planned
         )
-        most, now = rest.cost, replace(plan, planned=parts).cost
+        charged, needed = rest.cost, replace(plan, planned=parts).cost
         # The kind of noise, and the delta set aside, must not depend on a release.
-        kinds = [(cost.mu > 0, cost.epsilon > 0, cost.delta) for cost in (now, most)]
-        if not (kinds[0] == kinds[1] and now.is_within(most)):
+        of_charged, of_needed = (
+            (cost.mu > 0, cost.epsilon > 0, cost.delta) for cost in (charged, needed)
+        )
+        if of_charged != of_needed or not needed.is_within(charged):
             raise RuntimeError("the plan made by a count is not covered by what was charged.")
         return replace(self, planned=(count, *parts))
 
@@ -206,13 +208,12 @@ def budget_fractions(
     costs: Sequence[tuple[PrivacyCost, int]], epsilon: float, delta: float
 ) -> list[float | None]:
     """Fraction of (epsilon, delta) that each (cost, uses) takes; None if the budget is infinite."""
-    set_aside = math.fsum(cost.delta * uses for cost, uses in costs)
-    # The rest of delta is for the tails of Gaussian noise.
-    tails = delta - set_aside
-    known = 0 < epsilon < math.inf
-    mu = gaussian_mu(epsilon, tails) if known and 0 < tails < 1 else 0.0
-    whole = PrivacyCost(mu, epsilon)
-    return [fraction_of(cost, uses, whole) if known else None for cost, uses in costs]
+    if not 0 < epsilon < math.inf:
+        return [None] * len(costs)
+    # What is not set aside of delta is for the tails of Gaussian noise.
+    tails = delta - math.fsum(cost.delta * uses for cost, uses in costs)
+    whole = PrivacyCost(gaussian_mu(epsilon, tails) if 0 < tails < 1 else 0.0, epsilon)
+    return [fraction_of(cost, uses, whole) for cost, uses in costs]
 
 
 def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | None:
@@ -222,9 +223,10 @@ def fraction_of(cost: PrivacyCost, uses: int, whole: PrivacyCost) -> float | Non
         if part > 0 and not (total > 0 and math.isfinite(part) and math.isfinite(total)):
             return None
         ratios.append(part / total if part > 0 else 0.0)
-    # Multiply: a power of a float raises an error where it overflows.
-    fraction = uses * (ratios[0] * ratios[0] + ratios[1])
-    if not math.isfinite(fraction):  # NaN of no use of a cost beyond all budgets
+    of_mu, of_epsilon = ratios
+    # Multiply: a power of a float raises an error where it overflows. 0 * inf is NaN.
+    fraction = uses * (of_mu * of_mu + of_epsilon)
+    if not math.isfinite(fraction):
         return None
     # May exceed 1 if the budget was lowered after the charge.
     return 1.0 if math.isclose(fraction, 1.0, rel_tol=ROUNDING) else fraction

@@ -171,17 +171,19 @@ class PrivacyReport(TableDisplay):
     def fractions(self) -> tuple[float | None, ...]:
         """Fraction of ``mu ** 2``, or of epsilon, that a row costs a unit; None without noise."""
 
-        def shares(rows: tuple[ReleaseRecord, ...]) -> list[float | None]:
+        def of_budget(rows: tuple[ReleaseRecord, ...]) -> list[float | None]:
             costs = [(row.cost, row.uses) for row in rows]
             return budget_fractions(costs, self.epsilon, self.delta)
 
         if self.composition.kind != "parallel":
-            return tuple(shares(self.rows))
+            return tuple(of_budget(self.rows))
         # A unit is in one part only, and bears the uses there.
-        found: dict[ReleaseRecord, float | None] = {}
-        for rows in [part.composition.all_rows() for part in self.composition.parts]:
-            found |= {replace(row, uses=1): x for row, x in zip(rows, shares(rows), strict=True)}
-        return tuple(found[replace(row, uses=1)] for row in self.rows)
+        by_release: dict[ReleaseRecord, float | None] = {}
+        for part in self.composition.parts:
+            rows = part.composition.all_rows()
+            releases = [replace(row, uses=1) for row in rows]
+            by_release |= zip(releases, of_budget(rows), strict=True)
+        return tuple(by_release[replace(row, uses=1)] for row in self.rows)
 
     @property
     def fractions_of(self) -> str:
@@ -315,12 +317,12 @@ def number_cells(row: ReleaseRecord, fraction: float | None) -> list[str]:
 
 def rounded_down(rate: float) -> float:
     """Percent of a rate, rounded down to a tenth."""
-    return math.floor(1000 * rate + 1e-9) / 10
+    return math.floor(1000 * rate + 1e-9) / 10  # 1e-9: a rounding error is not rounded down
 
 
 def written(report: PrivacyReport) -> Statement:
     """Privacy statement of a report as plain Python values; infinity stays a float."""
-    known, number = report.neighbours in RELATIONS, report.n_units
+    has_name, number = report.neighbours in RELATIONS, report.n_units
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -346,8 +348,8 @@ def written(report: PrivacyReport) -> Statement:
             "number_is": "released" if report.neighbours == "add_remove" else "public",
         },
         "neighbours": {
-            "relation": report.neighbours if known else "in_words",
-            "in_words": RELATIONS[report.neighbours] if known else report.neighbours,
+            "relation": report.neighbours if has_name else "in_words",
+            "in_words": RELATIONS[report.neighbours] if has_name else report.neighbours,
         },
         "noise": {"sampler": "grid", "seeded": report.seeded},
         "composition": _composed(report.composition),
@@ -364,10 +366,10 @@ def allowed_trial(node: Composition) -> PrivacyCost:
 
 def _composed(node: Composition) -> Statement:
     """Composition tree as plain values, with the possible costs to one unit at each node."""
-    found: Statement = {"kind": node.kind}
+    stated: Statement = {"kind": node.kind}
     if node.kind == "releases":
         (whole,) = unit_costs(node)
-        found["releases"] = [
+        stated["releases"] = [
             {
                 "name": row.name,
                 "description": row.description,
@@ -375,14 +377,14 @@ def _composed(node: Composition) -> Statement:
                 "norm": law_of(row.mechanism).norm,
                 "sensitivity": row.sensitivity,
                 "sigma": row.sigma,
-                **_spent(row, whole),
+                **_cost_fields(row, whole),
             }
             for row in node.rows
         ]
-        found["unused"] = [{"name": one.name, **_spent(one, whole)} for one in node.unused]
+        stated["unused"] = [{"name": one.name, **_cost_fields(one, whole)} for one in node.unused]
     elif node.kind == "selection":
         stop = stop_probability(node.n_trials)
-        found |= {
+        stated |= {
             "expected_trials": float(node.n_trials),
             "stop_probability": stop,
             "epsilon": float(node.epsilon),
@@ -390,7 +392,7 @@ def _composed(node: Composition) -> Statement:
             "trial_may_cost": asdict(allowed_trial(node)),
         }
     if node.parts:
-        found["parts"] = [
+        stated["parts"] = [
             {
                 "role": part.role,
                 "times": part.times,
@@ -399,21 +401,21 @@ def _composed(node: Composition) -> Statement:
             }
             for part in node.parts
         ]
-        found["units_read"] = sum(part.times * part.n_units for part in node.parts)
+        stated["units_read"] = sum(part.times * part.n_units for part in node.parts)
     if node.memberships:
         of_role = role_costs(node)
-        found["a_unit_is_in"] = [
+        stated["a_unit_is_in"] = [
             {
                 "parts": [{"role": role, "number": number} for role, number in kind],
                 "unit_costs": [asdict(cost) for cost in membership_costs(of_role, kind)],
             }
             for kind in node.memberships
         ]
-    found["unit_costs"] = [asdict(cost) for cost in unit_costs(node)]
-    return found
+    stated["unit_costs"] = [asdict(cost) for cost in unit_costs(node)]
+    return stated
 
 
-def _spent(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> Statement:
+def _cost_fields(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) -> Statement:
     """Cost, uses and fraction of a release as plain values."""
     fraction = fraction_of(release.cost, release.uses, whole)
     return {**asdict(release.cost), "uses": release.uses, "fraction": fraction}

@@ -195,6 +195,7 @@ class Session(AbstractContextManager["Session"]):
         # Only while the session is open. Products are faster than forming the matrix.
         if not self._admit(query, None).is_exact:
             raise RuntimeError(f"release {query.name!r} has a finite cost and needs noise.")
+        # The query makes `M @ V` of the mean of what the products need of each unit.
         return lambda V: query.product_of_parts(self._sum(Product(query, V)) / self.n_units, V)
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
@@ -224,12 +225,13 @@ class Session(AbstractContextManager["Session"]):
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if mechanism is None:
             raise RuntimeError(f"release {query.name!r} has no law for a pure epsilon.")
-        moved = released_sensitivity(
+        sensitivity = released_sensitivity(
             mechanism, query, self.n_units, self._neighbours, self._most_units
         )
-        release = _Admitted(mechanism, cost, moved, sigma_of(mechanism.law, moved, cost))
+        sigma = sigma_of(mechanism.law, sensitivity, cost)
+        release = _Admitted(mechanism, cost, sensitivity, sigma)
         if not release.is_exact:
-            check_sensitivity(moved, query)
+            check_sensitivity(sensitivity, query)
         self._left[paying] -= uses
         if mechanism.residual and not release.is_exact:
             self._residuals[mechanism.residual] = None
@@ -245,15 +247,15 @@ class Session(AbstractContextManager["Session"]):
         # The choice of a release may depend on earlier ones; costs are fixed in advance, so they
         # compose.
         costs = {one.name: one.cost for one in self._plan.planned}
-        # Planned itself too: its own cost says which kind of noise.
-        paying, own_cost = (paid_by or query).name, costs.get(query.name)
+        # A query that another release pays for is planned too: its cost says which kind of noise.
+        paying, planned_cost = (paid_by or query).name, costs.get(query.name)
         left = self._left.get(paying, 0)
-        if own_cost is None or left < 1:
+        if planned_cost is None or left < 1:
             raise RuntimeError(f"release {paying!r} is not in the plan, or used up.")
         if paid_by is None:
-            return paying, 1, own_cost
+            return paying, 1, planned_cost
         cost = PrivacyCost.total([(costs[paying], left)])
-        if cost.delta > 0 or (cost.epsilon > 0) != (own_cost.epsilon > 0):
+        if cost.delta > 0 or (cost.epsilon > 0) != (planned_cost.epsilon > 0):
             raise RuntimeError(
                 f"{query.name!r} has another kind of cost than what is left of {paying!r}."
             )
@@ -346,12 +348,12 @@ def released_sensitivity(
     return of_sum * excess(terms) / n_units
 
 
-def check_sensitivity(moved: float, query: Query) -> None:
+def check_sensitivity(sensitivity: float, query: Query) -> None:
     """Raise RuntimeError for a sensitivity so small or large that noise cannot be scaled by it."""
     # Range of sensitivities: statistics are divided by it and noise is multiplied by it without
     # overflow or loss of digits.
     least_sensitivity, largest_sensitivity = 1e-200, 1e200
-    if not least_sensitivity <= moved <= largest_sensitivity:
+    if not least_sensitivity <= sensitivity <= largest_sensitivity:
         raise RuntimeError(
-            f"a {type(query).__name__} with a sensitivity of {moved:g} cannot be released."
+            f"a {type(query).__name__} with a sensitivity of {sensitivity:g} cannot be released."
         )

@@ -148,13 +148,14 @@ class Spending:
 
     def _square_left(self, epsilon: float, delta: float) -> float:
         """Squared mu that a budget leaves for Gaussian noise."""
-        cost, spare, square = self.cost, delta - self.cost.delta, 0.0
+        cost, spare, square_left = self.cost, delta - self.cost.delta, 0.0
         if epsilon > cost.epsilon and spare > 0:
-            most = gaussian_mu(epsilon - cost.epsilon, spare)
-            square = (most - cost.mu) * (most + cost.mu)
-        if cost.epsilon > 0:
-            square = max(square, 2 * (zcdp_rho_at_delta(epsilon, spare) - self.rho))
-        return min(max(square, 0.0), sys.float_info.max)
+            # Squares add up to that of the largest mu.
+            largest = gaussian_mu(epsilon - cost.epsilon, spare)
+            square_left = (largest - cost.mu) * (largest + cost.mu)
+        if cost.epsilon > 0:  # or by concentrated composition, where mu costs rho = mu^2 / 2
+            square_left = max(square_left, 2 * (zcdp_rho_at_delta(epsilon, spare) - self.rho))
+        return min(max(square_left, 0.0), sys.float_info.max)
 
     def gaussian_left(self, k: int, epsilon: float, delta: float) -> float:
         """Epsilon that a budget leaves for each of `k` further fits with Gaussian noise."""
@@ -175,9 +176,9 @@ class Spending:
 
     def approximate_left(self, epsilon: float, delta: float) -> tuple[float, float]:
         """Epsilon and delta of a guarantee that a budget leaves room for, rounded down."""
-        # Gaussian noise needs a part of delta, so half of what is left may go.
+        # Gaussian noise needs a part of delta, so half of what is left may go. One percent of
+        # delta, and of epsilon, stays for rounding in conversions (a choice).
         left = max(delta - self.cost.delta, 0.0)
-        # One percent stays, for rounding in conversions.
         given = _rounded_down(0.99 * left / (2 if self.mu_squared else 1), 2)
         later = replace(self, delta=self.delta + _decimal_units(given))
         return _rounded_down(0.99 * later.pure_left(1, epsilon, delta), 3), given
@@ -226,12 +227,13 @@ class Balance:
         """Return True if spending `after` exceeds the budget by its delta, whatever its epsilon."""
         if after.unbounded:
             return False
-        over = after.cost.delta > self.delta * (1 + ROUNDING)
-        if after.cost.delta >= self.delta and (over or after.mu_squared > 0):
+        exceeds = after.cost.delta > self.delta * (1 + ROUNDING)
+        if after.cost.delta >= self.delta and (exceeds or after.mu_squared > 0):
             return True  # Gaussian noise needs some delta of its own
-        by_delta_alone = replace(self.spent, delta=after.delta)
-        uses_some = after.delta > self.spent.delta
-        return uses_some and self.covers(self.spent) and not self.covers(by_delta_alone)
+        # True if the earlier charges alone would no longer fit at the delta that is left.
+        uses_delta = after.delta > self.spent.delta
+        earlier_at_new_delta = replace(self.spent, delta=after.delta)
+        return uses_delta and self.covers(self.spent) and not self.covers(earlier_at_new_delta)
 
 
 def unit_and_neighbours(protects: str) -> tuple[str, str]:

@@ -36,10 +36,10 @@ def strict_json(data: bytes, most_bytes: int) -> Any:
     try:
         value = json.loads(
             data.decode("utf-8"),
-            object_pairs_hook=_once,
-            parse_constant=_refused,
-            parse_float=_finite,
-            parse_int=_whole,
+            object_pairs_hook=_distinct_fields,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+            parse_int=_bounded_int,
         )
     except UnicodeDecodeError:
         raise StatementError("it is not UTF-8.") from None
@@ -61,19 +61,19 @@ def strict_json(data: bytes, most_bytes: int) -> Any:
     return value
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _distinct_fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Fields of an object as a dict; refuses a field that occurs twice."""
     if len(dict(pairs)) < len(pairs):
         raise StatementError("an object names a field twice.")
     return dict(pairs)
 
 
-def _refused(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     """Refuse NaN and infinity as bare words."""
     raise StatementError(f'{constant} is no JSON; infinity is written "inf".')
 
 
-def _finite(text: str) -> float:
+def _finite_float(text: str) -> float:
     """Read a float; refuse one that overflows."""
     value = float(text)
     if not math.isfinite(value):
@@ -81,9 +81,9 @@ def _finite(text: str) -> float:
     return value
 
 
-def _whole(text: str) -> int:
+def _bounded_int(text: str) -> int:
     """Read an integer; refuse one beyond the range of floats."""
-    _finite(text)
+    _finite_float(text)
     return int(text)
 
 
@@ -136,6 +136,7 @@ def load_statement(data: str | bytes) -> PrivacyReport:
 
 def _check_heading(stated: Any) -> None:
     """Raise StatementError unless this is a privacy statement of a version that can be read."""
+    # A list is the statement of several ledgers.
     first = stated[0] if isinstance(stated, list) and stated else stated
     keys = first.keys() if isinstance(first, dict) else set()
     if keys >= OF_LEDGERS:
@@ -238,7 +239,7 @@ def _reasons(stated: Statement, report: PrivacyReport, again: Statement) -> Iter
             f"{total:.9g} at delta {plain(delta)}"
         )
     for node, n_units, place in _nodes(whole, report.n_units, "composition"):
-        yield from _kind_reasons(node, place)
+        yield from _noise_reasons(node, place)
         if node.kind == "selection":
             yield from _selection_reasons(node)
         yield from _unit_reasons(node, n_units, place, report.neighbours == "add_remove")
@@ -270,11 +271,12 @@ def _nodes(
         yield from _nodes(part.composition, part.n_units, f"{place}.parts[{number}].composition")
 
 
-def _kind_reasons(node: Composition, place: str) -> Iterator[str]:
+def _noise_reasons(node: Composition, place: str) -> Iterator[str]:
     """Yield releases that have a cost of another kind than their noise spends."""
     for number, row in enumerate(node.rows):
         law = law_of(row.mechanism)
-        if (row.mu if law.pure else row.epsilon) > 0 or (row.delta > 0 and not law.fails):
+        of_other_laws = row.mu if law.pure else row.epsilon
+        if of_other_laws > 0 or (row.delta > 0 and not law.fails):
             yield f"{place}.releases[{number}] costs what its noise, {row.mechanism}, does not"
     for number, planned in enumerate(node.unused):
         if planned.cost.mu > 0 and planned.cost.epsilon > 0:
@@ -285,9 +287,9 @@ def _selection_reasons(node: Composition) -> Iterator[str]:
     """Yield costs of a trial beyond what its selection allows, or of mixed kinds of noise."""
     most = allowed_trial(node)
     for cost in unit_costs(node.parts[0].composition):
-        mixed = cost.epsilon > 0 and (cost.mu > 0 or cost.delta > 0)
+        is_mixed = cost.epsilon > 0 and (cost.mu > 0 or cost.delta > 0)
         pairs = ((cost.mu, most.mu), (cost.epsilon, most.epsilon))
-        if mixed or any(own > allowed * (1 + TOLERANCE) for own, allowed in pairs):
+        if is_mixed or any(amount > allowed * (1 + TOLERANCE) for amount, allowed in pairs):
             yield (
                 f"a trial costs mu {cost.mu:.9g}, epsilon {cost.epsilon:.9g}, delta "
                 f"{cost.delta:g}, but the selection allows mu {most.mu:.9g}, epsilon "
@@ -300,14 +302,15 @@ def _unit_reasons(
 ) -> Iterator[str]:
     """Yield parts whose numbers of units, noisy ones if private, do not fit."""
     together = sum(part.times * part.n_units for part in node.parts)
-    batches = number_is_private or all(part.role == "batch" for part in node.parts)
-    if node.kind == "parallel" and batches and together != n_units:
+    must_add_up = number_is_private or all(part.role == "batch" for part in node.parts)
+    if node.kind == "parallel" and must_add_up and together != n_units:
         yield f"{place}.parts: parts must have {n_units} units together"
     # Parts that read the same units, or overlap, have separate noisy counts.
-    noisy = number_is_private and node.kind in ("overlapping", "sequence")
-    whole = node.kind in ("sequence", "selection") and not noisy
+    if number_is_private and node.kind in ("overlapping", "sequence"):
+        return
+    read_all = node.kind in ("sequence", "selection")
     for number, part in enumerate(node.parts):
-        if part.n_units != n_units if whole else part.n_units > n_units and not noisy:
+        if part.n_units > n_units or (read_all and part.n_units < n_units):
             yield f"{place}.parts[{number}].units is {part.n_units}, but there are {n_units}"
 
 

@@ -15,11 +15,9 @@ STEPS = 2**53
 
 
 # Roots have errors of about 1e-12; trials get less than the root by this fraction.
-SHORT = 1e-9
-
-
+MARGIN = 1e-9
 # A cost below this counts as 0.
-LEAST = 1e-150
+LEAST_COST = 1e-150
 
 
 def stop_probability(n_trials: float) -> float:
@@ -37,19 +35,21 @@ def failure_of_trials(delta: float, stop: float) -> float:
 def selection_delta(mu: float, stop: float, epsilon: float, failure: float = 0.0) -> float:
     """Delta at which the best of a geometric number of ``mu``-GDP trials is (epsilon, delta)-DP."""
     # `stop` is the probability of stopping after a trial, and `failure` the delta that each trial
-    # sets aside. The result is profile(epsilon - 2 rho) / stop, where `profile` maps epsilon to the
-    # trial's delta, `failure` included, and rho solves stop (exp(rho) - 1) = (1 - stop)
-    # profile(rho).
-    inner = epsilon - 2 * _tail_ratio(mu, stop, failure)
-    return 1.0 if inner < 0 else min(1.0, (failure + gaussian_delta(mu, inner)) / stop)
+    # sets aside. docs/proofs/private_selection.md, corollary: delta is profile(epsilon - 2 rho) /
+    # stop, where profile(x) = failure + gaussian_delta(mu, x).
+    epsilon_of_trial = epsilon - 2 * _rho_of_trials(mu, stop, failure)
+    if epsilon_of_trial < 0:
+        return 1.0
+    return min(1.0, (failure + gaussian_delta(mu, epsilon_of_trial)) / stop)
 
 
 def selection_epsilon(epsilon: float, stop: float) -> float:
     """Epsilon of the best of a geometric number of trials that are each `epsilon`-DP."""
-    # Less than three times epsilon, the limit for `stop` to 0.
+    # docs/proofs/private_selection.md, pure trials: e^rho = (e^epsilon + stop) / (1 + stop
+    # e^epsilon). The sum is less than three times epsilon, its limit for `stop` to 0.
     log_stop = math.log(stop)
-    growth = np.logaddexp(epsilon, log_stop) - np.logaddexp(0.0, log_stop + epsilon)
-    return float(epsilon + 2 * growth)
+    rho = np.logaddexp(epsilon, log_stop) - np.logaddexp(0.0, log_stop + epsilon)
+    return float(epsilon + 2 * rho)
 
 
 def trial_cost(epsilon: float, delta: float, stop: float, failure: float = 0.0) -> PrivacyCost:
@@ -82,7 +82,7 @@ def secret_trials(stop: float) -> Iterator[list[int]]:
         stopped = int(source.integers(STEPS, 1)[0]) < threshold
 
 
-def _tail_ratio(mu: float, stop: float, failure: float) -> float:
+def _rho_of_trials(mu: float, stop: float, failure: float) -> float:
     """Smallest rho with ``stop (exp(rho) - 1) >= (1 - stop) profile(rho)``, rounded up."""
 
     def covers(rho: float) -> bool:
@@ -97,7 +97,7 @@ def _largest(allowed: Callable[[float], bool], high: float) -> float:
     """Largest number up to `high`, less a margin, up to which `allowed` holds."""
     low = 0.0 if not allowed(high) else high
     # Bisection works without sign changes, as the value is capped at 1.
-    while high - low > SHORT / 8 * high and high > LEAST:
+    while high - low > MARGIN / 8 * high and high > LEAST_COST:
         middle = (low + high) / 2
         low, high = (middle, high) if allowed(middle) else (low, middle)
-    return low * (1 - SHORT)
+    return low * (1 - MARGIN)

@@ -36,6 +36,7 @@ _blocks: contextvars.ContextVar[tuple[_Block, ...]] = contextvars.ContextVar("bl
 
 
 def _open_blocks() -> tuple[_Block, ...]:
+    """Blocks around the caller, the innermost last, without those that were left."""
     return tuple(block for block in _blocks.get() if block.is_open)
 
 
@@ -94,8 +95,8 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
         PrivacyLeakWarning,
         stacklevel=3,
     )
-    of_fits = ((int(seed), fit) for fit in itertools.count())
-    with _entered(_Block(seeds=of_fits)):
+    seeds = ((int(seed), fit) for fit in itertools.count())
+    with _entered(_Block(seeds=seeds)):
         yield
 
 
