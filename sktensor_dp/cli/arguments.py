@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "topics": ("find what texts are about", "posts.csv --text post --person author", ()),
     "ratings": (
-        "find what people like, from their ratings",
+        "find what people like, from their ratings: persons are protected",
         "stars.csv --person user --item film --rating stars --bounds 1 5 --items films.csv "
         "--title name",
         (),
@@ -156,6 +156,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     (READS, "--encoding NAME", str, None, "such as cp1252; utf-8 if not given"),
     ("report-check report-show report-page report-registry", "FILE", str, LIST,
      "output folder of a run, or statement.json"),
+    ("report-page", "--output FOLDER", Path, None, "where to write; beside FILE if not given"),
     ("report-check report-show", "--at-most E", POSITIVE, math.inf,
      "refuse a larger epsilon, and what protects nothing"),
     ("budget-show", "FILE", str, REQUIRED, "output folder of runs, or a ledger"),

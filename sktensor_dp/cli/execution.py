@@ -13,6 +13,7 @@ from pathlib import Path
 
 from sktensor_dp.cli.folder import MANIFEST, Folder, held
 from sktensor_dp.cli.groups import Groups
+from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, write_officer_pages
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings, recommend
@@ -75,7 +76,8 @@ def _run(options: Namespace) -> int:
             if path.is_dir() or not options.forecast:
                 run_alone.enter_context(held(path))
                 first = math.inf if public else options.epsilon
-                folder = Folder(path, first, options.delta, options.budget, options.raise_budget)
+                budget, raised, person = options.budget, options.raise_budget, options.person
+                folder = Folder(path, first, options.delta, budget, raised, person)
                 options.epsilon = folder.fitting(run.charge, asked)
                 run.build()
                 for model in run.models.values():
@@ -83,7 +85,10 @@ def _run(options: Namespace) -> int:
                 spending = [folder.spending(options.epsilon, asked)]
             used = [f"{what}: {value}" for what, value in run.settings().items()]
             progress.note("; ".join([*used, *spending]))
-            _show_expected(run, progress)
+            weak = large_delta(options.delta, run.n_units, run.unit) * math.isfinite(asked)
+            if weak and not (options.anyway or options.forecast):
+                raise ValueError(f"{weak[0]}, or go on all the same: --anyway. Nothing was spent.")
+            _show_expected(run, progress, weak)
             if folder is None or options.forecast:
                 progress.note("This was the forecast: nothing was spent.")
                 return 0
@@ -94,14 +99,19 @@ def _run(options: Namespace) -> int:
             if (missing := run.missing_guess()) and not options.anyway:
                 raise NotEnoughDataError(f"{missing}. Nothing was spent.")
             run.build(folder.keep())
-            checks = _checked(run, folder, progress)
-            with progress.step(f"Learning {options.command}"):
-                # Save each model as soon as it was paid for, whatever happens later.
-                for name in run.fit():
-                    folder.add(f"{name}.model", run.models[name].save)
-            if doubts := run.doubts():
-                progress.note(f"warning: {doubts}")
-            _write(run, folder, progress, checks)
+            with Interrupts(progress.note) as interrupts:
+                checks = _checked(run, folder, progress)
+                interrupts.between()
+                with progress.step(f"Learning {options.command}"):
+                    *_, last = run.models
+                    # Save each model as soon as it was paid for, whatever happens later.
+                    for name in run.fit():
+                        folder.add(f"{name}.model", run.models[name].save)
+                        if name != last:
+                            interrupts.between()
+                if doubts := run.doubts():
+                    progress.note(f"warning: {doubts}")
+                _write(run, folder, progress, checks)
     except KeyboardInterrupt:
         print(f"\nStopped. {_cost(folder)}", file=sys.stderr)
         return 130
@@ -120,7 +130,7 @@ def _cost(folder: Folder | None) -> str:
     return f"What was charged is spent. {folder.summary()}{found}"
 
 
-def _show_expected(run: Run, progress: Progress) -> None:
+def _show_expected(run: Run, progress: Progress, weak: Sequence[str]) -> None:
     """Print who is protected, and the forecast."""
     unit = run.unit
     column, doubt = run.options.person, ""
@@ -133,7 +143,7 @@ def _show_expected(run: Run, progress: Progress) -> None:
             f"warning: whoever is behind several {unit}s is not protected as a person. Name the "
             "column that says whose each is: --person COLUMN"
         )
-    for warning in large_delta(run.options.delta, run.n_units, unit):
+    for warning in weak:
         progress.warn(warning)
     progress.note("\n".join(run.expected()))
 

@@ -25,6 +25,11 @@ from sktensor_dp.privacy.spending import Balance, LedgerEntry, Spending
 from sktensor_dp.topic_page import odds_in_hundred
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
+PERSONS = f"{SCOPE}, persons by column "
+APART = (
+    "Another --output folder has a budget of its own; what people lose who are in both adds up, "
+    "and nobody counts it"
+)
 LOCK = ".run"  # file that a run locks while it writes to the folder
 # Lists the files of a run: protected ones with their SHA-256, then those of raw data.
 MANIFEST = "manifest.json"
@@ -51,9 +56,13 @@ class Folder:
     """
 
     def __init__(
-        self, path: Path, first: float, delta: float, budget: float | None, raised: float | None
-    ) -> None:
-        """Open the ledger with the budget that its first run set; `raised` alone enlarges it."""
+        self, path: Path, first: float, delta: float, budget: float | None, raised: float | None,
+        person: str | None = None,
+    ) -> None:  # fmt: skip
+        """Open the ledger with the budget that its first run set; `raised` alone enlarges it.
+
+        Its scope names the column of `person`, as values of two columns name other people.
+        """
         self.path, self._file = path, path / LEDGER
         if budget is not None and raised is not None:
             raise ValueError("Give --budget or --raise-budget, not both. Nothing was spent.")
@@ -62,6 +71,7 @@ class Folder:
         self.earlier: Path | None = None
         wanted = budget if raised is None else raised
         self._known, self._kept = self._file.exists(), False
+        self._scope = SCOPE if person is None else f"{PERSONS}{person!r}"
         if self._known:
             # A ledger that was made elsewhere keeps its own scope.
             self.ledger = BudgetAccountant(path=self._file)
@@ -95,7 +105,7 @@ class Folder:
         self._kept = True
         if not self._known:
             budget = self._budget, self._before.delta
-            self.ledger = BudgetAccountant(*budget, path=self._file, scope=SCOPE)
+            self.ledger = BudgetAccountant(*budget, path=self._file, scope=self._scope)
         elif self._budget != self._before.epsilon:
             Ledger(self._file).change_budget(self._before.epsilon, self._budget)
         return self.ledger
@@ -110,10 +120,15 @@ class Folder:
         if others:
             raise BudgetError(
                 f"Earlier runs in {self.path} protect one {min(others)}, this one would protect "
-                f"one {unit}, and the two do not add up to one promise. Choose another --output "
-                "folder for it. Nothing was spent."
+                f"one {unit}, and the two do not add up to one promise. {APART}. Nothing was spent."
             )
-
+        if self._scope != (kept := self.ledger.scope) and kept.startswith(PERSONS):
+            raise BudgetError(
+                f"Earlier runs in {self.path} protect persons by column "
+                f"{kept.removeprefix(PERSONS)}, this one by another, and budgets add up for the "
+                "same persons alone. If they are the same, give the column one name in all files. "
+                f"{APART}. Nothing was spent."
+            )
         if self.covers(charge(epsilon)):
             return epsilon
         steps, step = 1000, min(epsilon, self._budget) / 1000
@@ -130,10 +145,10 @@ class Folder:
         advice = (
             f"{less} on more for all runs together: --raise-budget {ceil(100 * needed) / 100:g}"
             if isfinite(needed)
-            else "No budget covers a run without noise: choose another --output folder for it"
+            else f"No budget covers a run without noise. {APART}"
             if isinf(epsilon)
             else f"No budget at delta {plain(balance.delta)} would be enough: delta is what is "
-            "short. Ask for less (--delta), or choose another --output folder"
+            f"short. Ask for less (--delta). {APART}"
         )
         raise BudgetError(
             f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "

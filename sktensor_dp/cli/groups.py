@@ -14,6 +14,7 @@ from sktensor_dp.cli.run import MISSING, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
 from sktensor_dp.gaussian_mixture.fitted import move_to_units
+from sktensor_dp.gaussian_mixture.plan import no_intervals_by
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -29,6 +30,8 @@ CENTRES = (
     "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
     "A cloud of another form may be several groups; noise moves averages and shares.",
 )
+OPTIONS = ("--range", "--log-range")
+LITTLE = 0.2  # of a range: groups that take up less are told of a range that is too wide
 NOT_GIVEN = "not given"  # value of a category in cells that are empty, or list a missing one
 CATEGORY = (
     "An average of a category is the share of rows that have it; what its column lacks to 1 is of "
@@ -53,7 +56,7 @@ class Groups(Run):
         options.groups = options.groups or 3
         self._sought: list[str] = []  # columns whose categories are to be found
         if options.command == "forecast":
-            self._columns = [""] * options.columns
+            self._columns = self._numbers = [""] * options.columns
             return
         if options.person is None:
             self.unit, self.ledger_unit = "row", "sample"
@@ -63,7 +66,7 @@ class Groups(Run):
             raise ValueError("--range COLUMN LOW HIGH must be given, for each column to use")
         self._numbers, self._logs = [column for _, column, *_ in ranges], len(logs)
         self._bounds = [public_range(*given) for given in ranges]
-        given = options.category or ()
+        given = options.category = [[*map(str.strip, one)] for one in options.category or ()]
         self._sought = [column for column, *values in given if not values]
         self._categories = [(column, value) for column, *values in given for value in values]
         assumed = [(column, str(n)) for column in self._sought for n in range(CATEGORIES)]
@@ -72,12 +75,18 @@ class Groups(Run):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
         self._public = {column: values for column, *values in given if values}
         if not options.no_check:
-            self.tests = [f"{column} given, and in its range" for column in self._numbers]
-            self.tests += [f"{column} given, and in its categories" for column in self._public]
+            named = [*self._numbers, *self._public]
+            within = [f"{column} in its range" for column in self._numbers]
+            self.strict = [*within, *(f"{column} in its categories" for column in self._public)]
+            self.tests = [*(f"{column} given" for column in named), *self.strict]
         for column, values in self._public.items():
             if len(values) == 1 and "," in values[0]:
                 raise ValueError(f"--category {column}: leave blanks between values, no commas")
         named = [*self._sought, *self._public]
+        if both := {*named}.intersection([options.person, *self._numbers]):
+            raise ValueError(
+                f"--category {min(both)}: the column is one of --range or --person too; use it once"
+            )
         if len({*named}) < len(named) or len({*self._columns}) < len(self._columns):
             raise ValueError(
                 "--category names a category twice, or a column both with and without values"
@@ -142,20 +151,25 @@ class Groups(Run):
         for name, cells in zip(kinds, texts, strict=True):
             # A public category may have the name NA, as Namibia has in tables of countries.
             absent = {"", *missing} - {*self._public.get(name, ())}
-            known = [NOT_GIVEN if cell.strip() in absent else cell for cell in cells]
+            known = [NOT_GIVEN if cell in absent else cell for cell in map(str.strip, cells)]
             self._texts[name] = np.array(known, object)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
-        """Yield for each column whether cells are given, and in its public range or categories."""
-        for values, (low, high) in zip(self._values, self._bounds, strict=True):
-            yield (low <= values) & (values <= high)
-        for column, allowed in self._public.items():
-            yield np.isin(self._texts[column], [*allowed])
+        """Yield for each column which cells are given, then which of them are as was declared."""
+        absent = [*map(np.isnan, self._values)]
+        absent += [self._texts[column] == NOT_GIVEN for column in self._public]
+        yield from (~cells for cells in absent)
+        within = [
+            (low <= values) & (values <= high)
+            for values, (low, high) in zip(self._values, self._bounds, strict=True)
+        ]
+        within += [np.isin(self._texts[name], kinds) for name, kinds in self._public.items()]
+        yield from (one | cells for one, cells in zip(within, absent, strict=True))
 
     def outcome(self) -> str:
         """Say what the check found, and where codes of missing values may be among numbers."""
         failing = {} if self.checked is None else self.checked.failing
-        tests = zip(self._numbers, self.tests, strict=False)
+        tests = zip(self._numbers, self.strict, strict=False)
         doubted = ", ".join(repr(column) for column, test in tests if test in failing)
         advice = f" If {doubted} may hold codes for missing values, such as -9, list them by "
         return super().outcome() + f"{advice}--missing." * bool(doubted)
@@ -166,8 +180,19 @@ class Groups(Run):
 
     def expected(self) -> list[str]:
         """Forecast, and the number of groups that it is for."""
-        apart = "This is for groups of one size, well apart; smaller or closer ones need more."
-        lines = [*super().expected(), apart]
+        model = self.models["groups"]
+        why_none = no_intervals_by(model, self.n_units, len(self._columns))
+        ends = f"there will be none: {why_none}" if why_none else "closer ones may have none"
+        lines = [
+            *super().expected(),
+            "This is for groups of one size, well apart; smaller or closer ones need more. Of "
+            f"intervals around averages {ends}.",
+        ]
+        if len(self._columns) > len(self._numbers):
+            lines.append(
+                "Groups may follow --category alone, and then often have no intervals: first fit "
+                "without it."
+            )
         if self._sought:
             fewest = math.ceil(self._of_categories().threshold)
             lines.append(
@@ -199,16 +224,12 @@ class Groups(Run):
         # Counts of rare events are near 0, where their range begins.
         low = np.where(self._ranges[:, 0] == 0, 0, means.min(axis=0))
         ends = np.maximum(means.max(axis=0), -low)
-        middles = np.abs(means).max(axis=0)
-        options = np.where(self._of_logs, "--log-range", "--range")
+        columns = zip(self._numbers, self._of_logs, ends, strict=False)
         doubted = [
-            f"the averages of {name} lie {where} of its range: is {option} right?"
-            for name, option, end, middle in zip(
-                self._numbers, options, ends, middles, strict=False
-            )
-            for where, holds in (("at the end", end >= 0.98), ("all in the middle", middle <= 0.04))
-            if holds
-        ]
+            f"the averages of {name} lie at the end of its range: is {OPTIONS[int(of_log)]} right?"
+            if end >= 0.98 else self._wide(place)
+            for place, (name, of_log, end) in enumerate(columns)
+        ]  # fmt: skip
         kinds = self._means[:, len(self._numbers) :]
         # A category that groups have nearly all or nothing of has no spread, and separates most.
         split = (np.abs(kinds - 0.5) >= 0.4).all(axis=0) & (np.ptp(kinds, axis=0) > 0.5)
@@ -217,8 +238,22 @@ class Groups(Run):
             f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "
             "categories, and may hide groups of the numbers, which a run without --category shows."
         )
-        own = ["; ".join(doubted), follow if names else ""]
+        own = ["; ".join(filter(None, doubted)), follow if names else ""]
         return " ".join(filter(None, [*own, super().doubts()]))
+
+    def _wide(self, place: int) -> str:
+        """Sentence on a column whose groups, by released numbers, take up little of its range."""
+        means, reach = self._means[:, place], 3 * self._spreads[:, place]
+        ends = np.clip([(means - reach).min(), (means + reach).max()], *self._ranges[place])
+        part = np.ptp(ends) / np.ptp(self._ranges[place])
+        if part >= LITTLE:
+            return ""
+        name, of_log = self._numbers[place], self._of_logs[place]
+        low, high = 10**ends if of_log else ends
+        return (
+            f"nearly all of {name} is in {part:.1%} of its range, by whose width noise goes: "
+            f"{OPTIONS[int(of_log)]} {name} {low:.2g} {high:.2g} would show more"
+        )
 
     def fit(self) -> Iterator[str]:
         """Find categories, then the groups, and give their averages in units of the columns."""

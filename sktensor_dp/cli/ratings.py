@@ -3,6 +3,7 @@
 import argparse
 import csv
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from sktensor_dp.plotting import ComponentDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 
+WHOLE = re.compile(r"^(\d+)\.0+$")  # number of an item, in a column that once had empty cells
 RECOMMENDED = "PRIVATE-recommendations.csv"
 ESTIMATES = "These numbers are estimates, with noise."
 ORDER = "They are in order of how likely each is to be chosen and liked, not of the rating shown."
@@ -48,6 +50,7 @@ class Ratings(Run):
             self.tests = ["ratings within --bounds"]
             if not options.items_are_public:
                 self.tests.insert(0, "items in --items")
+            self.strict = self.tests
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the completion."""
@@ -77,6 +80,7 @@ class Ratings(Run):
             names = public_columns(options.items, columns, options.encoding)
         else:
             names = [public_names(options.items, options.encoding)]
+        names[0] = list(map(item_name, names[0]))
         if any(encodable(name) != name for name in (*names[0], *names[-1])):
             raise ValueError(
                 "some names of items have characters that no file can hold (surrogates): replace "
@@ -232,10 +236,16 @@ def _of_own_averages(forecast: CompletionForecast) -> float:
     return math.sqrt(forecast.of_biases**2 + items)
 
 
+def item_name(cell: str) -> str:
+    """Name of an item without outer blanks, and without the .0 of a number among floats."""
+    return WHOLE.sub(r"\1", cell.strip())
+
+
 def read_ratings(run: Run) -> tuple[list[str], Any]:
     """Items and ratings in the file of a run, whose persons the run holds."""
     options = run.options
     what, values = run.columns([(options.item, "item"), (options.rating, "numbers")])
+    what = list(map(item_name, what))
     if np.isnan(values).any():
         raise ValueError(
             f"some rows of {options.file.name!r} have no {options.rating!r}: leave such rows out "

@@ -40,6 +40,8 @@ MEASURED = {
     "second_moments": "how columns vary together",
     "mixture_statistics": "averages of groups, in standard deviations",
 }
+# Fraction of rows beyond bounds or a list of all values that stops a run, if it is certain.
+MOST_BEYOND = 0.15
 VERDICTS = ("too few", "likely too few", "may be enough", "enough")
 HOPEFUL = VERDICTS[2:]  # others stop a run
 
@@ -66,6 +68,7 @@ class Run:
     models: dict[str, Any]
     fractions: tuple[float, ...]  # of the budget: for words or categories, and for what follows
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
+    strict: Collection[str] = ()  # those of them that nearly all rows should pass
     groups: Labels | None = None  # of persons
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -139,7 +142,7 @@ class Run:
         yield from ()
 
     def check(self, accountant: BudgetAccountant) -> None:
-        """Check what rows can be used; NotEnoughDataError if too few, or a guess of units is off.
+        """Check what rows can be used; NotEnoughDataError if few, or a guess of units is off.
 
         `checked` stays None where noise would hide the result.
         """
@@ -150,6 +153,17 @@ class Run:
             unit=self.ledger_unit, neighbours=self.neighbours, accountant=accountant,
             **self._for_check,
         )  # fmt: skip
+        beyond = [
+            f"{name}: {part:.0%}" for name, part in found.fractions.items()
+            if name in self.strict and part + 2 * found.sigma < 1 - MOST_BEYOND
+        ]  # fmt: skip
+        if beyond and not found.is_hidden:
+            raise NotEnoughDataError(
+                f"Too few rows match ({', '.join(beyond)}; noise has a deviation of "
+                f"{found.sigma:.1%}): it is certain that over {MOST_BEYOND:.0%} do not. Is it the "
+                "right column, are list and bounds the right ones, or are missing cells written "
+                "as numbers or words? Only this check was charged."
+            )
         if self.neighbours == "replace_one" or self.options.anyway:
             return
         most = round(found.n_units + 2 * found.count_sigma)

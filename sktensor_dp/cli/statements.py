@@ -62,16 +62,16 @@ def check_statements(options: argparse.Namespace) -> int:
         print(schema_text(), end="")
         return 0
     at_most = options.at_most or math.inf
-    return max([_check(Path(file), at_most, options.kind) for file in options.file])
+    return max([_check(Path(file), at_most, options.kind, options.output) for file in options.file])
 
 
-def _check(path: Path, at_most: float, kind: str) -> int:
+def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
     """Check one file and say what was found, or write it for the registry; 0 if it adds up."""
     n_files, changed = changed_files(path) if path.is_dir() else (0, [])
     ledger = path / LEDGER if path.is_dir() else None
     path = path / "statement.json" if path.is_dir() else path
     name, runs = printable(str(path)), NO_LEDGER * (ledger is not None)
-    page = path.with_name(PAGES[1])
+    page = (output or path.parent) / PAGES[1]
     try:
         report = _sound(path, changed)
         _refuse_beyond(at_most, report.epsilon, report.seeded)
@@ -81,7 +81,8 @@ def _check(path: Path, at_most: float, kind: str) -> int:
             _refuse_beyond(at_most, epsilon, report.seeded, " of all runs in this folder")
         entry = registry_entry(report) if kind == "registry" else None
         if kind == "page" and not page.exists():
-            _write_page(path, report)
+            page.parent.mkdir(parents=True, exist_ok=True)
+            _write_page(path.name, page.parent, report)
             return 0
     except OSError as error:
         advice = "Name the output folder of a run, or its statement.json"
@@ -125,18 +126,18 @@ def _refuse_beyond(at_most: float, epsilon: float, seeded: bool, of_what: str = 
         raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
 
 
-def _write_page(path: Path, report: PrivacyReport) -> None:
-    """Write the officer's page beside a statement."""
+def _write_page(statement: str, folder: Path, report: PrivacyReport) -> None:
+    """Write the officer's page about a statement."""
     unit = UNITS.get(report.unit, report.unit)
-    settings = {"statement": path.name, "one unit": unit, "promise": report.guarantee}
+    settings = {"statement": statement, "one unit": unit, "promise": report.guarantee}
     others = "Other analyses of the same data are not counted here: ask for the budget of all."
 
     def write(name: str, text: str) -> None:
-        path.with_name(name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text, encoding="utf-8")
 
     weak = large_delta(report.delta, report.n_units, unit)
     write_officer_pages(write, settings, report, "What this page is about", others, weak)
-    print(f"Written to {printable(str(path.parent))}: {', '.join(PAGES)}")
+    print(f"Written to {printable(str(folder))}: {', '.join(PAGES)}")
 
 
 def _explained(report: PrivacyReport) -> Iterator[str]:

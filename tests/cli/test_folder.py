@@ -3,8 +3,10 @@
 import hashlib
 import json
 import math
+import pkgutil
 import re
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from sktensor_dp import BudgetAccountant
 from sktensor_dp.cli import execution as module
 from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
-from sktensor_dp.cli.folder import LEDGER, SCOPE, Folder, held
+from sktensor_dp.cli.folder import LEDGER, Folder, held
 from sktensor_dp.exceptions import ModelFileError, NotEnoughDataError
 from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.topic_page import odds_in_hundred
@@ -23,7 +25,7 @@ from sktensor_dp.topic_page import odds_in_hundred
 
 def spent(tmp_path: Path, name: str = "private-topics") -> float:
     ledger = tmp_path / name / LEDGER
-    return BudgetAccountant(path=ledger, scope=SCOPE).total()[0] if ledger.exists() else 0
+    return BudgetAccountant(path=ledger).total()[0] if ledger.exists() else 0
 
 
 @pytest.fixture
@@ -75,7 +77,7 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
     assert spent(tmp_path) == pytest.approx(3.7, abs=0.03)
     # A smaller one holds, too.
     command(*arguments, "--budget", 3.9, "--epsilon", 0.8)
-    budget = BudgetAccountant(path=tmp_path / "private-topics" / LEDGER, scope=SCOPE)
+    budget = BudgetAccountant(path=tmp_path / "private-topics" / LEDGER)
     assert [(change.old, change.new) for change in budget.changes] == [(3, 4), (4, 3.9)]
     page = " ".join(Path("private-topics", "for-the-officer.md").read_text("utf-8").split())
     for text in (page, command("budget", "show", "private-topics").out):
@@ -265,6 +267,36 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
     assert done.err.endswith(ends.get(at, "Stopped. Nothing was spent.\n"))
     assert spent(tmp_path) == pytest.approx(2 if at == "fit" else 0)
     assert not list((tmp_path / "private-topics").glob("*journal"))
+
+
+@pytest.mark.parametrize(
+    ("within", "presses", "status", "kept"),
+    [
+        ("text.vectorizer.learn_vocabulary", 1, 130, ["words.model"]),
+        ("text.vectorizer.learn_vocabulary", 2, 130, []),
+        ("spectral_lda.estimator.fit_topics", 1, 0, ["topics.model", "words.model"]),
+    ],
+)
+def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
+    command, arguments, tmp_path, monkeypatch, within, presses, status, kept
+):
+    """A second Ctrl-C ends it at once; where no further fit is to be paid for it is finished."""
+    learn = pkgutil.resolve_name(f"sktensor_dp.{within}")
+
+    def interrupted(*given: object) -> object:
+        for _ in range(presses):
+            signal.raise_signal(signal.SIGINT)
+        return learn(*given)
+
+    monkeypatch.setattr(f"sktensor_dp.{within}", interrupted)
+    done = command(*arguments, status=status)
+    assert "What is paid for is finished and written first." in done.err
+    folder = tmp_path / "private-topics"
+    assert sorted(path.name for path in folder.glob("*.model")) == kept
+    assert (folder / "for-the-officer.html").exists() is (status == 0)
+    # Topics were not paid for where the run ended before them.
+    assert (spent(tmp_path) > 1.5) is (status == 0)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_path, monkeypatch):

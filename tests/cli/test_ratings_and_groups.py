@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import stated, table
+from commands import Answer, stated, table
 
 import sktensor_dp
 from sktensor_dp import PrivateCPCompletion, PrivateGaussianMixture, PrivateOneHotEncoder
 from sktensor_dp.cli.groups import CENTRES, ENDS, INTERVALS
-from sktensor_dp.cli.ratings import ESTIMATES, ORDER
+from sktensor_dp.cli.ratings import ESTIMATES, ORDER, item_name
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 STARS = ("--person", "user", "--item", "film", "--rating", "stars", "--bounds", 1, 5)
@@ -190,6 +190,7 @@ def test_items_are_a_public_list_or_said_to_be_public(command, ratings):
     done = command("ratings", ratings, *STARS, "--items-are-public", "--forecast")
     assert "typical error" in done.err
     assert "30 items, such as 'film 00'; ratings of any other are left out" in done.err
+    assert [*map(item_name, (" 7", "7.0", "7.5", "a.0"))] == ["7", "7", "7.5", "a.0"]
     (ratings.parent / "films.txt").write_text("\n".join(f"film {n:02d}" for n in range(30)))
     for name, status in (("films.txt", 0), ("films.csv", 0), (ratings, 2), ("absent", 2)):
         command("ratings", ratings, *STARS, "--items", name, "--forecast", status=status)
@@ -266,7 +267,7 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
 @pytest.mark.parametrize(
     ("given", "said", "steps"),
     [
-        (("side", "north", "south"), "'side' is 'north' or 'south'; ", ["mixture_statistics"]),
+        (("side", "north ", "south"), "'side' is 'north' or 'south'; ", ["mixture_statistics"]),
         (("side",), "'side', whose values are found within the budget; ",
          ["word_votes", "mixture_statistics"]),
     ],
@@ -277,6 +278,7 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path, given, said
     side = lambda row: "north" if row.rpartition(",")[2] < "5" else "south"  # noqa: E731
     lines = [f"{row},{side(row)}" for row in rows]
     lines[5] = lines[5].replace("south", "east").replace("north", "east")
+    lines[::2] = [f"{line} " for line in lines[::2]]  # blanks are part of no category
     visits.write_text("\n".join([f"{head},side", *lines]), encoding="utf-8")
     asked = (
         *("groups", visits, *RANGES[:4], "--category", *given, "--person", "patient"),
@@ -290,6 +292,7 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path, given, said
     assert [name for name in names if name in ("word_votes", "mixture_statistics")] == steps
     page = (tmp_path / "private-groups" / "for-the-officer.md").read_text("utf-8")
     assert ("budget: the list of words or categories" in page) is (len(given) == 1)
+    assert "Groups may follow --category alone" in done.err
     assert ("Values of 'side' that fewer than about " in done.err) is (len(given) == 1)
     assert not re.search(r"\beast\b", done.err + done.out + page)
     found = {row["group"]: row for row in table(tmp_path / "private-groups" / "groups.csv")}
@@ -330,20 +333,27 @@ def test_categories_that_are_not_given_are_one_of_their_own(command, visits, tmp
     [
         (
             ("age", -1e5, 1e5, "visits", 0, 0.2),
-            ("age lie all in the middle", "visits lie at the end"),
+            (
+                r"all of age is in 0.0% of its range, .*: --range age .* [89]\d would show more; ",
+                "averages of visits lie at the end of its range",
+            ),
         ),
-        (("age", 0, 1e5, "visits", 0, 20), ()),  # where counts begin is no edge
+        # Where counts begin is no edge, and a range that is too wide shows there as elsewhere.
+        (
+            ("age", 0, 120, "visits", 0, 1000),
+            (r"warning: nearly all of visits is in 4.\d% of its range, .* visits 0 4\d would",),
+        ),
     ],
 )
-def test_averages_at_the_edge_of_a_range_or_in_its_middle_are_doubted(
+def test_averages_at_the_edge_of_a_range_or_in_a_small_part_are_doubted(
     command, visits, tmp_path, ranges, doubted
 ):
     given = ("--range", *ranges[:3], "--range", *ranges[3:], "--missing", "NA", "?", "-999")
     given = (*given, "--no-check")
     done = command("groups", visits, *given, "--groups", 1, "--epsilon", 1e6, "--anyway")
-    assert done.err.count("of its range: is --range right?") == len(doubted)
-    for averages in doubted:
-        assert f"the averages of {averages} of its range" in done.err
+    assert len(re.findall("all of|averages of [av]", done.err)) == len(doubted)
+    for said in doubted:
+        assert re.search(said, done.err)
     picture = text_of(tmp_path / "private-groups" / "groups.svg")
     for line in CENTRES:
         assert f"\n{line}\n" in done.out
@@ -356,15 +366,23 @@ def test_codes_among_numbers_are_doubted_and_absent_intervals_have_a_reason(
     monkeypatch.setattr(PrivateGaussianMixture, "_std_of_means", lambda _: None)
     head, *rows = visits.read_text("utf-8").splitlines()
     cells = [row.split(",") for row in rows]
-    coded = [[who, "-9" if n % 3 else age, n_of] for n, (who, age, n_of) in enumerate(cells)]
-    visits.write_text("\n".join([head, *map(",".join, coded)]), "utf-8")
     asked = (*RANGES, "--missing", "NA", "?", "-999", "--groups", 2, "--epsilon", 2)
-    failed = command("groups", visits, *asked, status=2)
-    assert "are list and bounds the right ones, or are many cells missing?" in failed.err
-    coded[::2] = cells[::2]
-    visits.write_text("\n".join([head, *map(",".join, coded)]), "utf-8")
-    done = command("groups", visits, *asked, "--output", "o")
-    page = Path("o", "for-the-officer.md").read_text("utf-8")
+
+    def run(every: int, code: str, status: int) -> Answer:
+        """Write a code instead of each so many-th age."""
+        coded = [
+            [who, age if n % every else code, n_of] for n, (who, age, n_of) in enumerate(cells)
+        ]
+        visits.write_text("\n".join([head, *map(",".join, coded)]), "utf-8")
+        return command("groups", visits, *asked, "--output", f"o{every}{code}", status=status)
+
+    assert "certain that most do. Is it the right column" in run(1, "-9", 2).err
+    # The fit would follow codes in a third; cells that are empty count for nothing.
+    third = run(3, "-9", 2).err
+    assert re.search(r"\(age in its range: 6\d%; .* certain that over 15% do not", third)
+    assert "fail 'age given'" in run(3, "", 0).err
+    done = run(10, "-9", 0)
+    page = Path("o10-9", "for-the-officer.md").read_text("utf-8")
     doubt = ". If 'age' may hold codes for missing values, such as -9, list them"
     reason = "There are no intervals: steps were too few to settle"
     for text in (done.err, page):
@@ -373,7 +391,7 @@ def test_codes_among_numbers_are_doubted_and_absent_intervals_have_a_reason(
         assert reason in text
         assert "Intervals show" not in text
     assert "nan" not in done.out
-    for row in table(tmp_path / "o" / "groups.csv"):
+    for row in table(tmp_path / "o10-9" / "groups.csv"):
         assert {row[f"{name}{end}"] for name in ("age", "visits") for end in ENDS[1:]} == {""}
 
 
@@ -407,7 +425,7 @@ def test_laboratory_values_are_analysed_as_logs(command, tmp_path):
     )
     (tmp_path / "labs.csv").write_text("crp\n1\n" + "\n" * 3999, encoding="utf-8")
     done = command(*asked, "--output", "empty", status=2)
-    assert "crp given, and in its range: " in done.err
+    assert "(crp given: " in done.err
     assert "Only this check was charged" in done.err
 
 
@@ -459,9 +477,10 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
         ((*RANGES, "--range", "age", 0, 9), "--range names a column twice"),
         (("--range", "weight", 0, 9, "--groups", 1), "'weight' does not exist"),
         (
-            ("--range", "age", 0, 9, "--category", "age", "--category", "age", "1"),
+            ("--range", "age", 0, 9, "--category", "visits", "--category", "visits", "1"),
             "a column both with and without values",
         ),
+        (("--range", "age", 0, 9, "--category", "age", "1"), "--category age: the column is one"),
         (
             ("--range", "patient", 0, 9, "--range", "age", 0, 9, "--groups", 2),
             "leave the cell empty, or list such cells by --missing; --category takes categories)",

@@ -70,6 +70,8 @@ def test_a_page_for_the_officer_is_made_of_any_statement(path, report):
     done = report("page", path, status=1)
     assert "adds up, but for-the-officer.html is there already" in done.err
     assert written.read_text("utf-8") == page
+    assert "Written to elsewhere: " in report("page", path, "--output", "elsewhere").out
+    assert Path("elsewhere", written.name).read_text("utf-8") == page
 
 
 FOUND = "found from noisy numbers, within the budget: .*"

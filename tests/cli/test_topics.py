@@ -13,7 +13,7 @@ import sktensor_dp
 from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectralLDA
 from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
-from sktensor_dp.cli.folder import LEDGER, SCOPE
+from sktensor_dp.cli.folder import LEDGER
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 
@@ -92,7 +92,7 @@ def test_persons_and_their_topics(command, posts, tmp_path, opened):
     assert "For this run epsilon is 8, delta 1 in 1,000,000." in page
     assert {"word_votes", "pair_moments"} <= {row.name for row in report.rows}
     assert "Each person is protected by differential privacy: 2,811 persons, epsilon 8" in done.out
-    budget = BudgetAccountant(path=folder / LEDGER, scope=SCOPE)
+    budget = BudgetAccountant(path=folder / LEDGER)
     assert budget.total()[0] == pytest.approx(8.0)
     assert files[".gitignore"] == "*\n"
     assert opened == []
@@ -129,8 +129,8 @@ def test_a_column_of_few_words_ends_before_topics_are_paid_for(command, tmp_path
 
 
 def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
-    swapped = ("--text", "author", "--person", "post")
-    done = command("topics", posts, *swapped, "--epsilon", 2, *SMALL, "--anyway", status=2)
+    wrong = ("--text", "author", "--person", "author")
+    done = command("topics", posts, *wrong, "--epsilon", 2, *SMALL, "--anyway", status=2)
     *_, cost, last = done.err.splitlines()
     assert re.search(r"Too few rows match \(texts of two words or more: 0%; .* right column", last)
     assert last.endswith("takes what is left. To go on all the same: --no-check")
@@ -140,8 +140,11 @@ def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
     assert re.search(r"spends epsilon 1\.99\d \(2 less what stopped runs", command(*mended).err)
     assert 1.99 < stated(tmp_path / "private-topics").epsilon < 2
     assert "and nothing is left" in command(*mended, status=2).err
-    asked = ("topics", posts, *swapped, "--epsilon", 1, *SMALL, "--no-check", "--output", "o")
-    done = command(*asked, status=2)
+    swapped = ("topics", posts, "--text", "author", "--person", "post", "--no-check", *SMALL)
+    said = command(*swapped, status=2).err
+    assert "protect persons by column 'author', this one by another" in said
+    assert "what people lose who are in both adds up" in said
+    done = command(*swapped, "--epsilon", 1, "--output", "o", status=2)
     last = done.err.splitlines()[-1]
     assert re.search(r"No word was found that about \d+ persons use\. Is --text the column", last)
 
@@ -232,7 +235,10 @@ def test_the_page_shows_warnings_of_releases_alone(command, posts, tmp_path, mon
         return fit(self)
 
     monkeypatch.setattr(topics.Topics, "fit", fit)
-    done = command("topics", posts, "--text", "post", "--delta", 0.03, *SMALL)
+    asked = ("topics", posts, "--text", "post", "--delta", 0.03)
+    refused = command(*asked, status=2).err.splitlines()[-1]
+    assert re.search("Take a smaller --delta, or go on .*: --anyway. Nothing was spent", refused)
+    done = command(*asked, *SMALL)
     assert "warning: a <leak>\n" in done.err
     assert done.err.count("above 1 in") == done.err.count("delta 0.03 is above 1 in 5,973") == 1
     for name in ("topics.html", "for-the-officer.html"):

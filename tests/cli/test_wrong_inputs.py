@@ -13,7 +13,7 @@ from commands import SECRET
 import sktensor_dp
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.cli.arguments import parse
-from sktensor_dp.cli.folder import LEDGER, SCOPE
+from sktensor_dp.cli.folder import LEDGER
 
 ROOT = Path(sktensor_dp.__file__).parents[1]
 TEXT = ("topics", "posts.csv", "--text", "post")
@@ -143,7 +143,7 @@ def test_wrong_input_ends_in_one_line(command, arguments, told, tmp_path):
     assert "Traceback" not in done.err
     assert SECRET not in done.err
     for ledger in tmp_path.glob(f"*/{LEDGER}"):
-        assert BudgetAccountant(path=ledger, scope=SCOPE).total()[0] == 0
+        assert BudgetAccountant(path=ledger).total()[0] == 0
     assert not list(tmp_path.glob("*/*journal"))
 
 

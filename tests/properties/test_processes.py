@@ -20,7 +20,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.cli import main
-from sktensor_dp.cli.folder import LEDGER, SCOPE
+from sktensor_dp.cli.folder import LEDGER
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -125,7 +125,7 @@ def test_the_command(name, tmp_path, monkeypatch, capsys):
     for _ in range(2):
         statuses.append(main([str(argument) for argument in given]))
         capsys.readouterr()
-        ledger = BudgetAccountant(path=folder / LEDGER, scope=SCOPE)
+        ledger = BudgetAccountant(path=folder / LEDGER)
         assert {entry.unit for entry in ledger.entries} == {"person"}
         spent.append((len(ledger.entries), ledger.total()[0]))
     assert statuses == [0, 2]

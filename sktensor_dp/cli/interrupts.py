@@ -1,0 +1,40 @@
+"""Interrupts (Ctrl-C) of a run: what is paid for is finished and written first."""
+
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Self
+
+from sktensor_dp.privacy.accountant import BEGUN
+
+
+class Interrupts:
+    """Block in which a first Ctrl-C after a charge waits for `between`; a second one does not."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note, self._asked, self._begun = note, False, BEGUN.get()
+        self._before = signal.getsignal(signal.SIGINT)
+
+    def __enter__(self) -> Self:
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and self._before is signal.default_int_handler:  # else it is ignored, or held
+            signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if signal.getsignal(signal.SIGINT) == self._interrupt:
+            signal.signal(signal.SIGINT, self._before)
+
+    def between(self) -> None:
+        """Stop here if that was asked for: what was paid is written, what follows is not paid."""
+        if self._asked:
+            raise KeyboardInterrupt
+        self._begun = BEGUN.get()
+
+    def _interrupt(self, *_: object) -> None:
+        if self._asked or BEGUN.get() == self._begun:
+            raise KeyboardInterrupt
+        self._asked = True
+        with suppress(RuntimeError):  # of a line that the interrupt met half written
+            self._note("\nWhat is paid for is finished and written first. Ctrl-C again loses it")
