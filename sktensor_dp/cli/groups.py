@@ -38,8 +38,8 @@ CATEGORY = (
     "rows of no category shown."
 )
 INTERVALS = (
-    "Intervals show noise and chance, if groups are Gaussians; where many numbers are missing they "
-    "are too narrow.",
+    "Intervals show noise and chance of groups with tails like those of an exponential law or "
+    "lighter; where numbers are missing, of those that are there.",
     "Another run may find other groups: intervals are for the groups shown.",
 )
 ENDS = ("", " low", " high")  # columns of an average and of its interval

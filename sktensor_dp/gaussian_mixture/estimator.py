@@ -153,7 +153,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _saved = SavedMixture
     _chunk_class = IncompleteChunks
     _input_tags = MappingProxyType({"sparse": True, "allow_nan": True})
-    _hidden_state = frozenset({"_step_noise", "_way"})
+    _hidden_state = frozenset({"_step_noise", "_way", "_observed"})
     weights_: Floats
     means_: Floats
     covariances_: Floats
@@ -164,6 +164,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     data_norm_: float
     _step_noise: StepNoise
     _way: Floats
+    _observed: Floats
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "covariance_type": [OneOf(*TYPES)],
@@ -452,7 +453,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Parameters
         ----------
         level : float, default=0.9
-            About this share of the intervals holds the mean of the law, if the data are Gaussians.
+            About this share of the intervals holds the mean of the law, or more of them.
 
         Returns
         -------
@@ -471,8 +472,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Another run may find other groups: intervals are for the groups shown. They are
         normal intervals by the information of the fitted law, with what EM steps of their number
         and rates leave of the way from the start; where this is over 1/e along any direction there
-        are none. They are too narrow for data that are no mixture of
-        Gaussians, and for columns of which many cells are missing: how many is not released.
+        are none. They count what clips take of tails of an exponential law, and are too narrow for
+        heavier ones. The share of missing cells is estimated for each column, by released second
+        moments; cells are taken to be missing by chance.
 
         **Privacy.** Made of released values alone; costs nothing.
 
@@ -500,7 +502,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             return None
         n_units = max(round(self.privacy_report_.n_units), 2)
         model, rng = gaussians_of(self), as_generator(0)
-        return std_of_means(model, self._step_noise, self._way, n_units, rng)
+        noise, way, observed = self._step_noise, self._way, self._observed
+        return std_of_means(model, noise, way, observed, n_units, rng)
 
     def _no_intervals(self) -> str:
         """Sentence on why means have no intervals."""

@@ -23,6 +23,7 @@ class FittedMixture:
     model: Gaussians
     gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
     gain_over_start: float  # log-density a row that steps gain over their start
+    observed: Floats  # (d,): estimated shares of cells that are observed
     noise: StepNoise | None  # of the averaged sums that parameters are made of; None of a start
     way: Floats | None = None  # (k, p): how far steps moved each parameter from the start
 
@@ -41,9 +42,10 @@ class SavedMixture(SavedState):
     gain_over_start_: Annotated[float, Real()]
     _step_noise: Annotated[StepNoise, Part(
         StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
-        rates=Real("+"),
+        spread=Real("+"), cut=Real("+"), rates=Real("+"),
     )] = ABSENT  # fmt: skip
     _way: Annotated[Floats, Numbers("kp")] = ABSENT
+    _observed: Annotated[Floats, Numbers("d+")] = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if no mixture of this type can have them."""
@@ -51,8 +53,10 @@ class SavedMixture(SavedState):
         require(self.n_components_ > 0 and self.n_iter_ > 0, "groups and steps are 1 or more")
         k, d = self.means_.shape
         shape = in_sklearn_shape(np.empty((k, d, d)), estimator.covariance_type).shape
-        way_fits = self._way is ABSENT or self._way.shape == (k, n_scores(1, d))
-        require(way_fits, "there must be a way of weights, means and shapes")
+        if self._step_noise is not ABSENT:
+            there = self._way is not ABSENT and self._observed is not ABSENT
+            complete = there and self._way.shape == (k, n_scores(1, d))
+            require(complete, "noise of steps must have a way and shares of observed cells")
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
         whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
         symmetric = bool((whole == whole.swapaxes(1, 2)).all())
@@ -119,7 +123,7 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
         return attributes
     way = np.zeros((len(order), n_scores(1, model.means.shape[1])))
     way = way if found.way is None else found.way[order]
-    return {**attributes, "_step_noise": found.noise, "_way": way}
+    return {**attributes, "_step_noise": found.noise, "_way": way, "_observed": found.observed}
 
 
 def warnings_of_noise(found: FittedMixture, plan: MixturePlan) -> tuple[Warning, ...]:

@@ -22,7 +22,7 @@ from sktensor_dp.mixtures.steps import (
     average_with_step,
     gaussians_after_step,
 )
-from sktensor_dp.mixtures.uncertainty import way_from
+from sktensor_dp.mixtures.uncertainty import observed_shares, way_from
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
@@ -56,13 +56,16 @@ def release_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Fitted
 
     Gains choose the number of groups, and the start where the steps are worse.
     """
-    start = release_start(ask, ball, plan)
+    second = ask(SecondMoments(ball))
+    start = release_start(ask, ball, plan, second)
     model, average = start, None
     for _ in range(plan.n_steps):
         statistics = release_statistics(ask, ball, plan, model)
         average = average_with_step(average, model, statistics)
         noise = average.noise_of(statistics)
         model = gaussians_after_step(model, average, statistics, ball.radius, ask.n_units)
+    squares = np.diagonal(second.value)[:-1]
+    observed = observed_shares(model, squares, second.sigma)
     # Mixtures of 1, 2, ... groups, of the steps and of their start.
     levels, starts = (merged_mixtures(one, plan, ball.radius) for one in (model, start))
     most = len(levels)
@@ -81,12 +84,13 @@ def release_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Fitted
     # As many answers are added up in it: a lead, and a gain for each group more or less.
     n_answers = abs(k - k_start) + 1
     if gain < -WORSE * answer.sigma * np.sqrt(n_answers):
-        return FittedMixture(starts[k_start - 1], gains_of_start, gain, noise=None)
+        return FittedMixture(starts[k_start - 1], gains_of_start, gain, observed, noise=None)
     if k < most:
         # A joined group may have the noise of all its parts; the parts' ways do not describe it.
         joined = noise.times((most - k + 1) ** 0.5)
-        return FittedMixture(levels[k - 1], gains, gain, noise=joined)
-    return FittedMixture(levels[k - 1], gains, gain, noise=noise, way=way_from(start, model))
+        return FittedMixture(levels[k - 1], gains, gain, observed, noise=joined)
+    way = way_from(start, model)
+    return FittedMixture(levels[k - 1], gains, gain, observed, noise=noise, way=way)
 
 
 def gain_over_start(gains: Floats, leads: Floats, k: int, k_start: int) -> float:
@@ -94,11 +98,11 @@ def gain_over_start(gains: Floats, leads: Floats, k: int, k_start: int) -> float
     return float(gains[: k - 1].sum() - gains[: k_start - 1].sum() - leads[k_start - 1])
 
 
-def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Gaussians:
-    """Start of k Gaussians: release second moments, spread small spheres in their leading
-    directions, move these by EM steps of their own, and merge them.
+def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
+    """Start of k Gaussians: spread small spheres in the leading directions of `second` moments,
+    move these by EM steps of their own, and merge them.
     """
-    second, rng = ask(SecondMoments(ball)), as_generator(plan.random_state)
+    rng = as_generator(plan.random_state)
     d, offset, radius = plan.n_features, ball.offset, ball.radius
     mean = scaled_to_radius(second.value[-1:, :-1] / offset, radius)[0]
     covariance = second.value[:-1, :-1] - np.outer(mean, mean)

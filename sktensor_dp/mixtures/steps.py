@@ -25,12 +25,17 @@ class StepNoise:
     shift: float
     size: float
     shape: float
+    spread: float = 1.0  # true deviation over the fitted one, if tails are exponential
+    cut: float = 0.0  # part of a mean that is clipped then
     rates: float = 1.0  # sum of the weights that steps had in the average when they were made
 
     def times(self, scale: float) -> "StepNoise":
         """Noise that is `scale` times as large."""
-        sums = (scale * self.weight, scale * self.shift, scale * self.size, scale * self.shape)
-        return StepNoise(*sums, self.rates)
+        weight, shift, size, shape = self.weight, self.shift, self.size, self.shape
+        return replace(
+            self, weight=scale * weight, shift=scale * shift, size=scale * size,
+            shape=scale * shape,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +62,7 @@ class WhitenedStatistics:
         if scales.shape > 0:
             shape = self.sigma * square / scales.shape**0.5 / clip.shape
             shape *= (1 - 1 / clip.width) ** 0.5  # as `MixtureStatistics.decoded` has it
-        return StepNoise(self.sigma / scales.weight**0.5, shift, size, shape)
+        return StepNoise(self.sigma / scales.weight**0.5, shift, size, shape, *clip.of_tail())
 
 
 @dataclass(frozen=True, eq=False)

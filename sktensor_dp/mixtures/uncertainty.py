@@ -5,13 +5,20 @@
 
 import numpy as np
 
-from sktensor_dp.mixtures.gaussians import Gaussians, shares_of, whitened_rows
+from sktensor_dp.mixtures.gaussians import (
+    Gaussians,
+    observed_part,
+    patterns_of,
+    shares_of,
+    whitened_rows,
+)
 from sktensor_dp.mixtures.steps import StepNoise, shrunk_share
 from sktensor_dp.tensor.arrays import Floats, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
-# Rows drawn for each parameter of the information matrix, and the least number of rows.
-ROWS, FEWEST = 20, 10_000
+# Rows drawn for each parameter of the information matrix, the least number of rows, and rows that
+# lack the same cells.
+ROWS, FEWEST, ALIKE = 20, 10_000, 4
 # Steps are finished if they leave exp(-1) at most of the way along any direction.
 FINISHED = 1.0
 
@@ -40,18 +47,35 @@ def _entries(shapes: Floats) -> Floats:
     return shapes[..., first, second] / np.where(first == second, np.sqrt(2), 1.0)
 
 
+def observed_shares(model: Gaussians, squares: Floats, sigma: float) -> Floats:
+    """Shares (d,) of cells that are observed, by released mean `squares` with missing cells as 0.
+
+    These are compared with mean squares of the model, and shrunk to their mean by their noise.
+    """
+    variances = np.diagonal(model.covariances, axis1=1, axis2=2)
+    whole = model.weights @ (np.square(model.means) + variances)
+    shares, by_noise = squares / whole, np.square(sigma / whole)
+    precision = np.square(whole) / np.square(whole).sum()
+    mean = precision @ shares
+    spread = max(float(precision @ (np.square(shares - mean) - by_noise)), 0.0)
+    kept = spread / np.maximum(spread + by_noise, 1e-300)
+    return np.asarray(np.clip(mean + kept * (shares - mean), 0.0, 1.0))
+
+
 def std_of_means(
-    model: Gaussians, noise: StepNoise, way: Floats, n_rows: int, rng: np.random.Generator
-) -> Floats | None:
+    model: Gaussians, noise: StepNoise, way: Floats, observed: Floats, n_rows: int,
+    rng: np.random.Generator,
+) -> Floats | None:  # fmt: skip
     """Root mean squared errors (k, d) of means near the fixed point of EM; None if not finished.
 
     Along a direction in which rows without labels tell the part f of what labelled ones do, EM
     steps whose rates add up to g leave the share exp(-g f) of an error, and add noise and sampling
     error (1 - exp(-g f)) / f times. The `way` from the start is the rest, and shows what is left.
-    The parts f are those of rows drawn of the model; far from the fixed point they are smaller.
+    The parts f are those of rows drawn of the model, with shares `observed` of their cells; far
+    from the fixed point they are smaller.
     """
     k, d = model.means.shape
-    values, vectors = np.linalg.eigh(_information(model, rng))
+    values, vectors = np.linalg.eigh(_information(model, observed, rng))
     if values[1] * noise.rates < FINISHED:  # nothing moves along the first: weights add up to 1
         return None
     parts = np.clip(values, FINISHED / noise.rates, 1.0)  # f, of each direction
@@ -70,8 +94,10 @@ def std_of_means(
     errors = np.empty((k, d))
     for j, weight in enumerate(model.weights):
         factor = model.factors[j] / np.sqrt(weight)  # a score is a shift times the weight's root
-        by_chance = factor @ np.hstack([by_sampling[j], by_noise[j]])
-        unmade = unmade_variance[j] * np.square(model.factors[j]).sum(axis=1)
+        by_chance = factor @ np.hstack([noise.spread * by_sampling[j], by_noise[j]])
+        # Clips take a part of an exponential tail.
+        unmade = unmade_variance[j] + noise.cut**2
+        unmade = unmade * np.square(model.factors[j]).sum(axis=1)
         squares = np.square(by_chance).sum(axis=1) + unmade + np.square(factor @ way_left[j])
         errors[j] = np.sqrt(squares)
     return errors
@@ -84,20 +110,25 @@ def _noise_of_scores(noise: StepNoise, d: int) -> Floats:
     )
 
 
-def _information(model: Gaussians, rng: np.random.Generator) -> Floats:
-    """Information of a row on weights, means and shapes, relative to that of a labelled row."""
+def _information(model: Gaussians, observed: Floats, rng: np.random.Generator) -> Floats:
+    """Information of a row on weights, means and shapes, relative to that of a labelled row.
+
+    Columns miss cells independently of each other; of column i a share ``observed[i]`` is there.
+    """
     k, d = model.means.shape
-    n_drawn = max(FEWEST, ROWS * n_scores(k, d))
+    n_patterns = max(FEWEST, ROWS * n_scores(k, d)) // ALIKE
     information = np.zeros((n_scores(k, d), n_scores(k, d)))
-    for rows in spans(n_drawn, len(information)):
-        chosen = rng.choice(k, size=rows.stop - rows.start, p=model.weights)
-        whitened = whitened_rows(model.sample(chosen, rng), model.means, model.whiteners)
-        shares = shares_of(model.log_scales - np.einsum("nkd,nkd->nk", whitened, whitened) / 2)
-        products = _entries(whitened[..., :, None] * whitened[..., None, :] - np.eye(d))
-        ones = np.ones((len(shares), k, 1))
-        scores = np.concatenate([ones, whitened, products], axis=2) * shares[:, :, None]
-        scores[:, :, 0] -= model.weights
-        scores /= np.sqrt(model.weights)[:, None]
-        stacked = scores.reshape(len(scores), -1)
-        information += stacked.T @ stacked / n_drawn
-    return information
+    for pattern, places in patterns_of(rng.random((n_patterns, d)) < observed):
+        seen = observed_part(model.factors, model.log_scales, pattern)
+        for rows in spans(ALIKE * len(places), len(information)):
+            chosen = rng.choice(k, size=rows.stop - rows.start, p=model.weights)
+            whitened = whitened_rows(model.sample(chosen, rng), model.means, seen.whiteners)
+            shares = shares_of(seen.log_scales - np.einsum("nkd,nkd->nk", whitened, whitened) / 2)
+            products = _entries(whitened[..., :, None] * whitened[..., None, :] - seen.projectors)
+            ones = np.ones((len(shares), k, 1))
+            scores = np.concatenate([ones, whitened, products], axis=2) * shares[:, :, None]
+            scores[:, :, 0] -= model.weights
+            scores /= np.sqrt(model.weights)[:, None]
+            stacked = scores.reshape(len(scores), -1)
+            information += stacked.T @ stacked
+    return information / (ALIKE * n_patterns)

@@ -175,6 +175,7 @@ def test_missing_cells_are_missing(seed):
     whole, fitted = (PrivateGaussianMixture(3, data_norm=norm).fit(data) for data in (X, gaps))
     apart = np.linalg.norm(whole.means_[:, None] - fitted.means_, axis=2).min(axis=1)
     assert apart.max() < 0.15
+    np.testing.assert_allclose(fitted._observed, [1.0, 0.8, 1.0, 1.0], atol=0.1)
     shares = fitted.predict_proba(gaps[:50])
     assert np.isfinite(shares).all()
     assert np.isfinite(fitted.score(gaps))
@@ -222,8 +223,8 @@ def test_what_steps_of_shapes_leave_is_an_error_of_means_of_groups_that_overlap(
     way[:, 3] = 0.1, -0.1  # of the first entry of the shapes
 
     def std(way, rates):
-        noise = StepNoise(0.0, 0.0, 0.0, 0.0, rates)
-        return std_of_means(model, noise, way, 10_000, np.random.default_rng(0))
+        noise = StepNoise(0.0, 0.0, 0.0, 0.0, rates=rates)
+        return std_of_means(model, noise, way, np.ones(2), 10_000, np.random.default_rng(0))
 
     assert std(way, 0.5) is None
     np.testing.assert_allclose(std(way, 9.0)[:, 0] / std(0 * way, 9.0)[:, 0], longer, rtol=0.06)
@@ -245,6 +246,29 @@ def test_what_steps_of_shapes_leave_is_an_error_of_means_of_groups_that_overlap(
 )  # fmt: skip
 def test_groups_with_one_peak_are_one_place(model, places):
     assert places_of(model).tolist() == places
+
+
+def test_clips_take_of_an_exponential_column_what_intervals_count():
+    """Clipped steps of one group settle at this mean and deviation; that moved, it loses more."""
+    clip, n = clipping_at(1, 0.9, 2.5), 100_000
+    x = -np.log1p(-(np.arange(n) + 0.5) / n) - 1  # quantiles
+    mean, deviation = 0.0, 1.0
+    for _ in range(30):
+        y = (x - mean) / deviation
+        size = np.minimum(np.square(y), clip.limit**2).mean() - clip.mean
+        mean += deviation * np.clip(y, -clip.far, clip.far).mean() / clip.shift
+        deviation *= (1 + size / clip.size) ** 0.5
+    spread, cut = clip.of_tail()
+    assert 1 / deviation == pytest.approx(spread, rel=0.1)
+    assert -mean / deviation == pytest.approx(cut, rel=0.2)
+
+
+def test_means_are_as_precise_as_the_observed_cells_of_their_column():
+    model, n_rows = Gaussians(np.ones(1), np.zeros((1, 2)), np.eye(2)[None]), 10_000
+    noise, way = StepNoise(0.0, 0.0, 0.0, 0.0, rates=200.0), np.zeros((1, n_scores(1, 2)))
+    shares = np.array([0.25, 1.0])
+    std = std_of_means(model, noise, way, shares, n_rows, np.random.default_rng(0))
+    np.testing.assert_allclose(std[0], (n_rows * shares) ** -0.5, rtol=0.06)
 
 
 def test_one_cloud_of_heavy_tails_is_one_place_in_the_table(seed):
