@@ -81,15 +81,15 @@ def test_the_statement_adds_up_and_every_part_has_a_count(cv, delta, grouped, se
     assert read.n_units == report.n_units == fitted.best_estimator_.privacy_report_.n_units
     assert '"number_is": "released"' in report.to_json()
     (trial,) = report.composition.parts
-    node = trial.of if cv is None else trial.of.parts[0].of
+    node = trial.composition if cv is None else trial.composition.parts[0].composition
     for part in node.parts:
-        assert part.of.rows[0].name == "unit_count"
+        assert part.composition.rows[0].name == "unit_count"
     if cv is None:
         assert sum(part.n_units for part in node.parts) == report.n_units
         assert node.kind == "parallel"
     else:
         assert node.memberships == ((("fit", cv - 1), ("score", 1)),)
-        assert trial.of.parts[1].n_units == report.n_units
+        assert trial.composition.parts[1].n_units == report.n_units
     (entry,) = payer.entries
     assert (entry.neighbours, entry.unit) == ("add_remove", unit)
 
@@ -97,9 +97,9 @@ def test_the_statement_adds_up_and_every_part_has_a_count(cv, delta, grouped, se
 def test_a_score_moves_by_half_the_width_and_is_divided_by_its_count():
     report = search(score_bounds=(-3.0, 1.0)).fit(corpus(400)).privacy_report_
     (trial,) = report.composition.parts
-    count, score = trial.of.parts[1].of.rows
+    count, score = trial.composition.parts[1].composition.rows
     assert (count.name, score.name) == ("unit_count", "held_out_scores")
-    n_held_out = trial.of.parts[1].n_units
+    n_held_out = trial.composition.parts[1].n_units
     assert score.sensitivity == pytest.approx(2.0 / n_held_out, rel=1e-5)
     assert count.mu**2 / (count.mu**2 + score.mu**2) == pytest.approx(COUNT_FRACTION)
 

@@ -56,7 +56,7 @@ def test_both_steps_are_charged_in_each_trial(cv, groups):
     stop = stop_probability(3.0)
     allowed = trial_cost(20.0, 1e-6, stop, failure_of_trials(1e-6, stop))
     (part,) = report.composition.parts
-    costs = unit_costs(part.of)
+    costs = unit_costs(part.composition)
     assert max(cost.mu for cost in costs) == pytest.approx(allowed.mu, rel=1e-6)
     set_aside = max(cost.delta for cost in costs)
     assert set_aside <= allowed.delta * (1 + 1e-9)

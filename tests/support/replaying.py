@@ -371,7 +371,7 @@ def check_report(seen: Seen) -> None:
     assert found <= rows, f"released, but not reported: {found - rows}"
     node = report.composition
     while node.kind != "releases":
-        node = node.parts[-1].of
+        node = node.parts[-1].composition
     uses = Counter(dict.fromkeys((row.name for row in node.rows), 0))
     for row in node.rows:
         uses[row.name] += row.uses
