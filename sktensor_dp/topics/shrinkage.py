@@ -109,18 +109,19 @@ def denoise_frequencies(
     unexpected = 0.05
     if np.max(sigma) <= 0:
         return np.maximum(noisy, 0.0)
-    estimate, evidence = _denoised_alone(noisy, sigma)
+    alone, evidence_alone = _denoised_alone(noisy, sigma)
     if expected is None:
-        return estimate
-    posterior, kept, explained = _deviation_posterior(
+        return alone
+    posterior, kept, evidence = _deviation_posterior(
         noisy - expected, expected, sigma, FREQUENCY_STEPS
     )
-    if explained.sum() < evidence.sum():
-        return estimate
-    moved = expected + (noisy - expected) * (posterior * kept).sum(axis=1)
+    if evidence.sum() < evidence_alone.sum():
+        return alone
+    near_expected = expected + (noisy - expected) * (posterior * kept).sum(axis=1)
     # Part of the estimate without public knowledge stays, in case a word is much more frequent than
     # expected.
-    return np.maximum((1 - unexpected) * moved + unexpected * estimate, LEAST_SHARE * expected)
+    mixed = (1 - unexpected) * near_expected + unexpected * alone
+    return np.maximum(mixed, LEAST_SHARE * expected)
 
 
 def _column(sigma: float | Floats) -> float | Floats:
@@ -172,19 +173,20 @@ def posterior_moments(
         return noisy, np.zeros_like(noisy)
     noise_variance = np.square(_column(sigma))[..., None]
     around = np.stack(centres, axis=1)[:, :, None]
-    prior = (around * RATIO_SPREADS) ** 2
-    variance = prior + noise_variance
-    away, kept = noisy[:, None, None] - around * RATIOS, prior / variance
+    prior_variance = (around * RATIO_SPREADS) ** 2
+    variance = prior_variance + noise_variance
+    away, kept = noisy[:, None, None] - around * RATIOS, prior_variance / variance
     exponents = -0.5 * (away**2 / variance + np.log(variance))
     likelihood = np.exp(exponents - exponents.max(axis=(1, 2), keepdims=True))
-    explained = likelihood @ _RATIO_PRIOR.T
+    by_prior = likelihood @ _RATIO_PRIOR.T  # likelihood under each row of the prior
     weights = np.tile(_few_deviate(len(_RATIO_PRIOR)), len(centres)) / len(centres)
-    posterior, _ = _fit_mixture(explained.reshape(len(noisy), -1), weights, n_iter)
+    posterior, _ = _fit_mixture(by_prior.reshape(len(noisy), -1), weights, n_iter)
     # Posteriors of the ratios: likelihood times prior, by the posteriors of rows of the prior.
-    odds = posterior.reshape(explained.shape) / np.maximum(explained, 1e-300)
+    odds = posterior.reshape(by_prior.shape) / np.maximum(by_prior, 1e-300)
     posterior_ratios = likelihood * (odds @ _RATIO_PRIOR)
     moved = around * RATIOS + kept * away
     mean = (posterior_ratios * moved).sum(axis=(1, 2))
+    # Given centre and ratio the number has the variance kept * noise_variance.
     squares = kept * noise_variance + (moved - mean[:, None, None]) ** 2
     return mean, (posterior_ratios * squares).sum(axis=(1, 2))
 
@@ -204,7 +206,9 @@ def centres_of_topics(
 def _deviation_posterior(
     noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Posteriors (n, m), fractions that each normal keeps (n, m), log evidence (n,)."""
+    """Posteriors (n, m) of normals of m deviations, in units of `scale`, for noisy deviations;
+    the fraction of a deviation that each keeps (n, m); and log evidence (n,).
+    """
     # Prior standard deviations of the difference of topic and unigram, relative to the unigram:
     # from no difference to a word 32 times as frequent.
     relative_scales = np.concatenate([[0.0], 2.0 ** np.arange(-4, 6)])
@@ -218,8 +222,7 @@ def _deviation_posterior(
 
 
 def _few_deviate(n_components: int) -> Floats:
-    """Starting weights of a prior, half of them on the first component: no deviation."""
-    # Half of the prior weight starts at "no deviation", and moves only by evidence.
+    """Starting weights of a prior, half on the first component: no deviation but by evidence."""
     weights = np.full(n_components, 0.5 / (n_components - 1))
     weights[0] = 0.5
     return weights
