@@ -14,6 +14,7 @@ from sktensor_dp.privacy.conversions import gaussian_delta, gaussian_epsilon
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.spending import LedgerEntry
+from sktensor_dp.privacy.trials import failure_of_trials, trial_cost
 
 # Fractions of a trial with folds: for the last fit on all units, and for the score of a unit.
 REFIT, SCORE = 0.5, 0.05
@@ -114,13 +115,17 @@ def set_budgets(
             steps[name].set_params(epsilon=epsilon, delta=delta)
 
 
-def delta_in_use(
+def costs_of_trials(
     private: Mapping[str, BaseEstimator],
     tried: Iterable[BaseEstimator],
     epsilon: float,
     delta: float,
-) -> tuple[float, bool]:
-    """Delta of a search, 0 for pure noise, and True if a `tried` step sets a part of it aside."""
+    stop: float,
+    n_folds: int | None,
+) -> tuple[float, TrialCosts]:
+    """Delta of a search, 0 if a `private` step has pure noise; and costs of a trial, part of whose
+    delta is set aside if a `tried` step does that.
+    """
     sets_aside = max([step._public_facts().delta_set_aside for step in tried]) > 0
     if any(step._public_facts().is_pure for step in private.values()):
         delta = 0.0
@@ -129,7 +134,8 @@ def delta_in_use(
             "delta must be > 0, and no step's noise pure: a step of the estimator, such as a "
             "private vocabulary, sets a part of delta aside."
         )
-    return float(delta), sets_aside
+    failure = failure_of_trials(delta, stop) if sets_aside else 0.0
+    return float(delta), TrialCosts.divided(trial_cost(epsilon, delta, stop, failure), n_folds)
 
 
 def report_of_search(

@@ -42,7 +42,7 @@ from sktensor_dp.model_selection.costs import (
     TrialAccountant,
     TrialCosts,
     as_parameters,
-    delta_in_use,
+    costs_of_trials,
     part_of,
     report_of_search,
     set_budgets,
@@ -84,12 +84,7 @@ from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.spending import LedgerEntry
-from sktensor_dp.privacy.trials import (
-    failure_of_trials,
-    secret_trials,
-    stop_probability,
-    trial_cost,
-)
+from sktensor_dp.privacy.trials import secret_trials, stop_probability
 from sktensor_dp.privacy.unsafe import refuse_recording
 from sktensor_dp.queries.scores import HeldOutScores
 
@@ -636,8 +631,8 @@ class PrivateSearchCV(
                 "not a pipeline: a part may have no rows, which other steps refuse. Apply steps "
                 "that learn nothing from the data before the search."
             )
-        tried = check_values(distributions, self.estimator)
-        delta, sets_aside = delta_in_use(steps, tried, self.epsilon, self.delta)
+        tried, stop = check_values(distributions, self.estimator), stop_probability(self.n_trials)
+        delta, costs = costs_of_trials(steps, tried, self.epsilon, self.delta, stop, self.cv)
         scoring = self.scoring
         if scoring is None:
             regressor = get_tags(self.estimator).estimator_type == "regressor"
@@ -648,9 +643,6 @@ class PrivateSearchCV(
         names = dict.fromkeys(full for candidates in distributions for full in candidates)
         given = self.score_bounds is not None
         check_comparable(names, steps_of(self.estimator), scoring, given=given)
-        stop = stop_probability(self.n_trials)
-        failure = failure_of_trials(delta, stop) if sets_aside else 0.0
-        costs = TrialCosts.divided(trial_cost(self.epsilon, delta, stop, failure), self.cv)
         return Request(steps, distributions, scoring, delta, stop, costs)
 
     def _attributes(self, best: Trial, delta: float, paid: bool) -> dict[str, Any]:

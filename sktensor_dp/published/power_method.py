@@ -104,9 +104,6 @@ def noisy_columns(answer: Floats, deviation: Floats, noise: NoiseSource) -> Floa
     return scale * noise.gaussian(coordinates.ravel(), 1.0).reshape(answer.shape)
 
 
-EIGENVALUE = OneOf("fresh", "lagged")
-
-
 @dataclass(frozen=True, eq=False)
 class PublishedComponents:
     """Eigenpairs found by a published algorithm.
@@ -219,7 +216,7 @@ def online_tensor_power_method(
     array([1, 0])
     """
     check(POSITIVE_INT, n_components=n_components, n_restarts=n_restarts, max_iter=max_iter)
-    check(EIGENVALUE, eigenvalue=eigenvalue)
+    check(OneOf("fresh", "lagged"), eigenvalue=eigenvalue)
     fresh = eigenvalue == "fresh"
     stream = _checked(batches, n_components * (max_iter + fresh))
     first = next(stream)

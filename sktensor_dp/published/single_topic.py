@@ -61,7 +61,6 @@ from sktensor_dp.tensor.symmetric import (
 # Clip that divides each document by its length (the norm is NORM_SLACK l), as the paper's moments
 # do; statistics here are in the scale of counts.
 ONE_DRAW = Clip(CountNorm(1), NORM_SLACK)
-SENSITIVITY = OneOf("printed", "per_document")
 
 
 @dataclass(frozen=True, eq=False)
@@ -447,7 +446,7 @@ def dp_tpm(
     array([[0.67, 0.33]])
     """
     check(POSITIVE_INT, n_restarts=n_restarts, max_iter=max_iter)
-    check(SENSITIVITY, sensitivity=sensitivity)
+    check(OneOf("printed", "per_document"), sensitivity=sensitivity)
     chunk = validated_counts(X, n_components, epsilon, delta)
     n_documents, dim = chunk.X.shape
     noise, delta2 = NoiseSource(), math.sqrt(2) / n_documents

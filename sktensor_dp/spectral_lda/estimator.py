@@ -607,13 +607,9 @@ class PrivateSpectralLDA(
             return 0.0
         return min(max(prior, LEAST_PRIOR) * float(self.n_components), LARGEST_CONCENTRATION)
 
-    def _fitted_concentration(self) -> float:
-        """Sum of the Dirichlet prior of the fitted model; 0 for one topic per document."""
-        return float(self.doc_topic_prior_) * len(self.topic_prior_)
-
     def _topics_and_prior(self) -> tuple[Floats, Floats, bool]:
         """Topics, prior, and True for one topic per document, as inference takes them."""
-        return self.components_, self.topic_prior_, self._fitted_concentration() == 0
+        return self.components_, self.topic_prior_, self.doc_topic_prior_ == 0
 
     def _checked_limits(self) -> dict[str, float]:
         """Public clips by name, validated; empty for "auto"."""
