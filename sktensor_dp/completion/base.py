@@ -300,16 +300,16 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return [UserWarning(SLOW)] if solves and math.prod(ranks) > slow_core else []
 
     def _warnings_of_noise(
-        self, found: Mapping[str, Any], plan: CompletionPlan | PersonPlan, n_units: int,
+        self, attributes: Mapping[str, Any], plan: CompletionPlan | PersonPlan, n_units: int,
         shape: tuple[int, ...],
     ) -> tuple[Warning, ...]:  # fmt: skip
         """Warnings, where no components were found, of that and of rows that noise hides."""
-        if count_components(found) > 0:
+        if count_components(attributes) > 0:
             return ()
         told: list[Warning] = []
         if plan.seeks_components and np.max(self.rank) > 0:
             told.append(self._nothing_found(n_units, shape))
-        shared: SharedModel = found["_shared"]
+        shared: SharedModel = attributes["_shared"]
         modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
         of_modes = zip(modes, shared.effects, strict=True)
         hidden = " and of mode ".join(str(mode) for mode, one in of_modes if one.is_hidden)
@@ -342,9 +342,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """Standard errors of `biases_` by noise and sampling; NaN for units and the first mode."""
         check_is_fitted(self)
         mode = self._shared.unit_mode
-        found = [np.sqrt(effects.variances) for effects in self._shared.effects]
-        found.insert(mode, np.full(self.shape_[mode], np.nan))
-        return found
+        errors = [np.sqrt(effects.variances) for effects in self._shared.effects]
+        errors.insert(mode, np.full(self.shape_[mode], np.nan))
+        return errors
 
     def predict(self, X: ArrayLike) -> Floats:
         """Predict values at coordinates.
@@ -392,8 +392,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         warn_of_score()
         # Compute both Dask collections together.
         values = checked_values(self, computed(y, "Reading y"))
-        found = computed(self.predict(X), "Predicting")
-        return float(read(lambda: r2_score(values, found, sample_weight=sample_weight), "y"))
+        predicted = computed(self.predict(X), "Predicting")
+        return float(read(lambda: r2_score(values, predicted, sample_weight=sample_weight), "y"))
 
     def complete(self) -> Floats:
         """Predict all values of the tensor.
@@ -594,13 +594,14 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return table
 
     def _predict_by_others(self, X: Any, y: Any) -> Floats:
-        # The fifth of a cell is public: a hash of its coordinates.
+        # Entries of each fifth of the cells are predicted by those of the others. The fifth of a
+        # cell is public: a hash of its coordinates (Knuth, multiplicative); high bits mix best.
         cells = np.delete(self._coordinates(X), self.unit_mode or 0, axis=1).astype(np.uint64)
-        number, found = np.zeros(len(cells), dtype=np.uint64), np.empty(len(cells))
+        hashes, predicted = np.zeros(len(cells), dtype=np.uint64), np.empty(len(cells))
         values = checked_values(self, y)
         for column in cells.T:
-            number = (number + column + np.uint64(1)) * np.uint64(2654435761)
-        fifth = (number >> np.uint64(16)) % np.uint64(5)
+            hashes = (hashes + column + np.uint64(1)) * np.uint64(2654435761)
+        fifth = (hashes >> np.uint64(16)) % np.uint64(5)
         for part in np.unique(fifth):
             hidden, given = np.flatnonzero(fifth == part), np.flatnonzero(fifth != part)
             asked = taken(X, hidden)
@@ -608,8 +609,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             model: Any = self
             if len(given):
                 model = self._fold_in(taken(X, given), values[given], warn=False)
-            found[hidden] = model.predict(asked)
-        return found
+            predicted[hidden] = model.predict(asked)
+        return predicted
 
     def _check_combined(self) -> None:
         self._check_parameters()

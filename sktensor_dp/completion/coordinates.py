@@ -51,12 +51,12 @@ class NamedPersonReader(PersonReader):
         return self.indices[self.unit_mode] is None
 
     def _read(self, X: object, y: object) -> tuple[Any, Any, Labels | None]:
-        own = self.unit_mode if self.has_ids else None
-        numbers = columns_to_numbers(X, self.indices, own)
+        id_mode = self.unit_mode if self.has_ids else None
+        numbers = columns_to_numbers(X, self.indices, nobody=id_mode)
         labels = None
-        if own is not None:
-            numbers[:, own] = 0  # until all entries of a unit are in one place
-            labels = as_labels(_columns(X)[own], len(numbers), f"column {own} of X")
+        if id_mode is not None:
+            numbers[:, id_mode] = 0  # until all entries of a unit are in one place
+            labels = as_labels(_columns(X)[id_mode], len(numbers), f"column {id_mode} of X")
         known = (numbers >= 0).all(axis=1)
         values = np.asarray(as_numbers(y, "a partition"))[known]
         return numbers[known], values, None if labels is None else labels[known]
@@ -331,19 +331,19 @@ def _known_entries(
     checked: Parameters, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
 ) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
     """Coordinates and values of the entries all of whose names are rows, and the public shape."""
-    unit_mode, own = checked.unit_mode, indices
+    unit_mode, with_ids = checked.unit_mode, indices
     if unit_mode is not None:
         X = no_rows(X, len(indices))
-        if indices[unit_mode : unit_mode + 1] == (None,):
-            own = of_own_units(indices, unit_mode, X)
-    numbers = named_numbers(checked, X, own, reset=True)
+        if indices[unit_mode : unit_mode + 1] == (None,):  # also where there are too few indices
+            with_ids = of_own_units(indices, unit_mode, X)
+    numbers = named_numbers(checked, X, with_ids, reset=True)
     if shape is None:
         shape = _shape_of_entries(indices, numbers)
-    if unit_mode is not None and own is not indices:
-        n_ids, most = len(own[unit_mode] or ()), shape[unit_mode]
+    if unit_mode is not None and with_ids is not indices:
+        n_ids, most = len(with_ids[unit_mode] or ()), shape[unit_mode]
         if n_ids > most:
             raise ValueError(MORE_IDS.format(mode=unit_mode, most=most))
-    named = [mode for mode, index in enumerate(own) if index is not None]
+    named = [mode for mode, index in enumerate(with_ids) if index is not None]
     known = (numbers[:, named] >= 0).all(axis=1)
     # The caller checks that there are as many values as rows.
     if len(values) != len(numbers) or known.all():
@@ -392,8 +392,8 @@ def of_own_units(indices: Indices, mode: int, X: object) -> Indices:
     if mode >= len(columns) or len(columns[mode]) == 0:
         return indices  # too few columns are refused by whoever reads all
     labels = as_labels(columns[mode], len(columns[mode]), f"column {mode} of X")
-    own = RowIndex.from_public(distinct(labels)[0])
-    return (*indices[:mode], own, *indices[mode + 1 :])
+    ids = RowIndex.from_public(distinct(labels)[0])
+    return (*indices[:mode], ids, *indices[mode + 1 :])
 
 
 def named_numbers(

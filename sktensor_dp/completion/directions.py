@@ -10,7 +10,7 @@ from scipy.stats import chi, chi2
 
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.model import unexplained
-from sktensor_dp.completion.plan import PersonPlan
+from sktensor_dp.completion.plan import PersonPlan, judged_sweeps, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
     LEAST_WEIGHT,
     SharedBiases,
@@ -48,7 +48,6 @@ class Directions:
         self._sums = np.zeros((len(start), n_columns))
         self._weights = cell_weights(biases, ask.n_units)
         self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
-        # Number of entries of a typical unit.
         self._n_entries_each = (float(self._weights.sum()) / max(ask.n_units, 1)) ** 2
         # Variance by units of a row of one sum, over its weight: an entry of a unit of m entries
         # adds a square of mean 1 / (m r).
@@ -71,10 +70,10 @@ class Directions:
         noisy, n_cells = self._ask(query).as_sum(), len(self._sums)
         moment = noisy.value[n_cells:] / (MOMENT_WEIGHT * self._ask.n_units)
         self._moments.append((moment + moment.T) / 2)
-        self._sigma, one = noisy.sigma, np.eye(len(kept))
+        self._sigma, identity = noisy.sigma, np.eye(len(kept))
         self._sums = self._sums @ kept + noisy.value[:n_cells]
-        self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * one
-        self._release_weight = self._release_weight @ kept + one
+        self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * identity
+        self._release_weight = self._release_weight @ kept + identity
         self._directions = self._scaled(self._shrunk_rows())
 
     def explained(self, last: int) -> tuple[Floats, float]:
@@ -83,14 +82,15 @@ class Directions:
         """
         # Least fraction of the prior variance of weights that a unit's entries explain.
         least_rest = 0.05
-        # Second moment of a unit's weights: that of the first sweep if directions explain nothing,
-        # and 1 if they explain the assumed variance. Moments are stored over r, so this trace is
-        # the mean eigenvalue of the first sweep.
+        # A second moment of units' weights is m, that of the first sweep, for directions that
+        # explain nothing, and 1 for the assumed variance: a moment M says that they explain
+        # (M - m) / (1 - m). Moments are stored over r, so the trace of the first is its mean
+        # eigenvalue, m.
         r, at_first = len(self._moments[0]), float(np.trace(self._moments[0]))
         rest = max(1 - at_first, least_rest)
-        found = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
+        excess = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
         sigma = self._sigma / (MOMENT_WEIGHT * self._ask.n_units)
-        return found / rest, float(moment_noise(sigma, r, last)) / rest
+        return excess / rest, float(moment_noise(sigma, r, last)) / rest
 
     def worth_more_than_biases(self, rest: float) -> bool:
         """True if components will gain as much as biases would at `rest` times their budget."""
@@ -98,9 +98,9 @@ class Directions:
         # subtracted, and as much as an eigenvalue beyond the edge errs: one deviation, `noise`.
         moment, noise = self.explained(judged_sweeps(self._trial))
         variance = self._deviation**2
-        left = residual_variance(self._biases) / variance
+        residual_share = residual_variance(self._biases) / variance
         explained = beyond_noise(np.linalg.eigvalsh(moment), noise) - noise - self._by_chance()
-        gain = gain_of_components(explained, self._n_entries_each, left)
+        gain = gain_of_components(explained, self._n_entries_each, residual_share)
         # Without noise `rest` is 0: the trial is passed, and `factor` judges at the end.
         return gain * variance >= longest(self._biases).gain_of(rest)
 
@@ -109,27 +109,27 @@ class Directions:
         moment, noise = self.explained(self._n_recent())
         values, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
         least = max(defaults.CERTAIN * noise, float(edge_of_noise(noise, len(values))))
-        found, known = np.zeros(len(values)), 0.0
+        variances, by_former = np.zeros(len(values)), 0.0
         for place, value in enumerate(beyond_noise(values, noise)):
-            by_chance = self._by_chance(known)
+            by_chance = self._by_chance(by_former)
             if values[place] <= by_chance + least:
                 break
             # An eigenvalue v becomes sqrt(v^2 - by_chance^2).
-            found[place] = math.sqrt(max(float(value) ** 2 - by_chance**2, 0.0))
-            known += float(value) * self._size**2
-        return self._directions @ (vectors * np.sqrt(found))
+            variances[place] = math.sqrt(max(float(value) ** 2 - by_chance**2, 0.0))
+            by_former += float(value) * self._size**2
+        return self._directions @ (vectors * np.sqrt(variances))
 
-    def _by_chance(self, known: float = 0.0) -> float:
+    def _by_chance(self, by_former: float = 0.0) -> float:
         """Variance that a direction explains of the units it is found from by chance.
-        In units of that assumed; other directions explain the variance `known`.
+        In units of that assumed; other directions explain the variance of values `by_former`.
         """
         # Chance comes from units, not from noise. Values vary more about a unit's level than about
         # biases, and errors of biases and outliers add to the largest direction.
         by_units = self._variance_by_units() * float(np.mean(self._weights))
         share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
-        left = unexplained(self._deviation, known) / self._deviation**2
+        residual_share = unexplained(self._deviation, by_former) / self._deviation**2
         r = self._directions.shape[1]
-        return left * share * variance_by_chance(self._weights, self._ask.n_units, r)
+        return residual_share * share * variance_by_chance(self._weights, self._ask.n_units, r)
 
     def noise_variance(self, factor: Floats) -> float:
         """Variance of values about a unit's level that neither biases nor `factor` explain."""
@@ -182,14 +182,9 @@ def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float
     """
     # With a factor of g = cosine ** (-1 / trial) in each sweep a squared cosine is near 1 at the
     # trial; it grows most if earlier sums weigh 1 / sqrt(g). A direction that explains half of its
-    # variance has grown already.
-    growth = max(cosine ** (-0.5 / trial), 1.0) - 1
+    # variance has grown already: its earlier sums weigh 1.
+    growth = max(cosine ** (-0.5 / trial), 1.0) - 1  # sqrt(g) - 1
     return np.asarray(noise / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
-
-
-def trial_sweeps(plan: PersonPlan) -> int:
-    """Number of sweeps after which components must show a gain."""
-    return round(defaults.DIRECTION_TRIAL * plan.n_sweeps)
 
 
 def untold_of_weight(each: float) -> float:
@@ -197,16 +192,15 @@ def untold_of_weight(each: float) -> float:
     return 1 / (1 + defaults.COMPONENT_VARIANCE * each)
 
 
-def gain_of_components(explained: Floats, each: float, left: float) -> float:
-    """Variance of values that units' weights explain.
+def gain_of_components(explained: Floats, each: float, residual: float) -> float:
+    """Variance of values that units' weights explain, in units of the whole.
 
     `explained` are variances of components in units of that assumed, none if below 0, `each` the
-    number of entries of a unit and `left` their residual variance.
+    number of entries of a unit and `residual` their residual variance in units of the whole.
     """
-    # In units of the variance of values; `left` is the fraction not known from `each` entries,
-    # which tell each v / (each v + left) of a weight's variance v.
+    # A unit's entries tell each v / (each v + residual) of a weight's variance v.
     variances = defaults.COMPONENT_VARIANCE * np.maximum(explained, 0.0)
-    return float(np.sum(variances * each * variances / (each * variances + left)))
+    return float(np.sum(variances * each * variances / (each * variances + residual)))
 
 
 def moment_noise(sigma: float, n_columns: int | Integers, last: int) -> Floats:
@@ -227,13 +221,8 @@ def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:
     """Eigenvalues without noise, from those of a noisy matrix; 0 where noise explains them."""
     # An eigenvalue v appears as v + e^2 / 4 v, where e is the edge of the noise.
     edge = edge_of_noise(noise, len(values))
-    seen = np.maximum(values, edge)
-    return np.where(values > edge, (seen + np.sqrt(seen**2 - edge**2)) / 2, 0.0)
-
-
-def judged_sweeps(trial: int) -> int:
-    """Number of sweeps before the trial whose moments are used to judge directions."""
-    return max(trial // 2, 2)
+    above = np.maximum(values, edge)
+    return np.where(values > edge, (above + np.sqrt(above**2 - edge**2)) / 2, 0.0)
 
 
 def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
@@ -242,7 +231,8 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     """
     # Quantiles at which a distribution is averaged.
     quantiles = (np.arange(100) + 0.5) / 100
-    # Norm n of the residuals of n units in d rows along a random direction.
+    # Squared norm of the noise of n units in d rows: n along a random direction, largest^2 along
+    # the direction where it is largest, in units of the variance of one entry.
     largest = largest_of_noise(n_units, _effective_rows(weights))
     # Of fewer entries rounding leaves nothing of a difference of moments.
     each = max(float(weights.sum()) / n_units, 1e-2) ** 2
@@ -257,13 +247,13 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     squares = variances * chi2.ppf(quantiles, n_columns)
     norms = np.sqrt((posterior + squares) ** 2 + (n_columns - 1) * posterior**2)
     clips = np.maximum(norms / n_columns, 1.0)
-    without, seen = np.mean((posterior + squares / n_columns) / clips, 1)
-    return float((seen - without) / (1 - none))
+    without, by_chance = np.mean((posterior + squares / n_columns) / clips, 1)
+    return float((by_chance - without) / (1 - none))
 
 
 def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) -> int:
     """Most components that the trial can find, if each has the variance assumed beforehand."""
-    mu, trial = plan.releases.cost_of(SharedFactorSums.name).mu, trial_sweeps(plan)
+    mu, trial = plan.releases.cost_of(SharedFactorSums.name).mu, trial_sweeps(plan.n_sweeps)
     total, rows = max(float(weights.sum()), LEAST_WEIGHT), _effective_rows(weights)
     # Weight of a random entry's row, and root of the number of entries of a unit, which weighs one
     # over that root in each of its cells.

@@ -134,17 +134,18 @@ def _with_released_block(ask: Session, options: ModelOptions) -> EntryModel:
     # Scale the factor so that values are linear in it.
     last = model.factors[-1] * (model.weights if isinstance(model, CPCompletion) else 1.0)
     residual = max(model.noise_variance, (2 * half * ASSUMED.residual) ** 2)
-    own = np.mean(last**2, axis=0)
-    ridge = residual / np.maximum(own, max(1e-6 * float(own.max()), (1e-9 * half) ** 2))
+    # Prior variance of each column; it is kept away from 0, by which the ridge would be divided.
+    prior = np.mean(last**2, axis=0)
+    ridge = residual / np.maximum(prior, max(1e-6 * float(prior.max()), (1e-9 * half) ** 2))
     query = RidgeBlock(index_set, mode, rows, ridge, half)
     noisy = ask(query).as_sum()
     # The regression is linear in the values, so the part of mean and biases is public.
-    base = model.predict(index_set.coordinates) - ask.public("middle")
-    base -= np.sum(rows * last[index_set.rows(mode)], axis=1)
-    found = noisy.value * query.scales[:, None] - query.solved(base)
-    # Weigh the released block and the former one by the inverse variances of their noise.
-    share = own / (own + (noisy.sigma * query.scales)[:, None] ** 2)
-    factors = [*model.factors[:-1], share * found + (1 - share) * last]
+    offsets = model.predict(index_set.coordinates) - ask.public("middle")
+    offsets -= np.sum(rows * last[index_set.rows(mode)], axis=1)
+    released = noisy.value * query.scales[:, None] - query.solved(offsets)
+    # Weigh the released block by its noise, the former one as if it erred by the prior variance.
+    share = prior / (prior + (noisy.sigma * query.scales)[:, None] ** 2)
+    factors = [*model.factors[:-1], share * released + (1 - share) * last]
     if isinstance(model, CPCompletion):
         return with_factors(model, factors)
     return with_orthonormal_factors(model, options.ranks, factors, model.core)
@@ -185,6 +186,7 @@ def released_pair_components(
 
 def _clipped_variance(t: float) -> float:
     """Mean square of ``clip(x, -t, t) / t`` for a standard normal x."""
+    # Inside, E[x^2; |x| < t] = P(|x| < t) - 2 t phi(t); beyond, clipped values have square 1.
     inside = 2 * ndtr(t) - 1
     density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
     return float((inside - 2 * t * density) / t**2 + 1 - inside)
@@ -217,14 +219,16 @@ def _scaled_components(model: EntryModel) -> SharedComponents | None:
     """
     factors = list(model.factors[1:])
     if isinstance(model, CPCompletion):
-        found = model.weights > 0
-        scales = (model.weights * np.sqrt(model.factor_prior_variances[0]))[found]
-        factors = [factor[:, found] for factor in factors]
+        positive = model.weights > 0
+        scales = (model.weights * np.sqrt(model.factor_prior_variances[0]))[positive]
+        factors = [factor[:, positive] for factor in factors]
         factors[0] = factors[0] * scales
-        return SharedComponents(tuple(factors), full_core=False) if found.any() else None
+        return SharedComponents(tuple(factors), full_core=False) if positive.any() else None
+    # A row of the first mode has weights u of variance deviations^2: the slice of the core of each
+    # of its columns, times the deviation, is what a weight of variance 1 multiplies.
     deviations = np.sqrt(np.mean(model.factors[0] ** 2, axis=0))
     mixing = np.moveaxis(model.core, 0, -1).reshape(-1, len(deviations)) * deviations
-    found = np.abs(mixing).max(axis=0) > 0
-    if not found.any():
+    nonzero = np.abs(mixing).max(axis=0) > 0
+    if not nonzero.any():
         return None
-    return SharedComponents(tuple(factors), full_core=True, mixing=mixing[:, found])
+    return SharedComponents(tuple(factors), full_core=True, mixing=mixing[:, nonzero])

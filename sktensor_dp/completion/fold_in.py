@@ -101,17 +101,18 @@ class UnitParameters:
         places = np.searchsorted(numbers, units)
         # The last row, of zeros, is for units without entries.
         places[np.append(numbers, -1)[places] != units] = len(numbers)
-        own = np.append(self.parameters, np.zeros((1, self._shared.n_parameters)), axis=0)
+        zeros = np.zeros((1, self._shared.n_parameters))
+        parameters = np.append(self.parameters, zeros, axis=0)
         at = self._shared.at_entries(coordinates)
-        values = predict_units(own, places, at, level=self._shared.level)
+        values = predict_units(parameters, places, at, level=self._shared.level)
         return np.clip(values, *self._bounds)
 
     def _values(self, rows: Integers, part: slice) -> Floats:
         """Predictions, not clamped, for some units at `rows` of coordinates: (n_units, n_rows)."""
         # The shared part of a row is the same for all units, so one product serves all.
         shared = self._shared.at_entries(rows)
-        plain = self._shared.level + shared.effects
-        return np.asarray(self.parameters[part] @ shared.design() + plain, dtype=np.float64)
+        of_rows = self._shared.level + shared.effects
+        return np.asarray(self.parameters[part] @ shared.design() + of_rows, dtype=np.float64)
 
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         """Coordinates as integers, with -1 for unknown rows, from numbers or names."""

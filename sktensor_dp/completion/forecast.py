@@ -14,9 +14,7 @@ from sktensor_dp.completion.directions import (
     edge_of_noise,
     forgetting_factor,
     gain_of_components,
-    judged_sweeps,
     moment_noise,
-    trial_sweeps,
     untold_of_weight,
     variance_by_chance,
 )
@@ -27,9 +25,11 @@ from sktensor_dp.completion.plan import (
     PersonPlan,
     bias_variances_by_sums,
     bias_variances_by_values,
+    judged_sweeps,
     residual_clip,
     row_weight,
     snr_in_pairs,
+    trial_sweeps,
 )
 from sktensor_dp.estimator.forecast import (
     MOST_UNITS,
@@ -88,80 +88,84 @@ def entry_errors(
     rank: int,
 ) -> Errors:
     """Expected errors where one value is the unit."""
-    left, count = assumed.about_biases, min(ASSUMED.n_components, rank)
-    each = assumed.component_share * assumed.deviation**2 / max(count, 1)
+    residual, count = assumed.about_biases, min(ASSUMED.n_components, rank)
+    # Variance of one component, and entries per row of each mode.
+    variance = assumed.component_share * assumed.deviation**2 / max(count, 1)
     rows = [n_observed / n for n in shape]
-    by_mode = [0.0] * len(shape)  # squared cosines
+    cosines = [0.0] * len(shape)  # squared, by mode
     if plan.perturbation == "input":
-        variance = piecewise_variance(plan.releases.epsilon, min(assumed.deviation, 0.5))
-        by_mode = squared_cosines(rows, each, variance + left, count)
+        noise_variance = piecewise_variance(plan.releases.epsilon, min(assumed.deviation, 0.5))
+        cosines = squared_cosines(rows, variance, noise_variance + residual, count)
     # Error variance of a bias of each mode before shrinkage, for an average row.
     if plan.perturbation == "sufficient_statistics":
         spent = plan.releases.cost_of(RowSums.name).epsilon
-        noise = bias_variances_by_sums(n_observed, shape, spent, math.sqrt(left))
+        noise = bias_variances_by_sums(n_observed, shape, spent, math.sqrt(residual))
     else:
-        noise = bias_variances_by_values(n_observed, shape, plan.releases.epsilon, math.sqrt(left))
-    bias, biases = assumed.bias_deviation**2, assumed.shrunk(noise)
-    # All rows tell of the mean, which lies anywhere between the bounds.
+        epsilon = plan.releases.epsilon
+        noise = bias_variances_by_values(n_observed, shape, epsilon, math.sqrt(residual))
+    biases = assumed.shrunk(noise)
+    # All rows tell of the mean, which before lies anywhere between the bounds: variance 1 / 12.
     mean = 1 / (12 + math.fsum(n / v for n, v in zip(shape, noise, strict=True)))
-    error = math.sqrt(left + mean + math.fsum(biases))
-    model = math.sqrt(error**2 - count * each * math.prod(by_mode))
+    error = math.sqrt(residual + mean + math.fsum(biases))
+    model = math.sqrt(error**2 - count * variance * math.prod(cosines))
     # A row of the first mode that is folded in estimates its own bias and weights.
-    cosine = math.prod(by_mode[1:])
+    cosine = math.prod(cosines[1:])
     if plan.with_pairs:
-        shown = snr_in_pairs(n_observed, shape, plan.releases.cost_of(EntryPairs.name))
-        cosine = _cosine_by_pairs(shown, each, left)
-    own = _fold_in_variance(rows[0], [each * cosine] * count, left, bias)
-    folded = math.sqrt(own + math.fsum(biases[1:]))
+        snr = snr_in_pairs(n_observed, shape, plan.releases.cost_of(EntryPairs.name))
+        cosine = _cosine_by_pairs(snr, variance, residual)
+    of_row = _fold_in_variance(
+        rows[0], [variance * cosine] * count, residual, assumed.bias_deviation**2
+    )
+    folded = math.sqrt(of_row + math.fsum(biases[1:]))
     return Errors(error, model, folded, plan.seeks_components, biases)
 
 
-def squared_cosines(rows: list[float], each: float, noise: float, count: int) -> list[float]:
+def squared_cosines(rows: list[float], variance: float, noise: float, count: int) -> list[float]:
     """Squared cosine of each mode's true and fitted factor of a component, one per mode.
 
-    `rows` are entries per row of each mode, `each` the variance of a component, `noise` that of
+    `rows` are entries per row of each mode, `variance` is that of a component, `noise` that of
     values with all components in it, and `count` the number of components.
     """
     # State evolution of a spiked model with normal factors (Lesieur, Krzakala and Zdeborova 2017).
-    found = [1.0] * len(rows)
+    cosines = [1.0] * len(rows)
     for _ in range(STEPS):
-        left = noise - count * each * math.prod(found)
+        residual = noise - count * variance * math.prod(cosines)
         for mode, n in enumerate(rows):
-            others = math.prod(found[:mode] + found[mode + 1 :])
-            ratio = n * each * others / left
-            found[mode] = ratio / (1 + ratio)
-    return found
+            others = math.prod(cosines[:mode] + cosines[mode + 1 :])
+            ratio = n * variance * others / residual
+            cosines[mode] = ratio / (1 + ratio)
+    return cosines
 
 
-def _cosine_by_pairs(shown: float, each: float, left: float) -> float:
+def _cosine_by_pairs(snr: float, variance: float, residual: float) -> float:
     """Squared cosine between a column's component and the estimate from pairs.
 
-    `shown` is the signal-to-noise ratio in pairs, `each` the variance of a component, `left` the
-    residual one.
+    `snr` is the signal-to-noise ratio in pairs, `variance` that of a component, and `residual` that
+    of values about mean and biases.
     """
     # A spiked matrix shows 1 - 1 / d^2 of a component that is d times as strong as the weakest one
     # detectable, which has half the edge. The ratio is stated for a component of the assumed size
     # and residuals of the usual size.
-    ratio = shown * (each / ASSUMED.component**2 * ASSUMED.residual**2 / left)
+    ratio = snr * (variance / ASSUMED.component**2 * ASSUMED.residual**2 / residual)
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
 
 
-def _fold_in_variance(n: float, known: list[float], left: float, bias: float) -> float:
+def _fold_in_variance(n: float, variances: list[float], residual: float, bias: float) -> float:
     """Error variance of a value after folding in the row's own `n` entries.
 
-    `known` has the variance of each component that is known, `left` the variance about biases,
+    `variances` are those of the components that are known, `residual` is the variance about biases,
     `bias` that of the row's bias.
     """
     # Of a component of variance a entries tell the fraction r / (1 + r), r = n a / noise; the noise
     # is all that is left of values: a fixed point.
     explained = 0.0
     for _ in range(STEPS):
-        noise = left - explained
-        ratios = [n * one / noise for one in known]
-        explained = math.fsum(a * r / (1 + r) for a, r in zip(known, ratios, strict=True))
-    noise = left - explained
-    level = bias * noise / (bias * n + noise) if bias > 0 else 0.0
-    return noise + level
+        noise = residual - explained
+        ratios = [n * variance / noise for variance in variances]
+        explained = math.fsum(a * r / (1 + r) for a, r in zip(variances, ratios, strict=True))
+    noise = residual - explained
+    # n entries about a bias of variance b leave b noise / (b n + noise) of it.
+    return noise + (bias * noise / (bias * n + noise) if bias > 0 else 0.0)
 
 
 def person_errors(
@@ -170,20 +174,20 @@ def person_errors(
     """Expected errors where units are persons."""
     each = max(n_observed / shape[plan.unit_mode], 1.0)
     bias = assumed.bias_deviation**2
-    left = assumed.about_biases
+    residual = assumed.about_biases
     # Error variance of a unit's level, fitted to its entries with the library's prior, which counts
     # as `prior` more entries: from its distance to the prior mean, and from its entries.
     prior = 1 / kernel_defaults.LEVEL_VARIANCE
-    own = (bias * prior**2 + left * each) / (each + prior) ** 2
+    level = (bias * prior**2 + residual * each) / (each + prior) ** 2
     explained, biases = None, _bias_variances(each, shape, plan, assumed)
     if plan.n_sweeps > 0:
-        rest = plan.n_sweeps - trial_sweeps(plan)
+        rest = plan.n_sweeps - trial_sweeps(plan.n_sweeps)
         after = math.fsum(_bias_variances(each, shape, plan, assumed, rest))
         gain_of_biases = math.fsum(biases) - after
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
         if explained is None:
             biases = _bias_variances(each, shape, plan, assumed, plan.n_sweeps)
-    error = math.sqrt(left + own + math.fsum(biases))
+    error = math.sqrt(residual + level + math.fsum(biases))
     model = error if explained is None else math.sqrt(error**2 - explained)
     biases.insert(plan.unit_mode, math.nan)
     return Errors(error, model, model, explained is not None, biases)
@@ -203,14 +207,14 @@ def _bias_variances(
         )
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
-    left = assumed.about_biases
-    gain, found = clipped_response(residual_clip(math.sqrt(left), 1 / 2)), []
+    residual, variances = assumed.about_biases, [0.0]  # of units
+    gain = clipped_response(residual_clip(math.sqrt(residual), 1 / 2))
     for n in np.delete(shape, plan.unit_mode):
         # A row's sum, of residuals over their deviation, varies by noise and by its entries, which
         # weigh 1 / sqrt(each); its bias moves it by gain * weight.
         weight = row_weight(shape[plan.unit_mode], each, n)
-        found.append(left * (noise + weight / math.sqrt(each)) / (gain * weight) ** 2)
-    return assumed.shrunk([0.0, *found])[1:]  # after that of units
+        variances.append(residual * (noise + weight / math.sqrt(each)) / (gain * weight) ** 2)
+    return assumed.shrunk(variances)[1:]
 
 
 class _Search:
@@ -231,19 +235,19 @@ class _Search:
         n_units = shape[plan.unit_mode]
         n_rows = math.prod(shape) // n_units  # cells of a unit
         self._each, self._plan, self._n_units = each, plan, n_units
-        self._trial = trial_sweeps(plan)
+        self._trial = trial_sweeps(plan.n_sweeps)
         self._weight = row_weight(n_units, each, n_rows)
         weights = np.full(n_rows, self._weight)
         self._columns = columns_worth(weights, n_units, plan, rank)
         self._by_chance = variance_by_chance(weights, n_units, self._columns)
-        self._left = assumed.about_biases
-        # As many components as have the assumed variance and as were asked for; columns may hold
-        # fewer.
-        share = assumed.component_share * assumed.deviation**2 / self._left
+        self._residual = assumed.about_biases
+        # As many components as have the assumed variance and as were asked for, and the share of
+        # each in the variance about biases; columns may hold fewer.
+        share = assumed.component_share * assumed.deviation**2 / self._residual
         number = max(min(round(share / defaults.COMPONENT_VARIANCE), rank), 1)
         self._number, self._share = min(number, self._columns), share / number
         mu = plan.releases.cost_of(SharedFactorSums.name).mu
-        self._deviation = SharedFactorSums.farthest / mu
+        self._deviation = SharedFactorSums.farthest / mu  # of the noise of one sweep
         self._cosine = min(self._columns / n_rows, 1.0)  # of random directions
         self.overlap = self._cosine
         # Sum of a row in one column: expected value for a component of size one there, and variance
@@ -251,8 +255,8 @@ class _Search:
         self._signal = self._noise_variance = self._weight_of_all = 0.0
         # Variance of one release's sum by units.
         self._by_units_once = self._weight / math.sqrt(each) / self._columns
-        # Number of components explained, by sweep, in units of one with the assumed variance.
-        self._found: list[float] = []
+        # Variance that all directions explain, by sweep, in units of that assumed of one.
+        self._explained: list[float] = []
 
     def explained(self) -> float | None:
         """Variance of values that components will explain; None if the trial will reject them."""
@@ -260,11 +264,11 @@ class _Search:
             by_chance = self._sweep(step)
             if step + 1 == self._trial and not self._worth_more_than_biases(by_chance):
                 return None
-        seen = self._seen()
-        known = self._number * self._share * self.overlap
-        # A unit's weights keep s / (1 + s) of their variance, s = seen / (1 - known), as residuals
+        snr = self._snr_of_weight()
+        share = self._number * self._share * self.overlap
+        # A unit's weights keep s / (1 + s) of their variance, s = snr / (1 - share), as residuals
         # lack what components explain.
-        return self._left * known * seen / (1 + seen - known)
+        return self._residual * share * snr / (1 + snr - share)
 
     def _sweep(self, step: int) -> float:
         """Variance that directions explain by chance, once the sums of one more sweep are added."""
@@ -277,11 +281,11 @@ class _Search:
             explained = np.array(self._share * self.overlap / defaults.COMPONENT_VARIANCE)
             by_noise = self._deviation**2 / (self._deviation**2 + self._by_units_once)
             kept = float(forgetting_factor(explained, self._cosine, self._trial, by_noise))
-        seen = self._seen()
-        # Weights are divided by their norm: each column counts 1 by chance, and `seen` more for a
+        snr = self._snr_of_weight()
+        # Weights are divided by their norm: each column counts 1 by chance, and `snr` more for a
         # component in it.
-        norm_of_weights = math.sqrt(self._columns + self._number * seen)
-        response = mean_length * math.sqrt(seen) / norm_of_weights
+        norm_of_weights = math.sqrt(self._columns + self._number * snr)
+        response = mean_length * math.sqrt(snr) / norm_of_weights
         self._signal = kept * self._signal + self._weight * math.sqrt(self._share) * response
         self._noise_variance = kept**2 * self._noise_variance + self._deviation**2
         self._weight_of_all = kept * self._weight_of_all + 1
@@ -290,10 +294,11 @@ class _Search:
         ratio = self._signal**2 / (self._noise_variance + by_units)
         # The first sweep is no worse than the random start.
         self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
-        self._found.append(self._number * self._share * self.overlap / defaults.COMPONENT_VARIANCE)
+        share = self._number * self._share * self.overlap
+        self._explained.append(share / defaults.COMPONENT_VARIANCE)
         return self._by_chance * by_units / (by_units + self._noise_variance)
 
-    def _seen(self) -> float:
+    def _snr_of_weight(self) -> float:
         """Squared signal-to-noise ratio of a unit's weight of one component."""
         return self._each * self._share * self.overlap
 
@@ -302,12 +307,12 @@ class _Search:
         last, untold = judged_sweeps(self._trial), untold_of_weight(self._each)
         sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - untold) ** 2
         noise = float(moment_noise(sigma, self._columns, last))
-        eigenvalue = math.fsum(self._found[-last:]) / last / self._number
+        eigenvalue = math.fsum(self._explained[-last:]) / last / self._number
         # An eigenvalue is visible if it exceeds half the edge of the noise.
         hidden = eigenvalue <= edge_of_noise(noise, self._columns) / 2
         explained = 0.0 if hidden else eigenvalue - noise - by_chance
         gain = gain_of_components(np.full(self._number, explained), self._each, 1.0)
-        return gain * self._left > self._gain_of_biases
+        return gain * self._residual > self._gain_of_biases
 
 
 @dataclass(frozen=True, repr=False)
@@ -499,8 +504,8 @@ class CompletionForecast(InvertibleForecast):
         """
         # Found biases vary by the true variance less that of errors, and `SharedEffects.is_hidden`
         # once this is no more than the errors' own.
-        half = self.bias_deviation**2 / 2
-        return [m for m, error in enumerate(self.bias_errors) if error**2 > half]
+        most = self.bias_deviation**2 / 2
+        return [m for m, error in enumerate(self.bias_errors) if error**2 > most]
 
     def _table(self) -> Table:
         said = "Mean and biases can be found."

@@ -73,19 +73,18 @@ class _BlockGaussNewton:
         sizes = [factor_scale ** (n_modes - 1)] * n_modes
         if core is not None:
             sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
-        # The model's own part of the gradient is public and left out.
+        # The part of the gradient by the model's predictions is public and left out.
         noisy = self._ask(EntryGradients(jacobian, self._half)).as_sum()
         _, *parts = jacobian.split(noisy.value)
         self._fit_offsets(parts[:n_modes], noisy.sigma)
         # Values of mean and biases, less the middle: their part of right-hand sides is subtracted.
         offsets_at_entries = self._offsets.predict(index_set.coordinates) - self._middle
-        block = step % len(sizes)
         for place, (part, size) in enumerate(zip(parts[n_modes:], sizes, strict=True)):
             moment, gram, mean_square = self._normal_equations(place, offsets_at_entries)
             right = part.reshape(moment.shape) / size - moment
             variance = (noisy.sigma / size) ** 2
             self._averages[place].add(right, gram, variance, self._residual)
-            if place == block:
+            if place == step % len(sizes):
                 self._move(place, mean_square)
 
     def _scales(self) -> tuple[float, float]:
@@ -102,10 +101,12 @@ class _BlockGaussNewton:
             for mode, factor in enumerate(self._factors)
         ]
         product = float(np.prod(norms, axis=0).max())
+        # Derivatives in the core are products of all factors; those in a factor are of the others
+        # and the core.
         of_factors = (0.5 * (1 + n_modes) / max(product, NULL_SPREAD)) ** (0.5 / n_modes)
         largest = max(largest, NULL_SPREAD * self._half**2)
-        shared = np.sqrt(0.5 * (1 + n_modes) / largest)
-        return of_factors, float(shared / of_factors ** (n_modes - 1))
+        of_derivatives = np.sqrt(0.5 * (1 + n_modes) / largest)
+        return of_factors, float(of_derivatives / of_factors ** (n_modes - 1))
 
     def _rows(self, mode: int) -> Floats:
         """Derivatives of each entry's value with respect to its row of one factor."""
@@ -149,15 +150,15 @@ class _BlockGaussNewton:
         # A factor that is still 0 does not limit the scale of the others.
         least = NULL_SPREAD if self._core is None else NULL_SPREAD * self._half**2
         prior = (2 * self._half * ASSUMED.component) ** 2 / max(mean_square, least)
-        found = self._averages[place].posterior(self._residual, prior)
+        rows = self._averages[place].posterior(self._residual, prior)
         if place == len(self._factors):
-            self._core = found.reshape(self._ranks)
+            self._core = rows.reshape(self._ranks)
             return
         # Without a core the derivatives leave the weights out, so `size` is the whole weight; a
         # core is in them, and takes the change.
-        self._factors[place], size = unit_mean_square(found)
+        self._factors[place], size = unit_mean_square(rows)
         if self._core is None:
-            self._weights = np.where(found.any(axis=0), size, 0.0)
+            self._weights = np.where(rows.any(axis=0), size, 0.0)
         else:
             shape = [1] * len(self._ranks)
             shape[place] = -1
@@ -179,7 +180,7 @@ class _Average:
         """Add the equations of a step to the average; a larger `variance` means longer memory."""
         self._right = self._right + self._share * (right - self._right)
         self._gram = self._gram + self._share * (gram - self._gram)
-        # (1 - share)**2 of the former variance stays.
+        # share^2 of the new variance, and (1 - share)^2 = 1 - (2 - share) share of the former one.
         former = self._variance
         self._variance += self._share**2 * variance - (2 - self._share) * self._share * former
         # Mean variance of the right-hand side by values themselves, beside that by noise.

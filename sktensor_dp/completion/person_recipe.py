@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sktensor_dp.completion.directions import Directions, columns_worth, trial_sweeps
+from sktensor_dp.completion.directions import Directions, columns_worth
 from sktensor_dp.completion.model import SharedModel, attributes_of_units
-from sktensor_dp.completion.plan import ModelOptions, PersonPlan
+from sktensor_dp.completion.plan import ModelOptions, PersonPlan, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
     SharedBiases,
     cell_weights,
@@ -108,7 +108,7 @@ def release_components(
     start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
     # Budget of the sweeps after the trial, divided by that spent on biases; without noise biases
     # are known.
-    trial, rest = trial_sweeps(plan), 0.0
+    trial, rest = trial_sweeps(plan.n_sweeps), 0.0
     sweep, rounds = map(plan.releases.cost_of, (SharedFactorSums.name, SharedRowSums.name))
     if math.isfinite(sweep.mu):
         rest = (plan.n_sweeps - trial) * sweep.mu**2 / (plan.n_rounds * rounds.mu**2)

@@ -263,6 +263,8 @@ def bias_variances_by_sums(
     laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
     rows = [n_observed / n for n in shape]
     shares = [r**-0.5 / math.fsum(other**-0.5 for other in rows) for r in rows]
+    # The sum of a row's r values with shares s varies by residual^2 s^2 r and the noise; its bias
+    # moves it by s r.
     return [
         (residual**2 * s**2 * r + laplace) / (s * r) ** 2 for s, r in zip(shares, rows, strict=True)
     ]
@@ -325,6 +327,8 @@ def snr_in_pairs(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> fl
         noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
     rows_of_pair = n_rows * min(each / n_columns, 1.0) ** 2
     clip = residual_clip(ASSUMED.residual, 1 / 2)
+    # A product of two clipped residuals has this mean by a component, the eigenvalue is n_columns
+    # times that of a pair's sum, and the edge 2 noise sqrt(n_columns).
     response = (clipped_response(clip, ASSUMED.residual) * ASSUMED.component) ** 2
     return rows_of_pair * n_columns * response / (2 * math.sqrt(n_columns) * noise)
 
@@ -383,18 +387,29 @@ def plan_persons(
     return PersonPlan(unit_mode, n_sweeps, releases, n_rounds)
 
 
+def trial_sweeps(n_sweeps: int) -> int:
+    """Number of sweeps after which components must show a gain."""
+    return round(defaults.DIRECTION_TRIAL * n_sweeps)
+
+
+def judged_sweeps(trial: int) -> int:
+    """Number of sweeps before the trial whose moments are used to judge directions."""
+    return max(trial // 2, 2)
+
+
 def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, delta: float) -> float:
     """Signal-to-noise ratio of a component in sums over units; above 1 it can be found.
     Length of a component worth finding over that of the noise.
     """
-    # Fraction of the budget by which a component has to show: the trial comes after twice as much.
-    judged_fraction = 0.15
     n_cells = math.prod(shape) // shape[unit_mode]
     if delta == 0 or n_cells > MOST_CELLS:
         return 0.0
     if math.isinf(epsilon):
         return math.inf
-    noise = SharedFactorSums.farthest / (gaussian_mu(epsilon, delta) * math.sqrt(judged_fraction))
+    # A component has to show in the sums of the sweeps that are judged: their part of mu squared.
+    n_sweeps = defaults.DIRECTION_SWEEPS
+    part = defaults.DIRECTION_FRACTION * judged_sweeps(trial_sweeps(n_sweeps)) / n_sweeps
+    noise = SharedFactorSums.farthest / (gaussian_mu(epsilon, delta) * math.sqrt(part))
     # Response to a component of residuals clipped at their deviation; noise hides half of weights.
     response = clipped_response(1.0) * (ASSUMED.component / ASSUMED.residual) / 2
     # For one component, and units with entries in a quarter of the cells.

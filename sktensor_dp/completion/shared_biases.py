@@ -37,23 +37,24 @@ class EffectRelease:
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"]) -> "EffectRelease":
         """Average of several releases, weighted by precision, as one."""
-        # Divided by its gain, each release holds the same sums of effects, with another noise and
-        # centre.
+        # Divided by its gain, each release holds the same sums of effects, with noise of variance
+        # (sigma / gain)^2 and another centre. Averaged by precision and multiplied by the combined
+        # gain, with the mean of squared gains, sums have the same noise as counts.
         if len(releases) == 1:
             return releases[0]
         sigmas = np.array([one.sigma for one in releases])
         # Without noise all releases weigh the same.
         precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
         gains = np.array([one.gain for one in releases])
-        parts, shares = precisions / precisions.sum(), precisions * gains**2
-        gain = math.sqrt(shares.sum() / precisions.sum())
-        shares /= shares.sum()
+        of_counts, of_effects = precisions / precisions.sum(), precisions * gains**2
+        gain = math.sqrt(of_effects.sum() / precisions.sum())
+        of_effects /= of_effects.sum()
         return cls(
-            sums=gain * (shares / gains) @ np.stack([one.sums for one in releases]),
-            counts=parts @ np.stack([one.counts for one in releases]),
-            sigma=float(np.sqrt(parts**2 @ sigmas**2)),
+            sums=gain * (of_effects / gains) @ np.stack([one.sums for one in releases]),
+            counts=of_counts @ np.stack([one.counts for one in releases]),
+            sigma=float(np.sqrt(of_counts**2 @ sigmas**2)),
             gain=gain,
-            about=shares @ np.stack([one.about for one in releases]),
+            about=of_effects @ np.stack([one.about for one in releases]),
         )
 
 
@@ -81,7 +82,7 @@ class SharedBiases:
         `biases` are of all shared modes. All that is left of the planned release `paid_by`, if
         one is named, pays for them.
         """
-        for left in range(n_rounds, 0, -1):
+        for n_left in range(n_rounds, 0, -1):
             variance = residual_variance(biases)
             about = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
             deviation = math.sqrt(variance)
@@ -93,7 +94,7 @@ class SharedBiases:
             self._released.append(
                 EffectRelease(sums, counts, noisy.sigma, gain, self.effects.effects)
             )
-            self._fit(STEPS if left == 1 else ROUGH_STEPS)
+            self._fit(STEPS if n_left == 1 else ROUGH_STEPS)
 
     def explained(self) -> float:
         """Variance of values about a unit's level that biases explain."""
@@ -102,11 +103,11 @@ class SharedBiases:
     def gain_of(self, rest: float) -> float:
         """Variance that more releases of biases would explain, at `rest` times the past budget."""
         prior, variances = self.effects.prior_variance, self.effects.variances
-        seen = np.maximum(prior / np.maximum(variances, LEAST_VARIANCE * prior) - 1, 0.0)
-        # Sums are `seen` times as precise as the prior, and leave prior / (1 + seen) of a row's
-        # variance. More budget makes them (1 + rest) * seen times as precise: the gain is what
+        snr = np.maximum(prior / np.maximum(variances, LEAST_VARIANCE * prior) - 1, 0.0)
+        # Sums are `snr` times as precise as the prior, and leave prior / (1 + snr) of a row's
+        # variance. More budget makes them (1 + rest) * snr times as precise: the gain is what
         # that leaves less.
-        gained = prior * rest * seen / ((1 + seen) * (1 + (1 + rest) * seen))
+        gained = prior * rest * snr / ((1 + snr) * (1 + (1 + rest) * snr))
         return float(self.shares @ gained)
 
     def _clip(self) -> float:
@@ -124,13 +125,14 @@ class SharedBiases:
 
     def _fit(self, n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps."""
-        seen = EffectRelease.combined(self._released)
+        release = EffectRelease.combined(self._released)
         found = shared_effects(
-            seen.sums, seen.counts, noise_std=seen.sigma, n_units=self._ask.n_units,
-            gain=seen.gain, effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
-            about=seen.about, max_iter=n_steps,
+            release.sums, release.counts, noise_std=release.sigma, n_units=self._ask.n_units,
+            gain=release.gain, effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
+            about=release.about, max_iter=n_steps,
         )  # fmt: skip
-        self.weights = max(float(seen.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
+        # Popularity is half the logarithm of a weight over the mean weight.
+        self.weights = max(float(release.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
         self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
         # Clipped residuals show whether values are above the unit's level, not how far. If values
         # are skewed most are above, which would add a constant to all effects: subtract it.
@@ -170,13 +172,14 @@ def cell_weights(biases: Sequence[SharedBiases], n_units: int) -> Floats:
     if len(biases) == 1:
         return biases[0].weights
     # A unit with n of N cells in rows of shares p weighs n over the norm of its counts. That norm
-    # squared is n (1 - n / N) (1 - |p|^2) + n^2 |p|^2 on average, as its cells are distinct.
+    # squared is n (1 - n / N) (1 - |p|^2) + n^2 |p|^2 on average, as its cells are distinct. With
+    # the squared weight w, n = w (1 - |p|^2) / (1 - w |p|^2 + w (1 - |p|^2) / N).
     n_cells = math.prod(len(one.shares) for one in biases)
-    numbers = []
+    n_entries = []  # of a unit, by each mode
     for one in biases:
-        square = (float(one.weights.sum()) / max(n_units, 1)) ** 2
-        alike = float(one.shares @ one.shares)
-        room = 1 - square * alike + square * (1 - alike) / n_cells
-        numbers.append(square * (1 - alike) / max(room, least_room))
+        squared_weight = (float(one.weights.sum()) / max(n_units, 1)) ** 2
+        same_row = float(one.shares @ one.shares)
+        room = 1 - squared_weight * same_row + squared_weight * (1 - same_row) / n_cells
+        n_entries.append(squared_weight * (1 - same_row) / max(room, least_room))
     shares = reduce(np.multiply.outer, [one.shares for one in biases]).ravel()
-    return n_units * math.sqrt(max(min(*numbers, float(n_cells)), 1.0)) * shares
+    return n_units * math.sqrt(max(min(*n_entries, float(n_cells)), 1.0)) * shares
