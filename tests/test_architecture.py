@@ -1,6 +1,8 @@
 """Imports run one way, without circles; noise, queries and raw data stay behind the boundary."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -286,3 +288,28 @@ def test_noise_has_one_source() -> None:
 
 def test_no_global_random_state() -> None:
     assert offenders(lambda path: names_in_numpy_random(path) & LEGACY_NUMPY) == []
+
+
+# Queries that a fresh process finds in the modules of `queries`, and that the catalogue lacks.
+UNLISTED = """
+import importlib, pkgutil
+from sktensor_dp import queries
+from sktensor_dp.privacy.catalogue import CATALOGUE
+from sktensor_dp.queries.query import Query
+
+for module in pkgutil.iter_modules(queries.__path__, "sktensor_dp.queries."):
+    importlib.import_module(module.name)
+found = [Query]
+for query in found:
+    found += query.__subclasses__()
+    entry = CATALOGUE.get(getattr(query, "name", None))
+    answers = query.total is not Query.total
+    if answers and (entry is None or not issubclass(query, entry.query)):
+        print(query.__name__)
+"""
+
+
+def test_one_catalogue_lists_every_query() -> None:
+    """Also one whose module nobody but an estimator imports."""
+    found = subprocess.run([sys.executable, "-c", UNLISTED], capture_output=True, text=True)
+    assert (found.stdout, found.stderr) == ("", "")
