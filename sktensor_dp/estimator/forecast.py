@@ -225,6 +225,6 @@ def counted_releases(
     """Plan with a noisy count of units first, and its deviation; without one, None."""
     if neighbours != "add_remove":
         return plan, None
-    plan = plan.counted()
+    plan = plan.with_count()
     cost = plan.cost_of(COUNT)
     return plan, math.sqrt(2) / cost.epsilon if pure else 1 / cost.mu

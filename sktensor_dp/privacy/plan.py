@@ -177,7 +177,7 @@ class ReleasePlan:
             raise RuntimeError("the plan made by a count is not covered by what was charged.")
         return replace(self, planned=(count, *parts))
 
-    def counted(self) -> "ReleasePlan":
+    def with_count(self) -> "ReleasePlan":
         """Plan with a count of the units before this plan's releases."""
         return self.before_count().after_count(self)
 

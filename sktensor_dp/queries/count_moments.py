@@ -33,25 +33,25 @@ LARGEST_TERMS = 16.0
 
 def _whitened_sum(X: sp.csr_matrix, B: Floats, projected: Floats, weight: Floats) -> Floats:
     """Weighted sum over documents of third moments in a basis B; `projected` is ``X @ B``."""
+    # Counts c with p = B'c have the moment p p p - sum_w c_w b_w b_w p, which stands in three
+    # places, + 2 sum_w c_w b_w b_w b_w: two thirds of the last term go into each place.
     # Number of documents, and of words, whose terms are added plainly before their sum is added
     # accurately.
     terms_at_once = 2**12
     cubes, ones, pairs = AccurateSum(), AccurateSum(), AccurateSum()
     for rows in blocks(X.shape[0], terms_at_once):
-        part, seen = rows_of(X, rows), projected[rows]
-        weighted = seen * weight[rows, None]
-        cubes.add(_triple_products(seen, weighted, all_alike=True))
-        ones.add(np.asarray(part.T @ weight[rows]))
-        pairs.add(np.asarray(part.T @ weighted))
-    # Words that occur twice and three times, in one product: a repeated word stands in three
-    # places.
+        counts, p = rows_of(X, rows), projected[rows]
+        weighted = p * weight[rows, None]
+        cubes.add(_triple_products(p, weighted, all_alike=True))
+        ones.add(np.asarray(counts.T @ weight[rows]))
+        pairs.add(np.asarray(counts.T @ weighted))
     repeated = pairs.value() - (2 / 3) * ones.value()[:, None] * B
-    twice = AccurateSum()
+    in_one_place = AccurateSum()
     for words in blocks(len(B), terms_at_once):
-        twice.add(_triple_products(B[words], repeated[words], all_alike=False))
-    doubled = twice.value()
-    result = cubes.value() - doubled
-    return result - doubled.transpose(0, 2, 1) - doubled.transpose(2, 1, 0)
+        in_one_place.add(_triple_products(B[words], repeated[words], all_alike=False))
+    of_repeated = in_one_place.value()
+    result = cubes.value() - of_repeated
+    return result - of_repeated.transpose(0, 2, 1) - of_repeated.transpose(2, 1, 0)
 
 
 def _triple_products(A: Floats, C: Floats, *, all_alike: bool) -> Floats:
@@ -142,13 +142,13 @@ def _pair_sums(X: sp.csr_matrix, weight: Floats) -> Floats:
     n_words = X.shape[1]
     transposed = X.T.tocsr()
     scaled = of_same_shape(X, X.data * np.repeat(weight, np.diff(X.indptr)))
-    found = np.empty((n_words, n_words))
+    sums = np.empty((n_words, n_words))
     # A block of words at a time, since memory holds only one matrix of all words.
     for words in spans(n_words, n_words, caches=4):
-        found[words] = (transposed[words] @ scaled).toarray()
+        sums[words] = (transposed[words] @ scaled).toarray()
     # Computed as c (c - 1): the difference of two sums would leave rounding errors.
-    np.fill_diagonal(found, of_same_shape(X, X.data * (X.data - 1)).T @ weight)
-    return found
+    np.fill_diagonal(sums, of_same_shape(X, X.data * (X.data - 1)).T @ weight)
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,15 +172,15 @@ class _Triples:
         # would remain.
         X, lengths = chunk.restricted(self.words).X, chunk.lengths
         products = np.maximum((lengths - 1) * (lengths - 2), 1)
-        counted = lengths >= MIN_TOKENS
+        long_enough = lengths >= MIN_TOKENS
         factors = unit_factors(chunk, (self.clip, *self.clips))
         limit = LARGEST_TERMS * self.clip.limit
         if np.isfinite(limit):
             row_norms = np.linalg.norm(self.basis, axis=1)
             terms = triangle_of_terms(projected, X @ row_norms**2, X @ row_norms**3)
-            terms = chunk.units.means(np.where(counted, terms / products, 0.0))
+            terms = chunk.units.means(np.where(long_enough, terms / products, 0.0))
             np.minimum(factors, limit / np.maximum(terms, limit), out=factors)
-        return counted * chunk.units.spread(factors) / products
+        return long_enough * chunk.units.spread(factors) / products
 
     def total(self, chunk: CountChunk) -> Floats:
         """Symmetric tensor of shape (k, k, k); takes time in the non-zeros and in n_words k^3."""

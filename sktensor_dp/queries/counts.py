@@ -96,12 +96,12 @@ def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:
     # cheaper bound than their exact norm.
     pairs_at_once, pairs_of_a_unit = 2**22, 2**26
     norms, units = np.full(part.units.n, np.inf), part.units
-    squares = np.diff(part.X.indptr).astype(np.float64) ** 2
-    costs = np.bincount(units.of_rows, squares, units.n)
-    several = np.flatnonzero((units.sizes > 1) & (costs <= pairs_of_a_unit))
-    batch = np.floor(np.cumsum(costs[several]) / pairs_at_once)
-    for number in np.unique(batch):
-        chosen = several[batch == number]
+    pairs_of_documents = np.diff(part.X.indptr).astype(np.float64) ** 2
+    n_pairs = np.bincount(units.of_rows, pairs_of_documents, units.n)
+    several = np.flatnonzero((units.sizes > 1) & (n_pairs <= pairs_of_a_unit))
+    batches = np.floor(np.cumsum(n_pairs[several]) / pairs_at_once)
+    for batch in np.unique(batches):
+        chosen = several[batches == batch]
         rows = slice(units.starts[chosen[0]], units.starts[chosen[-1] + 1])
         norms[chosen] = _pair_norms(part, rows, chosen, diagonal_weight)
     return norms
@@ -125,9 +125,9 @@ def _pair_norms(
     pairs = (counts.T.tocsr() @ sp.csr_matrix((weighted, *layout), shape=shape)).tocoo()
     distinct = np.where(pairs.row < pairs.col, 2 * pairs.data, 0.0)
     repeated = np.bincount(at.places, weighted * (data - 1), len(at.words))
-    apart = np.bincount(at.owners[pairs.row], np.square(distinct), len(wanted))
-    alike = np.bincount(at.owners, np.square(repeated), len(wanted))
-    return np.asarray(np.sqrt(apart + diagonal_weight**2 * alike))[wanted]
+    distinct_squares = np.bincount(at.owners[pairs.row], np.square(distinct), len(wanted))
+    repeated_squares = np.bincount(at.owners, np.square(repeated), len(wanted))
+    return np.asarray(np.sqrt(distinct_squares + diagonal_weight**2 * repeated_squares))[wanted]
 
 
 def norms_of_mean_counts(
@@ -137,6 +137,7 @@ def norms_of_mean_counts(
     topics: Floats | None,
 ) -> Floats:
     """Norm, per unit, of the mean over documents of ``ratios_w expected_k topics_kw``."""
+    # Squares of a word's entries in all topics are added up first, then those of a unit's words.
     data, squares = ratios[at.stored].astype(np.float64), np.zeros(len(at.words))
     for topic, share in enumerate(expected[at.rows].T):
         sums = np.bincount(at.places, data * np.repeat(share, at.per_row), len(at.words))
@@ -157,11 +158,12 @@ class TripleNorm:
         p4 = chunk.sum_over_words(lambda c: c**4)
         p6 = chunk.sum_over_words(lambda c: c**6)
         pairs = chunk.sum_over_words(lambda c: (c * (c - 1)) ** 2)
-        own = chunk.sum_over_words(lambda c: (c**2 * (c - 1)) ** 2)
-        same = chunk.sum_over_words(lambda c: (c * (c - 1) * (c - 2)) ** 2)
-        # Squares of the entries with three different indices, with two, and with one.
+        pairs_with_itself = chunk.sum_over_words(lambda c: (c**2 * (c - 1)) ** 2)
+        # Squares of the entries with three different indices, c_i c_j c_k; with two, c_i (c_i - 1)
+        # c_j, in three places; and with one, c_i (c_i - 1) (c_i - 2).
         distinct = np.maximum(p2**3 - 3 * p2 * p4 + 2 * p6, 0)
-        repeated = np.maximum(pairs * p2 - own, 0)
+        repeated = np.maximum(pairs * p2 - pairs_with_itself, 0)
+        same = chunk.sum_over_words(lambda c: (c * (c - 1) * (c - 2)) ** 2)
         total, lengths = distinct + 3 * repeated + same, chunk.lengths
         norms = NORM_SLACK * np.sqrt(total) / np.maximum((lengths - 1) * (lengths - 2), 1)
         return chunk.units.means(norms)
@@ -186,10 +188,10 @@ class WhitenedTripleNorm:
         row_norms = np.linalg.norm(self.whitener, axis=1)
         p1, p2, p3 = (X @ row_norms**p for p in (1, 2, 3))
         triangle = triangle_of_terms(X @ self.whitener, p2, p3)
-        # The polynomial cancels. Its rounding error grows with the number of words; a bound on it
-        # is added.
-        hidden = 2e-15 * (np.diff(X.indptr) + 8) * p1**3
-        distinct = np.maximum(p1**3 - 3 * p1 * p2 + 2 * p3, 0) + hidden
+        # Sum of |w_a| |w_b| |w_c| over three different tokens. The polynomial cancels: a bound on
+        # its rounding error, which grows with the number of words, is added.
+        rounding = 2e-15 * (np.diff(X.indptr) + 8) * p1**3
+        distinct = np.maximum(p1**3 - 3 * p1 * p2 + 2 * p3, 0) + rounding
         lengths = chunk.lengths
         norms = (
             NORM_SLACK
@@ -201,8 +203,8 @@ class WhitenedTripleNorm:
 
 def triangle_of_terms(projected: Floats, squares: Floats, cubes: Floats) -> Floats:
     """Triangle bound per document, from ``X @ W`` and sums of powers of row norms of W."""
-    lengths = np.linalg.norm(projected, axis=1)
-    return np.asarray(lengths**3 + 2 * cubes + 3 * squares * lengths)
+    norms = np.linalg.norm(projected, axis=1)
+    return np.asarray(norms**3 + 2 * cubes + 3 * squares * norms)
 
 
 def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:

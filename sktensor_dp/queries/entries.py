@@ -144,16 +144,17 @@ class EntryPairs(Query):
     @cached_property
     def l2_sensitivity(self) -> float:
         """Largest L2 change by one value: twice its row's weight times a norm of other columns."""
-        return self._largest_move(np.sqrt(self._beside(self._repeats.data**2)))
+        return self._largest_move(np.sqrt(self._sum_of_others(self._repeats.data**2)))
 
     @cached_property
     def l1_sensitivity(self) -> float:
         """Largest sum of absolute changes between neighbours."""
-        return self._largest_move(self._beside(self._repeats.data))
+        return self._largest_move(self._sum_of_others(self._repeats.data))
 
     def _largest_move(self, others: Floats) -> float:
         """Bound on the change by one value, given a norm of the `others` in its row, per cell."""
-        # With zero sensitivity any positive value is a bound.
+        # A residual moves by 2 limits, times every other one in its row, a limit at most. With zero
+        # sensitivity any positive value is a bound.
         moves = 2 * self._limits[self._rows] ** 2 * others
         return SUM_SLACK * (float(moves.max()) or 1.0)
 
@@ -169,7 +170,7 @@ class EntryPairs(Query):
         """Row of each cell that holds values, in order."""
         return np.repeat(np.arange(self.index_set.shape[0]), np.diff(self._repeats.indptr))
 
-    def _beside(self, terms: Floats) -> Floats:
+    def _sum_of_others(self, terms: Floats) -> Floats:
         """Sum of `terms` (n_cells,) over the other cells in the row of each cell; (n_cells,)."""
         return np.asarray(np.bincount(self._rows, terms)[self._rows] - terms)
 

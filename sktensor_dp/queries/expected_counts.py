@@ -91,29 +91,29 @@ class ExpectedCounts(NonNegative):
     def total(self, chunk: CountChunk) -> Floats:
         """Clipped sum of expected counts, of shape (n_components, n_features)."""
         with np.errstate(all="ignore"):
-            ratios, scaled = (self._single if self.single else self._mixed)(chunk)
+            ratios, scaled = (self._one_topic if self.single else self._mixed)(chunk)
             # In double precision: rounding in sums over many documents would exceed the slack.
             result = sum_over_rows(len(scaled), lambda rows: rows_of(ratios, rows).T @ scaled[rows])
         return result.T if self.single else result.T * self.topics
 
-    def _single(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
+    def _one_topic(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         """Sparse counts and clipped topic probabilities, under one topic per document."""
         posterior = topic_posterior(chunk.X, self.topics, self.prior)
         counts = self._scaled(chunk)
         norms = self._bounds(counts)
         if self.order == 2 and (norms > self.limit).any():
             of_rows = np.sqrt((posterior**2).sum(axis=1) * counts.squares)
-            own = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, None)
-            own = np.where(chunk.units.sizes == 1, chunk.units.means(of_rows), own)
-            norms = np.minimum(norms, NORM_SLACK * own)
+            exact = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, None)
+            exact = np.where(chunk.units.sizes == 1, chunk.units.means(of_rows), exact)
+            norms = np.minimum(norms, NORM_SLACK * exact)
         return counts.X, posterior * chunk.units.spread(scale_to(norms, self.limit))[:, None]
 
     def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         """Sparse ratios and clipped topic proportions, under LDA by mean field."""
         units, norms = chunk.units, self._bounds(self._scaled(chunk))
         # Compute the exact norm only where the cheap bound exceeds the limit.
-        asked = (norms > self.limit) & (self.order == 2)
-        alone = (asked & (units.sizes == 1))[units.of_rows]
+        too_long = (norms > self.limit) & (self.order == 2)
+        alone = (too_long & (units.sizes == 1))[units.of_rows]
         weights = None if self.scales is None else (1 / self.scales).astype(np.float32)
         topics, prior = single_precision(self.topics, self.prior)
         prior = self._priors(chunk, topics, prior)
@@ -121,36 +121,38 @@ class ExpectedCounts(NonNegative):
         expected, ratios = field.expected, field.ratios
         # A document whose counts are not finite contributes nothing: NaN would pass a comparison
         # with the limit.
-        lost = np.asarray(~np.isfinite(expected).all(axis=1))
+        dropped = np.asarray(~np.isfinite(expected).all(axis=1))
         if not np.isfinite(ratios.data).all():
-            rows = np.repeat(np.arange(len(lost)), np.diff(ratios.indptr))
-            lost[rows[~np.isfinite(ratios.data)]] = True
-            ratios.data[lost[rows]] = 0.0
-        expected[lost] = 0.0
-        if asked.any():
-            own = norms_of_mean_counts(chunk.sorted_unit_words, ratios.data, expected, self.topics)
-            row_norms = np.empty(len(lost))
+            rows = np.repeat(np.arange(len(dropped)), np.diff(ratios.indptr))
+            dropped[rows[~np.isfinite(ratios.data)]] = True
+            ratios.data[dropped[rows]] = 0.0
+        expected[dropped] = 0.0
+        if too_long.any():
+            words = chunk.sorted_unit_words
+            exact = norms_of_mean_counts(words, ratios.data, expected, self.topics)
+            row_norms = np.empty(len(dropped))
             row_norms[field.order] = field.norms
-            own = np.where(units.sizes == 1, row_norms[units.starts[:-1]], own)
-            norms = np.minimum(norms, NORM_SLACK * own)
-        left = units.spread(scale_to(norms, self.limit))
-        return ratios, expected * left[field.order, None]
+            exact = np.where(units.sizes == 1, row_norms[units.starts[:-1]], exact)
+            norms = np.minimum(norms, NORM_SLACK * exact)
+        factors = units.spread(scale_to(norms, self.limit))
+        return ratios, expected * factors[field.order, None]
 
     def _priors(self, chunk: CountChunk, topics: Singles, prior: Singles) -> Singles:
         """Prior (k, 1); or each document's, (k, n_documents), from all documents of its unit."""
         units, several = chunk.units, np.flatnonzero(chunk.units.sizes > 1)
         if not len(several):
             return prior
-        joined, apart = (
+        of_units, of_documents = (
             MeanField(part, topics, prior, self.n_iter, np.zeros(part.X.shape[0], dtype=bool))
             for part in (CountChunk(units.sums(chunk.X)[several]), chunk)
         )
         # Either all documents of a unit share one mixture, of which each tells as much as the prior
         # does, or each has its own, around that one.
-        shared = joined.evidence() > np.bincount(units.of_rows, apart.evidence(), units.n)[several]
+        evidence_apart = np.bincount(units.of_rows, of_documents.evidence(), units.n)[several]
+        shared = of_units.evidence() > evidence_apart
         weight = np.where(shared, units.sizes[several], 1).astype(np.float32) * prior.sum()
         priors = np.repeat(prior, units.n, axis=1)
-        priors[:, several] = joined.gamma / sum(joined.gamma) * weight
+        priors[:, several] = of_units.gamma / sum(of_units.gamma) * weight
         return np.maximum(priors, np.float32(LEAST_PRIOR))[:, units.of_rows]
 
     def _bounds(self, scaled: CountChunk) -> Floats:
@@ -213,7 +215,7 @@ class MeanField:
         n_arrays = 7
         counts, words, used = columns(self._counts, batch)
         n, k = batch.stop - batch.start, len(self._prior)
-        own = np.take(self._topics, words, axis=1)
+        topics_of_words = np.take(self._topics, words, axis=1)
         ratios = np.empty_like(counts)
         gamma, moved, prior, *arrays = np.empty((n_arrays, k, counts.shape[1]), dtype=np.float32)
         prior[...] = 1.0
@@ -221,19 +223,19 @@ class MeanField:
         gamma[...] = prior
         gamma[:, :n] += self._even_counts[batch]
         for step in range(self._n_iter + 1):
-            expected = exp_digamma(gamma, *arrays, moved)
+            expected = exp_digamma(gamma, *arrays, moved)  # `moved` serves as a fifth work array
             if step == self._n_iter:
                 expected /= expected.max(axis=0)
-            np.einsum("kln,kn->ln", own, expected, out=ratios)
+            np.einsum("kln,kn->ln", topics_of_words, expected, out=ratios)
             if step == self._n_iter:  # before, the largest is 2.5 or more
                 np.maximum(ratios, np.float32(TINY), out=ratios)
                 self._fit[self.order[batch]] = np.einsum("ln,ln->n", counts, np.log(ratios))[:n]
             np.divide(counts, ratios, out=ratios)
             if step < self._n_iter:
-                np.einsum("kln,ln->kn", own, ratios, out=moved)
+                np.einsum("kln,ln->kn", topics_of_words, ratios, out=moved)
                 moved *= expected
                 moved += prior
-                if 0 < step < self._n_iter - 1:  # as far again
+                if 0 < step < self._n_iter - 1:  # max(2 moved - gamma, (moved + prior) / 2)
                     nearer = np.add(moved, prior, out=arrays[-1])
                     nearer *= np.float32(0.5)
                     moved += moved
@@ -248,7 +250,7 @@ class MeanField:
         self.ratios.data[ends[batch.start] : ends[batch.stop]] = ratios.T[:n][used]
         asked = np.flatnonzero(self._asked[batch])
         if len(asked):
-            self.norms[batch.start + asked] = _norms(own, expected, ratios, asked)
+            self.norms[batch.start + asked] = _norms(topics_of_words, expected, ratios, asked)
 
     def evidence(self) -> Floats:
         """Lower bound (n,) on each document's log-likelihood under a prior common to all."""
@@ -266,18 +268,19 @@ def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
     # Proportions are at least exp(this) times the largest: products with topics stay normal
     # numbers, which are much faster than subnormal ones.
     least_exponent = np.float32(-50)
-    # psi(x) = psi(y + 1 / 2) - 1 / x - 1 / (x + 1) - 1 / (x + 2), y = x + 5 / 2. A factor per
-    # column subtracts the least of the last three terms, so that the largest result is 2.5 or more.
-    value, lost, inverse, square, series = space
-    np.add(gamma, np.float32(2), out=lost)
-    lost *= gamma
-    np.divide(np.float32(2), lost, out=lost)
-    lost += np.float32(3)
+    # psi(x) = psi(y + 1 / 2) - 1 / x - 1 / (x + 1) - 1 / (x + 2), y = x + 5 / 2. The last three
+    # terms add up to (2 / (x (x + 2)) + 3) / (x + 1); a factor per column subtracts their least
+    # sum, so that the largest result is 2.5 or more.
+    value, terms, inverse, square, series = space
+    np.add(gamma, np.float32(2), out=terms)
+    terms *= gamma
+    np.divide(np.float32(2), terms, out=terms)
+    terms += np.float32(3)
     np.add(gamma, np.float32(1), out=value)
-    lost /= value
-    np.subtract(np.minimum.reduce(lost), lost, out=lost)
-    np.maximum(lost, least_exponent, out=lost)
-    np.exp(lost, out=lost)
+    terms /= value
+    np.subtract(np.minimum.reduce(terms), terms, out=terms)
+    np.maximum(terms, least_exponent, out=terms)
+    np.exp(terms, out=terms)
     np.add(gamma, np.float32(2.5), out=value)
     np.reciprocal(value, out=inverse)
     np.multiply(inverse, inverse, out=square)
@@ -287,16 +290,16 @@ def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
     series += SERIES[0]
     series *= inverse
     value += series
-    value *= lost
+    value *= terms
     return value
 
 
-def _norms(own: Singles, expected: Singles, ratios: Singles, asked: Integers) -> Floats:
-    """Euclidean norms of ``ratios * expected * own`` for the columns (documents) `asked`."""
+def _norms(topics: Singles, expected: Singles, ratios: Singles, asked: Integers) -> Floats:
+    """Euclidean norms of ``ratios * expected * topics`` for the columns (documents) `asked`."""
     # Repeat columns up to a multiple of `LANES`. `take` keeps the order of memory; indexing may
     # change it, and with it the order of sums.
     columns = np.resize(asked, -(-len(asked) // LANES) * LANES)
-    of_topics, of_words = own.take(columns, axis=2), ratios.take(columns, axis=1)
+    of_topics, of_words = topics.take(columns, axis=2), ratios.take(columns, axis=1)
     squares = np.einsum("kln,kn->ln", of_topics**2, expected.take(columns, axis=1) ** 2)
     terms = squares.astype(np.float64) * of_words.astype(np.float64) ** 2
     norms: Floats = np.sqrt(terms.sum(axis=0)[: len(asked)])
@@ -311,12 +314,12 @@ def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_compo
     # At most 4 MB of float32 in a batch, and enough batches for the threads, but none below 1 MB,
     # as calls on small arrays are slow.
     least, most = rows_at_once(1, 1 / 2), rows_at_once(1, 2)
-    room = min(max(counts.nnz * n_components // fewest_batches, least), most)
+    most_products = min(max(counts.nnz * n_components // fewest_batches, least), most)
     # Documents are sorted by their number of words: a batch holds as many as its longest allows.
     n_words, batches = np.diff(counts.indptr), []
     stop, first = len(n_words), int(np.searchsorted(n_words, 1))
     while stop > first:
-        fits = min(room // int(n_words[stop - 1]), most_proportions) // n_components
+        fits = min(most_products // int(n_words[stop - 1]), most_proportions) // n_components
         start = max(stop - max(fits // LANES * LANES, LANES), first)
         batches.append(slice(start, stop))
         stop = start

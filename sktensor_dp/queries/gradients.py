@@ -78,8 +78,10 @@ class Jacobian:
         factors, total = [self.factors[m] for m in others], AccurateSum()
         for block in blocks(self.index_set.n_entries, at_once):
             products = kronecker_rows(factors, self.index_set.coordinates[block][:, others])
-            own = self.factors[last][self.index_set.rows(last)[block]] * weights[block, None]
-            total.add(products.T @ own)
+            weighted_rows = (
+                self.factors[last][self.index_set.rows(last)[block]] * weights[block, None]
+            )
+            total.add(products.T @ weighted_rows)
         return np.concatenate([*parts, total.value().ravel()])
 
     def norms(self, order: int) -> Floats:
@@ -138,17 +140,17 @@ class RidgeBlock(Query):
     @property
     def scales(self) -> Floats:
         """Divisor of each row, to undo the division after the release; 0 releases nothing."""
-        return self._frames[0]
+        return self._scaled_inverses[0]
 
     def total(self, chunk: EntryChunks) -> Floats:
         """Rows of the factor divided by their `scales`, of shape (n_rows, r)."""
         # Every vector that multiplies a value is checked to have length 1 at most, so an inaccurate
         # inverse of A cannot enlarge the change.
         order = self.index_set.order(self.mode)
-        along = np.ascontiguousarray(self._frames[1].transpose(1, 2, 0))
+        inverses = np.ascontiguousarray(self._scaled_inverses[1].transpose(1, 2, 0))
         terms = np.empty(self.rows.shape)
         for span, z, rows, starts in self._blocks():
-            vectors = np.einsum("abe,be->ae", _of_entries(along, rows, starts, z.shape[1]), z)
+            vectors = np.einsum("abe,be->ae", _of_entries(inverses, rows, starts, z.shape[1]), z)
             vectors /= np.maximum(_lengths(vectors), 1.0)
             terms[order[span]] = (vectors * chunk.values[order[span]]).T
         return self.index_set.sums(self.mode, terms)
@@ -171,21 +173,19 @@ class RidgeBlock(Query):
         return np.asarray(grams + diagonal[:, :, None] * np.eye(self.rows.shape[1]))
 
     @cached_property
-    def _frames(self) -> tuple[Floats, Floats]:
+    def _scaled_inverses(self) -> tuple[Floats, Floats]:
         """Largest ``|A^-1 z|`` of each row's entries, and A^-1 divided by it, (n_rows, r, r)."""
         inverse_roots = np.linalg.inv(np.linalg.cholesky(self._penalised))
-        solutions = inverse_roots.transpose(0, 2, 1) @ inverse_roots
-        along, largest = (
-            np.ascontiguousarray(solutions.transpose(1, 2, 0)),
-            np.zeros(len(solutions)),
-        )
+        inverses = inverse_roots.transpose(0, 2, 1) @ inverse_roots
+        entries_last = np.ascontiguousarray(inverses.transpose(1, 2, 0))
+        largest = np.zeros(len(inverses))
         for _, z, rows, starts in self._blocks():
-            own = _of_entries(along, rows, starts, z.shape[1])
-            lengths = _lengths(np.einsum("abe,be->ae", own, z))
+            of_entries = _of_entries(entries_last, rows, starts, z.shape[1])
+            lengths = _lengths(np.einsum("abe,be->ae", of_entries, z))
             largest[rows] = np.maximum(largest[rows], np.maximum.reduceat(lengths, starts))
         largest = np.where(largest > SHORTEST, largest, 0.0)
         scales = np.where(largest > 0, largest, np.inf)
-        return largest, solutions / scales[:, None, None]
+        return largest, inverses / scales[:, None, None]
 
     def _blocks(self) -> Iterator[_Block]:
         """Yield blocks of entries by row: span, regressors (r, b), rows, where each row begins."""

@@ -54,7 +54,7 @@ class MixtureStatistics(Bounded):
     radius: float  # length that rows are scaled to before anything else
     shape: str = "full"  # one of SHAPES
     pooled: bool = False  # whether sizes and shapes are added up over groups
-    # For rows with 1, ..., q - 1 observed columns: clip, and mean square of a coordinate.
+    # For rows with 1, ..., q - 1 observed columns: limit, and mean square of a coordinate.
     partial: Sequence[tuple[float, float]] = ()
     # Values of missing cells; None for conditional means and moments.
     fill: Floats | None = None
@@ -79,12 +79,11 @@ class MixtureStatistics(Bounded):
             check_array("what fills missing cells", self.fill, self.radius)
         if self.partial and self.fill is None and not are_well_conditioned(self.whiteners):
             raise ValueError("the whiteners must be inverse Cholesky factors: cells may miss.")
-        room, mean = self.limit**2 - self._mean * self.width, self._mean
-        for n_seen, (limit, usual) in enumerate(self.partial, start=1):
+        most_above_mean = self.limit**2 - self._mean * self.width
+        for n_observed, (limit, mean) in enumerate(self.partial, start=1):
             # NaN fails every comparison.
-            if not (
-                0 < limit <= self.limit and 0 <= usual <= mean and limit**2 - usual * n_seen <= room
-            ):
+            fits = 0 < limit <= self.limit and 0 <= mean <= self._mean
+            if not (fits and limit**2 - mean * n_observed <= most_above_mean):
                 raise ValueError("rows with missing cells must be clipped to less than whole ones.")
 
     @property
@@ -100,7 +99,7 @@ class MixtureStatistics(Bounded):
     @property
     def l2_sensitivity(self) -> float:
         """Largest L2 distance of two contributions, in one group or in two."""
-        # The largest square: of rows in one group, then of rows in two (the page of the proof).
+        # Squares: rows in one group, then in two (the proof's "one group" and "two groups").
         a, b, h, _ = self.scales
         shape = self._spread_shape
         near = 4 * b if b >= 2 * shape else 2 * b + 2 * shape + b**2 / (2 * shape)
@@ -120,7 +119,7 @@ class MixtureStatistics(Bounded):
 
     @property
     def _spread_shape(self) -> float:
-        """Scale of shapes times q / (q - 1), which makes up for their traces being removed."""
+        """Scale of shapes times q / (q - 1): |yy' - |y|^2 I / q|^2 is |y|^4 (q - 1) / q."""
         return self.scales.shape * self.width / (self.width - 1) if self.width > 1 else 0.0
 
     def total(self, chunk: SampleChunk) -> Floats:
@@ -138,10 +137,10 @@ class MixtureStatistics(Bounded):
             squares, sizes = squares.sum(axis=0, keepdims=True), sizes.sum(keepdims=True)
         if self.shape == "spherical":
             return np.concatenate([*parts, h**0.5 * sizes])
-        identity = np.eye(q) / q
+        mean_square = np.eye(q) / q  # of norm q^(-1/2)
         traces = np.trace(squares, axis1=1, axis2=2)[:, None, None]
-        shapes = (self._spread_shape**0.5 / square) * (squares - traces * identity)
-        shapes += (h * q) ** 0.5 * sizes[:, None, None] * identity
+        shapes = (self._spread_shape**0.5 / square) * (squares - traces * mean_square)
+        shapes += (h * q) ** 0.5 * sizes[:, None, None] * mean_square
         if self.shape == "diag":
             return np.concatenate([*parts, np.diagonal(shapes, axis1=1, axis2=2).ravel()])
         return np.concatenate([*parts, *[symmetric_to_coordinates(one) for one in shapes]])
@@ -153,11 +152,12 @@ class MixtureStatistics(Bounded):
         for rows, frame in self._rows_of(chunk, part):
             shares, clipped, lengths = self.parts_of(chunk, rows, frame)
             shares *= weights[rows, None]
-            in_shifts = shares * np.clip(lengths / frame.limit, 1.0, self.reach)
+            # Shifts are clipped later: `clipped` times this is clipped at `reach` limits.
+            shares_in_shifts = shares * np.clip(lengths / frame.limit, 1.0, self.reach)
             weighted = clipped * shares.T[:, :, None]
             counts = shares.sum(axis=0)
             sums[:, 0] += counts
-            sums[:, 1 : 1 + q] += (in_shifts.T[:, None] @ clipped)[:, 0]
+            sums[:, 1 : 1 + q] += (shares_in_shifts.T[:, None] @ clipped)[:, 0]
             sums[:, 1 + q :] += (weighted.swapaxes(1, 2) @ clipped).reshape(k, -1)
             if frame.filled is not None:
                 sums[:, 1 + q :] += (counts[:, None, None] * frame.filled).reshape(k, -1)
@@ -179,11 +179,11 @@ class MixtureStatistics(Bounded):
     def _frame_of(self, pattern: NDArray[np.bool_]) -> "RowFrame":
         """Whiteners and clip for rows whose observed columns are those in `pattern`."""
         factors = np.asarray(np.linalg.inv(self.whiteners), np.float64)
-        of = observed_part(factors, self.log_scales, pattern)
+        seen = observed_part(factors, self.log_scales, pattern)
         limit, mean = self.partial[int(pattern.sum()) - 1] if pattern.any() else (LIMITS[0], 0.0)
-        # Second moments of missing coordinates, relative to those of complete rows.
-        filled = self._mean * np.eye(self.width) - mean * of.projectors
-        return RowFrame(of.whiteners, of.log_scales, limit, filled)
+        # The mean yy' of complete rows, less that of the clipped part that is seen.
+        filled = self._mean * np.eye(self.width) - mean * seen.projectors
+        return RowFrame(seen.whiteners, seen.log_scales, limit, filled)
 
     def parts_of(
         self, chunk: SampleChunk, rows: Places, frame: "RowFrame"
@@ -214,7 +214,7 @@ class MixtureStatistics(Bounded):
         traces = np.trace(matrices, axis1=1, axis2=2)
         if q > 1:
             shapes = matrices - (traces / q)[:, None, None] * np.eye(q)
-            shapes *= square * ((1 - 1 / q) / scales.shape) ** 0.5
+            shapes *= square * ((1 - 1 / q) / scales.shape) ** 0.5  # over the root of G
         return weights, shifts, traces / q**0.5 * square / scales.size**0.5, shapes
 
 
@@ -253,15 +253,15 @@ class MixtureGains(Signed):
 
     def _part(self, chunk: SampleChunk, part: slice, weights: Floats) -> Floats:
         """Sum of clipped gains over a slice of rows, each weighted by its share."""
-        found = np.zeros(self.n_gains)
+        sums = np.zeros(self.n_gains)
         for rows in chunk.blocks(3 * sum(one.means.size for one in self.mixtures), part):
             X, observed = scaled_rows(chunk, rows, self.radius), observed_of(chunk, rows)
             densities = [log_density(one.log_joint(X, observed)) for one in self.mixtures]
             gains = np.transpose(densities[1:]) - np.transpose(densities)[:, self.over]
             norms = np.sqrt(np.einsum("nm,nm->n", gains, gains))
             scales = MOST_GAIN / np.maximum(norms, MOST_GAIN)
-            found += (scales * weights[rows]) @ gains
-        return found
+            sums += (scales * weights[rows]) @ gains
+        return sums
 
 
 def are_well_conditioned(whiteners: Floats) -> bool:

@@ -27,4 +27,4 @@ class NormHistogram(NormBins):
         norms = unit_factors(chunk, self.clips) * self.norm.of(chunk)
         if self.min_tokens > 0 and isinstance(chunk, CountChunk):  # samples have no tokens
             norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
-        return self.counted(norms)
+        return self.histogram(norms)

@@ -114,12 +114,12 @@ class ReleasedEffects:
             chunk.units, chunk.values, at, n_units=chunk.n_units, level=self.level,
             noise_variance=self.noise_variance,
         )  # fmt: skip
-        left = chunk.values - self.level
-        left -= at.effects
+        residuals = chunk.values - self.level
+        residuals -= at.effects
         # Add one number at a time, so that an entry's last bits do not depend on its place.
-        for own, column in zip(means.T, at.design(), strict=True):
-            left -= own.take(chunk.units) * column
-        return np.where(np.isfinite(left), left, 0.0)
+        for of_units, derivative in zip(means.T, at.design(), strict=True):
+            residuals -= of_units.take(chunk.units) * derivative
+        return np.where(np.isfinite(residuals), residuals, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,8 +253,8 @@ class SharedFactorSums(Query):
 
 
 def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
-    """Packed ``Y Y' + w w'`` of each unit, and the factor that makes its norm at most
-    `MOMENT_WEIGHT`, at most that over r: shorter moments keep their size.
+    """Packed ``Y Y' + w w'`` of each unit, and its factor: `MOMENT_WEIGHT` / r, or what makes the
+    norm `MOMENT_WEIGHT` if that is less.
     """
     packed, diagonal = products_of_roots(roots, weights), diagonal_positions(len(weights))
     with np.errstate(over="ignore"):
@@ -267,8 +267,8 @@ def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Float
         for place, row in enumerate(squares):
             if place not in diagonal:
                 above_diagonal += row
-        squares = 2 * above_diagonal + sum(squares[place] for place in diagonal)
-        norms = np.sqrt(squares) / len(weights)
+        square_norms = 2 * above_diagonal + sum(squares[place] for place in diagonal)
+        norms = np.sqrt(square_norms) / len(weights)  # of the moment over r
     return packed, MOMENT_WEIGHT / len(weights) / np.maximum(norms, 1.0)
 
 

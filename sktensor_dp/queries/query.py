@@ -166,7 +166,7 @@ class NormBins(NonNegative):
     def _largest_norms(self) -> Norms:
         return Norms(l2=1.0, l1=1.0)
 
-    def counted(self, norms: Floats) -> Floats:
+    def histogram(self, norms: Floats) -> Floats:
         """Number of `norms` in each bin, as floats of shape (n_edges - 1,)."""
         n_bins = len(self.edges) - 1
         return np.bincount(bins_of(norms, self.edges), minlength=n_bins).astype(np.float64)

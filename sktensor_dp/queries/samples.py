@@ -101,15 +101,15 @@ class SecondMoments(NonNegative):
         return sum_over_rows(len(shares), lambda part: self._part(chunk, part, scales, shares))
 
     def _part(self, chunk: SampleChunk, part: slice, scales: Floats, share: Floats) -> Floats:
-        """Sum of ``z z'`` over a slice of rows, each weighted by its `share`."""
+        """Sum of ``z z'``, z a scaled row and the constant, over rows weighted by their `share`."""
         X, offset = chunk.X, self.ball.offset
         n_features = X.shape[1]
         size = self.ball.dimension(n_features)
         result = np.zeros((size, size))
         inner = result[:n_features, :n_features]
         if sp.issparse(X):
-            own = rows_of(X, part)
-            inner += (own.T @ sp.diags(scales[part] ** 2 * share[part]) @ own).toarray()
+            sparse = rows_of(X, part)
+            inner += (sparse.T @ sp.diags(scales[part] ** 2 * share[part]) @ sparse).toarray()
         else:
             for rows in chunk.blocks(n_features, part):
                 block = X[rows] * (scales[rows] * np.sqrt(share[rows]))[:, None]
@@ -142,20 +142,20 @@ class _ThirdMoments:
 
     def _projections(self, chunk: SampleChunk) -> tuple[Floats, Floats]:
         """Projections ``y = basis' z``, and squared distances of z from the basis' span."""
-        seen = np.empty((chunk.X.shape[0], self.basis.shape[1]))
-        distances, frame = np.zeros(len(seen)), np.linalg.qr(self.basis)[0]
+        y = np.empty((chunk.X.shape[0], self.basis.shape[1]))
+        distances, frame = np.zeros(len(y)), np.linalg.qr(self.basis)[0]
         for rows in chunk.blocks(self.basis.shape[1]):
-            seen[rows] = self.ball.projected(chunk, rows, self.basis)
+            y[rows] = self.ball.projected(chunk, rows, self.basis)
             if self.residual_weight > 0:
-                inside = np.square(self.ball.projected(chunk, rows, frame)).sum(axis=1)
+                within_span = np.square(self.ball.projected(chunk, rows, frame)).sum(axis=1)
                 scales = chunk.scales(self.ball.radius)[rows]
                 squares = chunk.square_norms[rows] * scales**2 + self.ball.offset**2
-                distances[rows] = np.maximum(squares - inside, 0.0)
-        return seen, distances
+                distances[rows] = np.maximum(squares - within_span, 0.0)
+        return y, distances
 
-    def _norms(self, chunk: SampleChunk, seen: Floats, distances: Floats) -> Floats:
+    def _norms(self, chunk: SampleChunk, y: Floats, distances: Floats) -> Floats:
         """Mean norm of the third moments of a unit's samples, a bound on that of the unit."""
-        squares = np.square(seen).sum(axis=1)
+        squares = np.square(y).sum(axis=1)
         norms = np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
         return chunk.units.means(norms)
 
@@ -172,7 +172,7 @@ class ThirdMomentHistogram(NormBins, _ThirdMoments):
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Number of units of `chunk` in each bin, of shape (n_edges - 1,)."""
-        return self.counted(self._norms(chunk, *self._projections(chunk)))
+        return self.histogram(self._norms(chunk, *self._projections(chunk)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,24 +194,24 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Orthonormal coordinates of ``sum y y y``; with a weight rho then ``rho sum s y`` (k,)."""
-        seen, distances = self._projections(chunk)
+        y, distances = self._projections(chunk)
         weights = chunk.units.shares
         if math.isfinite(self.limit):
-            norms = NORM_SLACK * self._norms(chunk, seen, distances)
+            norms = NORM_SLACK * self._norms(chunk, y, distances)
             weights = chunk.units.spread(scale_to(norms, self.limit))
         return sum_over_rows(
-            len(weights), lambda part: self._part(chunk, part, weights, seen, distances)
+            len(weights), lambda part: self._part(chunk, part, weights, y, distances)
         )
 
     def _part(
-        self, chunk: SampleChunk, part: slice, weights: Floats, seen: Floats, distances: Floats
+        self, chunk: SampleChunk, part: slice, weights: Floats, y: Floats, distances: Floats
     ) -> Floats:
         """Weighted sum over a slice of rows, in the coordinates of :meth:`total`."""
         size = self.basis.shape[1]
         tensor, mean = np.zeros((size,) * 3), np.zeros(size)
         for rows in chunk.blocks(size * size, part):
-            tensor += symmetric_outer_sum(weights[rows], seen[rows])
-            mean += seen[rows].T @ (weights[rows] * distances[rows])
+            tensor += symmetric_outer_sum(weights[rows], y[rows])
+            mean += y[rows].T @ (weights[rows] * distances[rows])
         coordinates = symmetric_to_coordinates(tensor)
         if self.residual_weight == 0:
             return coordinates
@@ -284,8 +284,8 @@ class PowerIterations(Signed):
             raise ValueError("the starts must be unit vectors, one in each column.")
         frame = np.linalg.qr(self.starts)[0]
         pairs = _squares(self.starts.T @ frame).T
-        # Release orthonormal coordinates, not answers times an inverse: if starts are nearly alike
-        # the inverse would magnify rounding errors.
+        # Squares of starts are ``pairs @ unmixing``. Release orthonormal coordinates, not answers
+        # times an inverse: if starts are nearly alike the inverse would magnify rounding errors.
         left, lengths, right = np.linalg.svd(pairs, full_matrices=False)
         kept = lengths > null_pairs * lengths[0]
         object.__setattr__(self, "frame", frame)
@@ -310,9 +310,9 @@ class PowerIterations(Signed):
         for rows in chunk.blocks(len(self.pairs), part):
             samples = chunk.X[rows]
             # Scale each product: the cube of a scale could underflow.
-            seen = np.asarray(samples @ self.frame) * scales[rows, None]
+            in_frame = np.asarray(samples @ self.frame) * scales[rows, None]
             factors = scales[rows, None] * share[rows, None]
-            mixed += samples.T @ (_squares(seen) @ self.pairs * factors)
+            mixed += samples.T @ (_squares(in_frame) @ self.pairs * factors)
         return mixed
 
     def decoded(self, coordinates: Floats) -> Floats:
@@ -362,9 +362,9 @@ class TensorPowerIterations(Query):
         # Number of roundings of one entry: in one product with all pairs, or in one with half of
         # the tensor.
         steps = max(d**2 + 6 if d < HALVED_FROM else 0, 3 * d + 4)
-        sizes = np.abs(self.starts).sum(axis=0) ** 2
-        share = steps * 2.0**-53 * TensorChunk.largest_ratio
-        return share * math.sqrt(d) * float(np.linalg.norm(sizes))
+        sizes = np.abs(self.starts).sum(axis=0) ** 2  # bound entries of T(I, u, u) for |T| <= 1
+        relative = steps * 2.0**-53 * TensorChunk.largest_ratio
+        return relative * math.sqrt(d) * float(np.linalg.norm(sizes))
 
     def total(self, chunk: TensorChunk) -> Floats:
         """``T(I, u, u)`` for all starts as columns, of shape (d, n_starts)."""

@@ -71,10 +71,10 @@ class HeldOutScores(Signed):
             return np.zeros(1)  # models refuse what has no rows
         # Whether a warning occurs may depend on one unit.
         with np.errstate(all="ignore"):
-            found = self._found(chunk)
+            returned = self._row_scores(chunk)
             # The original message could quote data.
             scores = read(
-                lambda: np.asarray(found, dtype=np.float64), "The score",
+                lambda: np.asarray(returned, dtype=np.float64), "The score",
                 lambda message: "Scoring must return numbers.",
             )  # fmt: skip
         if scores.shape != (n_rows,):
@@ -83,13 +83,13 @@ class HeldOutScores(Signed):
                 "Scoring must return one number for each held-out row, in an array of as many."
             )
         scores = np.where(np.isnan(scores), self.low, scores)
-        half = self.high / 2 - self.low / 2
+        half = self.high / 2 - self.low / 2  # their difference might overflow
         centred = np.clip(np.clip(scores, self.low, self.high) - self.middle, -half, half)
         # Clip again: rounding may carry a mean of many rows out of the bounds.
         means = np.clip(chunk.units.means(centred), -half, half)
         return np.array([math.fsum(means.tolist())])
 
-    def _found(self, chunk: HeldOutChunk) -> Any:
+    def _row_scores(self, chunk: HeldOutChunk) -> Any:
         """Scores of the rows of `chunk` by `score`, with its warnings silenced."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -121,5 +121,5 @@ class MatchingRows(Signed):
 
     def total(self, chunk: HeldOutChunk) -> Floats:
         """Sum over the units of `chunk` of their fractions minus one half, of shape (n_tests,)."""
-        fractions = [chunk.units.means(matches) - self.middle for matches in chunk.X.T]
-        return np.array([math.fsum(found.tolist()) for found in fractions])
+        centred = [chunk.units.means(matches) - self.middle for matches in chunk.X.T]
+        return np.array([math.fsum(fractions.tolist()) for fractions in centred])

@@ -62,10 +62,10 @@ class WordBuckets(NonNegative):
         )
         documents, buckets = np.divmod(pairs[np.diff(pairs, prepend=-1) != 0], N_BUCKETS)
         # A document with m buckets gives each 1 / sqrt(m), rounded down to multiples of `VOTE`.
-        numbers = np.bincount(documents, minlength=len(sizes))
-        steps = np.floor(1 / (VOTE * np.sqrt(np.maximum(numbers, 1))))
-        found = np.bincount(buckets, steps[documents], minlength=N_BUCKETS)
-        return np.asarray(found * VOTE, np.float64)
+        n_buckets = np.bincount(documents, minlength=len(sizes))
+        votes = np.floor(1 / (VOTE * np.sqrt(np.maximum(n_buckets, 1))))
+        totals = np.bincount(buckets, votes[documents], minlength=N_BUCKETS)
+        return np.asarray(totals * VOTE, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,27 +151,29 @@ class WordVotes(WordContributions):
         votes *= self.l2_contribution * (1 - slack) / norms[documents]
         steps = np.floor(np.minimum(votes, self.largest) / VOTE)
         totals = np.bincount(kept, steps, minlength=len(weights)) * VOTE
-        found = np.flatnonzero(totals)
-        names = map(chunk.words.names.__getitem__, found.tolist())
-        return Counter(dict(zip(names, totals[found].tolist(), strict=True)))
+        voted = np.flatnonzero(totals)
+        names = map(chunk.words.names.__getitem__, voted.tolist())
+        return Counter(dict(zip(names, totals[voted].tolist(), strict=True)))
 
 
 def chosen_words(chunk: WordCounts, most: int, weights: Floats) -> tuple[Integers, Integers]:
     """(unit, word) pairs that count: for each unit up to `most` words of positive weight."""
     # Words of largest weight; among equal weights, those that the unit uses most.
-    sizes = np.diff(chunk.counts.indptr)
-    among = weights[chunk.counts.indices] > 0
-    documents = np.repeat(np.arange(len(sizes)), sizes)[among]
-    columns, counts = chunk.counts.indices[among], chunk.counts.data[among]
-    sizes = np.bincount(documents, minlength=len(sizes))
+    n_words = np.diff(chunk.counts.indptr)
+    weighted = weights[chunk.counts.indices] > 0
+    units = np.repeat(np.arange(len(n_words)), n_words)[weighted]
+    words, counts = chunk.counts.indices[weighted], chunk.counts.data[weighted]
     # Rank words only for units that have more words than count.
-    longer = (sizes > most)[documents]
-    if not longer.any():
-        return documents, columns
-    short = ~longer
-    few, those = (documents[short], columns[short]), (documents[longer], columns[longer])
-    ranked = chunk.words.ranks[those[1]], -counts[longer], -weights[those[1]], those[0]
-    order = np.lexsort(ranked)
-    first = np.searchsorted(those[0], those[0])
-    order = order[np.arange(order.size) - first < most]
-    return np.concatenate([few[0], those[0][order]]), np.concatenate([few[1], those[1][order]])
+    is_ranked = (np.bincount(units, minlength=len(n_words)) > most)[units]
+    if not is_ranked.any():
+        return units, words
+    ranked_units, ranked_words = units[is_ranked], words[is_ranked]
+    order = np.lexsort((  # by the last key first; units are in order, and stay in their places
+        chunk.words.ranks[ranked_words], -counts[is_ranked], -weights[ranked_words], ranked_units
+    ))  # fmt: skip
+    first = np.searchsorted(ranked_units, ranked_units)  # where each one's unit begins
+    kept = order[np.arange(order.size) - first < most]
+    return (
+        np.concatenate([units[~is_ranked], ranked_units[kept]]),
+        np.concatenate([words[~is_ranked], ranked_words[kept]]),
+    )

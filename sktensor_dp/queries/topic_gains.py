@@ -37,7 +37,7 @@ class TopicGains(HeldOutScores):
         """Query for the gain of released topics, clipped on either side."""
         return cls(gain, -MOST_GAIN, MOST_GAIN)
 
-    def _found(self, chunk: CountChunk) -> Any:  # type: ignore[override]
+    def _row_scores(self, chunk: CountChunk) -> Any:  # type: ignore[override]
         # Filters of warnings are shared by all threads, so this method sets none; its score does
         # not warn.
         return self.score(chunk.X, None)
@@ -67,37 +67,38 @@ class HeldOutWords:
 
     def __call__(self, X: sp.csr_matrix, _: object) -> Floats:
         """Gain of each document of `X` in nats over the baseline, of shape (n_documents,)."""
-        seen, asked = _halves(X, self.divides_words)
-        found = self._log_likelihood(seen, asked)
+        given, scored = _halves(X, self.divides_words)
+        log_likelihood = self._log_likelihood(given, scored)
         if self.against is not None:
-            return found - self.against._log_likelihood(seen, asked)
-        return found - asked @ np.log(np.maximum(self.weights @ self.topics, TINY))
+            return log_likelihood - self.against._log_likelihood(given, scored)
+        return log_likelihood - scored @ np.log(np.maximum(self.weights @ self.topics, TINY))
 
-    def _log_likelihood(self, seen: sp.csr_matrix, asked: sp.csr_matrix) -> Floats:
-        """Log-likelihood of the `asked` words, with topic shares of the `seen` words."""
+    def _log_likelihood(self, given: sp.csr_matrix, scored: sp.csr_matrix) -> Floats:
+        """Log-likelihood of the `scored` words, with topic shares of the `given` words."""
         # Number of steps of inference: further steps hardly change the gain.
         n_steps = 5
         if self.concentration == 0:
-            shares = topic_posterior(seen, self.topics, self.weights)
+            shares = topic_posterior(given, self.topics, self.weights)
         else:
             prior = np.maximum(self.weights * self.concentration, LEAST_PRIOR)
-            shares = collapsed_proportions(seen, self.topics, prior, n_iter=n_steps)
+            shares = collapsed_proportions(given, self.topics, prior, n_iter=n_steps)
             shares /= shares.sum(axis=1, keepdims=True)
-        return token_log_likelihood(asked, shares, self.topics)
+        return token_log_likelihood(scored, shares, self.topics)
 
 
 def _halves(X: sp.csr_matrix, divides_words: bool) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Split the counts of each document into words to infer from and words to score."""
-    # The half of a word depends on its number only, so the split is public.
-    hidden = (np.arange(X.shape[1], dtype=np.uint64) * np.uint64(2654435761) >> np.uint64(16)) & 1
-    asked = hidden.astype(np.float64).take(X.indices)
+    # The half of a word depends on its number only, by Knuth's multiplicative hash, so the split is
+    # public.
+    half = (np.arange(X.shape[1], dtype=np.uint64) * np.uint64(2654435761) >> np.uint64(16)) & 1
+    is_scored = half.astype(np.float64).take(X.indices)
     # Every second token of a word is in the scored half; an odd token goes to the half of the word.
-    asked = np.floor((X.data + asked) / 2) if divides_words else asked * X.data
-    return _where_positive(X, X.data - asked), _where_positive(X, asked)
+    scored = np.floor((X.data + is_scored) / 2) if divides_words else is_scored * X.data
+    return _where_positive(X, X.data - scored), _where_positive(X, scored)
 
 
 def _where_positive(X: sp.csr_matrix, data: Floats) -> sp.csr_matrix:
     """Sparse matrix with the counts `data` in the pattern of `X`, without zeros."""
-    found = sp.csr_matrix((data, X.indices.copy(), X.indptr.copy()), X.shape)
-    found.eliminate_zeros()
-    return found
+    counts = sp.csr_matrix((data, X.indices.copy(), X.indptr.copy()), X.shape)
+    counts.eliminate_zeros()
+    return counts

@@ -144,7 +144,7 @@ def plan_words(
     )  # fmt: skip
     if exact:
         return plan
-    spent = releases.counted() if neighbours == "add_remove" else releases
+    spent = releases.with_count() if neighbours == "add_remove" else releases
     # Votes of a document have the L2 norm sqrt(m), its buckets have norm 1.
     sensitivity = WordBuckets().sensitivity("l2", neighbours)
     largest, votes = largest_weight(m, math.sqrt(m) * sensitivity, spent.cost_of(VOTES))

@@ -88,7 +88,10 @@ def rounding_of_coordinates(query: Any) -> float:
     """
     if not isinstance(query, RidgeBlock):
         return 0.0
-    inverses, r = np.abs(query._frames[1])[query.index_set.rows(query.mode)], query.rows.shape[1]
+    inverses, r = (
+        np.abs(query._scaled_inverses[1])[query.index_set.rows(query.mode)],
+        query.rows.shape[1],
+    )
     added = np.einsum("eab,eb->ea", inverses, np.abs(query.rows))
     sizes = np.linalg.norm(added, axis=1).max()
     return float(2 * (1 + r + (r + 3) / 2) * np.finfo(float).eps * sizes)

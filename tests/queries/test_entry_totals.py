@@ -176,7 +176,7 @@ def test_whatever_a_frame_is_no_value_moves_further_than_the_sensitivity(seed):
     """Vectors that multiply values are shortened to length 1, so that F need not be right."""
     rng, X, y = data(seed)
     query = RidgeBlock(IndexSet(X, SHAPE), 0, rng.standard_normal((N, 3)), 0.1, HALF)
-    query._frames[1][:] *= rng.uniform(2, 1e6)
+    query._scaled_inverses[1][:] *= rng.uniform(2, 1e6)
     # The entry is at length 1, and moves by all of the range.
     assert 2 * HALF * (1 - 1e-9) < distance_between_ends(query, X, y, 0) <= query.l2_sensitivity
 
