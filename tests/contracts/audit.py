@@ -34,7 +34,7 @@ LAWS = {
     "gaussian": ("gaussian vector",),
     "laplace": ("laplace vector",),
     "laplace, symmetric": ("laplace pair masses",),
-    "spherical laplace": ("spherical laplace, 2 dim", "spherical laplace on tensors"),
+    "spherical laplace": ("spherical laplace, 16 dim", "spherical laplace on tensors"),
     "spherical laplace, by rows": ("spherical laplace, by rows",),
 }
 SYMMETRIC = {

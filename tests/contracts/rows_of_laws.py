@@ -208,10 +208,8 @@ ROWS = [
       for strength in (0.02, 0.7, 30.0)),
     mechanism_row("gaussian"),
     mechanism_row("laplace"),
-    spherical_row(2, None, 1.0, 24_000),
     spherical_row(16, None, 0.3, 3000),
     spherical_row(81, None, 20.0, 1000),
-    spherical_row(2, 6, 1.3, 20_000),
     spherical_row(30, 60, 0.7, 2800),
     spherical_row(30, 286, 0.7, 2100),
     spherical_row(1, 3, STRENGTH, 36_000),  # a line of space

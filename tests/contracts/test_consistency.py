@@ -180,7 +180,6 @@ ROWS = [
     *(Row(name, 500, documents(concentration), fit, word_frequencies, matched(2.0))
       for name, concentration, fit in (
           ("topics", 0.5, topics_by()),
-          ("topics by steps", 0.5, topics_by(n_refinements=8)),
           ("single topics", 1e-2, topics_by(doc_topic_prior=0)),
       )),
     *(Row(name, n, draw, components_by(**options), mean_of_samples, matched(3.0))

@@ -450,7 +450,7 @@ SEARCHES_OF: list[tuple[str, Any, Any]] = [
     ("completions", lambda _: small_searches.completions(random_state=0, n_trials=3),
      small_searches.cells()),
     ("input", lambda _: small_searches.completions(
-        random_state=0, perturbation="input", n_trials=3), small_searches.cells()),
+        random_state=0, perturbation="input", n_trials=3), small_searches.cells(6)),
     ("persons of ratings", lambda _: small_searches.raters(random_state=0, n_trials=3),
      small_searches.cells()),
     ("vocabulary", lambda _: search(random_state=0), texts(300)),
