@@ -56,14 +56,14 @@ class InputCheck(HasAccountant):
     count_sigma: float = field(init=False)
     privacy_report_: PrivacyReport = field(init=False)
 
-    def ask(self, matches: Any, groups: Any) -> None:
-        """Release the fractions; `low` names those that may be below one half by noise alone."""
+    def ask(self, matches: Any, groups: Any) -> list[str]:
+        """Release the fractions; return the tests that less than one half of the rows may pass."""
         tests, flags = list(matches), _flags(matches)
         labels = checked_groups(groups, len(flags), self.neighbours)
-        order, owners = None, Units.single(len(flags))
+        order, units = None, Units.single(len(flags))
         if labels is not None:
-            order, owners = Units.gathered(labels)
-        chunks = HeldOutChunk(flags if order is None else flags[order], None, owners)
+            order, units = Units.gathered(labels)
+        chunks = HeldOutChunk(flags if order is None else flags[order], y=None, units=units)
         number_is_private, query = self.neighbours == "add_remove", MatchingRows(len(tests))
         if not (number_is_private or chunks.n_units):
             raise ValueError("matches must hold at least one row, got none.")
@@ -77,15 +77,19 @@ class InputCheck(HasAccountant):
             ask.complete_plan(plan)
             answer = ask(query)
         report, self.n_units = ask.report(), n
-        # The divisor is a noisy count too; its error has no effect on fractions in the middle.
+        # Where the divisor is a noisy count, too, it changes a fraction by at most the middle (the
+        # largest distance from the middle) times its own relative error.
         self.count_sigma = sum(row.sigma for row in report.rows if row.name == COUNT)
         self.sigma = math.hypot(answer.sigma, query.middle * self.count_sigma / n)
-        found = dict(zip(tests, answer.value.tolist(), strict=True))
-        self.fractions = {name: min(max(x + query.middle, 0.0), 1.0) for name, x in found.items()}
-        self.low = [
-            name for name, x in found.items() if x < 2 * answer.sigma and not self.is_hidden
-        ]
+        from_middle = dict(zip(tests, answer.value.tolist(), strict=True))
+        self.fractions = {
+            name: min(max(query.middle + distance, 0.0), 1.0)
+            for name, distance in from_middle.items()
+        }
         self.privacy_report_ = replace(report, notes=(*report.notes, str(self)))
+        if self.is_hidden:
+            return []
+        return [name for name, distance in from_middle.items() if distance < 2 * answer.sigma]
 
     @property
     def is_hidden(self) -> bool:
@@ -99,22 +103,24 @@ class InputCheck(HasAccountant):
         noise = f"Rows that match: {shown}; noise has a deviation of {self.sigma:.1%}"
         lost = ", ".join(f"perhaps {part:.0%} fail {name!r}" for name, part in self.failing.items())
         means = f"{lost}." if lost else "all may."
-        perfect = f"{self._perfect:.0%} or more would show in 39 of 40 checks"
+        perfect = f"{self._least_if_all_match:.0%} or more would show in 39 of 40 checks"
         return f"{noise}. If all did, {perfect}: {means}"
 
     @property
-    def _perfect(self) -> float:
-        """Percentage, as a fraction, below which noise brings none of the tests that all pass."""
-        # With a chance of at most 2.5 % for all tests together.
+    def _least_if_all_match(self) -> float:
+        """Fraction that each test shows in 39 of 40 checks if all rows match, in whole percents."""
+        # 1 in 40 is divided among the tests.
         deviations = NormalDist().inv_cdf(1 - 0.025 / len(self.fractions))
         return max(round(1 - deviations * self.sigma, 2), 0.0)
 
     @property
     def failing(self) -> dict[str, float]:
         """Fractions of rows that fail, by test, where it is more than noise explains."""
-        shown = {name: round(part, 2) for name, part in self.fractions.items()}
-        found = {name: 1 - part for name, part in shown.items() if part < self._perfect}
-        return {} if self.is_hidden else found
+        if self.is_hidden:
+            return {}
+        percents = {name: round(fraction, 2) for name, fraction in self.fractions.items()}
+        least = self._least_if_all_match
+        return {name: 1 - fraction for name, fraction in percents.items() if fraction < least}
 
 
 def _flags(matches: Any) -> np.ndarray[Any, Any]:
@@ -204,9 +210,8 @@ def check_inputs(
     names = ("epsilon", "delta", "accountant")
     own = {"unit": [OneOf(*UNITS)], "neighbours": [OneOf("replace_one", "add_remove")]}
     check_parameters(check, {**{name: known[name] for name in names}, **own})
-    check.ask(matches, groups)
-    if check.low:
-        shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in check.low)
+    if low := check.ask(matches, groups):
+        shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in low)
         raise NotEnoughDataError(
             f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}): it is not "
             "certain that most do. Is it the right column, are list and bounds the right ones, or "
@@ -220,9 +225,10 @@ def check_fraction(n_units: int, mu: float, n_tests: int, neighbours: str) -> fl
     if math.isinf(mu):
         return MOST_FRACTION
     query = MatchingRows(n_tests)
-    moved = query.sensitivity("l2", neighbours)
-    if neighbours == "add_remove":
-        moved = math.hypot(moved, query.middle / math.sqrt(COUNT_FRACTION))
-    of_all = moved / (n_units * mu)
-    fraction = min(MOST_FRACTION, (of_all / AIM) ** 2)
-    return fraction if of_all <= USELESS * math.sqrt(fraction) else 0.0
+    sensitivity = query.sensitivity("l2", neighbours)
+    if neighbours == "add_remove":  # the count's noise as in `ask`
+        sensitivity = math.hypot(sensitivity, query.middle / math.sqrt(COUNT_FRACTION))
+    # At a fraction f of mu^2 the deviation is `sigma_of_all / sqrt(f)`.
+    sigma_of_all = sensitivity / (n_units * mu)
+    fraction = min(MOST_FRACTION, (sigma_of_all / AIM) ** 2)
+    return fraction if sigma_of_all <= USELESS * math.sqrt(fraction) else 0.0

@@ -93,17 +93,16 @@ def coherence(
 def _mean_npmi(counts: sp.csc_matrix) -> float:
     """Mean normalised pointwise mutual information over pairs of columns of `counts`."""
     present = (counts > 0).astype(np.float64)
-    together = np.asarray((present.T @ present).todense()) / counts.shape[0]
+    together = np.asarray((present.T @ present).todense()) / counts.shape[0]  # shares of documents
     first, second = np.triu_indices(len(together), 1)
-    alone, pairs = np.diagonal(together), together[first, second]
-    met = pairs > 0
-    joint = np.where(met, pairs, 0.5)
-    expected = np.where(met, alone[first] * alone[second], 1.0)
-    # Words that are in every document always occur together: their information is 1, not 0 / 0.
-    everywhere = joint >= 1
-    information = -np.log(np.where(everywhere, 0.5, joint))
-    npmi = np.where(everywhere, 1.0, np.log(joint / expected) / information)
-    return float(np.where(met, npmi, -1.0).mean())
+    alone, joint = np.diagonal(together), together[first, second]
+    # Pairs that never meet have -1, the limit. Words that are in every document always occur
+    # together: 1, not 0 / 0.
+    npmi = np.where(joint > 0, 1.0, -1.0)
+    some = (joint > 0) & (joint < 1)
+    expected = (alone[first] * alone[second])[some]
+    npmi[some] = np.log(joint[some] / expected) / -np.log(joint[some])
+    return float(npmi.mean())
 
 
 def topic_similarity(a: ArrayLike, b: ArrayLike | None = None) -> Floats:
@@ -213,10 +212,11 @@ def topic_hierarchy(topics: ArrayLike) -> Floats:
     >>> sorted(tree[0, :2].tolist())  # the first two join first
     [0.0, 1.0]
     """
-    found = _distributions("topics", topics)
-    if len(found) < 2:
-        raise ValueError(f"topics must be at least 2, got {len(found)}.")
-    distances = np.sqrt(divergences(found, found))
+    shares = _distributions("topics", topics)
+    if len(shares) < 2:
+        raise ValueError(f"topics must be at least 2, got {len(shares)}.")
+    distances = np.sqrt(divergences(shares, shares))
+    # Equal but for rounding to a symmetric matrix with a diagonal of 0, which `squareform` takes.
     distances = (distances + distances.T) / 2
     np.fill_diagonal(distances, 0.0)
     return np.asarray(linkage(squareform(distances, checks=False), "average"))
@@ -325,9 +325,8 @@ def _hits(y_true: ArrayLike | sp.spmatrix, y_score: ArrayLike, k: int) -> tuple[
     check_sizes(k=k)
     best = np.asarray(top_rows(np.where(scores == -np.inf, np.nan, scores), int(k)).rows, np.intp)
     people = np.repeat(np.arange(len(best)), best.shape[1])
-    places = best.ravel()
-    # Excluded items are no hits.
-    found = np.asarray(truth[people, np.maximum(places, 0)]).ravel() & (places >= 0)
-    hits = np.bincount(people, found, minlength=len(best))
+    items = best.ravel()  # -1 where a person has fewer than k, which is no hit
+    is_hit = np.asarray(truth[people, np.maximum(items, 0)]).ravel() & (items >= 0)
+    hits = np.bincount(people, is_hit, minlength=len(best))
     relevant = np.diff(truth.indptr).astype(np.float64)
     return hits[relevant > 0], relevant[relevant > 0]

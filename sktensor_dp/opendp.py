@@ -68,13 +68,13 @@ def as_measurement(estimator: Any, context: Any = None) -> Any:
         raise ValueError("estimator must have a finite epsilon, and accountant=None.")
     if facts.is_pure and delta > 0:
         raise ValueError("delta of estimator must be 0: its noise is pure.")
-    cost, aside = PrivacyCost(epsilon=epsilon), facts.delta_set_aside * delta
+    cost, set_aside = PrivacyCost(epsilon=epsilon), facts.delta_set_aside * delta
     if delta > 0:
-        cost = PrivacyCost(mu=gaussian_mu(epsilon, delta - aside), delta=aside)
+        cost = PrivacyCost(mu=gaussian_mu(epsilon, delta - set_aside), delta=set_aside)
     if context is None:
         metric = getattr(dp, METRICS[estimator.neighbours][0])()
         measure = dp.zero_concentrated_divergence() if delta > 0 else dp.max_divergence()
-        measure = dp.approximate(measure) if aside > 0 else measure
+        measure = dp.approximate(measure) if set_aside > 0 else measure
         space = (dp.user_domain("units of privacy", lambda _: True), metric, measure)
     else:
         space = (*context.accountant.input_space, context.accountant.output_measure)
@@ -131,16 +131,16 @@ class ContextAccountant(BudgetAccountant):
         self.check_charge(entries)
         cost = PrivacyCost.total((one.cost, one.uses) for one in entries)
         neighbours = entries[0].neighbours if entries else "replace_one"
-        paid = self._context.accountant
-        space = (*paid.input_space, paid.output_measure)
+        theirs = self._context.accountant
+        space = (*theirs.input_space, theirs.output_measure)
         nothing = _measurement(space, cost, self.delta, neighbours, lambda _: None)
-        refused = None
+        refusal = None
         try:
             self._context(nothing)
         except Exception as error:
-            refused = f"OpenDP's context refused, and nothing was charged: {error}"
-        if refused is not None:
-            raise BudgetError(refused)
+            refusal = f"OpenDP's context refused, and nothing was charged: {error}"
+        if refusal is not None:  # raised here, without the error as its context
+            raise BudgetError(refusal)
         return super().charge(entries, ticket)
 
 

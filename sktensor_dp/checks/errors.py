@@ -152,8 +152,8 @@ def _if_safe(error: BaseException) -> BaseException | None:
     place = _place(error)
     # Raised by a ``raise`` statement of this package, and not by C code that it called.
     opcode = place.tb_frame.f_code.co_code[place.tb_lasti]
-    own = _package(place) == OWN and dis.opname[opcode] == "RAISE_VARARGS"
-    if not (own or SHOWS_NONE.fullmatch(_message(error))):
+    is_own = _package(place) == OWN and dis.opname[opcode] == "RAISE_VARARGS"
+    if not (is_own or SHOWS_NONE.fullmatch(_message(error))):
         return None
     # Causes, traceback and notes may hold data.
     error.__cause__ = error.__context__ = error.__traceback__ = None
@@ -165,13 +165,11 @@ def _named_by_place(error: BaseException, doing: str, rows_private: bool) -> Bas
     """Return the error if it shows no data, or one of its type with file and line only."""
     place = _place(error)
     file = place.tb_frame.f_code.co_filename
-    # Errors of other packages are shown by type and place only, unless their message is known to
-    # hold no data.
-    others = _package(place) == "sklearn" and not (
-        rows_private and SHOWS_ROWS.search(_message(error))
-    )
-    if (others or _package(place) == OWN) and (known := _if_safe(error)) is not None:
-        return known
+    # Messages of scikit-learn may be known to hold no data, but some name a number of rows.
+    shows_rows = rows_private and SHOWS_ROWS.search(_message(error))
+    is_judged = _package(place) == OWN or (_package(place) == "sklearn" and not shows_rows)
+    if is_judged and (safe := _if_safe(error)) is not None:
+        return safe
     what = f"{type(error).__name__} ({os.path.basename(file)}, line {place.tb_lineno})"
     return _kind(error)(f"{doing} failed with {what}. The message may quote data and is not shown.")
 

@@ -46,7 +46,7 @@ def refuse_lazy(data: object, name: str) -> None:
         )
 
 
-def _known(data: object, name: str) -> Any:
+def _wrapped(data: object, name: str) -> Any:
     """Wrap a table or column of pandas, polars or pyarrow by narwhals; None for anything else."""
     refuse_lazy(data, name)
     # Skip plain types, which are no frames, and lazy Dask collections.
@@ -54,13 +54,13 @@ def _known(data: object, name: str) -> Any:
         return None
     if is_dask(data):
         return None
-    found = read(
+    wrapped = read(
         lambda: nw.from_native(
             as_arrow_table(data), eager_only=True, allow_series=True, pass_through=True
         ),
         name,
     )
-    return found if isinstance(found, nw.DataFrame | nw.Series) else None
+    return wrapped if isinstance(wrapped, nw.DataFrame | nw.Series) else None
 
 
 def named_columns(table: Any, name: str) -> list[tuple[str, Any]]:
@@ -69,9 +69,8 @@ def named_columns(table: Any, name: str) -> list[tuple[str, Any]]:
         places = range(table.shape[1])
         arrays = [read(table.iloc[:, place].to_numpy, name) for place in places]
     else:
-        known = _known(table, name)
-        arrays = [read(known[one].to_numpy, name) for one in known.columns]
-        table = known
+        table = _wrapped(table, name)
+        arrays = [read(table[one].to_numpy, name) for one in table.columns]
     return list(zip(map(str, table.columns), arrays, strict=True))
 
 
@@ -97,12 +96,12 @@ def kinds_of(data: object, name: str) -> list[tuple[str, str]]:
     # Types of numpy and pandas columns say their kind without a look at the objects.
     if types is not None and all(isinstance(getattr(kind, "kind", None), str) for kind in types):
         return [(_kind_of(one), str(one)) for one in types]
-    known = _known(data, name)
-    if known is None:
+    wrapped = _wrapped(data, name)
+    if wrapped is None:
         return []
-    found = [known.dtype] if isinstance(known, nw.Series) else list(known.schema.values())
+    types = [wrapped.dtype] if isinstance(wrapped, nw.Series) else list(wrapped.schema.values())
     # Only the name of the type: the values of a categorical column are data.
-    return [(_kind_of_column(one), type(one).__name__) for one in found]
+    return [(_kind_of_column(one), type(one).__name__) for one in types]
 
 
 def _kind_of(dtype: Any) -> str:
@@ -124,7 +123,7 @@ def column_names(data: Any) -> list[str] | None:
         data = data._meta
     if not is_table(data):
         return None
-    names = list(data.columns if hasattr(type(data), "iloc") else _known(data, "X").columns)
+    names = list(data.columns if hasattr(type(data), "iloc") else _wrapped(data, "X").columns)
     return names if all(isinstance(one, str) for one in names) else None
 
 
@@ -133,14 +132,14 @@ def refuse_other_columns(data: Any, names: Any, name: str = "X") -> None:
 
     For tables that `checked_table` does not see; there scikit-learn compares the names.
     """
-    found = column_names(data)
-    if names is None or found is None or found == list(names):
+    columns = column_names(data)
+    if names is None or columns is None or columns == list(names):
         return
-    pairs = zip(found, names, strict=False)
+    pairs = zip(columns, names, strict=False)
     at = next((k for k, (one, other) in enumerate(pairs) if one != other), None)
-    has = f"{len(found)} of {len(names)} columns"
+    has = f"{len(columns)} of {len(names)} columns"
     if at is not None:
-        has = f"{found[at]!r} as column {at}, not {names[at]!r}"
+        has = f"{columns[at]!r} as column {at}, not {names[at]!r}"
     raise ValueError(
         f"The feature names should match those that came before, in their order: {name} has {has}."
     )
@@ -148,24 +147,24 @@ def refuse_other_columns(data: Any, names: Any, name: str = "X") -> None:
 
 def as_numbers(data: object, name: str) -> Any:
     """Convert a table or column to a numpy array; return anything else as given."""
-    known = _known(data, name)
-    return data if known is None else read(known.to_numpy, name)
+    wrapped = _wrapped(data, name)
+    return data if wrapped is None else read(wrapped.to_numpy, name)
 
 
 def as_documents(data: object, name: str) -> Any:
     """Convert a column to a list of texts; return anything else as given."""
-    known = _known(data, name)
-    return read(known.to_list, name) if isinstance(known, nw.Series) else data
+    wrapped = _wrapped(data, name)
+    return read(wrapped.to_list, name) if isinstance(wrapped, nw.Series) else data
 
 
 def taken(data: Any, rows: Any) -> Any:
     """Select `rows` (indices or a slice) of an array, sparse matrix, table, column or list."""
     if hasattr(data, "iloc"):
         return data.iloc[rows]
-    known = _known(data, "X")
-    if known is not None:
+    wrapped = _wrapped(data, "X")
+    if wrapped is not None:
         places = rows if isinstance(rows, slice) else np.asarray(rows, dtype=np.intp).tolist()
-        return known[places].to_native()
+        return wrapped[places].to_native()
     if hasattr(data, "shape") or isinstance(rows, slice):
         return data[rows]
     return [data[row] for row in rows]

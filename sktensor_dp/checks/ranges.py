@@ -22,25 +22,27 @@ def named_ranges(
 ) -> tuple[list[str], NDArray[np.float64] | None]:
     """Names of the columns of a fitted mixture, and their ranges (n_features, 2), if given."""
     d = model.means_.shape[1]
-    own = getattr(model, "feature_names_in_", None)
+    columns = getattr(model, "feature_names_in_", None)
     if isinstance(ranges, Mapping):
-        known = [*ranges] if own is None else [*own]
-        if len(known) != d or not {*known} <= {*ranges}:
-            lacking = "" if own is None else f" {known}"
+        fitted = "" if columns is None else f" {[*columns]}"
+        columns = [*ranges] if columns is None else [*columns]
+        if len(columns) != d or not {*columns} <= {*ranges}:
             raise ValueError(
-                f"ranges must map each of the {d} columns{lacking} to (low, high); got those of "
+                f"ranges must map each of the {d} columns{fitted} to (low, high); got those of "
                 f"{[*ranges]}."
             )
-        own, ranges = known, {name: ranges[name] for name in known}
-    named: Any = names if names is not None else range(d) if own is None else own
-    if len(named) != d:
-        raise ValueError(f"feature_names must have an entry for each of {d}, got {len(named)}.")
-    if ranges is None:
-        return [*map(str, named)], None
-    if not isinstance(ranges, Mapping):
+        ranges = {name: ranges[name] for name in columns}
+    elif ranges is not None:
         ranges = dict(enumerate(ranges if isinstance(ranges, Iterable) else ()))
-    if len(ranges) != d:
-        raise ValueError(f"ranges must have a (low, high) for each of {d} columns.")
+        if len(ranges) != d:
+            raise ValueError(f"ranges must have a (low, high) for each of {d} columns.")
+    if names is None:
+        names = range(d) if columns is None else columns
+    if len(names) != d:
+        raise ValueError(f"feature_names must have an entry for each of {d}, got {len(names)}.")
+    names = [*map(str, names)]
+    if ranges is None:
+        return names, None
     for name, ends in ranges.items():
         check_range(f"ranges[{name!r}]", ends)
-    return [*map(str, named)], np.array([*ranges.values()], dtype=np.float64)
+    return names, np.array([*ranges.values()], dtype=np.float64)

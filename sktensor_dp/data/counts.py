@@ -57,19 +57,19 @@ class UnitWords:
     @classmethod
     def of(cls, X: sp.csr_matrix, of_rows: Integers, chosen: NDArray[np.bool_]) -> "UnitWords":
         """Lay out the rows of `X` whose unit, by `of_rows`, is in the mask `chosen`."""
-        rows = np.flatnonzero(chosen[of_rows])
+        rows, n_words = np.flatnonzero(chosen[of_rows]), X.shape[1]
         per_row = np.diff(X.indptr)[rows]
-        ends = np.cumsum(per_row)
-        starts = np.repeat(X.indptr[rows] - ends + per_row, per_row)
-        stored = starts + np.arange(len(starts))
-        owners = of_rows[rows]
-        # Sort places by unit, so that counts at a place are added in the order of the unit's rows.
-        keys = np.repeat(owners, per_row) * X.shape[1] + X.indices[stored]
+        # A row's counts are consecutive among all counts and among those of `rows`.
+        first_here = np.cumsum(per_row) - per_row
+        n_counts = int(per_row.sum())
+        stored = np.repeat(X.indptr[rows] - first_here, per_row) + np.arange(n_counts)
+        # One key for each pair of unit and word. Sorted by unit, so that counts at a place are
+        # added in the order of the unit's rows.
+        keys = np.repeat(of_rows[rows], per_row) * n_words + X.indices[stored]
         different, places = np.unique(keys, return_inverse=True)
-        sizes = np.bincount(owners, minlength=len(chosen))
-        return cls(
-            sizes, rows, per_row, stored, places, *reversed(np.divmod(different, X.shape[1]))
-        )
+        owners, words = np.divmod(different, n_words)
+        sizes = np.bincount(of_rows[rows], minlength=len(chosen))
+        return cls(sizes, rows, per_row, stored, places, words=words, owners=owners)
 
 
 class CountChunk(RowChunk):
@@ -129,9 +129,9 @@ class CountChunk(RowChunk):
         if words is None:
             return self
         if self._restricted is None or self._restricted[0] is not words:
-            part = CountChunk(self.X[:, words].tocsr(), self.units)
-            part.__dict__["lengths"] = self.lengths
-            self._restricted = (words, part)
+            chunk = CountChunk(self.X[:, words].tocsr(), self.units)
+            chunk.__dict__["lengths"] = self.lengths
+            self._restricted = (words, chunk)
         return self._restricted[1]
 
 

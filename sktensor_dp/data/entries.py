@@ -42,12 +42,12 @@ def as_entries(
         y = y.astype(np.float64, copy=False)
     if not np.isfinite(y).all():
         raise ValueError("y contains NaN or infinity; leave out what was not observed.")
-    rows = None if shape is None else checked_shape(shape, X.shape[1])
-    _check_coordinates(X, rows)
+    sizes = None if shape is None else checked_shape(shape, X.shape[1])
+    _check_coordinates(X, sizes)
     X = X.astype(np.intp, copy=False)
-    if rows is None:
-        rows = tuple(int(largest) + 1 for largest in X.max(axis=0, initial=-1))
-    return X, y, rows
+    if sizes is None:
+        sizes = tuple(int(largest) + 1 for largest in X.max(axis=0, initial=-1))
+    return X, y, sizes
 
 
 def are_repeated(coordinates: Integers, shape: Sequence[int]) -> bool:
@@ -61,14 +61,14 @@ def are_repeated(coordinates: Integers, shape: Sequence[int]) -> bool:
 
 def checked_shape(shape: Sequence[int], n_modes: int) -> tuple[int, ...]:
     """Validate `shape`: one int >= 1 for each of `n_modes` columns of coordinates."""
-    rows = tuple(shape)
+    sizes = tuple(shape)
     # A bool is an int in Python, but no number of rows.
-    counts = [isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in rows]
-    if len(rows) != n_modes or not all(counts):
+    valid = [isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in sizes]
+    if len(sizes) != n_modes or not all(valid):
         raise ValueError(
             f"shape must hold one int >= 1 for each of the {n_modes} columns of X; got {shape!r}."
         )
-    return tuple(int(n) for n in rows)
+    return tuple(int(n) for n in sizes)
 
 
 def _check_coordinates(X: NDArray[Any], shape: tuple[int, ...] | None) -> None:
@@ -124,10 +124,10 @@ class ValueRange(Chunks):
 
     def within(self, bounds: tuple[float, float]) -> Self:
         """Copy with values clipped to a narrower range, which was released."""
-        found = copy.copy(self)
-        ValueRange.__init__(found, bounds)
-        found.values = read_only(found.clipped_and_centred(self.values + self.middle))
-        return found
+        narrowed = copy.copy(self)
+        ValueRange.__init__(narrowed, bounds)
+        narrowed.values = read_only(narrowed.clipped_and_centred(self.values + self.middle))
+        return narrowed
 
 
 class IndexSet(SortedEntries):
@@ -142,8 +142,8 @@ class IndexSet(SortedEntries):
         r = rows.shape[1]
         result = np.empty((self.shape[mode], r, r))
         for a in range(r):
-            part = self.sums(mode, rows[:, a, None] * rows[:, a:])
-            result[:, a, a:] = result[:, a:, a] = part
+            row_from_diagonal = self.sums(mode, rows[:, a, None] * rows[:, a:])
+            result[:, a, a:] = result[:, a:, a] = row_from_diagonal
         return result
 
     def balanced_weights(self) -> Floats:

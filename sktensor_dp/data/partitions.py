@@ -175,11 +175,13 @@ class DaskPartitions(PartitionedSource):
 
 
 def _asked(query: PartialQuery, part: object) -> PartialSum:
+    """Sum of a query over one partition, as a task of Dask."""
     return query(part)
 
 
-def _merged(query: PartialQuery, parts: Sequence[PartialSum]) -> PartialSum:
-    return query.merge(parts)
+def _merged(query: PartialQuery, sums: Sequence[PartialSum]) -> PartialSum:
+    """Sum of the sums of partitions, as a task of Dask."""
+    return query.merge(sums)
 
 
 def _client(parts: Sequence[object]) -> Delayed:

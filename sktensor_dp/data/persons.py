@@ -47,15 +47,15 @@ class PersonChunks(ValueRange):
         order = by_unit(coordinates, values, shape, unit_mode)
         coordinates = coordinates.take(order, axis=0)
         values = self.clipped_and_centred(values.take(order))
-        first = np.zeros(len(values), dtype=bool)
-        first[:1] = True
+        is_first = np.zeros(len(values), dtype=bool)  # of the values of one entry
+        is_first[:1] = True
         for column in coordinates.T:
-            first[1:] |= column[1:] != column[:-1]
-        if not first.all():
-            group = np.cumsum(first) - 1
-            coordinates = coordinates[first]
-            values = np.bincount(group, weights=values) / np.bincount(group)
-            np.clip(values, -self.half, self.half, out=values)
+            is_first[1:] |= column[1:] != column[:-1]
+        if not is_first.all():
+            entry = np.cumsum(is_first) - 1
+            coordinates = coordinates[is_first]
+            values = np.bincount(entry, weights=values) / np.bincount(entry)
+            np.clip(values, -self.half, self.half, out=values)  # rounding may carry means beyond
         self.coordinates, self.values = read_only(coordinates), read_only(values)
         self.units = coordinates[:, unit_mode]
         if part:
@@ -89,10 +89,10 @@ class PersonChunks(ValueRange):
                 # Number of entries of each (unit, row) pair, from runs of equal pairs.
                 order = np.lexsort([self.coordinates[:, mode], self.units])
                 units, rows = self.units[order], self.coordinates[order, mode]
-                first = np.ones(len(units), dtype=bool)
-                first[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
-                counts = np.bincount(np.cumsum(first) - 1).astype(float)
-                squares = np.bincount(units[first], counts**2, self.n_units)
+                begins = np.ones(len(units), dtype=bool)
+                begins[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
+                counts = np.bincount(np.cumsum(begins) - 1).astype(float)
+                squares = np.bincount(units[begins], counts**2, self.n_units)
             self._count_norms[mode] = np.sqrt(np.maximum(squares, 1.0))
         return self._count_norms[mode]
 
@@ -105,12 +105,11 @@ def by_unit(
 ) -> Integers:
     """Order that sorts entries by unit, then by the other modes, then by value."""
     # Values are the last key, so that a mean does not depend on the order of the rows.
-    columns = [coordinates[:, unit_mode]]
-    columns += [coordinates[:, m] for m in reversed(range(len(shape))) if m != unit_mode]
+    modes = [unit_mode, *(m for m in reversed(range(len(shape))) if m != unit_mode)]
+    keys = [coordinates[:, m] for m in modes]
     if math.prod(shape) < 2**63:  # one number for each place is sorted faster
-        lengths = [shape[unit_mode], *[n for m, n in enumerate(shape) if m != unit_mode][::-1]]
-        columns = [np.ravel_multi_index(tuple(columns), lengths)]
-    return np.lexsort([values, *columns[::-1]])
+        keys = [np.ravel_multi_index(tuple(keys), [shape[m] for m in modes])]
+    return np.lexsort([values, *reversed(keys)])  # `lexsort` takes the first key last
 
 
 @dataclass(frozen=True)

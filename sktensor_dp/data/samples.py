@@ -1,5 +1,6 @@
 """Samples, the rows of a matrix, with or without missing cells; and a tensor as one chunk."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,8 +49,8 @@ def _square_norms(X: Rows) -> Floats:
     X = np.ascontiguousarray(X)
     sums = np.zeros(len(X))
     for start in range(0, X.shape[1], columns_at_once):
-        part = X[:, start : start + columns_at_once]
-        sums += np.einsum("ij,ij->i", part, part)
+        columns = X[:, start : start + columns_at_once]
+        sums += np.einsum("ij,ij->i", columns, columns)
     return sums
 
 
@@ -78,8 +79,9 @@ class SampleChunk(RowChunk):
     def blocks(self, width: int, within: slice | None = None) -> Iterator[slice]:
         """Slices of the rows in `within` that, with `width` numbers a row, fit into the cache."""
         n_rows, n_features = self.X.shape
-        stored = -(-self.X.nnz // max(n_rows, 1)) if sp.issparse(self.X) else n_features
-        size = rows_at_once(max(width, stored))
+        # A sparse row is taken to be as long as the mean one.
+        per_row = math.ceil(self.X.nnz / max(n_rows, 1)) if sp.issparse(self.X) else n_features
+        size = rows_at_once(max(width, per_row))
         within = slice(0, n_rows) if within is None else within
         for start in range(within.start, within.stop, size):
             yield slice(start, min(start + size, within.stop))

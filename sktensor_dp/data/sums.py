@@ -50,11 +50,11 @@ class AccurateSum:
         rows = max(1, block_numbers * len(part) // max(part.size, 1))
         for block in blocks(len(part), rows):
             total, term = self._total[block], part[block]
-            both = total + term
-            taken = both - total
+            rounded = total + term
+            term_taken = rounded - total
             # Exact rounding error of the addition (Knuth's two-sum).
-            self._rest[block] += (total - (both - taken)) + (term - taken)
-            self._total[block] = both
+            self._rest[block] += (total - (rounded - term_taken)) + (term - term_taken)
+            self._total[block] = rounded
 
     def merge(self, other: Self) -> None:
         """Add another running sum, which stays unchanged."""
@@ -74,7 +74,8 @@ class AccurateSum:
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
     """Sum `terms` accurately: apply `add` to their high and low digits separately."""
     # `add` must add up rows of an array shaped like `terms`, in any order, and do nothing else.
-    # Plain sums are accurate enough up to this sum of squared numbers of terms.
+    # `squares` is the sum over rows of the squared number of their terms; up to this one plain sums
+    # are accurate enough.
     plain_squares = 2**28
     largest = max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0)))
     # A power of 2 above the sum of all moduli: multiples of its last digit add up without rounding.
@@ -83,11 +84,11 @@ def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) ->
     if squares <= plain_squares or exponent >= 1023:  # a larger power would overflow
         return add(terms)
     anchor = math.ldexp(1.0, exponent)
-    part = terms + anchor
-    part -= anchor
-    total = add(part)
-    np.subtract(terms, part, out=part)
-    return total + add(part)
+    digits = terms + anchor
+    digits -= anchor  # the high ones: multiples of the anchor's last digit
+    total = add(digits)
+    np.subtract(terms, digits, out=digits)
+    return total + add(digits)
 
 
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
@@ -197,7 +198,7 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _anyones() -> None:
+def _free_limits() -> None:
     """Let any thread limit BLAS threads; otherwise only the first thread to do so may."""
     for library in _libraries().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):  # since threadpoolctl 3.8
@@ -218,7 +219,7 @@ class OneThread:
         kind = type(self)
         with kind._lock:
             if kind._n_open == 0:
-                _anyones()
+                _free_limits()
                 kind._limit = _libraries().limit(limits=1, user_api="blas")
             kind._n_open += 1
         return self
@@ -228,7 +229,7 @@ class OneThread:
         with kind._lock:
             kind._n_open -= 1
             if kind._n_open == 0:
-                _anyones()
+                _free_limits()
                 kind._limit.restore_original_limits()
                 kind._limit = None
-                _anyones()
+                _free_limits()

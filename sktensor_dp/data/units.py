@@ -61,10 +61,10 @@ class GroupTable:
                 raise ValueError(MIXED)
             labels = as_labels(groups, np.shape(groups)[0] if np.ndim(groups) else 0)
             read.append(distinct(labels))
-        found = joined([names for names, _ in read])
-        if found is None:
+        of_chunks = joined([names for names, _ in read])
+        if of_chunks is None:
             raise ValueError(f"{EXPECTED.format(name='groups')}, in all chunks alike.")
-        labels, places = distinct(found)
+        labels, places = distinct(of_chunks)
         if len(labels) < least:
             raise ValueError(ONE_GROUP)
         counts = np.concatenate([np.bincount(rows, minlength=len(names)) for names, rows in read])
@@ -97,7 +97,7 @@ class GroupBuffer:
         self._waiting: defaultdict[int, list[tuple[Rows, Integers]]] = defaultdict(list)
 
     def add(self, rows: Rows, labels: Labels) -> tuple[Rows, Integers] | None:
-        """Take rows with their labels; return rows of complete groups, and their group numbers."""
+        """Take labelled rows; return rows of groups that are complete now and each row's group."""
         places = self._table.places(labels)
         present, counts = np.unique(places, return_counts=True)
         self._left[present] -= counts
@@ -113,13 +113,14 @@ class GroupBuffer:
             for some in np.split(order, np.flatnonzero(np.diff(ends[order])) + 1):
                 end = int(ends[some[0]])
                 self._waiting[end].append((rows[some], places[some]))
-        ready = [part for part in self._waiting.pop(chunk, []) if len(part[1])]
-        if not ready:
+        pairs = self._waiting.pop(chunk, [])
+        complete = [(X, of_rows) for X, of_rows in pairs if len(of_rows)]
+        if not complete:
             return None
-        complete = np.concatenate([of_rows for _, of_rows in ready])
-        if self._left[complete].any():
+        numbers = np.concatenate([of_rows for _, of_rows in complete])
+        if self._left[numbers].any():
             raise ValueError(CHANGED)
-        return stacked([X for X, _ in ready]), complete
+        return stacked([X for X, _ in complete]), numbers
 
     def check_empty(self) -> None:
         """Raise ValueError if the source ended before the last row of a group."""
@@ -143,7 +144,8 @@ def gathered(pieces: Sequence[Piece | Exception]) -> Piece:
         if isinstance(piece, Exception):
             raise piece
         found.append(piece)
-    with_rows = [X for X, labels in found if len(labels)] or [found[0][0]]
+    empty, _ = found[0]  # no piece may have rows
+    with_rows = [X for X, labels in found if len(labels)] or [empty]
     labels = joined([labels for _, labels in found])
     if labels is None:
         raise ValueError(f"{EXPECTED.format(name='groups')}, in all chunks alike.")
@@ -431,11 +433,12 @@ class RowChunks(Chunks, Generic[ChunkT]):
                     yield rows, Units.single(rows.shape[0])
                 continue
             rows = read(partial(self._checked_part, X), "a chunk")
-            ready = waiting.add(rows, as_labels(groups, rows.shape[0]))
-            if ready is not None:
+            complete = waiting.add(rows, as_labels(groups, rows.shape[0]))
+            if complete is not None:
                 any_rows = True
-                order, units = in_order(ready[1])
-                yield ready[0] if order is None else ready[0][order], units
+                rows_ready, of_rows = complete
+                order, units = in_order(of_rows)
+                yield rows_ready if order is None else rows_ready[order], units
         if waiting is not None:
             waiting.check_empty()
         if self._announced_units is None and not any_rows:

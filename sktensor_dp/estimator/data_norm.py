@@ -23,12 +23,12 @@ def check_data_norm(estimator: Any) -> None:
 
 
 def chosen_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, bool]:
-    """Release a histogram of norms, and scale a ball of norm 1 to the one that most samples are
+    """Release a histogram of norms, and scale a ball of norm 1 to the norm that most samples are
     within; True if the histogram shows anything above its noise.
     """
     edges = np.append(0.0, SIZE_EDGES)
-    _, norm, seen = ask(NormHistogram(SampleNorm(), edges)).range_of(edges)
-    return LiftedBall(norm * ball.radius, norm * ball.offset), seen
+    _, norm, shows_data = ask(NormHistogram(SampleNorm(), edges)).range_of(edges)
+    return LiftedBall(norm * ball.radius, norm * ball.offset), shows_data
 
 
 def with_norm(fitted: FitResult, ball: LiftedBall, *, seen: bool) -> FitResult:

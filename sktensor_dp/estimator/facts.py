@@ -52,11 +52,11 @@ def worst_samples(
     samples[:, 0] = 1.0 if isinstance(data_norm, str) else data_norm
     if model.neighbours == "add_remove":
         return (samples,), (samples[1:],), statistic
-    changed = samples.copy()
-    at = n_samples - 1
+    neighbour = samples.copy()
+    changed = n_samples - 1
     if isinstance(shuffled_by, numbers.Integral):
-        # Weights of an online fit come from its last batches, and fits deal out rows in this order:
-        # the changed row has the last rank.
-        at = int(public_ranks(n_samples, shuffled_by).argmax())
-    changed[at] *= -1
-    return (samples,), (changed,), statistic
+        # Weights of an online fit come from its last batches, and fits deal out rows by these
+        # ranks: the row of the last rank changes.
+        changed = int(public_ranks(n_samples, shuffled_by).argmax())
+    neighbour[changed] *= -1
+    return (samples,), (neighbour,), statistic

@@ -17,8 +17,8 @@ LARGEST_ADVISED = 10.0
 
 def least_epsilon(reached: Callable[[float], bool]) -> float | None:
     """Least epsilon of three digits, from .01 to 10, with ``reached(epsilon)``; or None."""
-    # Number of epsilons of three digits from .01 to LARGEST_ADVISED.
-    n_epsilons = 2701
+    # .0100 to .0999, .100 to .999, 1.00 to 9.99, and LARGEST_ADVISED.
+    n_epsilons = 3 * 900 + 1
 
     def epsilon(place: int) -> float:
         decade, step = divmod(place, 900)
@@ -32,8 +32,8 @@ def least_number(
     reached: Callable[[int], bool], least: int = 1, most: int = MOST_UNITS
 ) -> int | None:
     """Least number, from `least` to `most`, with ``reached(number)``; or None."""
-    found = least + bisect_left(range(least, most + 1), True, key=reached)
-    return found if found <= most else None
+    number = least + bisect_left(range(least, most + 1), True, key=reached)
+    return number if number <= most else None
 
 
 class InvertibleForecast(TableDisplay):
@@ -227,4 +227,5 @@ def counted_releases(
         return plan, None
     plan = plan.with_count()
     cost = plan.cost_of(COUNT)
+    # Laplace or Gaussian noise at the sensitivity 1.
     return plan, math.sqrt(2) / cost.epsilon if pure else 1 / cost.mu

@@ -30,10 +30,9 @@ Lazy = Any
 NOT_FOR_WORKERS = ("_stream", "privacy_report_", "feature_names_in_")
 
 
-def check_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None = "") -> Any:
+def check_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None) -> Any:
     """Lazy table with its columns in one chunk, validated by its metadata alone."""
-    text = advice_on_text(estimator) if text == "" else text
-    if text is not None:  # None: columns may be text
+    if text is not None:  # advice on columns of text; None: there may be some
         refuse_other_kinds(X._meta, "X", text)
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
@@ -53,19 +52,19 @@ def check_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None =
 
 
 def number_of_units(
-    estimator: Any, known: float, groups: object, n_samples: Any, noun: str
+    estimator: Any, n_rows: float, groups: object, n_samples: Any, noun: str
 ) -> int | None:
-    """Number of units of lazy data of `known` rows, or NaN; None where it is private."""
+    """Number of units of lazy data of `n_rows` (NaN: not known yet); None where it is private."""
     if number_is_private(n_samples, estimator.neighbours):
         return None
     if n_samples is not None:
         check_sizes(n_samples=n_samples)
-    if groups is None and not math.isnan(known):
-        if n_samples not in (None, known):
-            raise ValueError(f"n_samples is {n_samples}, but there are {known} {noun}.")
-        if known < 1:
+    if groups is None and not math.isnan(n_rows):
+        if n_samples not in (None, n_rows):
+            raise ValueError(f"n_samples is {n_samples}, but there are {n_rows} {noun}.")
+        if n_rows < 1:
             raise ValueError(f"There must be at least one of the {noun}, got none.")
-        return int(known)
+        return int(n_rows)
     if n_samples is None:
         what = noun if groups is None else "groups"
         raise ValueError(
@@ -170,7 +169,7 @@ def lazy_rows(
     estimator: object, X: Lazy, method: str, width: int | None = None, **options: object
 ) -> Lazy:
     """Dask array of a method's result for each row: a number, or `width` numbers."""
-    X = check_columns(estimator, X, reset=False)
+    X = check_columns(estimator, X, reset=False, text=advice_on_text(estimator))
     dtype = np.float64 if width is None else precision_of(X)
     of_part = partial(getattr(worker_copy(estimator, NOT_FOR_WORKERS), method), **options)
     sizes = [math.nan] * X.npartitions if hasattr(X, "columns") else X.chunks[0]

@@ -17,6 +17,7 @@ from sktensor_dp.data.units import RowChunks
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, column_attributes
 from sktensor_dp.estimator.inputs import (
     CheckedChunks,
+    advice_on_text,
     check_mark,
     check_marked_number,
     checked_groups,
@@ -131,9 +132,9 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         given = X
         check_mark(given, groups is not None, self.neighbours)
         if is_dask(X):
-            X = check_columns(self, X, reset=reset)
-            known = math.nan if hasattr(X, "columns") else X.shape[0]
-            n_units = number_of_units(self, known, groups, n_samples, "rows")
+            X = check_columns(self, X, reset=reset, text=advice_on_text(self))
+            n_rows = math.nan if hasattr(X, "columns") else X.shape[0]
+            n_units = number_of_units(self, n_rows, groups, n_samples, "rows")
             check_marked_number(given, n_units)
             return self._chunk_class(
                 partitions_by_group(X, groups),
