@@ -599,9 +599,9 @@ class PrivateSearchCV(
             if columns is None and before and before[-1].get_params().get("vocabulary", 0) is None:
                 columns = before[-1].forecast(n_fitted, **guess).n_words
             if columns is not None and of_rows and hasattr(last, "forecast"):
-                verdict = (
-                    last.forecast(n_fitted, columns, **guess).verdict if columns else "too few"
-                )
+                verdict = "too few"
+                if columns > 0:
+                    verdict = last.forecast(n_fitted, columns, **guess).verdict
                 verdicts.append((params, verdict))
         return replace(forecast, verdicts=tuple(verdicts))
 

@@ -463,9 +463,9 @@ def dp_tpm(
 
     # A query for v in whitened space has the noise of one for x = W v over words.
     def step(V: Floats) -> Floats:
-        X = W @ V
-        words = noisy_columns(np.zeros(X.shape), nu * np.abs(X).max(axis=0) ** 2, noise)
-        return oracle(V) + W.T @ words
+        x = W @ V
+        noise_of_words = noisy_columns(np.zeros(x.shape), nu * np.abs(x).max(axis=0) ** 2, noise)
+        return oracle(V) + W.T @ noise_of_words
 
     def value(V: Floats) -> Floats:
         deviation = nu * np.abs(W @ V).max(axis=0) ** 3

@@ -100,9 +100,10 @@ class CorpusMoments:
         """Sum over documents of M2_n (x) M1_n, each document's own moments, in the `basis`."""
         lengths = self._lengths
         # Of counts c of l tokens, with p = c / l: M1 = p, M2 = p p' + (p p' - diag(p)) / (l - 1).
-        others = np.where(np.isinf(lengths), 0.0, 1 / (lengths - 1))
-        cubes = thirds + _sum_of_products(projected, projected, projected * others[:, None])
-        words = np.asarray(self._chunk.X.T @ (projected * (others / lengths)[:, None]))
+        per_other = np.where(np.isinf(lengths), 0.0, 1 / (lengths - 1))
+        cubes = thirds + _sum_of_products(projected, projected, projected * per_other[:, None])
+        # In the basis diag(p) is the sum over words of p_w b_w (x) b_w.
+        words = np.asarray(self._chunk.X.T @ (projected * (per_other / lengths)[:, None]))
         return cubes - _sum_of_products(basis, basis, words)
 
 

@@ -220,5 +220,5 @@ def _interval(values: Floats, std: Floats | None, level: float) -> tuple[Floats,
     _check_share("level", level)
     if std is None:
         return np.zeros_like(values), np.ones_like(values)
-    reach = 0.0 if level == 0 else float(ndtri((1 + level) / 2)) * std if level < 1 else np.inf
+    reach = float(ndtri((1 + level) / 2)) * std if level < 1 else np.inf
     return np.maximum(values - reach, 0.0), np.minimum(values + reach, 1.0)

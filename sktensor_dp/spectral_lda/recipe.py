@@ -174,9 +174,9 @@ class _SpectralFit:
         """Release pair moments of `words`, or of all if None; correct them for the prior, and
         whiten them above their noise.
         """
-        least = MIN_TOKENS if words is None else 2
-        others = () if count_clip is None else (count_clip,)
-        query = PairMoments(pair_clip, DIAGONAL_WEIGHT, others, words, least)
+        min_tokens = MIN_TOKENS if words is None else 2
+        other_clips = () if count_clip is None else (count_clip,)
+        query = PairMoments(pair_clip, DIAGONAL_WEIGHT, other_clips, words, min_tokens)
         answer = None if self._plan.multiplies_pairs else self._ask(query)
         product = self._ask.exact_product(query) if answer is None else answer.value.__matmul__
         frequencies, sigma, total = self._frequencies_of(words, product)

@@ -69,13 +69,14 @@ def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, t
 
     def precision(n: int) -> float:
         """Inverse variance of an expected count, by noise and by sampling `n` documents."""
+        # Noise of sums is fixed; sampling is spread over all counts of a document.
         sigma = noisy.sigma * noisy.n / n
         return 1 / (sigma**2 + sampling / noisy.value.size / n) if sigma > 0 else float(n)
 
     now, first = precision(noisy.n), precision(stream.n_first)
     # (0, 0) before the second batch.
     total, of_squares = stream.precisions if any(stream.precisions) else (first, first**2)
-    typical = of_squares / total
+    typical = of_squares / total  # mean precision of a batch, weighted by precision
     # Number of equally precise batches that all earlier ones are worth.
     n_batches = total / typical
     # A batch as precise as the earlier ones gets the weight (n_batches + 1) ** -forgetting.

@@ -138,6 +138,7 @@ def document_log_likelihood(
     if gamma is None:
         joint = _joint_log_likelihood(X, topics, prior)
         return np.asarray(np.logaddexp.reduce(joint, axis=1))
+    # Less the divergence of Dirichlet(gamma) from the prior.
     log_theta = expected_log_proportions(gamma)
     bound = ((prior - gamma) * log_theta + gammaln(gamma) - gammaln(prior)).sum(axis=1)
     bound += gammaln(prior.sum()) - gammaln(gamma.sum(axis=1))

@@ -18,10 +18,10 @@ def umass(
         return np.zeros(k)
     least = max(sigma, 1e-12)
     later, earlier = np.tril_indices(m, -1)
-    first, second = leading[:, later], leading[:, earlier]
-    together = np.maximum(pairs[first, second], least)
-    given = np.maximum(frequencies[second], least)
-    values: Floats = np.log(together / given).mean(axis=1)
+    words, before = leading[:, later], leading[:, earlier]
+    together = np.maximum(pairs[words, before], least)
+    alone = np.maximum(frequencies[before], least)
+    values: Floats = np.log(together / alone).mean(axis=1)
     return values
 
 

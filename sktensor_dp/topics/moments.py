@@ -122,7 +122,7 @@ class ReleasedMoments:
     basis: Floats  # (d, m): B, in which the third moment was released
     triples: Floats  # (m, m, m): E3(B, B, B)
     triples_sigma: float  # standard deviation of its noise in orthonormal coordinates
-    n_documents: int  # number of documents
+    n_documents: int
     pairs_square: float  # :func:`mean_square_of_pairs` of the documents
     second: Floats  # (d, d): a second moment without noise, for the sampling variances
 
@@ -174,8 +174,9 @@ def match_with_concentration(
     d, m = moments.basis.shape
     n_values = d + n_unique(d, 2) + n_unique(m, 3)
     freedom = max(n_values - topics.size, 1)
-    allowed = float(chi2.isf(LEVEL, freedom)) / freedom
-    largest = largest_not_rejected(explain, found, allowed * found.misfit)
+    # A misfit is about chi squared, in units of its mean, for which that of `found` stands.
+    most_ratio = float(chi2.isf(LEVEL, freedom)) / freedom
+    largest = largest_not_rejected(explain, found, most_ratio * found.misfit)
     if largest is None:
         return explain(found, USUAL), moments, True
     return largest, moments, False

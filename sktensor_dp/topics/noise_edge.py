@@ -97,7 +97,8 @@ def bulk_edge(sigma: float, diagonal_sigma: float, sampling: float, p: Floats) -
     """Edge of the spectrum of a large symmetric matrix of variances sigma^2 + sampling p_a p_b."""
     # Minimum over x > 0 of max_a 1 / x_a + sum_b v_ab x_b (Lehner, 1999). At the minimum all terms
     # a are equal, so 1 / x_a = g (1 - t p_a), and what depends on p_a cancels: with the sampling
-    # variance s, g^2 t = s sum_b p_b / (1 - t p_b). One number t is searched, by its log odds.
+    # variance s, g^2 t = s sum_b p_b / (1 - t p_b). Of each term g + noise * sum_b x_b stays. One
+    # number t is searched, by its log odds.
     highest, total = float(p.max()), float(p.sum())
     # Sum over a row of the variances of noise, with its diagonal entry.
     row_variance = sigma**2 * (len(p) - 1) + diagonal_sigma**2

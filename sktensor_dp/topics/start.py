@@ -25,6 +25,7 @@ def varimax(loadings: Floats) -> Floats:
     for _ in range(200):
         rotated = loadings @ rotation
         gradient = loadings.T @ (rotated**3 - rotated * (rotated**2).mean(axis=0))
+        # The rotation nearest to the gradient of the criterion.
         left, _, right = np.linalg.svd(gradient)
         previous, rotation = rotation, left @ right
         if np.abs(rotation - previous).max() < 1e-6:

@@ -78,9 +78,11 @@ def std_of_decomposed(
     unwhitened: Floats, duals: Floats, weights: Floats, pairs_sigma: float, triples_sigma: float
 ) -> Floats:
     """Standard deviations, to first order, of topics of a decomposed tensor."""
+    # A topic is M2 times its dual, over the sum of its entries.
     sums = np.maximum(np.abs(unwhitened.sum(axis=1)), 1e-9)
     of_pairs = pairs_sigma * np.linalg.norm(duals, axis=1) / sums
-    # Noise turns a component towards each other one, by about that one's size.
+    # Noise turns an eigenvector, of eigenvalue w^(-1/2), by the angle sigma w^(1/2) towards each
+    # other one, and its topic by about that one's size.
     sizes = np.sqrt((unwhitened**2).sum(axis=0)) / sums[:, None]
     angles = np.minimum(triples_sigma * np.sqrt(weights), 1.0)
     return _at_most_one(np.hypot(of_pairs[:, None], angles[:, None] * sizes))
