@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -132,10 +133,8 @@ def _flags(matches: Any) -> np.ndarray[Any, Any]:
     )
     if not isinstance(matches, Mapping) or not matches:
         raise ValueError(f"{expected}.")
-    columns = [
-        read(lambda one=one: np.asarray(as_numbers(one, "matches")), "matches")  # type: ignore[misc]
-        for one in matches.values()
-    ]
+    given = [as_numbers(one, "matches") for one in matches.values()]
+    columns = [read(partial(np.asarray, one), "matches") for one in given]
     for name, one in zip(matches, columns, strict=True):
         if one.dtype != bool or one.ndim != 1 or len(one) != len(columns[0]):
             raise ValueError(f"{expected}; that of {name!r} is none.")

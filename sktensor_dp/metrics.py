@@ -67,26 +67,26 @@ def coherence(
     >>> coherence(topics, X, n_top_words=2).tolist()
     [1.0, -1.0]
     """
-    found = np.asarray(topics, dtype=np.float64)
-    check_finite("topics", found)
+    shares = np.asarray(topics, dtype=np.float64)
+    check_finite("topics", shares)
     counts = sp.csc_matrix(X)
     if counts.dtype.kind == "O" or np.isnan(counts.data).any():
         raise ValueError("X must hold counts, without NaN.")
-    if found.ndim != 2 or found.shape[1] != counts.shape[1]:
+    if shares.ndim != 2 or shares.shape[1] != counts.shape[1]:
         raise ValueError(
             f"topics must have shape (n_components, {counts.shape[1]}), as X has so many "
-            f"columns; got {found.shape}."
+            f"columns; got {shares.shape}."
         )
     if counts.shape[0] == 0:
         raise ValueError("X must have at least one document; got 0.")
     check_sizes(n_top_words=n_top_words)
-    n_words = min(int(n_top_words), found.shape[1])
+    n_words = min(int(n_top_words), shares.shape[1])
     if n_words < 2:
         raise ValueError(
             f"at least 2 words must be compared; got n_top_words={n_top_words} "
-            f"of {counted(found.shape[1], 'feature')}."
+            f"of {counted(shares.shape[1], 'feature')}."
         )
-    top = np.argsort(-found, axis=1, kind="stable")[:, :n_words]
+    top = np.argsort(-shares, axis=1, kind="stable")[:, :n_words]
     return np.array([_mean_npmi(counts[:, words]) for words in top])
 
 
@@ -224,18 +224,18 @@ def topic_hierarchy(topics: ArrayLike) -> Floats:
 
 def _distributions(name: str, topics: ArrayLike) -> Floats:
     """Validate topics, a row each, and scale rows to sum 1."""
-    found = np.asarray(topics, dtype=np.float64)
-    right = found.ndim == 2 and found.size > 0
-    if not right or not np.isfinite(found).all() or (found < 0).any():
+    weights = np.asarray(topics, dtype=np.float64)
+    is_table = weights.ndim == 2 and weights.size > 0
+    if not is_table or not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError(
             f"{name} must be of shape (n_topics, n_features) and hold numbers >= 0, "
-            f"got shape {found.shape}."
+            f"got shape {weights.shape}."
         )
-    largest = found.max(axis=1, keepdims=True)
+    largest = weights.max(axis=1, keepdims=True)
     if (largest <= 0).any():
         raise ValueError(f"{name} must have rows with a positive sum.")
     # Divide by the largest first, as a sum might overflow.
-    shares = found / largest
+    shares = weights / largest
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 

@@ -77,12 +77,13 @@ def read(
     # the data.
 
     def replaced(error: BaseException) -> BaseException:
-        instead = reword(_message(error))
-        raised = ValueError(instead) if instead else _of_conversion(error, name) or _if_safe(error)
-        return raised or _kind(error)(
+        if text := reword(_message(error)):
+            return ValueError(text)
+        hidden = _kind(error)(
             f"{name} cannot be read: {type(error).__name__}. The message may quote data and is "
             "not shown."
         )
+        return _of_conversion(error, name) or _if_safe(error) or hidden
 
     return _replacing_errors(call, replaced)
 

@@ -136,11 +136,11 @@ def shown(value: object) -> str:
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """Name that does not exist, with the nearest of those `known`, or all of them."""
-    close = [OTHER_NAMES.get(name), *difflib.get_close_matches(name, known, 1)]
-    found = next((guess for guess in close if guess in known), None)
-    if found is None:
+    guesses = [OTHER_NAMES.get(name), *difflib.get_close_matches(name, known, 1)]
+    meant = next((guess for guess in guesses if guess in known), None)
+    if meant is None:
         return f"{name}. It takes {', '.join(known)}."
-    return f"{name}; did you mean {found}?"
+    return f"{name}; did you mean {meant}?"
 
 
 def check_sizes(**sizes: object) -> None:

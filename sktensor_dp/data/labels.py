@@ -188,12 +188,12 @@ def normalise_labels(labels: ArrayLike) -> Labels:
     >>> normalise_labels(["Zoe", " zoe", "ZOE "]).tolist()
     ['zoe', 'zoe', 'zoe']
     """
-    found = read_labels(labels, None, "labels")
-    if not len(found) or not are_texts(found):
-        return found
+    given = read_labels(labels, None, "labels")
+    if not len(given) or not are_texts(given):
+        return given
     forms: dict[str, str] = {}  # equal labels share one object, to save memory
-    for label in set(found.tolist()):
+    for label in set(given.tolist()):
         # Decompose first: composed and decomposed letters are then folded alike.
         folded = unicodedata.normalize("NFD", label).casefold()
         forms[label] = unicodedata.normalize("NFC", folded).strip()
-    return _objects(list(map(forms.__getitem__, found.tolist())))
+    return _objects(list(map(forms.__getitem__, given.tolist())))

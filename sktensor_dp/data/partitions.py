@@ -105,13 +105,13 @@ class DaskPartitions(PartitionedSource):
         import dask
 
         taken, gathered_or_error = dask.delayed(piece_of), dask.delayed(error_or)
-        whole = [
+        parts = [
             gathered_or_error(
                 "Bringing units together", gather, [taken(piece, place) for piece in pieces]
             )
             for place in range(len(pieces))
         ]
-        return cls(whole, grouped=grouped, kept=True)
+        return cls(parts, grouped=grouped, kept=True)
 
     def sum(self, query: PartialQuery) -> PartialSum:
         """Sum a query over all partitions, merging partial sums in a tree."""

@@ -81,13 +81,13 @@ def is_read_in_parts(X: object) -> bool:
 
 def summed(source: PartitionedSource, query: PartialQuery) -> PartialSum:
     """Sum of a query over the partitions of a source; its errors show no data."""
-    found = call_untrusted(lambda: source.sum(query), "Adding up partitions")
-    if not isinstance(found, PartialSum):
+    total = call_untrusted(lambda: source.sum(query), "Adding up partitions")
+    if not isinstance(total, PartialSum):
         raise TypeError(
             "sum of the source must return the PartialSum that query.merge makes; got a "
-            f"{type(found).__name__}."
+            f"{type(total).__name__}."
         )
-    return found
+    return total
 
 
 def check_chunks(source: Any) -> None:

@@ -100,10 +100,10 @@ def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
         # bincount returns integers where there are no entries.
         return np.bincount(rows, weights=part, minlength=n_rows).astype(np.float64, copy=False)
 
-    found = np.empty((n_rows, len(columns)))
+    sums = np.empty((n_rows, len(columns)))
     for place, column in enumerate(columns):
-        found[:, place] = split_sum(add, column, squares)
-    return found.reshape(n_rows, *terms.shape[1:])
+        sums[:, place] = split_sum(add, column, squares)
+    return sums.reshape(n_rows, *terms.shape[1:])
 
 
 class Chunk(Protocol):
@@ -167,8 +167,8 @@ class PartialQuery:
 
     def __call__(self, partition: object) -> PartialSum:
         """Sum of the query over one partition; an error is returned, not raised."""
-        found = error_or("Reading a partition", self._summed, partition)
-        return PartialSum(None, 0, found) if isinstance(found, Exception) else found
+        result = error_or("Reading a partition", self._summed, partition)
+        return PartialSum(None, 0, result) if isinstance(result, Exception) else result
 
     def merge(self, parts: Iterable[PartialSum]) -> PartialSum:
         """Add up sums over disjoint sets of partitions; returns the first that has an error."""

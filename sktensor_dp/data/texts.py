@@ -69,7 +69,7 @@ class WordCounts:
     @classmethod
     def of(cls, documents: Iterable[Iterable[str]]) -> "WordCounts":
         """Count the words of `documents`, each an iterable of words."""
-        words, lengths = Words(), [np.zeros(1, np.intp)]
+        words, lengths = Words(), [np.zeros(1, np.intp)]  # a 0 first: sums are ends of rows in CSR
         numbers: list[Integers] = [np.zeros(0, np.int32)]
         documents = iter(documents)
         while block := [list(one) for one in itertools.islice(documents, BLOCK)]:
@@ -91,9 +91,10 @@ class WordCounts:
         order, units = Units.gathered(groups)
         rows = self.counts if order is None else self.counts[order]
         shape = (units.n, rows.shape[1])
-        parts = (rows.data, rows.indices, rows.indptr[units.starts])
-        # Copy: summing duplicates in place would change the documents' own counts.
-        counts = sp.csr_matrix(parts, shape, copy=True)
+        # Rows of a unit become one, in which a word may occur again. Copy: summing duplicates in
+        # place would change the documents' own counts.
+        whole_units = (rows.data, rows.indices, rows.indptr[units.starts])
+        counts = sp.csr_matrix(whole_units, shape, copy=True)
         counts.sum_duplicates()
         return WordCounts(self.words, counts)
 

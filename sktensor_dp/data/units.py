@@ -53,24 +53,25 @@ class GroupTable:
     @classmethod
     def of(cls, source: Iterable[object], least: int = 2) -> Self:
         """Read the labels of every chunk of `source`, of `least` groups or more."""
-        read = []
+        of_chunks = []  # labels of each, without repetitions, and the number of each row's
         for part in read_each(source, "The source of chunks"):
             groups: Any
             _, groups = split_chunk(part)
             if groups is None:
                 raise ValueError(MIXED)
             labels = as_labels(groups, np.shape(groups)[0] if np.ndim(groups) else 0)
-            read.append(distinct(labels))
-        of_chunks = joined([names for names, _ in read])
-        if of_chunks is None:
+            of_chunks.append(distinct(labels))
+        all_names = joined([names for names, _ in of_chunks])
+        if all_names is None:
             raise ValueError(f"{EXPECTED.format(name='groups')}, in all chunks alike.")
-        labels, places = distinct(of_chunks)
+        labels, places = distinct(all_names)
         if len(labels) < least:
             raise ValueError(ONE_GROUP)
-        counts = np.concatenate([np.bincount(rows, minlength=len(names)) for names, rows in read])
+        counts = np.concatenate([np.bincount(rows) for _, rows in of_chunks])
         last = np.zeros(len(labels), np.intp)
         # Later chunks overwrite earlier ones, so the last chunk of each group stays.
-        last[places] = np.repeat(np.arange(len(read)), [len(names) for names, _ in read])
+        n_names = [len(names) for names, _ in of_chunks]
+        last[places] = np.repeat(np.arange(len(of_chunks)), n_names)
         return cls(labels, np.bincount(places, counts, len(labels)).astype(np.intp), last)
 
     @cached_property
@@ -79,8 +80,8 @@ class GroupTable:
 
     def places(self, labels: Labels) -> Integers:
         """Index of each of `labels` in the table; ValueError if one is not in it."""
-        found = map(self._numbers.get, labels.tolist(), repeat(-1))
-        places = np.fromiter(found, np.intp, len(labels))
+        numbers = map(self._numbers.get, labels.tolist(), repeat(-1))
+        places = np.fromiter(numbers, np.intp, len(labels))
         if (places < 0).any():
             raise ValueError(CHANGED)
         return places
@@ -139,14 +140,14 @@ def stacked(parts: list[Rows]) -> Rows:
 
 def gathered(pieces: Sequence[Piece | Exception]) -> Piece:
     """Join the pieces of all partitions that hold the same groups, or raise the first error."""
-    found: list[Piece] = []
+    pairs: list[Piece] = []
     for piece in pieces:
         if isinstance(piece, Exception):
             raise piece
-        found.append(piece)
-    empty, _ = found[0]  # no piece may have rows
-    with_rows = [X for X, labels in found if len(labels)] or [empty]
-    labels = joined([labels for _, labels in found])
+        pairs.append(piece)
+    first, _ = pairs[0]  # for its columns, where no piece has rows
+    with_rows = [X for X, labels in pairs if len(labels)] or [first]
+    labels = joined([labels for _, labels in pairs])
     if labels is None:
         raise ValueError(f"{EXPECTED.format(name='groups')}, in all chunks alike.")
     return stacked(with_rows), labels
@@ -413,7 +414,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
     def _read(self) -> Iterator[tuple[Rows, Units]]:
         """Yield (rows, units) from the source; rows of a group wait until its last one was read."""
         waiting: GroupBuffer | None = None
-        rows, any_rows = None, False
+        rows, has_yielded = None, False
         for number, part in enumerate(read_each(self._source, "The source of chunks")):
             X, groups = split_chunk(part)
             if number == 0 and groups is not None:
@@ -429,19 +430,19 @@ class RowChunks(Chunks, Generic[ChunkT]):
                 if isinstance(X, BY_ROWS) and X.ndim == 2:
                     parts = (rows_of(X, rows) for rows in blocks(X.shape[0], UNITS_AT_ONCE))
                 for block in parts:
-                    rows, any_rows = read(partial(self._checked_part, block), "a chunk"), True
+                    rows, has_yielded = read(partial(self._checked_part, block), "a chunk"), True
                     yield rows, Units.single(rows.shape[0])
                 continue
             rows = read(partial(self._checked_part, X), "a chunk")
             complete = waiting.add(rows, as_labels(groups, rows.shape[0]))
             if complete is not None:
-                any_rows = True
+                has_yielded = True
                 rows_ready, of_rows = complete
                 order, units = in_order(of_rows)
                 yield rows_ready if order is None else rows_ready[order], units
         if waiting is not None:
             waiting.check_empty()
-        if self._announced_units is None and not any_rows:
+        if self._announced_units is None and not has_yielded:
             # A chunk without rows is allowed; a source without chunks is a mistake.
             if rows is None:
                 raise ValueError(

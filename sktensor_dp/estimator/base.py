@@ -101,11 +101,11 @@ class Documented(OwnErrors):
 
     def __new__(cls, *args: object, **parameters: object) -> Self:
         """Make an estimator; TypeError names the nearest parameter for one that does not exist."""
-        known = inspect.signature(cls.__init__).parameters
-        kinds = {parameter.kind for parameter in known.values()}
-        unknown = [name for name in parameters if name not in known]
-        if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
-            names = [name for name in known if name != "self"]
+        own = inspect.signature(cls.__init__).parameters
+        takes_any = any(one.kind is one.VAR_KEYWORD for one in own.values())
+        unknown = [name for name in parameters if name not in own]
+        if unknown and not takes_any:
+            names = [name for name in own if name != "self"]
             raise TypeError(f"{cls.__name__} takes no {nearest(unknown[0], names)}")
         return super().__new__(cls)
 

@@ -22,7 +22,7 @@ CALLBACKS = "_skl_callbacks"
 PARENT = "_parent_callback_ctx"
 
 
-def _known(estimator: object) -> bool:
+def _has_callbacks(estimator: object) -> bool:
     """True, or AttributeError before scikit-learn 1.9: `set_callbacks` then does not exist."""
     if CallbackSupportMixin is None:
         raise AttributeError("callbacks need scikit-learn 1.9 or newer.")
@@ -32,7 +32,7 @@ def _known(estimator: object) -> bool:
 class Callbacks:
     """Mixin with ``set_callbacks``: callbacks that follow a fit by the names of its releases."""
 
-    @available_if(_known)
+    @available_if(_has_callbacks)
     def set_callbacks(self, *callbacks: object) -> Self:
         """Set callbacks of scikit-learn that follow the progress of fits.
 
@@ -147,12 +147,13 @@ def _check(callback: object) -> None:
     """Raise TypeError if a hook of `callback` asks for data or estimators as keywords."""
     for hook in HOOKS:
         method = getattr(callback, hook, None)
-        asked = inspect.signature(method).parameters.values() if callable(method) else ()
-        more = [one.name for one in asked if one.kind is one.KEYWORD_ONLY]
-        if more:
+        parameters = inspect.signature(method).parameters.values() if callable(method) else ()
+        # scikit-learn hands data and estimators to the keyword-only parameters that ask for them.
+        asked = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+        if asked:
             raise TypeError(
                 f"{type(callback).__name__} cannot follow a private fit: its {hook} asks for "
-                f"{', '.join(more)}. Raw data and what is computed of it before noise are for no "
+                f"{', '.join(asked)}. Raw data and what is computed of it before noise are for no "
                 "one to see; callbacks are told the names of releases. Score a released model "
                 "after its fit, on data of your own or by make_private_scorer."
             )

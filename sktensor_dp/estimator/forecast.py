@@ -43,8 +43,8 @@ class InvertibleForecast(TableDisplay):
 
     def _again(self, epsilon: float | None = None, **numbers: object) -> Self:
         """Forecast of the same fit at another epsilon, or for other `numbers` of its question."""
-        found: Self = self._asked().forecast(epsilon, numbers)
-        return found
+        forecast: Self = self._asked().forecast(epsilon, numbers)
+        return forecast
 
     def _asked(self) -> "Question":
         """Question that this forecast answers."""

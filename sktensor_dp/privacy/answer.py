@@ -62,7 +62,8 @@ class Answer:
         # range.
         false_bin = 1e-3
         # Shares of bins above the noise, by number of bins that are merged: wider ones stand out
-        # more clearly, but determine the ends of the range less precisely.
+        # more clearly, but determine the ends of the range less precisely. Noise of the bins adds
+        # up to sqrt(width) of its deviation.
         shown = {}
         for width in MERGED:
             merged = self.value.reshape(-1, width).sum(axis=1)

@@ -38,16 +38,17 @@ class Release:
 
 def _release(query: type[Query]) -> Release:
     """Entry of a query; TypeError unless it has one law in mu and at most one pure law."""
-    drawn: list[Mechanism | PartitionSelection] = []
-    for law in query.laws:
-        found = MECHANISMS.get((law, query.coordinates))
-        mechanism = PartitionSelection() if law is GAUSSIAN_THRESHOLDED else found
-        if mechanism is None:
-            raise TypeError(f"{query.name}: {law.id} noise cannot be drawn in {query.coordinates}.")
-        drawn.append(mechanism)
-    if [law.pure for law in query.laws] != [False, True][: len(query.laws)]:
+    if [law.pure for law in query.laws] not in ([], [False], [False, True]):
         raise TypeError(f"{query.name}: laws must be one in mu, and then none or a pure one.")
-    return Release(query, *drawn)
+    mechanisms: list[Mechanism | PartitionSelection] = []
+    for law in query.laws:
+        if law is GAUSSIAN_THRESHOLDED:
+            mechanisms.append(PartitionSelection())
+        elif (law, query.coordinates) in MECHANISMS:
+            mechanisms.append(MECHANISMS[law, query.coordinates])
+        else:
+            raise TypeError(f"{query.name}: {law.id} noise cannot be drawn in {query.coordinates}.")
+    return Release(query, *mechanisms)
 
 
 CATALOGUE: dict[str, Release] = {name: _release(query) for name, query in REGISTERED.items()}

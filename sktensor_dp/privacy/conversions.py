@@ -102,8 +102,9 @@ def zcdp_epsilon_at_delta(rho: float, delta: float) -> float:
         return 0.0
     if math.isinf(rho) or delta <= 0:
         return math.inf
-    found = _least(lambda m: (1 + m) * rho + _conversion(m, delta), math.sqrt(rho), delta)
-    return max(found, 0.0)
+    # epsilon = divergence of order 1 + m, at most (1 + m) rho, + conversion.
+    least = _least(lambda m: (1 + m) * rho + _conversion(m, delta), math.sqrt(rho), delta)
+    return max(least, 0.0)
 
 
 def zcdp_rho_at_delta(epsilon: float, delta: float) -> float:
@@ -115,8 +116,9 @@ def zcdp_rho_at_delta(epsilon: float, delta: float) -> float:
     root = epsilon / (math.hypot(tail, math.sqrt(epsilon)) + tail)
     if root == 0:
         return 0.0
-    found = _least(lambda m: (_conversion(m, delta) - epsilon) / (1 + m), root, delta)
-    return max(-found, 0.0)
+    # The same solved for -rho.
+    negative_rho = _least(lambda m: (_conversion(m, delta) - epsilon) / (1 + m), root, delta)
+    return max(-negative_rho, 0.0)
 
 
 def _conversion(more: float, delta: float) -> float:
@@ -130,11 +132,11 @@ def _least(value: Callable[[float], float], root: float, delta: float) -> float:
     # First guess: the minimum of the leading terms, m rho - log(delta) / m. The best order is
     # looked for within a factor of e^5; any order gives a valid bound.
     guess = math.log(min(max(math.sqrt(-math.log(delta)) / root, 1e-3), 1e150))
-    found = minimize_scalar(
+    best = minimize_scalar(
         lambda log: value(math.exp(log)),
         bounds=(guess - 5, guess + 5), method="bounded", options={"xatol": 1e-9, "maxiter": 200},
     )  # fmt: skip
-    return float(found.fun)
+    return float(best.fun)
 
 
 def least_double(holds: Callable[[float], bool]) -> float:

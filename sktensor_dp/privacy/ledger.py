@@ -206,15 +206,15 @@ class Ledger:
     def change_budget(self, old: float, new: float) -> None:
         """Change the budget's epsilon, unless it is no longer `old`; charges stay."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
-            found = self._balance(connection).epsilon
-            if found != old:
+            kept = self._balance(connection).epsilon
+            if kept != old:
                 raise BudgetError(
-                    f"The budget was epsilon {old:g} and has become {found:g} in the meantime. "
+                    f"The budget was epsilon {old:g} and has become {kept:g} in the meantime. "
                     "Nothing was changed or charged."
                 )
             connection.execute(
                 "INSERT INTO budgets (changed, old, new) VALUES (?, ?, ?)",
-                (datetime.now(UTC).isoformat(), found, float(new)),
+                (datetime.now(UTC).isoformat(), old, float(new)),
             )
             change = "UPDATE balance SET epsilon = ?, n_changes = n_changes + 1"
             connection.execute(change, (float(new),))

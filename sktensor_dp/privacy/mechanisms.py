@@ -102,7 +102,7 @@ def sigma_of(law: Law, sensitivity: float, cost: PrivacyCost) -> float:
         return 0.0
     if law is PIECEWISE:
         return sensitivity * piecewise_deviation(strength)
-    scale = sensitivity / strength
+    scale = sensitivity / strength  # of Laplace noise the deviation is sqrt(2) times its scale
     return scale * math.sqrt(2) if law.norm == "l1" else scale
 
 

@@ -145,6 +145,8 @@ class NoiseSource:
         self, scale: float, diameter_per_step: float, *, rounding_cost: float = ROUNDING_COST
     ) -> Grid:
         """Grid for noise of `scale`; rounding costs about the fraction `rounding_cost` of it."""
+        # Rounding moves two vectors apart by a step in each coordinate at most: `diameter_per_step`
+        # is that in the norm of the sensitivity.
         # Rounding adds `diameter` to the sensitivity of 1, so the grid's scale is
         # scale (1 + diameter), where diameter = steps 2^-bits times the grid's scale: that is
         # scale / (1 - excess), excess = scale steps 2^-bits <= rounding_cost / (1 + rounding_cost).

@@ -179,9 +179,9 @@ class Spending:
         # Gaussian noise needs a part of delta, so half of what is left may go. One percent of
         # delta, and of epsilon, stays for rounding in conversions (a choice).
         left = max(delta - self.cost.delta, 0.0)
-        given = _rounded_down(0.99 * left / (2 if self.mu_squared else 1), 2)
-        later = replace(self, delta=self.delta + _decimal_units(given))
-        return _rounded_down(0.99 * later.pure_left(1, epsilon, delta), 3), given
+        advised = _rounded_down(0.99 * left / (2 if self.mu_squared else 1), 2)
+        later = replace(self, delta=self.delta + _decimal_units(advised))
+        return _rounded_down(0.99 * later.pure_left(1, epsilon, delta), 3), advised
 
     def pure_left(self, k: int, epsilon: float, delta: float) -> float:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""

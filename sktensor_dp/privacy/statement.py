@@ -156,10 +156,10 @@ def _check_heading(stated: Any) -> None:
 def _refuse(reasons: Iterator[str]) -> None:
     """Raise StatementError with the first 20 of the `reasons`, if there are any."""
     most = 20
-    found = list(islice(reasons, most + 1))
-    if found:
-        more = ["and more"] if len(found) > most else []
-        raise StatementError("\n".join(printable(reason) for reason in found[:most] + more))
+    first = [printable(reason) for reason in islice(reasons, most + 1)]
+    if first:
+        more = ["and more"] if len(first) > most else []
+        raise StatementError("\n".join(first[:most] + more))
 
 
 def _report(stated: Statement) -> PrivacyReport:
