@@ -17,7 +17,7 @@ from sktensor_dp.completion.shared_biases import (
     cell_weights,
     longest,
     residual_variance,
-    weight_of_entry,
+    root_of_entries,
 )
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.persons import MOMENT_WEIGHT, ReleasedEffects, SharedFactorSums
@@ -48,10 +48,11 @@ class Directions:
         self._sums = np.zeros((len(start), n_columns))
         self._weights = cell_weights(biases, ask.n_units)
         self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
-        self._n_entries_each = (float(self._weights.sum()) / max(ask.n_units, 1)) ** 2
+        root_each = root_of_entries(self._weights, ask.n_units)
+        self._n_entries_each = root_each**2
         # Variance by units of a row of one sum, over its weight: an entry of a unit of m entries
         # adds a square of mean 1 / (m r).
-        self._unit_variance = weight_of_entry(self._weights, ask.n_units) / n_columns
+        self._unit_variance = 1 / root_each / n_columns
         # Covariance of the noise of a row of the accumulated sums, and the weight of the releases
         # in them.
         self._covariance, self._release_weight = np.zeros((2, n_columns, n_columns))
@@ -80,14 +81,13 @@ class Directions:
         """Variance that directions explain, (r, r) in units of that assumed, and its noise.
         From the mean of the `last` sweeps; the noise is a standard deviation of an entry.
         """
-        # Least fraction of the prior variance of weights that a unit's entries explain.
-        least_rest = 0.05
-        # A second moment of units' weights is m, that of the first sweep, for directions that
-        # explain nothing, and 1 for the assumed variance: a moment M says that they explain
-        # (M - m) / (1 - m). Moments are stored over r, so the trace of the first is its mean
-        # eigenvalue, m.
+        # A second moment of units' weights is m for directions that explain nothing, and 1 for the
+        # assumed variance: a moment M says that they explain (M - m) / (1 - m). The first sweep
+        # tells m, the mean eigenvalue of its moment, which is its trace, as moments are stored over
+        # r. Weights of posterior variance p then have means of variance p (1 - p), so m is the sum
+        # of both, and 1 - m = (1 - p)^2.
         r, at_first = len(self._moments[0]), float(np.trace(self._moments[0]))
-        rest = max(1 - at_first, least_rest)
+        rest = (1 - untold_of_weight(self._n_entries_each)) ** 2
         excess = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
         sigma = self._sigma / (MOMENT_WEIGHT * self._ask.n_units)
         return excess / rest, float(moment_noise(sigma, r, last)) / rest
@@ -234,8 +234,7 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     # Squared norm of the noise of n units in d rows: n along a random direction, largest^2 along
     # the direction where it is largest, in units of the variance of one entry.
     largest = largest_of_noise(n_units, _effective_rows(weights))
-    # Of fewer entries rounding leaves nothing of a difference of moments.
-    each = max(float(weights.sum()) / n_units, 1e-2) ** 2
+    each = root_of_entries(weights, n_units) ** 2
     explained = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
     # Moments ``posterior + w w'`` of units' weights w are clipped to the norm n_columns. The mean
     # square of a weight is its `posterior` variance p plus the variance of its posterior mean:
@@ -257,7 +256,7 @@ def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) ->
     total, rows = max(float(weights.sum()), LEAST_WEIGHT), _effective_rows(weights)
     # Weight of a random entry's row, and root of the number of entries of a unit, which weighs one
     # over that root in each of its cells.
-    common, root_each = float((weights**2).sum()) / total, total / n_units
+    common, root_each = float((weights**2).sum()) / total, root_of_entries(weights, n_units)
     signal = common * root_each * defaults.COMPONENT_VARIANCE * mu / SharedFactorSums.farthest
     k = np.arange(1, min(rank, len(weights)) + 1)
     # With k components a random start has squared cosine k / rows; it has to reach a half. A sweep

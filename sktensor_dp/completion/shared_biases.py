@@ -119,7 +119,7 @@ class SharedBiases:
         if not self._released:
             return clip
         # Variance of a row's sum that comes from values, not from noise.
-        by_values = float(self.weights.mean()) * weight_of_entry(self.weights, self._ask.n_units)
+        by_values = float(self.weights.mean()) / root_of_entries(self.weights, self._ask.n_units)
         share = by_values / (by_values + self._released[-1].sigma ** 2)
         return share * UNCLIPPED + (1 - share) * clip
 
@@ -155,10 +155,11 @@ def longest(biases: Sequence[SharedBiases]) -> SharedBiases:
     return max(biases, key=lambda one: len(one.shares))
 
 
-def weight_of_entry(weights: Floats, n_units: int) -> float:
-    """Mean weight of an entry in sums over units, given the sum of weights of each row."""
-    # Entries of a unit of m entries weigh m ** -0.5 each, and so all of them m ** 0.5.
-    return min(n_units / max(float(weights.sum()), 1.0), 1.0)
+def root_of_entries(weights: Floats, n_units: int) -> float:
+    """Mean root of the number of a unit's entries, given the sum of weights of each row."""
+    # Entries of a unit of m entries weigh m ** -0.5 each, and so all of them m ** 0.5: who has any
+    # weighs 1 or more.
+    return max(float(weights.sum()) / max(n_units, 1), 1.0)
 
 
 def cell_weights(biases: Sequence[SharedBiases], n_units: int) -> Floats:
@@ -177,7 +178,7 @@ def cell_weights(biases: Sequence[SharedBiases], n_units: int) -> Floats:
     n_cells = math.prod(len(one.shares) for one in biases)
     n_entries = []  # of a unit, by each mode
     for one in biases:
-        squared_weight = (float(one.weights.sum()) / max(n_units, 1)) ** 2
+        squared_weight = root_of_entries(one.weights, n_units) ** 2
         same_row = float(one.shares @ one.shares)
         room = 1 - squared_weight * same_row + squared_weight * (1 - same_row) / n_cells
         n_entries.append(squared_weight * (1 - same_row) / max(room, least_room))
