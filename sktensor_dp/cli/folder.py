@@ -21,7 +21,7 @@ from sktensor_dp.input_check import SPENDER
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.spending import Balance, LedgerEntry, Spending
+from sktensor_dp.privacy.spending import PERSON, Balance, LedgerEntry, Spending, without_column
 from sktensor_dp.topic_page import odds_in_hundred
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
@@ -116,7 +116,7 @@ class Folder:
         `charge` is that of a run by epsilon; BudgetError if the budget is short without them too.
         """
         unit = charge(epsilon).protects
-        others = self._before.spent.units - {unit}
+        others = {*map(without_column, self._before.spent.units)} - {unit}
         if others:
             raise BudgetError(
                 f"Earlier runs in {self.path} protect one {min(others)}, this one would protect "
@@ -190,7 +190,7 @@ class Folder:
         said = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}."
         if not self._n_before:
             return said
-        if "person" in self._before.spent.units:
+        if any(unit.startswith(PERSON) for unit in self._before.spent.units):
             said += " That holds if a person has the same label in all of them."
         odds = [f"{low} to {high}" for _, low, high in odds_in_hundred(epsilon)]
         return (

@@ -24,6 +24,7 @@ from sktensor_dp.checks.display import (
     finite,
     plain,
 )
+from sktensor_dp.checks.frames import column_names
 from sktensor_dp.checks.parameters import check_sizes, shown
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
@@ -35,11 +36,13 @@ from sktensor_dp.privacy.plan import (
     budget_fractions,
 )
 from sktensor_dp.privacy.spending import (
+    PERSON,
     Balance,
     BudgetChange,
     LedgerEntry,
     Spending,
     check_one_unit,
+    person_of,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +63,9 @@ FOLDS = (
     "nobody decides in which fold others are, as with PrivateKFold; with GroupKFold, which goes by "
     "sizes of groups, or with StratifiedKFold it protects nobody."
 )
+
+# Which rows are whose is read from the data, which a ledger never sees.
+ONE_LABEL = "The total holds for a person who has one label in all of these fits."
 
 
 def _checked(name: str, value: object, rule: str, allowed: Callable[[float], bool]) -> float:
@@ -133,12 +139,13 @@ class BudgetAccountant(TableDisplay):
     scope : str or None, default=None
         Name of the data set, which the file keeps: it has one, and refuses another. None takes
         that of an existing file, otherwise ``"default"``.
-    units : {"one", "any", "person"}, default="one"
+    units : {"one", "any", "person"} or name of a column, default="one"
         ``"one"`` refuses a fit whose unit of privacy or `neighbours` are of another kind than
-        those charged before. ``"person"`` refuses the first fit, too, unless it protects persons
-        (``groups=``) that are replaced; a file keeps it, as a charge of nothing. ``"any"`` adds
-        costs up whatever they protect: the total is for one unit of each kind together. A file
-        does not keep this choice.
+        those charged before, or whose ``groups=`` is a column (a Series) of another name.
+        ``"person"`` refuses the first fit, too, unless it protects persons (``groups=``) that are
+        replaced; a file keeps it, as a charge of nothing. Another name, such as ``"patient"``:
+        the same, of the persons that this column names. ``"any"`` adds costs up whatever they
+        protect: the total is for one unit of each kind together. A file does not keep this choice.
 
     Attributes
     ----------
@@ -154,7 +161,7 @@ class BudgetAccountant(TableDisplay):
     LedgerError
         If the file cannot be used; a :class:`BudgetError`, like all refusals.
     BudgetError
-        If `units` is ``"person"`` and a file has fits that protect others.
+        If `units` is ``"person"`` or a column, and a file has fits that protect others.
     ValueError
         If epsilon or delta is outside its range, or if one of them, or the scope, differs from
         that of an existing file.
@@ -201,8 +208,10 @@ class BudgetAccountant(TableDisplay):
             delta = _checked("delta", delta, rule, lambda x: 0 <= x < 1)
         if not isinstance(scope, str | None):
             raise TypeError(f"scope must be a str, got {type(scope).__name__}.")
-        if units not in ("one", "any", "person"):
-            raise ValueError(f"units must be 'one', 'any' or 'person', got {units!r}.")
+        if not (isinstance(units, str) and units and units.isprintable()):
+            raise ValueError(
+                f"units must be 'one', 'any', 'person' or the name of a column, got {units!r}."
+            )
         # Imported here, so that importing the package does not load SQLite.
         from sktensor_dp.privacy.ledger import Ledger
 
@@ -210,8 +219,9 @@ class BudgetAccountant(TableDisplay):
         self.scope, self.delta = self._ledger.open(epsilon, delta)
         self.path: str | None = None if path is None else str(self._ledger.file)
         self.units = units
-        if units == "person" and "person" not in self._ledger.balance().spent.units:
-            self.charge([LedgerEntry("caller", "units", 1, PrivacyCost(), "person")])
+        person = PERSON if units == PERSON else person_of(units)
+        if units not in ("one", "any") and person not in self._ledger.balance().spent.units:
+            self.charge([LedgerEntry("caller", "units", 1, PrivacyCost(), person)])
 
     @property
     def epsilon(self) -> float:
@@ -493,6 +503,8 @@ class BudgetAccountant(TableDisplay):
         notes = [*map(str, changes), *([LEGEND] if entries else [])]
         if any(entry.spender == SCORER for entry in entries):
             notes.append(FOLDS)
+        if fits > 1 and any(unit.startswith(PERSON) for unit in now.spent.units):
+            notes.append(ONE_LABEL)
         return Table(title, HEAD + NUMBERS, rows, notes, TEXTS)
 
     def _check(self, now: Balance, after: Spending) -> None:
@@ -615,6 +627,8 @@ def mark_of_payment(paid: bool) -> dict[str, str]:
 
 # Number of fits and searches of this thread, as a context, whose releases have begun.
 BEGUN: "ContextVar[int]" = ContextVar("begun", default=0)
+# Name of the column that says whose row it is, in a fit; public, as names of columns are.
+COLUMN: "ContextVar[object]" = ContextVar("column", default=None)
 
 
 class UnitMark(NamedTuple):
@@ -648,6 +662,8 @@ def telling_spending(method: Any) -> Any:
     @wraps(method)
     def run(self: Any, *args: object, **options: object) -> Any:
         begun = BEGUN.get()
+        X = args[0] if args else options.get("X")
+        named = COLUMN.set(_column_of_units(self, X, options.get("groups")))
         try:
             return method(self, *args, **options)
         except BaseException as error:
@@ -667,8 +683,19 @@ def telling_spending(method: Any) -> Any:
                 how = f"fit this step alone, by {rescue(marks[0].persons)}."
                 tell(error, "The vocabulary of X is paid for:", f" {how}")
             raise
+        finally:
+            COLUMN.reset(named)
 
     return run
+
+
+def _column_of_units(estimator: object, X: object, groups: Any) -> object:
+    """Name of the column of `groups`, or of the ``unit_mode`` of a table; None without a name."""
+    if hasattr(groups, "to_frame"):
+        return groups.name
+    mode = getattr(estimator, "unit_mode", None)
+    names = enumerate(column_names(X) or () if isinstance(mode, int) else ())
+    return next((name for place, name in names if place == mode), None)
 
 
 class HasAccountant:

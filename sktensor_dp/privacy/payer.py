@@ -1,12 +1,12 @@
 """Who pays for the releases of a session, which charges on entry (`privacy/session.py`)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sktensor_dp.privacy.accountant import BEGUN, BudgetAccountant, tell
+from sktensor_dp.privacy.accountant import BEGUN, COLUMN, BudgetAccountant, tell
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.spending import LedgerEntry, charges_of
+from sktensor_dp.privacy.spending import PERSON, LedgerEntry, charges_of, person_of
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
@@ -29,7 +29,8 @@ class Payer:
 
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
         """Check and charge entries of a ledger; None as for :meth:`charge`."""
-        receipt = None
+        receipt, person = None, person_of(COLUMN.get())
+        entries = [replace(one, unit=person) if one.unit == PERSON else one for one in entries]
         if self.accountant is not None and not self.paid_by_earlier_batch:
             receipt = self.accountant.charge(entries, self.ticket)
         BEGUN.set(BEGUN.get() + 1)

@@ -28,6 +28,8 @@ UNIT = 10**40
 ADDED_OR_REMOVED = ", added or removed"
 # Two names for one unit: a row of a table.
 ROWS = ("document", "sample")
+# Persons may have the name of the column that says whose row it is: "person: patient".
+PERSON = "person"
 
 
 @dataclass(frozen=True)
@@ -246,6 +248,17 @@ def unit_and_neighbours(protects: str) -> tuple[str, str]:
 def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
     """Raise BudgetError if charges would protect another kind of unit, or other neighbours."""
     # A ledger with mixed kinds of units accepts further charges of each of them.
+    columns = {column_of(unit) for unit in after} - {""}
+    new = columns - {column_of(unit) for unit in before}
+    if new and len(columns) > 1:
+        others = " and ".join(map(repr, sorted(columns - {min(new)})))
+        raise BudgetError(
+            f"This would protect those whom column {min(new)!r} names, but other fits of this "
+            f"budget protect those of {others}: their costs add up to no promise about either. "
+            "Nothing was charged. Where both columns name the same people, give both one name; "
+            "else each needs a BudgetAccountant of its own. BudgetAccountant(..., units='any') "
+            "adds them up: each guarantee then holds for its own column alone."
+        )
     kinds = {_kind(unit) for unit in after}
     for unit in sorted(after - before):
         if len(kinds) == 1 or _kind(unit) in map(_kind, before):
@@ -262,8 +275,24 @@ def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
 
 def _kind(unit: str) -> tuple[str, str]:
     """Kind of unit that a name stands for, and its neighbours."""
-    unit, relation = unit_and_neighbours(unit)
+    unit, relation = unit_and_neighbours(without_column(unit))
     return "row" if unit in ROWS else unit, relation
+
+
+def without_column(unit: str) -> str:
+    """Unit and neighbours, without the column that says whose row it is."""
+    return unit.replace(f": {column_of(unit)}", "")
+
+
+def column_of(unit: str) -> str:
+    """Name of the column that says whose row it is; empty where it is not known."""
+    return unit_and_neighbours(unit)[0].partition(": ")[2]
+
+
+def person_of(column: object) -> str:
+    """Unit of a person whom a column names, where its name is text that can be shown."""
+    shown = isinstance(column, str) and column.isprintable()
+    return f"{PERSON}: {column}" if shown and column else PERSON
 
 
 def charges_of(

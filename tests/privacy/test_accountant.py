@@ -7,14 +7,21 @@ import re
 import sqlite3
 import sys
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from sktensor_dp import BudgetAccountant, BudgetError
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivateCPCompletion,
+    PrivateGaussianMixture,
+)
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
@@ -225,7 +232,7 @@ WRONG: dict[str, tuple[Any, list[Any]]] = {
     "epsilon must be > 0": (lambda budget, x: BudgetAccountant(x), [0, *NEITHER]),
     "epsilon must be > 0, and": (lambda budget, x: budget.change_budget(x), [0, *NEITHER]),
     "delta must lie": (lambda budget, x: BudgetAccountant(1.0, x), [1, *NEITHER]),
-    "units must": (lambda budget, x: BudgetAccountant(units=x), ["several", None]),
+    "units must": (lambda budget, x: BudgetAccountant(units=x), ["", 3, None]),
     "k must": (lambda budget, x: budget.remaining(x), [0, -1, 1.5, True]),
     "fractions must": (
         lambda budget, x: budget.split(x),
@@ -308,6 +315,39 @@ def test_another_unit_is_refused_before_any_charge(first, second):
     assert budget.total() == spent
     assert len(budget.entries) == 1
     charge(budget, first, "")
+
+
+def test_groups_of_another_column_are_refused_before_any_charge(tmp_path):
+    patients, clinics = (
+        pd.Series(np.arange(40) % n, name=name) for n, name in ((9, "patient"), (9, "clinic"))
+    )
+    X = np.random.default_rng(0).random((40, 2))
+    visits = pd.DataFrame({"patient": patients, "ward": np.arange(40) // 9})
+    path = tmp_path / "budget.sqlite"
+    budget = BudgetAccountant(100.0, path=path)
+    mixture = PrivateGaussianMixture(1, data_norm=1.0, accountant=budget)
+    ratings = PrivateCPCompletion(1, bounds=(0, 1), shape=(9, 5), accountant=budget, unit_mode=1)
+    with warnings.catch_warnings(action="ignore"):
+        mixture.fit(X, groups=patients.to_numpy())
+        mixture.fit(X, groups=patients)
+        spent = budget.total()
+        for fit in (
+            lambda: mixture.fit(X, groups=clinics),
+            lambda: ratings.fit(visits, X[:, 0]),
+            lambda: BudgetAccountant(path=path, units="clinic"),
+        ):
+            with pytest.raises(BudgetError, match=r"'(clinic|ward)' names.*'patient'.*Nothing was"):
+                fit()
+        assert budget.total() == spent
+        ratings.set_params(unit_mode=0).fit(visits, X[:, 0])
+        mixture.set_params(accountant=BudgetAccountant(path=path, units="patient"))
+        mixture.fit(X, groups=patients.rename(None))
+        assert {one.unit for one in budget.entries} == {"person", "person: patient"}
+        assert "one label in all of these fits" in str(budget)
+        BudgetAccountant(path=path, units="any").charge(
+            [LedgerEntry("f", "r", 1, PrivacyCost(mu=0.01), "person: clinic")]
+        )
+    Ledger(path).verify()
 
 
 def test_other_objects_of_a_file_see_its_units(tmp_path):
