@@ -317,7 +317,7 @@ def configured(
     # `rng` is secret. numpy's global generator would end in a state that shows the number of
     # trials. A new pipeline has no cache, which would keep fits of losing trials on disk.
     model = with_values(estimator, params)
-    private_steps(model)
+    private_steps(model)  # refuses a drawn step that may learn from the data
     for step in steps_of(model).values():
         parameters = step.get_params(deep=False)
         if "verbose" in parameters:

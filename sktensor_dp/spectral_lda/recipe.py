@@ -311,7 +311,8 @@ class _SpectralFit:
         else:
             norms = np.linalg.norm(pairs.white.matrix, axis=1)
             norms = np.maximum(norms, LEAST_ROW * float(norms.max()))
-            # The largest contribution of a document is least with rows of equal length.
+            # The largest contribution of a document is least with rows of equal length. A joint fit
+            # takes any basis; a decomposition one near the whitener: the longest tenth is cut.
             if self._plan.match_moments:
                 basis = pairs.white.matrix / norms[:, None]
             else:

@@ -99,9 +99,9 @@ def refine(
     for step in range(plan.n_refinements):
         concentration = 0.0 if step < plan.n_single else start.concentration
         noisy = expected_counts(ask, fitted.topics, fitted.weights, concentration, clip, scales)
-        # A step weighs at least as much as one of `STEPS` equal steps.
-        rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1))
-        average = average.after(noisy, fitted, 1.0 if noisy.sigma == 0 else rate)
+        # A step weighs at least as much as one of `STEPS` equal steps; without noise all.
+        rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1)) if noisy.sigma > 0 else 1.0
+        average = average.after(noisy, fitted, rate)
         fitted = m_step(
             fitted, *average.without_echo(), frequencies=frequencies.value,
             frequencies_sigma=frequencies.sigma, public_frequencies=options.word_frequencies,

@@ -367,7 +367,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             check_is_fitted(self, "vocabulary_")
             return self._marked(lazy_counts(self, raw_documents))
         if self.vocabulary is not None and "vocabulary_" not in vars(self):
-            self._given_words()
+            self._given_words()  # for its error
         documents = as_documents(raw_documents, "raw_documents")
         if self.input == "content":
             documents = read_documents(self, documents, grouped=False, part=True)

@@ -20,7 +20,7 @@ def adapted_topics(public: Floats, weights: Floats, frequencies: Floats) -> Floa
     """Rescale words of `public` topics so that their mixture has the given `frequencies`."""
     topics = on_all_words(public, frequencies)
     weights = weights / weights.sum()
-    for _ in range(PUBLIC_STEPS):
+    for _ in range(PUBLIC_STEPS):  # iterative proportional fitting, of words and of topics in turn
         topics = topics * (frequencies / np.maximum(weights @ topics, 1e-300))
         topics /= topics.sum(axis=1, keepdims=True)
     return topics
@@ -58,6 +58,7 @@ def joined_topics(
     """
     joined_weights = shares_of_topics(public, frequencies)
     joined = adapted_topics(public, joined_weights, frequencies)
+    # Bhattacharyya coefficients: 1 for equal distributions.
     likeness = np.sqrt(joined) @ np.sqrt(np.maximum(topics, 0.0)).T
     places, matched = linear_sum_assignment(likeness, maximize=True)
     if keep_learnt:

@@ -46,6 +46,7 @@ def topics_of_pairs(
     sigma: float,
 ) -> Floats:
     """Refine topics by least squares on a second moment `product` with noise `sigma`."""
+    # Of these words alone: their probabilities, and those of pairs, sum to 1.
     total = float(frequencies.sum())
     mean = frequencies / total
     for _ in range(defaults.PAIR_STEPS):
@@ -67,6 +68,7 @@ def pair_step(
 
     `product` is V -> M2 V, with noise `sigma`, and `mean` is m.
     """
+    # Solve for D, given D in the other factor: D' = (D'D)^-1 D' (M2 - m m').
     roots = np.sqrt(weights)[:, None]
     centres = roots * mean
     deviations = roots * (topics - weights @ topics)
@@ -83,6 +85,7 @@ def pair_step(
             shrink_deviations(row, centre, min(float(deviation), LARGEST))
             for row, centre, deviation in zip(solution, centres, sigmas, strict=True)
         ])  # fmt: skip
+    # Joint probabilities w_i mu_i of topics and words; those of each word sum to its mean.
     joint = roots * np.maximum(centres + solution, LEAST_SHARE * centres)
     joint *= mean / np.maximum(joint.sum(axis=0), 1e-300)
     sums = (joint * scales).sum(axis=1, keepdims=True)
