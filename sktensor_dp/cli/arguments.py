@@ -98,7 +98,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "words of a text, with --person of all of a person's texts, about, beside stop words: a guess "
      "for the forecast; 100 if not given"),
     ("topics", "--stop-words WHICH", str, None, "file of words to drop, or none; else English"),
-    ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free"),
+    ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free; or "
+     "words.model of an earlier run"),
     ("topics", "--shares", bool, False, "write the topics of each text: NOT PROTECTED"),
     ("topics", "--id COLUMN", str, None, "column of names of texts, for the file of --shares only"),
     ("recommend", "FOLDER", Path, REQUIRED, "output folder of a run of ratings"),
@@ -147,7 +148,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     (RUNS, "--budget E", POSITIVE, None, "for all runs of a folder; at first that of the run"),
     (RUNS, "--raise-budget E", POSITIVE, None, "a larger one, for a folder that has a budget"),
     (RUNS, "--forecast", bool, False, "show what to expect and stop: nothing is spent"),
-    (RUNS, "--anyway", bool, False, "go on where the forecast says: too few, or likely too few"),
+    (RUNS, "--anyway", bool, False, "go on with too few or likely too few, or a large delta"),
     (RUNS, "--output FOLDER", Path, None, "where to write; private-topics and so on if not given"),
     (RUNS, "--open", bool, False, "open the page in a browser"),
     (READS, "--delimiter C", delimiter, None, "what stands between cells; 'tab' for tabs"),

@@ -127,6 +127,8 @@ def _cost(folder: Folder | None) -> str:
     if folder is None or not folder.spent_by_run():
         return "Nothing was spent."
     found = f"\nWhat it found before is in {where}" if (where := folder.where()) else ""
+    if [*folder.protected] == ["words.model"]:
+        found += f"\nIts words cost nothing more: --vocabulary {folder.path / 'words.model'}"
     return f"What was charged is spent. {folder.summary()}{found}"
 
 

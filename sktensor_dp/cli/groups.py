@@ -208,9 +208,11 @@ class Groups(Run):
         return f"{super().fits()} Rows are typically {gain:.3g} times as likely in them as in one."
 
     def verdict(self) -> str:
-        """Verdict on groups, or on categories if it is worse."""
-        few = self._sought and not self._of_categories().enough
-        return "too few" if few else super().verdict()
+        """Verdict on groups, or on categories if it is worse; groups of those are never sure."""
+        if self._sought and not self._of_categories().enough:
+            return "too few"
+        found, has_categories = super().verdict(), len(self._columns) > len(self._numbers)
+        return "may be enough" if has_categories and found == "enough" else found
 
     def _of_categories(self) -> WordForecast:
         """Forecast of the step that finds categories."""
@@ -238,7 +240,8 @@ class Groups(Run):
             f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "
             "categories, and may hide groups of the numbers, which a run without --category shows."
         )
-        own = ["; ".join(filter(None, doubted)), follow if names else ""]
+        wrong = "; ".join(filter(None, doubted))
+        own = [f"{wrong}." * bool(wrong), follow if names else ""]
         return " ".join(filter(None, [*own, super().doubts()]))
 
     def _wide(self, place: int) -> str:

@@ -288,8 +288,9 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
             signal.raise_signal(signal.SIGINT)
         return learn(*given)
 
-    monkeypatch.setattr(f"sktensor_dp.{within}", interrupted)
-    done = command(*arguments, status=status)
+    with monkeypatch.context() as patched:
+        patched.setattr(f"sktensor_dp.{within}", interrupted)
+        done = command(*arguments, status=status)
     assert "What is paid for is finished and written first." in done.err
     folder = tmp_path / "private-topics"
     assert sorted(path.name for path in folder.glob("*.model")) == kept
@@ -297,6 +298,11 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
     # Topics were not paid for where the run ended before them.
     assert (spent(tmp_path) > 1.5) is (status == 0)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if kept == ["words.model"]:
+        *_, known = done.err.splitlines()
+        assert known == f"Its words cost nothing more: --vocabulary {folder.name}/words.model"
+        command(*arguments, *known.split()[-2:], "--epsilon", 1.5)
+        assert spent(tmp_path) < 2
 
 
 def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_path, monkeypatch):
@@ -307,7 +313,7 @@ def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_p
     with monkeypatch.context() as patched:
         patched.setattr("sktensor_dp.PrivateSpectralLDA.save", half)
         done = command(*arguments, status=130)
-    assert done.err.endswith("What it found before is in private-topics: words.model\n")
+    assert "What it found before is in private-topics: words.model\n" in done.err
     assert "private-topics/earlier-1" in command(*arguments, "--raise-budget", 9).out
 
 

@@ -293,6 +293,7 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path, given, said
     page = (tmp_path / "private-groups" / "for-the-officer.md").read_text("utf-8")
     assert ("budget: the list of words or categories" in page) is (len(given) == 1)
     assert "Groups may follow --category alone" in done.err
+    assert "\nMay be enough: 3,000 persons for" in done.err
     assert ("Values of 'side' that fewer than about " in done.err) is (len(given) == 1)
     assert not re.search(r"\beast\b", done.err + done.out + page)
     found = {row["group"]: row for row in table(tmp_path / "private-groups" / "groups.csv")}
