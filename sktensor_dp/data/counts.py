@@ -75,8 +75,8 @@ class UnitWords:
 class CountChunk(RowChunk):
     """Word counts of the documents of some units, with cached power sums of each document."""
 
-    # Last result for a choice of words: moments and their norms need it one after the other.
-    _restricted: "tuple[NDArray[np.intp], CountChunk] | None" = None
+    # Last choice of words and its chunk: moments and their norms need it one after the other.
+    _restricted: "tuple[NDArray[np.intp] | None, CountChunk | None]" = (None, None)
 
     @cached_property
     def rows(self) -> NDArray[np.intp]:
@@ -128,11 +128,12 @@ class CountChunk(RowChunk):
         # Lengths stay those of the whole documents: the moments are restricted, not the documents.
         if words is None:
             return self
-        if self._restricted is None or self._restricted[0] is not words:
+        last_words, chunk = self._restricted
+        if chunk is None or last_words is not words:
             chunk = CountChunk(self.X[:, words].tocsr(), self.units)
             chunk.__dict__["lengths"] = self.lengths
-            self._restricted = (words, chunk)
-        return self._restricted[1]
+            self._restricted = words, chunk
+        return chunk
 
 
 class CountChunks(RowChunks[CountChunk]):

@@ -3,6 +3,7 @@
 import unicodedata
 import zlib
 from collections import defaultdict
+from collections.abc import Iterable
 from itertools import count
 from operator import methodcaller
 from typing import Any
@@ -145,14 +146,20 @@ def joined(parts: list[Labels]) -> Labels | None:
 
 def digests(labels: Labels) -> NDArray[np.uint64]:
     """Hash of each label, the same in every process and for every type of integers."""
-    # For integers the high bits of a product, which depend on all bits of the label.
-    if labels.dtype.kind == "i":
-        return (labels.view(np.uint64) * SPREAD) >> np.uint64(33)
     if are_texts(labels):
-        encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), labels.tolist())
-        return np.fromiter(map(zlib.crc32, encoded), np.uint64, len(labels))
-    low = np.array([label % 2**64 for label in labels.tolist()], np.uint64)
-    return (low * SPREAD) >> np.uint64(33)
+        return checksums(labels.tolist()).view(np.uint64)
+    if labels.dtype.kind == "i":
+        low_bits = labels.view(np.uint64)
+    else:
+        low_bits = np.array([label % 2**64 for label in labels.tolist()], np.uint64)
+    # The high bits of a product, which depend on all bits of the label.
+    return (low_bits * SPREAD) >> np.uint64(33)
+
+
+def checksums(texts: Iterable[str]) -> NDArray[np.int64]:
+    """Fixed checksum (CRC-32) of each text."""
+    encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), texts)
+    return np.fromiter(map(zlib.crc32, encoded), np.int64)
 
 
 def normalise_labels(labels: ArrayLike) -> Labels:

@@ -59,8 +59,8 @@ class SampleChunk(RowChunk):
 
     # False in missing cells, which are 0 in `X`; None where none is missing.
     observed: NDArray[np.bool_] | None = None
-    # Scales of the last radius: one radius is in use at a time, for one block after another.
-    _scales: tuple[float, Floats] | None = None
+    # Last radius and its scales: one radius is in use at a time, for one block after another.
+    _scales: tuple[float, Floats] = (math.nan, np.zeros(0))
 
     @cached_property
     def square_norms(self) -> Floats:
@@ -71,10 +71,11 @@ class SampleChunk(RowChunk):
 
     def scales(self, radius: float) -> Floats:
         """Clipping factor in (0, 1] of each sample that puts it into the ball of `radius`."""
-        if self._scales is None or self._scales[0] != radius:
-            norms = NORM_SLACK * np.sqrt(self.square_norms)
-            self._scales = (radius, scale_to(norms, radius))
-        return self._scales[1]
+        last_radius, scales = self._scales
+        if last_radius != radius:
+            scales = scale_to(NORM_SLACK * np.sqrt(self.square_norms), radius)
+            self._scales = radius, scales
+        return scales
 
     def blocks(self, width: int, within: slice | None = None) -> Iterator[slice]:
         """Slices of the rows in `within` that, with `width` numbers a row, fit into the cache."""

@@ -1,12 +1,10 @@
 """Words of documents, numbered and counted by unit."""
 
 import itertools
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.errors import call_untrusted
-from sktensor_dp.data.labels import Labels, inverse_order
+from sktensor_dp.data.labels import Labels, checksums, inverse_order
 from sktensor_dp.data.units import Chunks, Units
 from sktensor_dp.tensor.arrays import read_only
 
@@ -133,9 +131,3 @@ class TextChunks(Chunks):
         """Up to 4096 units from `start` on."""
         stop = min(start + CHUNK_SIZE, self.n_units)
         return WordCounts(self._units.words, self._units.counts[start:stop])
-
-
-def checksums(words: Iterable[str]) -> Integers:
-    """Fixed checksum (CRC-32) of each word."""
-    encoded = map(methodcaller("encode", "utf-8", "surrogatepass"), words)
-    return np.fromiter(map(zlib.crc32, encoded), np.int64)

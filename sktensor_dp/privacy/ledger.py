@@ -344,14 +344,15 @@ class Ledger:
 
     def _balance(self, connection: sqlite3.Connection) -> Balance:
         """Stored budget and sums as a `Balance`."""
-        *budget, mu_squared, epsilon, delta, rho, unbounded, units = self._current_row(connection)
+        row = self._current_row(connection)
+        of_budget, at_delta, mu_squared, epsilon, delta, rho, unbounded, units = row
         try:
             spent = Spending(
                 mu_squared=int(mu_squared), epsilon=int(epsilon), delta=int(delta),
                 pure_rho=int(rho), unbounded=bool(unbounded),
                 units=frozenset(map(str, json.loads(units))),
             )  # fmt: skip
-            return Balance(float(budget[0]), float(budget[1]), spent)
+            return Balance(float(of_budget), float(at_delta), spent)
         except (TypeError, ValueError):
             raise sqlite3.DatabaseError("a sum in it is not readable") from None
 

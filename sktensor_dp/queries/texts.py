@@ -10,7 +10,8 @@ from typing import Self
 
 import numpy as np
 
-from sktensor_dp.data.texts import Integers, WordCounts, checksums
+from sktensor_dp.data.labels import checksums
+from sktensor_dp.data.texts import Integers, WordCounts
 from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_THRESHOLDED, LAPLACE
 from sktensor_dp.queries.query import NonNegative, Norms
 from sktensor_dp.tensor.arrays import Floats

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
+from sktensor_dp.data.labels import checksums
 from sktensor_dp.data.sums import SUM_SLACK
-from sktensor_dp.data.texts import WordCounts, checksums
+from sktensor_dp.data.texts import WordCounts
 from sktensor_dp.data.units import Units
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores, MatchingRows

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from sktensor_dp.data.texts import TextChunks, WordCounts, checksums
+from sktensor_dp.data.labels import checksums
+from sktensor_dp.data.texts import TextChunks, WordCounts
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.partition_selection import (
     STEP,
