@@ -77,6 +77,12 @@ class SampleChunk(RowChunk):
             self._scales = radius, scales
         return scales
 
+    def half_observed(self, rows: slice) -> Floats:
+        """Half of 1 plus the share of cells that are observed, for each of some rows."""
+        if self.observed is None:
+            return np.ones(rows.stop - rows.start)
+        return np.asarray((1 + self.observed[rows].mean(axis=1)) / 2)
+
     def blocks(self, width: int, within: slice | None = None) -> Iterator[slice]:
         """Slices of the rows in `within` that, with `width` numbers a row, fit into the cache."""
         n_rows, n_features = self.X.shape

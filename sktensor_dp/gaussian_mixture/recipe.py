@@ -64,8 +64,9 @@ def release_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Fitted
         average = average_with_step(average, model, statistics)
         noise = average.noise_of(statistics)
         model = gaussians_after_step(model, average, statistics, ball.radius, ask.n_units)
-    squares = np.diagonal(second.value)[:-1]
-    observed = observed_shares(model, squares, second.sigma)
+    *squares, constant = np.diagonal(second.value)
+    share = np.clip(2 * constant / ball.offset**2 - 1, 0, 1)  # as `SecondMoments.total` has it
+    observed = observed_shares(model, np.array(squares), second.sigma, float(share))
     # Mixtures of 1, 2, ... groups, of the steps and of their start.
     levels, starts = (merged_mixtures(one, plan, ball.radius) for one in (model, start))
     most = len(levels)

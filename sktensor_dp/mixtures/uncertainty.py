@@ -47,19 +47,22 @@ def _entries(shapes: Floats) -> Floats:
     return shapes[..., first, second] / np.where(first == second, np.sqrt(2), 1.0)
 
 
-def observed_shares(model: Gaussians, squares: Floats, sigma: float) -> Floats:
-    """Shares (d,) of cells that are observed, by released mean `squares` with missing cells as 0.
+def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: float) -> Floats:
+    """Shares (d,) of cells that are observed, about `share` in the mean.
 
-    These are compared with mean squares of the model, and shrunk to their mean by their noise.
+    Released mean `squares` with missing cells as 0 are compared with mean squares of the model,
+    and the ratios are shrunk to their mean by their noise.
     """
     variances = np.diagonal(model.covariances, axis1=1, axis2=2)
     whole = model.weights @ (np.square(model.means) + variances)
-    shares, by_noise = squares / whole, np.square(sigma / whole)
+    ratios, by_noise = squares / whole, np.square(sigma / whole)
     precision = np.square(whole) / np.square(whole).sum()
-    mean = precision @ shares
-    spread = max(float(precision @ (np.square(shares - mean) - by_noise)), 0.0)
+    mean = float(precision @ ratios)
+    if mean <= 0:
+        return np.full(len(ratios), share)
+    spread = max(float(precision @ (np.square(ratios - mean) - by_noise)), 0.0)
     kept = spread / np.maximum(spread + by_noise, 1e-300)
-    return np.asarray(np.clip(mean + kept * (shares - mean), 0.0, 1.0))
+    return np.asarray(np.clip(share * (1 + kept * (ratios / mean - 1)), 0.0, 1.0))
 
 
 def std_of_means(

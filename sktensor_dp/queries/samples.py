@@ -115,9 +115,12 @@ class SecondMoments(NonNegative):
                 block = X[rows] * (scales[rows] * np.sqrt(share[rows]))[:, None]
                 inner += block.T @ block
         if offset > 0:
-            mean = offset * np.asarray(rows_of(X, part).T @ (scales * share)[part])
+            # The constant is less for rows with missing cells, which shows how many these are.
+            squares = chunk.half_observed(part)
+            weights = scales[part] * share[part] * np.sqrt(squares)
+            mean = offset * np.asarray(rows_of(X, part).T @ weights)
             result[n_features, :n_features] = result[:n_features, n_features] = mean
-            result[n_features, n_features] = share[part].sum() * offset**2
+            result[n_features, n_features] = (share[part] * squares).sum() * offset**2
         return result
 
 

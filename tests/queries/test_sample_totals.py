@@ -13,7 +13,13 @@ import pytest
 import scipy.sparse as sp
 from internals import questions
 
-from sktensor_dp.data.samples import LARGEST_ENTRY, SampleChunk, SampleChunks, as_samples
+from sktensor_dp.data.samples import (
+    LARGEST_ENTRY,
+    IncompleteChunk,
+    SampleChunk,
+    SampleChunks,
+    as_samples,
+)
 from sktensor_dp.power_method.recipe import (
     release_clipped_moments,
     release_moments,
@@ -276,3 +282,12 @@ def test_chunks_that_are_not_as_announced_or_no_numbers_are_refused_unshown(chun
     with pytest.raises(ValueError, match=message) as caught:
         list(SampleChunks(chunks, 4, 3))
     assert "4321" not in str(caught.value)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.6])
+def test_the_constant_of_second_moments_shows_how_many_cells_are_observed(offset):
+    X = np.array([[1.0, np.nan], [np.nan, np.nan], [0.2, 0.1]])
+    roots = np.array([0.75, 0.5, 1.0]) ** 0.5
+    z = np.column_stack([np.nan_to_num(X), offset * roots])[:, : 2 + (offset > 0)]
+    found = SecondMoments(LiftedBall(2.0, offset)).total(IncompleteChunk(X))
+    np.testing.assert_allclose(found, z.T @ z)
