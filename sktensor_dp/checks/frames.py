@@ -1,6 +1,6 @@
 """Tables and columns of pandas, polars and pyarrow, read as numbers, documents and rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, cast
 
@@ -170,7 +170,7 @@ def taken(data: Any, rows: Any) -> Any:
     return [data[row] for row in rows]
 
 
-def new_frame(columns: Mapping[str, Sequence[object]], backend: str = "pandas") -> Any:
+def new_frame(columns: Mapping[str, Any], backend: str = "pandas") -> Any:
     """Build a table of `backend` from lists by column name; ImportError if it is not installed."""
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {list(BACKENDS)}, got {backend!r}.")

@@ -33,6 +33,11 @@ def named_ranges(
             )
         ranges = {name: ranges[name] for name in columns}
     elif ranges is not None:
+        if columns is not None:
+            raise ValueError(
+                f"ranges must map the columns {[*columns]} to (low, high): by place, a wrong order "
+                "shows nowhere."
+            )
         ranges = dict(enumerate(ranges if isinstance(ranges, Iterable) else ()))
         if len(ranges) != d:
             raise ValueError(f"ranges must have a (low, high) for each of {d} columns.")

@@ -30,9 +30,10 @@ class PrivateCPCompletion(
         are sought only where public numbers say that they can be found, and where rows of the
         other modes have at most 16,384 combinations.
     bounds : tuple of (low, high), or "auto"
-        Public range that values are clamped to; required. ``"auto"`` spends two percent of the
-        budget on a noisy histogram, and takes the range with one value in a hundred on either
-        side of it; forecasts are in widths of that range.
+        Public range that values are clamped to; required. :func:`~sktensor_dp.check_inputs` tells
+        before a fit how many lie within. ``"auto"`` spends two percent of the budget on a noisy
+        histogram, and takes the range with one value in a hundred on either side of it; forecasts
+        are in widths of that range.
     shape : sequence of int or None, default=None
         Number of rows of each mode; public. None takes it from the largest coordinates,
         which then count as public; required with a ``unit_mode``. Lengths of modes with
@@ -112,10 +113,13 @@ class PrivateCPCompletion(
         or the differences between rows of a mode.
     ConvergenceWarning
         If the model had not settled after `max_iter` sweeps over released values.
+    UserWarning
+        If the average that was found lies at an end of the bounds.
 
     See Also
     --------
     PrivateTuckerCompletion : Model with a full core.
+    sktensor_dp.check_inputs : A check of columns, lists and bounds, before a fit is paid for.
 
     Notes
     -----

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion.gradient_steps import fit_gradients
 from sktensor_dp.completion.model import EntryModel, SharedModel, unexplained
+from sktensor_dp.completion.person_recipe import warnings_of_edge
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.estimator.base import FitResult
@@ -82,7 +83,14 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
         state["weights_"] = model.weights
     else:
         state["core_"] = model.core
-    return FitResult(state, () if model.converged else (ConvergenceWarning(NOT_SETTLED),))
+    told = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)
+    # The average of values, and the variance of its error; values at one end have no components.
+    n, average, variance = places.n_entries, model.mean, model.noise_variance / places.n_entries
+    for counts, bias, error in zip(places.counts, model.biases, model.bias_variances, strict=True):
+        average += float(counts @ bias) / n
+        variance += float(np.square(counts / n) @ error)
+    edge = warnings_of_edge(average - ask.public("middle"), math.sqrt(variance), width / 2)
+    return FitResult(state, told if components is not None else (*told, *edge))
 
 
 def _from_values(ask: Session, options: ModelOptions) -> EntryModel:

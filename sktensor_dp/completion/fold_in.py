@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.display import counted
@@ -25,7 +26,7 @@ from sktensor_dp.completion.coordinates import (
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, names_of
 from sktensor_dp.data.entries import as_entries
-from sktensor_dp.estimator.base import column_attributes, level_of_caller
+from sktensor_dp.estimator.base import column_attributes, level_of_caller, warn_of_score
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units
 
@@ -106,6 +107,25 @@ class UnitParameters:
         at = self._shared.at_entries(coordinates)
         values = predict_units(parameters, places, at, level=self._shared.level)
         return np.clip(values, *self._bounds)
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Coefficient of determination of the predictions, of entries that were not folded in.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n, n_modes)
+            Coordinates, as for :meth:`predict`.
+        y : array-like of shape (n,)
+            Values.
+
+        Returns
+        -------
+        float
+            1 at best. Nothing protects it.
+        """
+        warn_of_score()
+        found = self.predict(X)
+        return float(read(lambda: r2_score(y, found), "y"))
 
     def _values(self, rows: Integers, part: slice) -> Floats:
         """Predictions, not clamped, for some units at `rows` of coordinates: (n_units, n_rows)."""

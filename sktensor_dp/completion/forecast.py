@@ -117,7 +117,10 @@ def entry_errors(
         rows[0], [variance * cosine] * count, residual, assumed.bias_deviation**2
     )
     folded = math.sqrt(of_row + math.fsum(biases[1:]))
-    return Errors(error, model, folded, plan.seeks_components, biases)
+    # Below the threshold of a spiked model cosines fall to 0, at it as one over the steps.
+    finds = variance * cosine > 0 if plan.with_pairs else math.prod(cosines) > 1 / STEPS
+    finds = plan.seeks_components and count > 0 and finds
+    return Errors(error, model, folded, finds, biases)
 
 
 def squared_cosines(rows: list[float], variance: float, noise: float, count: int) -> list[float]:

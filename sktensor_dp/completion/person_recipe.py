@@ -28,9 +28,12 @@ from sktensor_dp.tensor.tucker_completion import mode_product
 
 # Least standard deviation of values about their unit's level, in widths of the bounds.
 LEAST_DEVIATION = 1 / 16
+# Noise, in half widths, from which on levels are by chance far from their ends and from 0.
+LITTLE = 0.05
 AT_EDGE = (
-    "The average that was found lies at the edge of the range of values: are the bounds right, and "
-    "is it the right column of values?"
+    "The average that was found lies at the edge of the range of values, as where they are clamped "
+    "to bounds that are too narrow: are the bounds right, and is it the right column of values? "
+    "check_inputs, by default in the command, tells before a fit how many values lie within."
 )
 UNLISTED = (
     "Hardly any value is of a row that counts, or bounds are far wider than values: is each name "
@@ -84,15 +87,17 @@ def _doubts(mean: float, deviation: float, sigma: float, half: float) -> tuple[W
     """Warnings, from the released `mean` and `deviation` of units' values with noise of `sigma`,
     that most values are clamped to the range -`half` to `half`, or that few units have values.
     """
-    # Noise, in half widths, from which on levels are by chance far from their ends and from 0.
-    little = 0.05
-    if sigma > little * half:
-        return ()
     # Units without entries count as 0.
-    if math.hypot(mean, deviation) <= 3 * sigma:
+    if math.hypot(mean, deviation) <= 3 * sigma < 3 * LITTLE * half:
         return (UserWarning(UNLISTED),)
-    at_edge = abs(mean) + 2 * sigma >= half
-    return (UserWarning(AT_EDGE),) if at_edge else ()
+    return warnings_of_edge(mean, sigma, half)
+
+
+def warnings_of_edge(mean: float, sigma: float, half: float) -> tuple[Warning, ...]:
+    """Warning, from a released `mean` with noise of `sigma`, that most values are clamped to an end
+    of the range -`half` to `half`.
+    """
+    return (UserWarning(AT_EDGE),) if abs(mean) + 2 * sigma >= half > sigma / LITTLE else ()
 
 
 def release_components(

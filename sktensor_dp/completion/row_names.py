@@ -34,7 +34,7 @@ class RowIndex:
 
     _names: tuple[str, ...] | tuple[int, ...]
 
-    def __init__(self) -> None:
+    def __init__(self, *_: object) -> None:
         raise TypeError("A RowIndex is made by RowIndex.from_public(names).")
 
     @classmethod

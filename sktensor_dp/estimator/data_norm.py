@@ -1,11 +1,13 @@
 """Ball that samples are scaled into, chosen by a released histogram of their norms."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sktensor_dp.estimator.base import FitResult, warnings_of_range
+from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.norms import NormHistogram
 from sktensor_dp.queries.query import SIZE_EDGES
@@ -37,3 +39,20 @@ def with_norm(fitted: FitResult, ball: LiftedBall, *, seen: bool) -> FitResult:
         fitted, attributes={**fitted.attributes, "data_norm_": ball.radius},
         warnings=(*warnings_of_range(NormHistogram.name, seen=seen), *fitted.warnings),
     )  # fmt: skip
+
+
+def warnings_of_norm(second: Answer, ball: LiftedBall) -> tuple[Warning, ...]:
+    """Warning, from released second moments, that nearly all rows were scaled down to the norm."""
+    d = len(second.value) - 1
+    squared_norm, sigma = float(np.trace(second.value[:d, :d])), second.sigma * math.sqrt(d)
+    # Exact sums have rounding errors; beyond a tenth noise hides it.
+    if not squared_norm + 2 * sigma >= (1 - 1e-9) * ball.radius**2 > 10 * sigma:
+        return ()
+    return (
+        UserWarning(
+            f"Nearly all rows have the norm data_norm={ball.radius:g} once they are scaled down to "
+            "it: unless they were normalised, it is too small. Scale columns by scale_by_ranges "
+            "or name a larger norm; check_inputs, by default in the command, tells before a fit "
+            "how many rows are within."
+        ),
+    )

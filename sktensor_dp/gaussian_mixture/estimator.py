@@ -114,10 +114,13 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     NotEnoughDataWarning
         If groups were joined, a released gain shows that steps are worse than their start, or
         the histogram of norms shows nothing.
+    UserWarning
+        If released moments show that nearly all rows were scaled down to `data_norm`.
 
     See Also
     --------
     PrivateTensorPowerMethod : Round groups by moments alone, as in the papers.
+    sktensor_dp.check_inputs : A check of columns, lists and bounds, before a fit is paid for.
 
     Notes
     -----
@@ -388,7 +391,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         feature_names : sequence of str of length n_features_in_, optional
             By default the names in `ranges`, ``feature_names_in_``, or numbers.
         ranges : mapping of columns or array-like of shape (n_features_in_, 2), optional
-            Public ranges that :func:`~sktensor_dp.scale_by_ranges` was given.
+            Public ranges that :func:`~sktensor_dp.scale_by_ranges` was given: by name where the
+            fit knows names (of a table, also one that was scaled), else in the order of columns.
         level : float, default=0.9
             As for :meth:`means_interval`.
         backend : {"pandas", "polars", "pyarrow"}, default="pandas"
@@ -540,6 +544,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         True
         """
         self._check_parameters()
+        self._check_combined()
         check_sizes(n_samples=n_samples, n_features=n_features)
         question = Question.of(self, n_samples=n_samples, n_features=n_features)
         return forecast_mixture(self, n_samples, n_features, question)

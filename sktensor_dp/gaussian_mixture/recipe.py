@@ -3,7 +3,7 @@
 import numpy as np
 
 from sktensor_dp.estimator.base import FitResult
-from sktensor_dp.estimator.data_norm import chosen_ball, with_norm
+from sktensor_dp.estimator.data_norm import chosen_ball, warnings_of_norm, with_norm
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.gaussian_mixture.fitted import FittedMixture, attributes_of, warnings_of_noise
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
@@ -57,6 +57,7 @@ def release_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Fitted
     Gains choose the number of groups, and the start where the steps are worse.
     """
     second = ask(SecondMoments(ball))
+    ask.warnings.extend(warnings_of_norm(second, ball))
     start = release_start(ask, ball, plan, second)
     model, average = start, None
     for _ in range(plan.n_steps):

@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from sktensor_dp.checks.errors import read
-from sktensor_dp.checks.frames import as_documents, as_numbers
+from sktensor_dp.checks.frames import BACKENDS, as_documents, as_numbers, new_frame
 from sktensor_dp.checks.parameters import Number, check_parameters, shown
 from sktensor_dp.checks.ranges import RANGE, check_range
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
@@ -91,8 +91,10 @@ class RangeScaler(TransformerMixin, BaseEstimator):
         """Return the transformer: it learns nothing."""
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """Clipped and scaled columns, (n_rows, n_ranges), in the order of the ranges."""
+    def transform(self, X: Any) -> Any:
+        """Clipped and scaled columns, (n_rows, n_ranges), in the order of the ranges; named if X
+        is a table, so that a model of them knows which is which.
+        """
         low, high = self._ends()
         table = X if hasattr(X, "columns") else read(lambda: np.asarray(X).T, "X")
 
@@ -101,7 +103,11 @@ class RangeScaler(TransformerMixin, BaseEstimator):
             return read(lambda: np.asarray(table[name], dtype=np.float64), "X", lambda _: wrong)
 
         values = np.clip(np.column_stack([numbers(name) for name in self.ranges]), low, high)
-        return np.asarray((2 * values - low - high) / (high - low))
+        scaled, backend = (2 * values - low - high) / (high - low), type(X).__module__.split(".")[0]
+        if backend not in BACKENDS or not all(isinstance(name, str) for name in self.ranges):
+            return np.asarray(scaled)
+        made = new_frame(dict(zip(self.ranges, scaled.T, strict=True)), backend)
+        return made.set_index(X.index) if backend == "pandas" else made
 
     def inverse_transform(self, X: object) -> NDArray[np.float64]:
         """Scaled values, such as ``components_``, in the units of the columns."""
@@ -135,7 +141,8 @@ def scale_by_ranges(ranges: Mapping[Any, tuple[float, float]]) -> RangeScaler:
     -------
     RangeScaler
         A transformer without anything to fit. Rows have a norm of ``len(ranges) ** 0.5`` at
-        most, which is a ``data_norm`` that clips nothing.
+        most, which is a ``data_norm`` that clips nothing. A table stays one, so that what is
+        fitted to it knows the columns by name.
 
     Raises
     ------

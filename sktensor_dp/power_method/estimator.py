@@ -189,6 +189,7 @@ class PrivateTensorPowerMethod(
     See Also
     --------
     PrivateSpectralLDA : Topics of documents, of one topic each with ``doc_topic_prior=0``.
+    sktensor_dp.check_inputs : A check of columns, lists and bounds, before a fit is paid for.
     sktensor_dp.tensor.robust_tensor_power_method : The kernel, without privacy.
 
     Notes

@@ -263,7 +263,7 @@ def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
     for unit in sorted(after - before):
         if len(kinds) == 1 or _kind(unit) in map(_kind, before):
             continue
-        others = " and ".join(map(repr, sorted(after - {unit})))
+        others = " and ".join(map(repr, sorted({*map(without_column, after - {unit})})))
         raise BudgetError(
             f"This would protect one {unit!r}, but other fits of this budget protect one "
             f"{others}: their costs add up to no promise about either. Nothing was charged. "

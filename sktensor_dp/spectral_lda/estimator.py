@@ -158,6 +158,7 @@ class PrivateSpectralLDA(
     See Also
     --------
     PrivateCountVectorizer : Counts over a private vocabulary.
+    sktensor_dp.check_inputs : A check of columns, lists and bounds, before a fit is paid for.
 
     Notes
     -----

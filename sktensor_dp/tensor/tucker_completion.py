@@ -75,7 +75,7 @@ def complete_tucker(
 
     Alternating ridge regression from the leading subspaces of the unfoldings, where a CP
     completion of the same values finds components, with as many columns of each factor at most;
-    otherwise the core is zero. Rows of a
+    otherwise the core is zero. Of a matrix it is the CP completion. Rows of a
     factor are normal with unit variance in the scale where factors have columns of norm
     sqrt(n_m); variances of the biases, the core and the noise are estimated.
 
@@ -157,7 +157,8 @@ def complete_tucker(
     residuals = targets - start.mean - entries.at_entries(start.biases)
     deviation = float(residuals.std())
     rounding = max(_LEAST_NOISE * np.abs(targets).max(), LEAST_SIZE * known_deviation)
-    if deviation <= rounding or not start.weights.any():
+    # Matrices of one rank have both forms, and CP's components are shrunk by their own errors.
+    if entries.n_modes == 2 or deviation <= rounding or not start.weights.any():
         return tucker_of_cp(start, ranks)
     # Components that CP does not find are noise: a factor of each mode has at most as many columns.
     fitted_ranks = [min(rank, int(np.count_nonzero(start.weights))) for rank in ranks]

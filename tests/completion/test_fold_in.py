@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.metrics import r2_score
 from small_completions import INF, MODELS, PERTURBATIONS, SLICE, X0, Y0, build, table
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
@@ -49,7 +50,9 @@ def test_without_noise_to_fold_in_is_to_predict(model):
     X, y, _ = table((40, 8, 6))
     y = np.clip(y, -4, 4)
     fitted = build(model, epsilon=INF).fit(X, y)
-    found = fitted.fold_in(X, y).predict(X)
+    own = fitted.fold_in(X, y)
+    found = own.predict(X)
+    assert own.score(X, y) == pytest.approx(r2_score(y, found))
     # Ridges of the two differ, and slopes are a unit's own; errors of either are alike.
     spread = np.mean((fitted.predict(X) - y) ** 2)
     assert np.mean((found - y) ** 2) < 1.1 * spread + 1e-6

@@ -119,8 +119,16 @@ def test_components_that_are_not_asked_for_explain_nothing(rank):
     said = PrivateCPCompletion(rank, bounds=(0, 1), epsilon=20.0, perturbation="input").forecast(
         10**6, (5000, 300)
     )
-    assert (said.of_model < said.of_biases) == (rank > 0)
+    assert (said.of_model < said.of_biases) == said.finds_components == (rank > 0)
     assert said.of_fold_in <= said.of_biases
+
+
+@pytest.mark.parametrize(("shape", "epsilon"), [((5000, 300), 20.0), ((100_000, 20), 2.0)])
+def test_components_that_hold_nearly_nothing_are_not_found(shape, epsilon):
+    model = PrivateCPCompletion(2, bounds=(0, 1), epsilon=epsilon)
+    for share in (0.0, 1e-3, 0.3):
+        said = model.forecast(10**6, shape, component_share=share)
+        assert said.finds_components == (share > 0.1) == (said.of_fold_in < 0.9 * said.of_biases)
 
 
 def sliced(epsilon, **options):

@@ -366,3 +366,6 @@ def test_clamped_values_and_lists_that_match_nothing_are_doubted(names, level, d
         model = fitted(X, y + level, 1, **lists)
     own = repr(model.fold_in(X[:5], y[:5]))
     assert own == "<parameters of 1 unit>"
+    if level > 1:
+        with pytest.warns(UserWarning, match=doubted):
+            model.set_params(unit_mode=None, row_names=None, shape=None).fit(X, y + level)

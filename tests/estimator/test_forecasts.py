@@ -60,6 +60,7 @@ REFUSED = [
     (PrivateCountVectorizer(), (0,), {}, "n_documents must be an int >= 1"),
     (PrivateCountVectorizer(), (10,), {"document_length": 0}, "document_length must be an int >="),
     (PrivateCountVectorizer(epsilon=-1.0), (10,), {}, "'epsilon' parameter"),
+    (PrivateGaussianMixture(3), (10, 2), {}, "'data_norm' parameter .* must be given"),
     *((completion(), sizes, {}, "int >= 1|two lengths") for n in (0, False, 1.5, -3)
       for sizes in ((n, (60, 9)), (10, (4, n)), (10, (4,)))),
     *((completion(mode), (300, (60, 9)), {name: value}, f"'{name}' parameter")

@@ -5,6 +5,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
@@ -101,6 +102,14 @@ def test_groups_that_the_data_does_not_support_are_joined(k, asked, seed):
     assert model.n_components_ == k
     assert model.gains_.shape == (asked,)
     assert model.gains_[0] == 0
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_rows_that_are_nearly_all_scaled_down_are_doubted():
+    X = np.random.default_rng(0).normal(50.0, 9.0, (5000, 3))
+    with pytest.warns(UserWarning, match="Nearly all rows have the norm data_norm=1 once"):
+        PrivateGaussianMixture(1, data_norm=1.0).fit(X)
+    PrivateGaussianMixture(1, data_norm=110.0).fit(X)
 
 
 def test_steps_that_spoil_the_start_leave_it(seed, monkeypatch):
@@ -296,8 +305,15 @@ def test_one_cloud_of_heavy_tails_is_one_place_in_the_table(seed):
         for show in (model.groups_table, partial(MixtureDisplay.from_estimator, model)):
             with pytest.raises(ValueError, match=message):
                 show(**wrong)
-    model.feature_names_in_ = np.array(["height", "age"], object)  # ranges are found by name
+    # A table stays one when it is scaled, and ranges are found by name, whatever their order.
+    rows = pd.DataFrame(X, columns=["age", "height"])
+    turned = dict(reversed(ranges.items()))
+    scaled = scale_by_ranges(turned).transform(rows)
+    assert scaled.columns.tolist() == ["height", "age"]
+    model.fit(scaled)
     table = model.groups_table(ranges=ranges)
+    with pytest.raises(ValueError, match=r"ranges must map the columns \['height', 'age'\]"):
+        model.groups_table(ranges=[(0.0, 3.4), (30.0, 90.0)])
     assert table["column"].tolist() == ["height", "age"] * 2
     assert (table["mean"][::2] < 4).all()
     model.means_ = model.means_ + 9.0

@@ -20,7 +20,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     scale_by_ranges,
 )
-from sktensor_dp.checks.frames import new_frame
+from sktensor_dp.checks.frames import column_names, new_frame
 from sktensor_dp.model_selection.steps import RowByRow
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -132,7 +132,11 @@ SCALED = [[-0.5, 0.0], [-1.0, 1.0], [0.0, np.nan], [1.0, -1.0]]
 def test_columns_of_frames_are_found_by_name(backend):
     pytest.importorskip(backend)
     step = scale_by_ranges(RANGES)
-    np.testing.assert_array_equal(step.fit_transform(new_frame(COLUMNS, backend)), SCALED)
+    table = new_frame(COLUMNS, backend)
+    found = step.fit_transform(table)
+    np.testing.assert_array_equal(np.column_stack([found["age"], found["height"]]), SCALED)
+    assert column_names(found) == ["age", "height"]
+    assert type(found) is type(table)
     assert step.get_feature_names_out().tolist() == ["age", "height"]
     assert clone(step).ranges == RANGES
 

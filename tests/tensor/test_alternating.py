@@ -367,3 +367,16 @@ def test_values_of_any_scale_have_the_completion_of_usual_ones(kind, scale):
         complete(values * scale).predict(coordinates) / scale, usual,
         rtol=1e-3 if scale < 1e-300 else 1e-6,
     )  # fmt: skip
+
+
+def test_noise_of_a_matrix_is_shrunk_alike_by_both_forms():
+    rng = np.random.default_rng(0)
+    observed = np.argwhere(rng.random((300, 30)) < 0.6)
+    entries = SortedEntries(observed, (300, 30))
+    u, v = rng.standard_normal(300), rng.standard_normal(30)
+    truth = u[observed[:, 0]] * v[observed[:, 1]]
+    y = truth + 3.0 * rng.standard_normal(len(truth))
+    options = {"noise_variance": 9.0, "random_state": 0}
+    found = complete_tucker(entries, y, (2, 2), **options).predict(observed)
+    np.testing.assert_allclose(found, complete_cp(entries, y, 2, **options).predict(observed))
+    assert np.mean((found - truth) ** 2) < 0.5 * np.mean(truth**2)
