@@ -204,9 +204,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         )
         if of_kinds:
             metavar = "|".join(of_kinds)
-            of = parsers[name].add_subparsers(dest="kind", required=True, metavar=metavar)
+            kinds = parsers[name].add_subparsers(dest="kind", required=True, metavar=metavar)
             for kind, of_kind in of_kinds.items():
-                parsers[f"{name}-{kind}"] = of.add_parser(kind, epilog=shown + of_kind, **said)
+                parsers[f"{name}-{kind}"] = kinds.add_parser(kind, epilog=shown + of_kind, **said)
     for names, usage, reader, default, does in OPTIONS:
         for name in names.split():
             known.setdefault(name, []).append(usage.split()[0])

@@ -38,11 +38,11 @@ BEYOND = (
 
 def execute(options: Namespace) -> int:
     """Run the command that the options ask for; return the exit status."""
-    whole: dict[str, Callable[[Namespace], int]] = {
+    commands: dict[str, Callable[[Namespace], int]] = {  # others are runs
         "report": check_statements, "budget": show_budget, "forecast": _show_forecast,
         "recommend": recommend,
     }  # fmt: skip
-    return whole.get(options.command, _run)(options)
+    return commands.get(options.command, _run)(options)
 
 
 def _show_forecast(options: Namespace) -> int:
@@ -52,14 +52,13 @@ def _show_forecast(options: Namespace) -> int:
     print("\n".join(run.expected()))
     if options.find == "epsilon":
         least = least_epsilon(lambda value: run.changed(epsilon=value).is_enough())
-        found = f"Enough from --epsilon {least} on, for {run.units}."
-        most = f"{LARGEST_ADVISED:g}"
-        print(found if least else f"No epsilon up to {most} would be enough for {run.units}.")
+        none = f"No epsilon up to {LARGEST_ADVISED:g} would be enough for {run.units}."
+        print(f"Enough from --epsilon {least} on, for {run.units}." if least else none)
     elif options.find:
         n = least_number(lambda n: run.changed(n).is_enough())
         where = f"at --epsilon {options.epsilon:g}."
-        found = f"Enough from --persons {n} on, {where}"
-        print(found if n else f"No number of persons would be enough {where}")
+        none = f"No number of persons would be enough {where}"
+        print(f"Enough from --persons {n} on, {where}" if n else none)
     return 0
 
 
@@ -75,13 +74,7 @@ def _run(options: Namespace) -> int:
             asked, spending = options.epsilon, []
             if path.is_dir() or not options.forecast:
                 run_alone.enter_context(held(path))
-                first = math.inf if public else options.epsilon
-                budget, raised, person = options.budget, options.raise_budget, options.person
-                folder = Folder(path, first, options.delta, budget, raised, person)
-                options.epsilon = folder.fitting(run.charge, asked)
-                run.build()
-                for model in run.models.values():
-                    check_saving(model)
+                folder = _open_folder(run, path)
                 spending = [folder.spending(options.epsilon, asked)]
             used = [f"{what}: {value}" for what, value in run.settings().items()]
             progress.note("; ".join([*used, *spending]))
@@ -122,14 +115,29 @@ def _run(options: Namespace) -> int:
     return 0
 
 
+def _open_folder(run: Run, path: Path) -> Folder:
+    """Open the folder, and make the models with the epsilon that its budget leaves to the run."""
+    options = run.options
+    first = math.inf if options.file is None else options.epsilon
+    folder = Folder(
+        path, first, options.delta, options.budget, options.raise_budget, options.person
+    )
+    options.epsilon = folder.fitting(run.charge, options.epsilon)
+    run.build()
+    for model in run.models.values():
+        check_saving(model)
+    return folder
+
+
 def _cost(folder: Folder | None) -> str:
     """Say what a run that ended early spent, and where its files are."""
     if folder is None or not folder.spent_by_run():
         return "Nothing was spent."
-    found = f"\nWhat it found before is in {where}" if (where := folder.where()) else ""
+    where = folder.where()
+    files = f"\nWhat it found before is in {where}" if where else ""
     if [*folder.protected] == ["words.model"]:
-        found += f"\nIts words cost nothing more: --vocabulary {folder.path / 'words.model'}"
-    return f"What was charged is spent. {folder.summary()}{found}"
+        files += f"\nIts words cost nothing more: --vocabulary {folder.path / 'words.model'}"
+    return f"What was charged is spent. {folder.summary()}{files}"
 
 
 def _show_expected(run: Run, progress: Progress, weak: Sequence[str]) -> None:
@@ -152,7 +160,7 @@ def _show_expected(run: Run, progress: Progress, weak: Sequence[str]) -> None:
 
 def _why_stopped(run: Run, folder: Folder) -> str:
     """Say why a run stopped, and which change of one option would allow more, the least first."""
-    found = []
+    changes = []  # powers of 2, and options changed by them
     for name in ("epsilon", "each", "topics", "groups", "words"):
         value = vars(run.options)[name] or 0
         for power in range(1, 7):
@@ -161,11 +169,14 @@ def _why_stopped(run: Run, folder: Folder) -> str:
             if name == "epsilon":
                 allowed = changed <= LARGEST_ADVISED and folder.covers(run.charge(changed))
             if allowed and run.changed(**{name: changed}).verdict() in HOPEFUL:
-                truth = " (if that is true)" * (name == "each")
-                found.append((power, f"--{name} {changed:g}{truth}"))
+                guess = " (if that is true)" if name == "each" else ""
+                changes.append((power, f"--{name} {changed:g}{guess}"))
                 break
     least = run.least()
-    ways = [*(way for _, way in sorted(found)), *([f"{least} {run.unit}s"] if least else [])]
+    ways = [
+        *(option for _, option in sorted(changes)),
+        *([f"{least} {run.unit}s"] if least else []),
+    ]
     return (
         f"{run.verdict()} {run.scarce()} for this, so it stopped; nothing was spent. More can be "
         f"expected with {' or '.join(ways) or 'other data'}. To go on all the same: --anyway"

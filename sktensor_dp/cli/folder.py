@@ -131,11 +131,12 @@ class Folder:
             )
         if self.covers(charge(epsilon)):
             return epsilon
-        steps, step = 1000, min(epsilon, self._budget) / 1000
-        fit = bisect_left(
-            range(1, steps + 1), True, key=lambda n: not self.covers(charge(n * step))
+        # The largest multiple of a thousandth that the budget covers.
+        n_steps, step = 1000, min(epsilon, self._budget) / 1000
+        n_covered = bisect_left(
+            range(1, n_steps + 1), True, key=lambda n: not self.covers(charge(n * step))
         )
-        left = fit * step
+        left = n_covered * step
         if left and self.covers(charge(epsilon), beside=self._after_fits()):
             return left
         balance = replace(self._before, epsilon=self._budget)

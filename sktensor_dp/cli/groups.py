@@ -156,7 +156,7 @@ class Groups(Run):
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield for each column which cells are given, then which of them are as was declared."""
-        absent = [*map(np.isnan, self._values)]
+        absent = [*map(np.isnan, self._values)]  # masks of cells, by column
         absent += [self._texts[column] == NOT_GIVEN for column in self._public]
         yield from (~cells for cells in absent)
         within = [
@@ -164,7 +164,7 @@ class Groups(Run):
             for values, (low, high) in zip(self._values, self._bounds, strict=True)
         ]
         within += [np.isin(self._texts[name], kinds) for name, kinds in self._public.items()]
-        yield from (one | cells for one, cells in zip(within, absent, strict=True))
+        yield from (fits | missing for fits, missing in zip(within, absent, strict=True))
 
     def outcome(self) -> str:
         """Say what the check found, and where codes of missing values may be among numbers."""
@@ -223,18 +223,18 @@ class Groups(Run):
     def doubts(self) -> str:
         """Ask for other ranges if averages lie at their ends, or all in their middle."""
         means = self._scaled
-        # Counts of rare events are near 0, where their range begins.
+        # Counts of rare events are near 0, where their range begins: only the upper end counts.
         low = np.where(self._ranges[:, 0] == 0, 0, means.min(axis=0))
-        ends = np.maximum(means.max(axis=0), -low)
-        columns = zip(self._numbers, self._of_logs, ends, strict=False)
+        farthest = np.maximum(means.max(axis=0), -low)  # of means in the scaled range, -1 to 1
+        columns = zip(self._numbers, self._of_logs, farthest, strict=False)
         doubted = [
             f"the averages of {name} lie at the end of its range: is {OPTIONS[int(of_log)]} right?"
-            if end >= 0.98 else self._wide(place)
+            if end >= 0.98 else self._advice_on_wide_range(place)
             for place, (name, of_log, end) in enumerate(columns)
         ]  # fmt: skip
-        kinds = self._means[:, len(self._numbers) :]
+        shares = self._means[:, len(self._numbers) :]  # of each category in each group
         # A category that groups have nearly all or nothing of has no spread, and separates most.
-        split = (np.abs(kinds - 0.5) >= 0.4).all(axis=0) & (np.ptp(kinds, axis=0) > 0.5)
+        split = (np.abs(shares - 0.5) >= 0.4).all(axis=0) & (np.ptp(shares, axis=0) > 0.5)
         names = [self._columns[len(self._numbers) + place] for place in np.flatnonzero(split)]
         follow = (
             f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "
@@ -244,8 +244,9 @@ class Groups(Run):
         own = [f"{wrong}." * bool(wrong), follow if names else ""]
         return " ".join(filter(None, [*own, super().doubts()]))
 
-    def _wide(self, place: int) -> str:
+    def _advice_on_wide_range(self, place: int) -> str:
         """Sentence on a column whose groups, by released numbers, take up little of its range."""
+        # Nearly all rows of a group are within three deviations of its mean.
         means, reach = self._means[:, place], 3 * self._spreads[:, place]
         ends = np.clip([(means - reach).min(), (means + reach).max()], *self._ranges[place])
         part = np.ptp(ends) / np.ptp(self._ranges[place])
@@ -260,7 +261,6 @@ class Groups(Run):
 
     def fit(self) -> Iterator[str]:
         """Find categories, then the groups, and give their averages in units of the columns."""
-        tiniest = 1e-300  # of numbers whose logs are taken: what is no larger counts as LOW
         categories = self._categories
         if self._sought:
             encoder = self.models["categories"]
@@ -271,27 +271,40 @@ class Groups(Run):
             categories = [*categories, *((column, v) for column, values in found for v in values)]
             self._arrange(categories)
             self.models["groups"].set_params(data_norm=math.sqrt(len(self._columns)))
-        one_hot = [self._texts[column] == value for column, value in categories]
-        table = np.column_stack([*self._values, *one_hot]).astype(float)
-        table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], tiniest))
-        size = len(table), len(categories)
-        table[:, self._are_shares] += as_generator(None).uniform(-0.5, 0.5, size)
-        X = self._scaler.transform(table)
+        X = self._scaler.transform(self._table(categories))
         model = self.models["groups"].fit(X, groups=self.groups)
         name_columns(model, self._named("log10"))
         self._scaled = model.means_
         move_to_units(model, self._reach)
         yield "groups"
+        self._take_averages(model, categories)
+
+    def _table(self, categories: Sequence[tuple[str, str]]) -> Floats:
+        """Numbers, some as logarithms, and ones and zeros of categories with noise of mean 0."""
+        tiniest = 1e-300  # of numbers whose logs are taken: what is no larger counts as LOW
+        one_hot = [self._texts[column] == value for column, value in categories]
+        table = np.column_stack([*self._values, *one_hot]).astype(float)
+        table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], tiniest))
+        size = len(table), len(categories)
+        table[:, self._are_shares] += as_generator(None).uniform(-0.5, 0.5, size)
+        return table
+
+    def _take_averages(
+        self, model: PrivateGaussianMixture, categories: Sequence[tuple[str, str]]
+    ) -> None:
+        """Set shares of groups, averages with intervals, and spreads, in units of the columns."""
         self._shares = model.weights_
+        # Uniform noise of width 1 has a variance of 1 / 12.
         self._spreads = np.sqrt(np.maximum(model.variances_ - self._are_shares / 12, 0))
         self._means = np.clip(model.means_, *self._ranges.T)
         self._on_intervals: Sequence[str] = INTERVALS
         try:
             ends = model.means_interval()
         except ValueError as reason:  # there are none
-            ends = np.full((2, *model.means_.shape), np.nan)
+            ends = (np.full(model.means_.shape, np.nan),) * 2
             self._on_intervals = [str(reason)]
         self._averages, *self._ends = map(self._in_units, (model.means_, *ends))
+        # Shares of the categories of one column add up to 1 at most; averages stay in intervals.
         columns = np.array([column for column, _ in categories])
         for column in {*columns.tolist()}:
             places = len(self._numbers) + np.flatnonzero(columns == column)
@@ -303,9 +316,9 @@ class Groups(Run):
 
     def _in_units(self, means: Floats) -> Floats:
         """Averages within their ranges, geometric means of those that are logarithms."""
-        found = np.clip(means, *self._ranges.T)
-        found[:, self._of_logs] = 10 ** found[:, self._of_logs]
-        return found
+        averages = np.clip(means, *self._ranges.T)
+        averages[:, self._of_logs] = 10 ** averages[:, self._of_logs]
+        return averages
 
     def lines(self) -> list[str]:
         """Shares and averages of the groups."""

@@ -31,7 +31,7 @@ ESTIMATES = "These numbers are estimates, with noise."
 ORDER = "They are in order of how likely each is to be chosen and liked, not of the rating shown."
 # Verdicts on ratings, with the least fraction of the differences of items that noise and sampling
 # leave visible.
-SEEN = (("enough", 0.8), ("may be enough", 0.4), ("likely too few", 0.05))
+LEAST_SEEN = {"enough": 0.8, "may be enough": 0.4, "likely too few": 0.05}
 
 
 class Ratings(Run):
@@ -47,10 +47,8 @@ class Ratings(Run):
             raise ValueError("--bounds LOW HIGH needs two numbers, the lower one first")
         self._items = {}
         if options.command != "forecast" and not options.no_check:
-            self.tests = ["ratings within --bounds"]
-            if not options.items_are_public:
-                self.tests.insert(0, "items in --items")
-            self.strict = self.tests
+            listed = [] if options.items_are_public else ["items in --items"]
+            self.strict = self.tests = [*listed, "ratings within --bounds"]
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the completion."""
@@ -72,21 +70,23 @@ class Ratings(Run):
         what, self._values = read_ratings(self)
         if options.title is not None and options.items is None:
             raise ValueError("--title needs --items FILE, which has the titles")
-        titles = [(options.title, "title")] if options.title is not None else []
+        titles: list[list[str]] = []  # one list of titles, or none
         if options.items is None:
-            names = [sorted(set(what))]
+            cells = sorted(set(what))
         elif suffix_of(options.items) in SUFFIXES:
-            columns = [(options.item, "item"), *titles]
-            names = public_columns(options.items, columns, options.encoding)
+            title = [(options.title, "title")] if options.title is not None else []
+            columns = [(options.item, "item"), *title]
+            cells, *titles = public_columns(options.items, columns, options.encoding)
         else:
-            names = [public_names(options.items, options.encoding)]
-        names[0] = list(map(item_name, names[0]))
-        if any(encodable(name) != name for name in (*names[0], *names[-1])):
+            cells = public_names(options.items, options.encoding)
+        names = list(map(item_name, cells))
+        shown = titles[0] if titles else names
+        if any(encodable(name) != name for name in (*names, *shown)):
             raise ValueError(
                 "some names of items have characters that no file can hold (surrogates): replace "
                 "them in the file"
             )
-        self._items = dict(zip(names[0], names[-1], strict=True))
+        self._items = dict(zip(names, shown, strict=True))
         self.n_items = len(self._items)
         self._entries = np.array([self.groups, what], object).T
         self.count(what)
@@ -111,8 +111,9 @@ class Ratings(Run):
     def verdict(self) -> str:
         """Verdict by the fraction of the differences of items that are visible."""
         forecast = self.forecast()
-        seen = 1 - (forecast.bias_errors[1] / forecast.bias_deviation) ** 2
-        return next((said for said, least in SEEN if seen >= least), "too few")
+        _, error = forecast.bias_errors  # of persons, and of items
+        seen = 1 - (error / forecast.bias_deviation) ** 2
+        return next((said for said, least in LEAST_SEEN.items() if seen >= least), "too few")
 
     def hidden(self) -> list[str]:
         """Sentences on the order of items, where it is chance, and on directions of taste."""
@@ -193,7 +194,7 @@ class Ratings(Run):
         ends = []
         for number, weights in enumerate(self._tastes.T, start=1):
             shown = [self._items[self._names[row]] for row in np.argsort(-weights)]
-            ends.append((str(number), *(", ".join(end) for end in (shown[:3], shown[:-4:-1]))))
+            ends.append((str(number), ", ".join(shown[:3]), ", ".join(shown[:-4:-1])))
         said = "Tastes: the more somebody likes one side, the less the other"
         head = ("taste", "one side", "the other side")
         return [table, *("\n" + as_text(Table(said, head, ends, left=head)) for _ in ends[:1])]
@@ -232,8 +233,10 @@ class Ratings(Run):
 
 def _of_own_averages(forecast: CompletionForecast) -> float:
     """Typical error of persons' own averages, without averages of items."""
-    items = forecast.bias_deviation**2 - forecast.bias_errors[1] ** 2
-    return math.sqrt(forecast.of_biases**2 + items)
+    # To the squared error with averages of items comes what these explain of items' differences.
+    _, error_of_items = forecast.bias_errors
+    explained = forecast.bias_deviation**2 - error_of_items**2
+    return math.sqrt(forecast.of_biases**2 + explained)
 
 
 def item_name(cell: str) -> str:

@@ -34,7 +34,7 @@ ENGLISH = sorted(ENGLISH_STOP_WORDS.union(PIECES.split()))
 # Verdicts on K topics, with the least number of words over K ** 1.5: topics of few words cannot be
 # distinguished. By ``python -m benchmarks forecasts_of_words`` nine of ten runs agree with the
 # verdict.
-ENOUGH_WORDS = (("enough", 10.0), ("may be enough", 4.0), ("likely too few", 1.0))
+LEAST_WORDS = {"enough": 10.0, "may be enough": 4.0, "likely too few": 1.0}
 # Number of words assumed of a text if nobody says, and that of a short text such as a title.
 LENGTH, SHORT = 100, 10
 SHARES = "PRIVATE-document-shares.csv"
@@ -163,8 +163,8 @@ class Topics(Run):
 
     def _verdict_on_words(self) -> str:
         n_words, _ = self._words_expected()
-        least = n_words / self.options.topics**1.5
-        return next((said for said, words in ENOUGH_WORDS if least >= words), "too few")
+        words = n_words / self.options.topics**1.5
+        return next((said for said, least in LEAST_WORDS.items() if words >= least), "too few")
 
     def scarce(self) -> str:
         """Name what there are too few of: the words, if they are public and too few."""
@@ -180,7 +180,7 @@ class Topics(Run):
                 f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out: "
                 f"of ordinary texts of {counted(self._length, 'word')} about {n_words:,} are kept."
             )
-        if n_words < (needed := math.ceil(ENOUGH_WORDS[0][1] * k**1.5)):
+        if n_words < (needed := math.ceil(LEAST_WORDS["enough"] * k**1.5)):
             lines.append(f"To find all {k} topics takes about {needed:,} words.")
         return [*lines, *filter(None, [self.missing_guess()])]
 
@@ -224,15 +224,15 @@ class Topics(Run):
 
     def _supported(self) -> int:
         """Number of topics that the released words may tell apart, at most as many as asked for."""
-        asked, found = self.options.topics, len(self._names)
+        asked, n_words = self.options.topics, len(self._names)
         if self.options.anyway:
-            return min(asked, found)
-        _, (_, least), *_ = ENOUGH_WORDS
-        most = min(asked, int((found / least) ** (2 / 3)))
+            return min(asked, n_words)
+        # The largest K with n_words >= least K^1.5.
+        most = min(asked, int((n_words / LEAST_WORDS["may be enough"]) ** (2 / 3)))
         if most < 2:
             shown = ", ".join(map(repr, self._names[:5]))
             raise NotEnoughDataError(
-                f"Too few words were found to tell topics apart: {found}, such as {shown}. Is "
+                f"Too few words were found to tell topics apart: {n_words}, such as {shown}. Is "
                 "--text the column of the texts? To go on all the same: --anyway."
             )
         return most
