@@ -151,6 +151,7 @@ def chance_beyond(mu: float, delta: float, epsilon: float) -> float:
     most = 1.0
     for _ in range(STEPS):
         most = min(float(ndtr(ndtri(math.exp(-epsilon) * most) + mu)) + delta, 1.0)
+    # An outcome that is so much less probable has at most e^-epsilon times p.
     return min(most * (1 + math.exp(-epsilon)), 1.0)
 
 

@@ -130,9 +130,12 @@ class Run:
             most = check_fraction(self.n_units, mu, len(self.tests), self.neighbours)
         whole = self.fractions if thresholds else (1.0,)
         for checked in (most, 0.0):
-            several = [*(part * (1 - checked) for part in whole), *[checked] * (checked > 0)]
-            parts = BudgetAccountant(epsilon, self.options.delta).split(several, thresholds)
-            if parts[-1]["epsilon"] > 0:  # a large delta alone would pay for a small check
+            fractions = [part * (1 - checked) for part in whole]
+            if checked > 0:
+                fractions.append(checked)
+            parts = BudgetAccountant(epsilon, self.options.delta).split(fractions, thresholds)
+            # Without a check where only delta would pay for it, which may be large.
+            if parts[-1]["epsilon"] > 0:
                 break
         self._for_check = parts.pop() if checked else None
         return parts
@@ -148,26 +151,26 @@ class Run:
         """
         if not self._for_check:
             return
-        self.checked = found = check_inputs(
+        self.checked = result = check_inputs(
             dict(zip(self.tests, self.matches(), strict=True)), groups=self.groups,
             unit=self.ledger_unit, neighbours=self.neighbours, accountant=accountant,
             **self._for_check,
         )  # fmt: skip
         beyond = [
-            f"{name}: {part:.0%}" for name, part in found.fractions.items()
-            if name in self.strict and part + 2 * found.sigma < 1 - MOST_BEYOND
+            f"{name}: {part:.0%}" for name, part in result.fractions.items()
+            if name in self.strict and part + 2 * result.sigma < 1 - MOST_BEYOND
         ]  # fmt: skip
-        if beyond and not found.is_hidden:
+        if beyond and not result.is_hidden:
             raise NotEnoughDataError(
                 f"Too few rows match ({', '.join(beyond)}; noise has a deviation of "
-                f"{found.sigma:.1%}): it is certain that over {MOST_BEYOND:.0%} do not. Is it the "
+                f"{result.sigma:.1%}): it is certain that over {MOST_BEYOND:.0%} do not. Is it the "
                 "right column, are list and bounds the right ones, or are missing cells written "
                 "as numbers or words? Only this check was charged."
             )
         if self.neighbours == "replace_one" or self.options.anyway:
             return
-        most = round(found.n_units + 2 * found.count_sigma)
-        if found.is_hidden or self.changed(max(most, 1)).verdict() not in HOPEFUL:
+        most = round(result.n_units + 2 * result.count_sigma)
+        if result.is_hidden or self.changed(max(most, 1)).verdict() not in HOPEFUL:
             raise NotEnoughDataError(
                 f"--persons {self.n_units} does not fit the data: {counted(most, self.unit)} at "
                 "most were counted, but for noise. Say about how many there are."
@@ -203,9 +206,9 @@ class Run:
             **self.reading_options(), "decimal": options.decimal or ".", "missing": missing,
             "may_be_empty": number_is_private,
         }  # fmt: skip
-        found = read_columns(options.file, [*columns, *person], **how)
+        contents = read_columns(options.file, [*columns, *person], **how)
         if person:
-            labels = found.pop()
+            labels = contents.pop()
             if not {*(options.missing or MISSING)}.isdisjoint(map(str.strip, labels)):
                 raise ValueError(
                     f"some rows of {options.file.name!r} have no person, but a cell for a missing "
@@ -214,7 +217,7 @@ class Run:
             if options.normalise_labels:
                 labels = normalise_labels(labels)
             self.groups = as_labels(labels, len(labels), "the column of --person")
-        return found
+        return contents
 
     def count(self, rows: Sized) -> None:
         """Count the units in `rows`, unless their number is private."""

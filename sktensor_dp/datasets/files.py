@@ -225,10 +225,10 @@ def open_texts(
             yield from texts_in_column(path, name, "text", row)
 
     def parts() -> Iterator[list[str]]:
-        found = texts()
+        remaining = texts()
         # A file without texts yields one empty list, as the number of texts may be private.
-        yield list(islice(found, chunk_size))
-        while chunk := list(islice(found, chunk_size)):
+        yield list(islice(remaining, chunk_size))
+        while chunk := list(islice(remaining, chunk_size)):
             yield chunk
 
     return OpenTexts(parts, f"Reading {path.name!r}")
@@ -241,8 +241,8 @@ def as_cell(text: str) -> str:
 
 def from_cell(cell: str) -> str:
     """Text of a cell without the mark that `as_cell` may have added."""
-    found = FORMULA.match(cell)
-    return cell[1:] if found and found[1] else cell
+    formula = FORMULA.match(cell)
+    return cell[1:] if formula and formula[1] else cell
 
 
 def read_columns(
@@ -270,17 +270,18 @@ def read_columns(
     values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
     if not (values[0] or may_be_empty):
         raise ValueError(f"{path.name!r} holds no row")
-    found: list[Any] = []
+    converted: list[Any] = []
     for name, (_, holds), cells in zip(names, columns, values, strict=True):
         if kind == ".jsonl" and cells and all(cell is None for cell in cells):
             raise ValueError(f"column {name!r} does not exist: no object of {path.name!r} has it")
         if holds == "numbers":
-            found.append(numbers_in_column(path, name, cells, decimal, missing))
+            converted.append(numbers_in_column(path, name, cells, decimal, missing))
             continue
-        found.append(texts_in_column(path, name, holds, cells))
-        if holds != "text" and not all(found[-1]):
+        texts = texts_in_column(path, name, holds, cells)
+        if holds != "text" and not all(texts):
             raise ValueError(f"some rows of {path.name!r} have no {holds}; each needs one")
-    return found
+        converted.append(texts)
+    return converted
 
 
 def _check_options(path: Path, delimiter: str | None, quoting: str, encoding: str) -> str:
@@ -349,8 +350,9 @@ def _lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
     """Yield the lines of a text file, `newline` as for ``open``; without a byte order mark."""
     packed, number = path.suffix.lower() == ".gz", 0
     opened: Any = gzip.open if packed else open
-    every = bytes(range(256)) + "\u00e9".encode()
-    one_byte = len(every.decode(encoding, "replace")) == len(every)
+    # An encoding of one byte a character decodes each byte alone, and two of UTF-8 as two.
+    every_byte = bytes(range(256)) + "\u00e9".encode()
+    one_byte = len(every_byte.decode(encoding, "replace")) == len(every_byte)
     errors = "surrogateescape" if one_byte else "strict"
     with opened(path, "rt", encoding=encoding, errors=errors, newline=newline) as file:
         try:
@@ -401,8 +403,8 @@ def _rows_of(
     if kind == ".parquet":
         file = _parquet_file(path)
         index = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
-        known = [str(name) for name in file.schema_arrow.names if name not in index]
-        names = [choose_column(path, *one, known, public=True) for one in columns]
+        in_file = [str(name) for name in file.schema_arrow.names if name not in index]
+        names = [choose_column(path, *one, in_file, public=True) for one in columns]
         batches = file.iter_batches(columns=list(dict.fromkeys(names)))
         return names, (
             row
@@ -446,22 +448,22 @@ def delimited_rows(
     """Header of the lines of a .csv or .tsv file, and an iterator over its rows."""
     usual = "\t" if suffix_of(path) == ".tsv" else ","
     numbered: Iterator[tuple[int, str]] = enumerate(lines, start=1)
-    first = next(numbered, (1, ""))
-    if separator := SEPARATOR.fullmatch(first[1]):
+    number, line = next(numbered, (1, ""))
+    if separator := SEPARATOR.fullmatch(line):
         delimiter = delimiter or separator[1]
-    else:
-        numbered = chain([first] * bool(first[1]), numbered)
+    elif line:  # it is the header, or begins it
+        numbered = chain([(number, line)], numbered)
     records = _records(numbered, path, delimiter or usual, quoted)
     _, header = next(records, (1, []))
     if not header:
         raise ValueError(f"{path.name!r} is empty: it should start with a header")
-    if delimiter is None and usual == "," and len(header) == 1:
+    others = [mark for mark in ";\t" if mark in header[0]]
+    if delimiter is None and usual == "," and len(header) == 1 and others:
         # With the wrong delimiter each row would become one text.
-        for other in (mark for mark in ";\t" if mark in header[0]):
-            raise ValueError(
-                f"delimiter must be given: the first line of {path.name!r} has {other!r} and no "
-                f"comma between cells; pass delimiter={other!r}, or ',' for a single column"
-            )
+        raise ValueError(
+            f"delimiter must be given: the first line of {path.name!r} has {others[0]!r} and no "
+            f"comma between cells; pass delimiter={others[0]!r}, or ',' for a single column"
+        )
 
     def rows() -> Iterator[list[str]]:
         for line, row in records:
@@ -488,6 +490,7 @@ def _records(
     cell = re.compile(rf'(?:"([^"]*+(?:""[^"]*+)*+)"|([^"{mark}\r\n]*+)){mark}')
     well_formed = re.compile(f"(?:{cell.pattern})++")
     for first, line in numbered:
+        # An odd number of quotes leaves a cell open: it goes on in the next line.
         parts, is_open = [line], line.count('"') % 2 == 1
         while quoted and is_open and (following := next(numbered, None)):
             parts.append(following[1])

@@ -238,10 +238,10 @@ def _check(contents: Mapping[str, bytes], where: str) -> None:
 def _as_bunch(contents: Mapping[str, bytes], files: Mapping[str, Path]) -> Bunch:
     """Parse the two files, train and test, into the Bunch that `fetch_movielens_100k` returns."""
     tables = [np.loadtxt(io.BytesIO(contents[name]), dtype=np.int64, ndmin=2) for name in files]
-    first = min(int(table[:, 3].min()) for table in tables)
+    first_second = min(int(table[:, 3].min()) for table in tables)
     parts = []
     for table in tables:
-        day = (table[:, 3] - first) // SECONDS_PER_DAY
+        day = (table[:, 3] - first_second) // SECONDS_PER_DAY
         data = np.column_stack([table[:, :2] - 1, day]).astype(np.intp)
         parts.append(Bunch(data=data, target=table[:, 2].astype(np.float64)))
     train, test = parts

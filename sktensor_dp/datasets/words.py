@@ -71,8 +71,9 @@ def load_word_frequencies(
         header, others = delimited_rows(lines, path, delimiter, kind == ".csv")
         rows = [header, *others]
     has_header = bool(rows) and len(rows[0]) == 2 and math.isnan(_number(rows[0][1]))
-    found: dict[str, float] = {}
-    for place, row in enumerate(rows[has_header:], start=1 + has_header):
+    n_headers = 1 if has_header else 0
+    sums: dict[str, float] = {}
+    for place, row in enumerate(rows[n_headers:], start=1 + n_headers):
         number = _number(row[1]) if len(row) == 2 else math.nan
         if not 0 <= number < math.inf:
             raise ValueError(
@@ -80,11 +81,11 @@ def load_word_frequencies(
             )
         word = from_cell(row[0])
         word = word.lower() if lowercase else word
-        found[word] = found.get(word, 0.0) + number
-    total = sum(found.values())
+        sums[word] = sums.get(word, 0.0) + number
+    total = sum(sums.values())
     if not 0 < total < math.inf:
         raise ValueError(f"the numbers of {path.name!r} must have a positive, finite sum")
-    frequencies = ((word, number / total) for word, number in found.items() if number > 0)
+    frequencies = ((word, number / total) for word, number in sums.items() if number > 0)
     return dict(sorted(frequencies, key=lambda pair: (-pair[1], pair[0])))
 
 

@@ -222,11 +222,12 @@ class Items(Form):
         require(right, f"{where} must be a list{f' of {self.length}' if fixed else ''}")
         if self.length and not fixed:
             reader.measure(str(self.length), [len(value)], where)
-        found, outer = [], reader.position
-        for reader.position, item in enumerate(value):
-            found.append(self.form.read(reader, item, f"{where}{reader.position}"))
+        items, outer = [], reader.position
+        for position, item in enumerate(value):
+            reader.position = position
+            items.append(self.form.read(reader, item, f"{where}{position}"))
         reader.position = outer
-        return self.kind(found)
+        return self.kind(items)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,9 +237,9 @@ class ByName(Form):
     form: Form
 
     def read(self, reader: Reader, value: object, where: str) -> dict[object, object]:
-        found = read_parameter(value, reader.arrays)
-        require(isinstance(found, dict), f"{where} must be a mapping")
-        return {key: self.form.read(reader, item, where) for key, item in found.items()}
+        items = read_parameter(value, reader.arrays)
+        require(isinstance(items, dict), f"{where} must be a mapping")
+        return {key: self.form.read(reader, item, where) for key, item in items.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,14 +265,14 @@ class Part(Form):
         require(isinstance(value, dict), f"{what} must be an object")
         require(value.keys() <= self.forms.keys(), f"{what} must have no parts but its own")
         for field in dataclasses.fields(self.kind):
-            there = field.name in value or field.default is ABSENT
-            require(there, f"{what} must have {field.name!r}")
-        found = {
+            known = field.name in value or field.default is ABSENT
+            require(known, f"{what} must have {field.name!r}")
+        fields = {
             name: form.read(reader, value[name], f"{where}.{name}".strip("."))
             for name, form in self.forms.items()
             if name in value
         }
-        return made(lambda: self.kind(**found), what)
+        return made(lambda: self.kind(**fields), what)
 
 
 class Report(Form):
@@ -297,13 +298,13 @@ class SavedState:
     @classmethod
     def of(cls, estimator: Any, **rebuilt: Any) -> Self:
         """State of a fitted estimator; `rebuilt` replaces fields that it holds in another form."""
-        found = {**rebuilt}
+        values = {**rebuilt}
         for field in dataclasses.fields(cls):
             if field.name in vars(estimator):
-                found[field.name] = vars(estimator)[field.name]
-            elif field.name not in found and field.default is dataclasses.MISSING:
+                values[field.name] = vars(estimator)[field.name]
+            elif field.name not in values and field.default is dataclasses.MISSING:
                 raise AttributeError(field.name)
-        return cls(**found)
+        return cls(**values)
 
     @classmethod
     def read(cls, arrays: Arrays, content: object) -> Self:

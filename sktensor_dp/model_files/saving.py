@@ -98,11 +98,10 @@ class ModelFileMixin:
 
 def check_saving(estimator: object) -> None:
     """Raise what ``save`` would raise for the parameters, before a fit is charged."""
-    arrays = Arrays()
-    data = b"".join(_pieces(estimator, None, arrays))
-    content, found = _content(type(estimator).__name__, data)
+    data = b"".join(_pieces(estimator, None, Arrays()))
+    content, arrays = _content(type(estimator).__name__, data)
     for value in content["parameters"].values():
-        read_parameter(value, found)
+        read_parameter(value, arrays)
 
 
 def _pieces(estimator: Any, state: Any, arrays: Arrays) -> list[bytes]:
@@ -165,10 +164,10 @@ def _content(name: str, data: bytes) -> tuple[dict[str, Any], Arrays]:
             f"The file's format number is not {FORMAT_VERSION}, the only one that this version of "
             "sktensor_dp reads. Load the file with the version that wrote it."
         )
-    found = document.pop("class", None)
-    if found != name:
-        known = isinstance(found, str) and found in _class_names(ModelFileMixin)
-        other = f"of {found!r}" if known else "of another class"
+    saved = document.pop("class", None)
+    if saved != name:
+        known = isinstance(saved, str) and saved in _class_names(ModelFileMixin)
+        other = f"of {saved!r}" if known else "of another class"
         raise ModelFileError(f"The file holds a model {other}, not of {name!r}.")
     keys = ["paid", "parameters", "state"]
     require(sorted(document) == keys, f"the document must have the keys {keys}")
