@@ -253,11 +253,11 @@ def no_rows(X: object, n_modes: int) -> Any:
 
 def coordinates_or_unknown(given: NDArray[Any]) -> NDArray[np.intp]:
     """Coordinates as integers; negative ones, for rows of which nothing is known, become -1."""
-    unknown, known = np.zeros(given.shape, dtype=bool), given
+    unknown, filled = np.zeros(given.shape, dtype=bool), given
     if given.dtype.kind in "iuf":  # `as_entries` refuses all others
         unknown = given < 0
-        known = np.where(unknown, 0, given)
-    return np.where(unknown, -1, as_entries(known, np.zeros(given.shape[:1]))[0])
+        filled = np.where(unknown, 0, given)
+    return np.where(unknown, -1, as_entries(filled, np.zeros(given.shape[:1]))[0])
 
 
 def refuse_beyond(

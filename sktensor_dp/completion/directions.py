@@ -254,8 +254,9 @@ def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) ->
     """Most components that the trial can find, if each has the variance assumed beforehand."""
     mu, trial = plan.releases.cost_of(SharedFactorSums.name).mu, trial_sweeps(plan.n_sweeps)
     total, rows = max(float(weights.sum()), LEAST_WEIGHT), _effective_rows(weights)
-    # Weight of a random entry's row, and root of the number of entries of a unit, which weighs one
-    # over that root in each of its cells.
+    # Weight of a random entry's row, and root of the number of entries of a unit. In the row of a
+    # component of size sqrt(v), v the variance, its weight of signal root_each * sqrt(v) adds
+    # root_each * v for each unit of the row's weight.
     common, root_each = float((weights**2).sum()) / total, root_of_entries(weights, n_units)
     signal = common * root_each * defaults.COMPONENT_VARIANCE * mu / SharedFactorSums.farthest
     k = np.arange(1, min(rank, len(weights)) + 1)

@@ -489,12 +489,6 @@ class CompletionForecast(InvertibleForecast):
         return {"n_observed": max(round(n * each), 1), "shape": tuple(shape)}
 
     @property
-    def _biased(self) -> str:
-        """Modes that are assumed to have biases."""
-        unit = self._asked().parameters["unit_mode"] or 0
-        return f"modes 0 and {max(unit, 1)}"
-
-    @property
     def mean_is_all(self) -> bool:
         """True where nothing better than the mean can be expected."""
         worth = 0.99  # an error of biases within a percent of the mean's is as good as that
@@ -532,12 +526,14 @@ class CompletionForecast(InvertibleForecast):
             rows.append(["components too", f"{self.of_model:.3g}"])
         if self.of_fold_in != self.of_model:
             rows.append(["own entries folded in", f"{self.of_fold_in:.3g}"])
+        parameters = self._asked().parameters
+        biased = f"modes 0 and {max(parameters['unit_mode'] or 0, 1)}"
         assumed = (
             f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of "
-            f"{self._biased} one of {self.bias_deviation:.3g}, and components "
+            f"{biased} one of {self.bias_deviation:.3g}, and components "
             f"{self.component_share:.0%} of the variance. Say otherwise by arguments of forecast()."
         )
         below = [assumed, f"Noise: perturbation={self.perturbation!r}."]
-        if np.max(self._asked().parameters["rank"]) > 0:
+        if np.max(parameters["rank"]) > 0:
             below.insert(0, self.advice())
         return Table(said, ("prediction by", "expected RMSE"), rows, below, ("prediction by",))

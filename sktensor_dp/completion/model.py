@@ -1,6 +1,5 @@
 """Released models of completions: predictions, attributes and files."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
@@ -53,14 +52,13 @@ def count_components(attributes: Mapping[str, Any]) -> int:
     shared = attributes["_shared"]
     if shared.components is None:
         return 0
-    factors, mixing = shared.components.factors, shared.components.mixing
-    seen = [np.any(factor, axis=0) for factor in factors]
-    if mixing is None:
-        mixing = np.eye(math.prod(map(len, seen)) if shared.components.full_core else len(seen[0]))
-    if not shared.components.full_core:
-        return _largest_rank(mixing[np.all(seen, axis=0)], 1)
-    core = mixing.reshape(*map(len, seen), -1)[np.ix_(*seen)]
-    return _largest_rank(core, len(factors))
+    components = shared.components
+    used = [np.any(factor, axis=0) for factor in components.factors]  # columns that are not 0
+    mixing = np.eye(components.n_components) if components.mixing is None else components.mixing
+    if not components.full_core:
+        return _largest_rank(mixing[np.all(used, axis=0)], 1)
+    core = mixing.reshape(*map(len, used), -1)[np.ix_(*used)]
+    return _largest_rank(core, len(used))
 
 
 def _largest_rank(core: Floats, n_modes: int) -> int:
@@ -75,12 +73,12 @@ def attributes_of_units(model: "SharedModel", n_units: int, ranks: Sequence[int]
     """Fitted attributes from a model that units share; those of the units' own rows are 0."""
     mode, biases = model.unit_mode, [effects.effects for effects in model.effects]
     biases.insert(mode, np.zeros(n_units))
-    found = {"mean_": model.level, "biases_": biases}
+    attributes = {"mean_": model.level, "biases_": biases}
     if model.components is None:
-        return found
+        return attributes
     factors = list(model.components.factors)
     factors.insert(mode, np.zeros((n_units, ranks[mode])))
-    return {**found, "factors_": factors}
+    return {**attributes, "factors_": factors}
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,8 +99,10 @@ class Assumed:
 
     def shrunk(self, noise: Sequence[float]) -> list[float]:
         """Error variance of the bias of each mode after shrinkage, by those before."""
-        prior = self.bias_deviation**2
-        return [shrunk_variance(v, prior if mode < 2 else 0.0) for mode, v in enumerate(noise)]
+        # A noise variance v leaves prior * v / (prior + v); modes after the second have no biases.
+        priors = [self.bias_deviation**2 if mode < 2 else 0.0 for mode in range(len(noise))]
+        pairs = zip(priors, noise, strict=True)
+        return [prior * v / (prior + v) if prior > 0 else 0.0 for prior, v in pairs]
 
 
 ASSUMED = Assumed()
@@ -270,11 +272,6 @@ def bias_variances_by_sums(
     ]
 
 
-def shrunk_variance(noise: float, prior: float) -> float:
-    """Error variance after shrinkage of a `noise` variance, by a `prior` variance."""
-    return prior * noise / (prior + noise) if prior > 0 else 0.0
-
-
 def _error_variance(noise: list[float]) -> float:
     """Error variance of a prediction from biases with error variances `noise` before shrinkage."""
     return math.fsum(ASSUMED.shrunk(noise))
@@ -297,16 +294,12 @@ def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: 
 
 def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, fraction: float) -> float:
     """Relative increase of the prediction error if a fraction of epsilon goes to pairs."""
-    less, usual = (
-        bias_variances_by_sums(n_observed, shape, e) for e in ((1 - fraction) * epsilon, epsilon)
-    )
-    return (
-        math.sqrt(
-            (ASSUMED.residual**2 + _error_variance(less))
-            / (ASSUMED.residual**2 + _error_variance(usual))
-        )
-        - 1
-    )
+
+    def variance(of_sums: float) -> float:
+        noise = bias_variances_by_sums(n_observed, shape, of_sums)
+        return ASSUMED.residual**2 + _error_variance(noise)
+
+    return math.sqrt(variance((1 - fraction) * epsilon) / variance(epsilon)) - 1
 
 
 def snr_in_pairs(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> float:

@@ -274,20 +274,20 @@ class RecommenderMixin(FoldInMixin):
         """
         own = self._own_mode
         chosen = self._mode(mode)
-        free = [m for m in range(len(self.shape_)) if m != own]
-        chosen = free[0] if chosen is None else checked_mode(chosen, len(self.shape_))
-        if chosen not in free:
-            raise ValueError(f"mode must be one of {free}, those without units; got {mode!r}.")
+        shared = [m for m in range(len(self.shape_)) if m != own]
+        chosen = shared[0] if chosen is None else checked_mode(chosen, len(self.shape_))
+        if chosen not in shared:
+            raise ValueError(f"mode must be one of {shared}, those without units; got {mode!r}.")
         rows = np.zeros((self.shape_[chosen], len(self.shape_)), dtype=np.intp)
         rows[:, chosen] = np.arange(len(rows))
-        rest = [m for m in free if m != chosen]
+        further = [m for m in shared if m != chosen]
         by_mode = context if isinstance(context, Mapping) else {}
         given = {self._mode(m): row for m, row in by_mode.items()}
-        if set(given) != set(rest) or not (context is None or isinstance(context, Mapping)):
+        if set(given) != set(further) or not (context is None or isinstance(context, Mapping)):
             raise ValueError(
-                f"context must map each further mode, {rest}, to a row; got {shown(context)}."
+                f"context must map each further mode, {further}, to a row; got {shown(context)}."
             )
-        for m in rest:
+        for m in further:
             rows[:, m] = row_number(given[m], f"context[{m}]", m, self._indices)
             if rows[0, m] < 0:
                 raise ValueError(f"context[{m}] must be a row of that mode; got {shown(given[m])}.")

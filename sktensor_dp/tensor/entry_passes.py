@@ -72,10 +72,10 @@ class EntryPasses:
             layout = (np.ones(n), self._rows[mode], np.arange(n + 1))
             members = scipy.sparse.csc_matrix(layout, (self._shape[mode], n))
         for part in blocks(sums.shape[1], max(_NUMBERS // n, 1)):
-            cut = [np.ascontiguousarray(table[:, part]) for table in tables]
-            factors = [cut[k].take(self._rows[k], axis=0) for k in others]
+            columns = [np.ascontiguousarray(table[:, part]) for table in tables]
+            factors = [columns[k].take(self._rows[k], axis=0) for k in others]
             if members is not None:
-                factors.append(matrix @ cut[self._inner])
+                factors.append(matrix @ columns[self._inner])
             product = factors.pop()
             for factor in factors:
                 product *= factor

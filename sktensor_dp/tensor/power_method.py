@@ -344,16 +344,15 @@ class OnlinePowerMethod:
     def __post_init__(self) -> None:
         check_at_least(1, n_restarts=self.n_restarts, max_iter=self.max_iter)
         check_components(self.n_components, len(self.starts))
-        begun, n_found = self._n_steps // (self.max_iter + 1), len(self.weights)
-        if n_found != min(begun, self.n_components) or self.vectors.shape[0] != n_found:
+        n_found = min(self._n_steps // (self.max_iter + 1), self.n_components)
+        if (lengths := (len(self.weights), len(self.vectors))) != (n_found, n_found):
             raise ValueError(
-                f"weights and vectors must be of {min(begun, self.n_components)} components, which "
-                f"is what n_answers={self.n_answers} gives; got {n_found} and "
-                f"{self.vectors.shape[0]}."
+                f"weights and vectors must be of {n_found} components, which is what "
+                f"n_answers={self.n_answers} gives; got {lengths[0]} and {lengths[1]}."
             )
-        asked = None if self.pending is None else self.pending.value.shape
-        known = self.component_answers.value.shape
-        if known != self.vectors.T.shape or asked not in (None, self.starts.shape):
+        pending = None if self.pending is None else self.pending.value.shape
+        of_components = self.component_answers.value.shape
+        if of_components != self.vectors.T.shape or pending not in (None, self.starts.shape):
             raise ValueError("answers must be of the shapes of vectors and of starts.")
 
     @classmethod
@@ -433,13 +432,11 @@ class OnlinePowerMethod:
 
     def n_above(self, deviations: float) -> int:
         """Number of components, including the current one, above this many deviations of noise."""
-        weights, noise = self.weights, self.component_answers.noise_variance
+        weights, variances = self.weights, self.component_answers.noise_variance
         if not self.is_complete:
-            weights, noise = (
-                np.append(weights, self.best_weight),
-                np.append(noise, self.best_noise_variance),
-            )
-        return int((weights > deviations * np.sqrt(noise)).sum())
+            weights = np.append(weights, self.best_weight)
+            variances = np.append(variances, self.best_noise_variance)
+        return int((weights > deviations * np.sqrt(variances)).sum())
 
     @property
     def _n_steps(self) -> int:

@@ -109,8 +109,8 @@ def predict_units(
     parameters: Floats, units: NDArray[np.intp], shared: EntryEffects, *, level: float
 ) -> Floats:
     """Values of entries, of shape (n,), from their units' parameters and shared effects."""
-    own = np.einsum("nq,qn->n", parameters[units], shared.design())
-    return np.asarray(level + shared.effects + own, dtype=np.float64)
+    of_units = np.einsum("nq,qn->n", parameters[units], shared.design())
+    return np.asarray(level + shared.effects + of_units, dtype=np.float64)
 
 
 def precisions(shared: EntryEffects, noise_variance: float) -> Floats:

@@ -31,7 +31,6 @@ _ARPACK_IS_SEEDABLE = "rng" in inspect.signature(eigsh).parameters
 _LEAST_PIVOT = 1e-6
 # An eigenvalue below this fraction of the largest is a rounding error.
 _NULL_EIGENVALUE = 1e-12
-_STEPS = 20
 # Blocks of the Krylov basis at which it is compressed.
 _BASIS_BLOCKS = 8
 
@@ -154,8 +153,8 @@ def _block_krylov(
     multiply: Operator, start: Floats, n_components: int, n_iter: int, tol: float
 ) -> tuple[Floats, Floats]:
     """Leading eigenpairs by Rayleigh-Ritz in a restarted block Krylov space of `start`."""
-    # A Q lies in the span of Q but for the last block. The part outside gives the residuals of all
-    # Ritz vectors, so none is formed before the end.
+    # A Q lies in the span of Q but for the last block. The part outside, block @ outside, gives the
+    # residuals of all Ritz vectors, so none is formed before the end.
     d, width = start.shape
     basis = np.empty((d, _BASIS_BLOCKS * width), order="F")
     projected = np.zeros((basis.shape[1], basis.shape[1]))
@@ -170,8 +169,8 @@ def _block_krylov(
         inside = projected[:used, :used]
         ritz, rotation = np.linalg.eigh((inside + inside.T) / 2.0)
         values, rotation = ritz[::-1][:width], rotation[:, ::-1][:, :width]
-        block, left = _orthonormal(image - Q @ projected[:used, new], Q)
-        residuals = left @ rotation[new, :n_components]
+        block, outside = _orthonormal(image - Q @ projected[:used, new], Q)
+        residuals = outside @ rotation[new, :n_components]
         error = np.linalg.norm(residuals, axis=0).max()
         rounding = np.finfo(float).eps * d * np.abs(ritz).max()
         if step == n_iter - 1 or error <= max(tol * np.abs(values[:n_components]).max(), rounding):
@@ -372,9 +371,9 @@ def components_of_pairs(
     # Largest eigenvalue of noise; an eigenvalue v appears as v + edge^2 / 4 v (Benaych-Georges and
     # Nadakuditi 2011, The eigenvalues and eigenvectors of low rank perturbations).
     edge = 2 * np.sqrt(n) * noise_std
-    loadings, model = np.zeros((n, 0)), np.zeros((n, n))
+    loadings, model, rounds = np.zeros((n, 0)), np.zeros((n, n)), 20
     top = (max(n - n_components, 0), n - 1)
-    for _ in range(_STEPS):
+    for _ in range(rounds):
         values, vectors = scipy.linalg.eigh(sums + missing * model, subset_by_index=top)
         above = values > edge
         values, vectors = values[above][::-1], vectors[:, above][:, ::-1]
