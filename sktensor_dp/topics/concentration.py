@@ -4,7 +4,7 @@ Unknown topics: the largest concentration that moments allow. Known ones: least 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import digamma
@@ -31,7 +31,14 @@ class ExplainedTopics:
     topics: Floats  # (k, d): rows are distributions
     weights: Floats  # (k,): their shares
     concentration: float
-    misfit: float  # weighted squared distance of their moments from the released ones
+    misfit: float = 0.0  # weighted squared distance of their moments from the released ones
+
+    @property
+    def pairs(self) -> Floats:
+        """Second moment E2 (d, d) of documents that mix the topics: (M2 + c m m') / (1 + c)."""
+        mean, c = self.weights @ self.topics, self.concentration
+        pairs = self.topics.T @ (self.weights[:, None] * self.topics) + c * np.outer(mean, mean)
+        return np.asarray(pairs / (1 + c))
 
 
 def largest_not_rejected(
@@ -94,14 +101,12 @@ def concentration_of_pairs(
                 lambda V: scale * (pairs @ V) - concentration * np.outer(mean, mean @ V), mean,
                 scales / total,
             )) / 2  # fmt: skip
-        # E2 of the model is (M2 + c m m') / (1 + c). Entries off the diagonal are there twice.
-        fitted_mean = weights @ topics
-        residuals = pairs - topics.T @ ((weights / scale)[:, None] * topics)
-        residuals -= concentration / scale * np.outer(fitted_mean, fitted_mean)
-        return ExplainedTopics(topics, weights, concentration, float((residuals**2).sum()) / 2)
+        fitted = ExplainedTopics(topics, weights, concentration)
+        # Entries off the diagonal are there twice.
+        return replace(fitted, misfit=float(((pairs - fitted.pairs) ** 2).sum()) / 2)
 
     topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / scales
-    single = explain(ExplainedTopics(topics, weights, 0.0, 0.0), 0.0)
+    single = explain(ExplainedTopics(topics, weights, 0.0), 0.0)
     k, d = topics.shape
     n_bounds = LACKED * (k - 1) * d
     # Entries, which have a variance of about 1, less probabilities that were fitted to them. If

@@ -162,7 +162,7 @@ def match_with_concentration(
     given = 0.0 if concentration is None else concentration
     found = match_moments(topics, weights, moments, given)
     # A second fit takes sampling variances from the moments of the first.
-    moments = replace(moments, second=model_pairs(found))
+    moments = replace(moments, second=found.pairs)
     found = match_moments(found.topics, found.weights, moments, given)
     if concentration is not None:
         return found, moments, False
@@ -189,13 +189,6 @@ def mean_square_of_pairs(length: float, repeats: float) -> float:
     # ones agree, or if both tokens agree.
     alike = 1 + 2 * (length - 2) * repeats + (length - 2) * max(length - 3, 0.0) * repeats**2
     return 2 * alike / (length * (length - 1))
-
-
-def model_pairs(found: ExplainedTopics) -> Floats:
-    """Second moment E2 (d, d) of documents that mix the topics `found` at their concentration."""
-    topics, weights, mean = found.topics, found.weights, found.weights @ found.topics
-    pairs = topics.T @ (weights[:, None] * topics) + found.concentration * np.outer(mean, mean)
-    return np.asarray(pairs / (1 + found.concentration))
 
 
 def pair_precision(moments: ReleasedMoments) -> Floats:

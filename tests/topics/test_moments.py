@@ -15,7 +15,6 @@ from sktensor_dp.topics.moments import (
     match_moments,
     match_with_concentration,
     mean_square_of_pairs,
-    model_pairs,
     project_rows,
     topics_from_components,
 )
@@ -104,7 +103,7 @@ def test_topics_are_read_off_components_of_any_sign_and_scale(seed):
 def exact_moments(topics, weights, basis, concentration=0.0, **changes):
     """Moments of documents of two and three tokens, by the law of Blackwell and MacQueen."""
     seen, mean, c = topics @ basis, weights @ topics, concentration
-    pairs = model_pairs(ExplainedTopics(topics, weights, c, 0.0))
+    pairs = ExplainedTopics(topics, weights, c).pairs
     middle, second = mean @ basis, basis.T @ pairs @ basis
     # The third token is of a topic drawn anew, or of that of the first or the second, of which
     # each is as likely.
