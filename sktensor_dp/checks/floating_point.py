@@ -9,8 +9,8 @@ import numpy as np
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-# An overflow that raises after the charge would lose a paid fit, and before it may depend on one
-# unit.
+# Error state of the package: an overflow that raises after the charge would lose a paid fit, and
+# before it may depend on one unit.
 OWN: dict[Any, Any] = {"all": "ignore"}
 
 

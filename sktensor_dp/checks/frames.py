@@ -105,6 +105,7 @@ def kinds_of(data: object, name: str) -> list[tuple[str, str]]:
 
 
 def _kind_of(dtype: Any) -> str:
+    """Kind of a type of numpy or pandas."""
     if dtype.kind in "US" or getattr(dtype, "type", None) is str:
         return "text"
     # Periods of pandas are objects by their letter.
@@ -112,6 +113,7 @@ def _kind_of(dtype: Any) -> str:
 
 
 def _kind_of_column(dtype: Any) -> str:
+    """Kind of a type of narwhals."""
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Binary):
         return "text"
     return "time" if dtype.is_temporal() else "other"

@@ -68,6 +68,7 @@ class PersonChunks(ValueRange):
         """Values as a CSR matrix of units by cells, of shape (n_units, n_cells)."""
         shared = np.delete(self.shape, self.unit_mode)
         others = np.delete(self.coordinates, self.unit_mode, axis=1)
+        # A cell is a place in the tensor of the other modes.
         columns = np.ravel_multi_index(tuple(others.T), shared).astype(np.int32)
         pointers = np.zeros(self.n_units + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.units, minlength=self.n_units), out=pointers[1:])
@@ -83,7 +84,8 @@ class PersonChunks(ValueRange):
         """Norm of each unit's numbers of entries in the rows of `mode`, at least 1."""
         if mode not in self._count_norms:
             if len(self.shape) == 2:
-                # Entries are distinct, so no row of the mode occurs twice in a unit.
+                # Entries are distinct, so a unit has 0 or 1 of them in a row, and squares add up to
+                # their number.
                 squares = np.bincount(self.units, minlength=self.n_units)
             else:
                 # Number of entries of each (unit, row) pair, from runs of equal pairs.

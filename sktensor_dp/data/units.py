@@ -304,6 +304,14 @@ def _parts(X: object, units: Units) -> Iterator[tuple[object, Units]]:
             return
 
 
+def _blocks_of(X: object) -> Iterable[object]:
+    """Blocks of rows of a chunk, to be checked one by one: less memory for a large partition."""
+    # Sums are cut at the same rows, so their digits stay the same.
+    if isinstance(X, BY_ROWS) and X.ndim == 2:
+        return (rows_of(X, rows) for rows in blocks(X.shape[0], UNITS_AT_ONCE))
+    return [X]
+
+
 class RowChunk:
     """Rows `X` of some whole units; subclasses cache what successive queries need of them."""
 
@@ -424,12 +432,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
             if (groups is None) != (self._table is None):
                 raise ValueError(MIXED)
             if waiting is None:
-                # Validate and count in blocks, which bounds the memory for a large partition. Sums
-                # are cut at the same rows, so their digits stay the same.
-                parts: Iterable[object] = [X]
-                if isinstance(X, BY_ROWS) and X.ndim == 2:
-                    parts = (rows_of(X, rows) for rows in blocks(X.shape[0], UNITS_AT_ONCE))
-                for block in parts:
+                for block in _blocks_of(X):
                     rows, has_yielded = read(partial(self._checked_part, block), "a chunk"), True
                     yield rows, Units.single(rows.shape[0])
                 continue

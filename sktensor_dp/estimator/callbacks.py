@@ -77,8 +77,9 @@ class Callbacks:
         shown = clone(self)
         shown.accountant = None
         if hasattr(self, PARENT):
-            shown._parent_callback_ctx = getattr(self, PARENT)
-        # Before and in the fit errors pass; those of callbacks after it are kept for a warning.
+            setattr(shown, PARENT, getattr(self, PARENT))
+        # Errors before and in the fit are raised. After it the fit is paid for: those of callbacks
+        # are kept for a warning.
         has_run = False
         try:
             try:

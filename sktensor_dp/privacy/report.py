@@ -243,8 +243,10 @@ class PrivacyReport(TableDisplay):
         """
         both = (self, later)
         # A private number of units was counted with noise by each fit.
-        public = self.neighbours != "add_remove"
-        if len({(one.unit, one.neighbours, public and one.n_units) for one in both}) > 1:
+        is_public = self.neighbours != "add_remove"
+        if (self.unit, self.neighbours) != (later.unit, later.neighbours) or (
+            is_public and self.n_units != later.n_units
+        ):
             raise ValueError("later must be a report on another fit of the same units.")
         parts = tuple(Part("fit", one.n_units, one.composition) for one in both)
         whole = Composition("sequence", parts=parts)
