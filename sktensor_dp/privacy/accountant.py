@@ -431,9 +431,10 @@ class BudgetAccountant(TableDisplay):
                 {"epsilon": epsilon * fraction / whole, "delta": self.delta}
                 for fraction in fractions
             ]
-        # Each threshold sets a tenth of the budget's delta aside (a choice); Gaussian noise has the
-        # rest together. A vocabulary sets THRESHOLD_FRACTION of its own delta aside.
-        set_aside = self.delta / 10
+        # Each threshold sets a tenth of the budget's delta aside (a choice), and all together not
+        # more than they would of one fit's; Gaussian noise has the rest. A vocabulary sets
+        # THRESHOLD_FRACTION of its own delta aside.
+        set_aside = self.delta / max(10, thresholds / THRESHOLD_FRACTION)
         gaussian_delta = self.delta - set_aside * thresholds
         of_vocabulary = set_aside / THRESHOLD_FRACTION
         mu = gaussian_mu(epsilon, gaussian_delta)

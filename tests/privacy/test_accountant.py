@@ -202,14 +202,14 @@ def test_remaining_of_special_budgets():
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
-@pytest.mark.parametrize("thresholds", [0, 1, 2])
+@pytest.mark.parametrize("thresholds", [0, 1, 2, 12])
 def test_split_is_used_up_exactly(epsilon, delta, thresholds):
     budget = BudgetAccountant(epsilon, delta)
-    parts = budget.split([1, 3, 2], thresholds=thresholds)
+    parts = budget.split([1, 3, 2, *[1] * 10], thresholds=thresholds)
     for position, part in enumerate(parts):
         fit(budget, part["epsilon"], part["delta"], threshold=position < thresholds)
     assert budget.total()[0] == pytest.approx(epsilon, rel=1e-9)
-    assert budget.cost.delta == pytest.approx(thresholds * delta / 10)
+    assert budget.cost.delta == pytest.approx(min(thresholds / 10, 0.5) * delta)
 
 
 def test_split_of_special_budgets():
