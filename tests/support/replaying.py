@@ -26,6 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -312,7 +313,8 @@ def _bytes(make: Callable[[], bytes]) -> bytes:
 
 
 def _file(estimator: Any) -> bytes:
-    with TemporaryDirectory() as folder:
+    # Nothing is to outlive this, and no disk is waited for.
+    with TemporaryDirectory() as folder, patch("os.fsync"):
         path = Path(folder) / "model"
         # A generator cannot be saved; its state is among the attributes.
         copy.copy(estimator).set_params(random_state=None).save(path)
