@@ -658,13 +658,13 @@ def tell(error: BaseException, told: str, spent: str = "") -> None:
 
 
 def telling_spending(method: Any) -> Any:
-    """Decorator of a method that fits: errors say what earlier steps of a pipeline have spent."""
+    """Decorator of a method that fits: sets `COLUMN`, and errors say what earlier fits spent."""
 
     @wraps(method)
     def run(self: Any, *args: object, **options: object) -> Any:
         begun = BEGUN.get()
         X = args[0] if args else options.get("X")
-        named = COLUMN.set(_column_of_units(self, X, options.get("groups")))
+        before = COLUMN.set(_column_of_units(self, X, options.get("groups")))
         try:
             return method(self, *args, **options)
         except BaseException as error:
@@ -685,7 +685,7 @@ def telling_spending(method: Any) -> Any:
                 tell(error, "The vocabulary of X is paid for:", f" {how}")
             raise
         finally:
-            COLUMN.reset(named)
+            COLUMN.reset(before)
 
     return run
 
@@ -694,9 +694,9 @@ def _column_of_units(estimator: object, X: object, groups: Any) -> object:
     """Name of the column of `groups`, or of the ``unit_mode`` of a table; None without a name."""
     if hasattr(groups, "to_frame"):
         return groups.name
-    mode = getattr(estimator, "unit_mode", None)
-    names = enumerate(column_names(X) or () if isinstance(mode, int) else ())
-    return next((name for place, name in names if place == mode), None)
+    mode: Any = getattr(estimator, "unit_mode", None)
+    names = column_names(X) if isinstance(mode, int) else None
+    return names[mode] if names is not None and 0 <= mode < len(names) else None
 
 
 class HasAccountant:
