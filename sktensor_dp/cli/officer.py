@@ -1,7 +1,7 @@
 """One page about a run for a data protection officer, in plain words."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -88,23 +88,7 @@ def officer_text(
         return (
             f"{title}\n\nNo secret noise was added: nothing is protected. Treat it as raw data.\n"
         )
-    odds = [
-        f"- Somebody who thought it {before} in 100 likely before may think it {low} to {high} in "
-        "100 likely afterwards."
-        for before, low, high in odds_in_hundred(report.epsilon)
-    ]
-    if report.epsilon > LARGEST_ADVISED:
-        odds.append(f"- {LITTLE}")
     delta = f"1 in {1 / report.delta:,.0f}" if report.delta else "0"
-    if report.delta:
-        most, costs = "seldom", unit_costs(report.composition)
-        if all(cost.mu > 0 and cost.epsilon == 0 for cost in costs):
-            chance = max(chance_beyond(cost.mu, cost.delta, report.epsilon) for cost in costs)
-            most = f"in at most 1 of {counted(math.floor(1 / chance), 'run')}" if chance else most
-        odds.append(
-            f"- By chance a run may move beliefs further than that: {most}. Delta, {delta}, "
-            "limits how often and how far together."
-        )
     ask = f"Can anybody be behind more than one {unit}?"
     if by_person:
         ask = "Does everything of one person bear the same name in the data?"
@@ -130,9 +114,31 @@ def officer_text(
         source=source, statement=printable(str(settings.get("statement", "statement.json"))),
         epsilon=f"{report.epsilon:.4g}", delta=delta, ask=ask,
         others=others, whole=whole if by_person else "taken by itself",
-        several="" if by_person else SEVERAL.format(unit=unit), odds="\n".join(odds),
+        several="" if by_person else SEVERAL.format(unit=unit),
+        odds="\n".join(_odds(report, delta)),
         missed=math.floor(100 * report.false_negative_rate(0.05)),
     )  # fmt: skip
+
+
+def _odds(report: PrivacyReport, delta: str) -> Iterator[str]:
+    """Yield sentences on how far, and how often further, the results may move beliefs."""
+    for before, low, high in odds_in_hundred(report.epsilon):
+        yield (
+            f"- Somebody who thought it {before} in 100 likely before may think it {low} to {high} "
+            "in 100 likely afterwards."
+        )
+    if report.epsilon > LARGEST_ADVISED:
+        yield f"- {LITTLE}"
+    if not report.delta:
+        return
+    often, costs = "seldom", unit_costs(report.composition)
+    if all(cost.mu > 0 and cost.epsilon == 0 for cost in costs):
+        chance = max(chance_beyond(cost.mu, cost.delta, report.epsilon) for cost in costs)
+        often = f"in at most 1 of {counted(math.floor(1 / chance), 'run')}" if chance else often
+    yield (
+        f"- By chance a run may move beliefs further than that: {often}. Delta, {delta}, limits "
+        "how often and how far together."
+    )
 
 
 def chance_beyond(mu: float, delta: float, epsilon: float) -> float:

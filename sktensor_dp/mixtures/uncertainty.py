@@ -83,9 +83,8 @@ def std_of_means(
         return None
     parts = np.clip(values, FINISHED / noise.rates, 1.0)  # f, of each direction
     gone = -np.expm1(-noise.rates * parts)  # 1 - exp(-g f)
-    of_means = vectors.reshape(k, -1, len(parts))[
-        :, 1 : 1 + d
-    ]  # (k, d, p), without weights, shapes
+    # Rows (k, d, p) of the means, without those of weights and shapes.
+    of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
     way_left = of_means @ ((1 - gone) / gone * (vectors.T @ way.ravel()))
     gains = of_means * (gone / parts)
     # Deviations (k, d, p) of the scores of labelled rows, by sampling and by noise.
