@@ -119,9 +119,7 @@ def _open_folder(run: Run, path: Path) -> Folder:
     """Open the folder, and make the models with the epsilon that its budget leaves to the run."""
     options = run.options
     first = math.inf if options.file is None else options.epsilon
-    folder = Folder(
-        path, first, options.delta, options.budget, options.raise_budget, options.person
-    )
+    folder = Folder(path, first, options.delta, options.budget, options.raise_budget)
     options.epsilon = folder.fitting(run.charge, options.epsilon)
     run.build()
     for model in run.models.values():

@@ -21,11 +21,17 @@ from sktensor_dp.input_check import SPENDER
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.spending import PERSON, Balance, LedgerEntry, Spending, without_column
+from sktensor_dp.privacy.spending import (
+    PERSON,
+    Balance,
+    LedgerEntry,
+    Spending,
+    column_of,
+    without_column,
+)
 from sktensor_dp.topic_page import odds_in_hundred
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
-PERSONS = f"{SCOPE}, persons by column "
 APART = (
     "Another --output folder has a budget of its own; what people lose who are in both adds up, "
     "and nobody counts it"
@@ -56,13 +62,9 @@ class Folder:
     """
 
     def __init__(
-        self, path: Path, first: float, delta: float, budget: float | None, raised: float | None,
-        person: str | None = None,
-    ) -> None:  # fmt: skip
-        """Open the ledger with the budget that its first run set; `raised` alone enlarges it.
-
-        Its scope names the column of `person`, as values of two columns name other people.
-        """
+        self, path: Path, first: float, delta: float, budget: float | None, raised: float | None
+    ) -> None:
+        """Open the ledger with the budget that its first run set; `raised` alone enlarges it."""
         self.path, self._file = path, path / LEDGER
         if budget is not None and raised is not None:
             raise ValueError("Give --budget or --raise-budget, not both. Nothing was spent.")
@@ -71,7 +73,7 @@ class Folder:
         self.earlier: Path | None = None
         wanted = budget if raised is None else raised
         self._known, self._kept = self._file.exists(), False
-        self._scope = SCOPE if person is None else f"{PERSONS}{person!r}"
+        self._unit: list[LedgerEntry] = []  # charge of nothing that names the column of persons
         if self._known:
             # A ledger that was made elsewhere keeps its own scope.
             self.ledger = BudgetAccountant(path=self._file)
@@ -89,7 +91,7 @@ class Folder:
         self._budget = self._before.epsilon if wanted is None else wanted
         self._limited = self._known or wanted is not None
         self._spent, _ = self.ledger.total()
-        self._n_before = len(self.ledger.entries)
+        self._n_before = self._n_paid()
 
     @classmethod
     def of_last_run(cls, path: Path) -> "Folder":
@@ -105,9 +107,11 @@ class Folder:
         self._kept = True
         if not self._known:
             budget = self._budget, self._before.delta
-            self.ledger = BudgetAccountant(*budget, path=self._file, scope=self._scope)
+            self.ledger = BudgetAccountant(*budget, path=self._file, scope=SCOPE)
         elif self._budget != self._before.epsilon:
             Ledger(self._file).change_budget(self._before.epsilon, self._budget)
+        if any(one.protects not in self._before.spent.units for one in self._unit):
+            self.ledger.charge(self._unit)
         return self.ledger
 
     def fitting(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
@@ -115,21 +119,25 @@ class Folder:
 
         `charge` is that of a run by epsilon; BudgetError if the budget is short without them too.
         """
-        unit = charge(epsilon).protects
-        others = {*map(without_column, self._before.spent.units)} - {unit}
+        of_run, before = charge(epsilon), self._before.spent.units
+        unit = without_column(of_run.protects)
+        others = {*map(without_column, before)} - {unit}
         if others:
             raise BudgetError(
                 f"Earlier runs in {self.path} protect one {min(others)}, this one would protect "
                 f"one {unit}, and the two do not add up to one promise. {APART}. Nothing was spent."
             )
-        if self._scope != (kept := self.ledger.scope) and kept.startswith(PERSONS):
+        if (own := column_of(of_run.protects)) and (
+            columns := {*map(column_of, before)} - {own, ""}
+        ):
             raise BudgetError(
                 f"Earlier runs in {self.path} protect persons by column "
-                f"{kept.removeprefix(PERSONS)}, this one by another, and budgets add up for the "
+                f"{min(columns)!r}, this one by {own!r}, and budgets add up for the "
                 "same persons alone. If they are the same, give the column one name in all files. "
                 f"{APART}. Nothing was spent."
             )
-        if self.covers(charge(epsilon)):
+        self._unit = [replace(of_run, release="persons", cost=PrivacyCost())] * bool(own)
+        if self.covers(of_run):
             return epsilon
         # The largest multiple of a thousandth that the budget covers.
         n_steps, step = 1000, min(epsilon, self._budget) / 1000
@@ -179,7 +187,11 @@ class Folder:
 
     def spent_by_run(self) -> bool:
         """Return True if this run was charged."""
-        return len(self.ledger.entries) > self._n_before
+        return self._n_paid() > self._n_before
+
+    def _n_paid(self) -> int:
+        """Number of charges of more than nothing."""
+        return sum(one.cost != PrivacyCost() for one in self.ledger.entries)
 
     def summary(self) -> str:
         """Say what all runs of the folder cost together."""

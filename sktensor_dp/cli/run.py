@@ -21,7 +21,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.spending import LedgerEntry
+from sktensor_dp.privacy.spending import PERSON, LedgerEntry, person_of
 
 # Options that are not settings of what was learned, or that a run states itself; and those of
 # columns.
@@ -115,7 +115,7 @@ class Run:
         delta = self.options.delta
         reserved = delta / 10 if self.has_threshold() and math.isfinite(epsilon) else 0.0
         cost = PrivacyCost(gaussian_mu(epsilon, delta - reserved), 0.0, reserved)
-        unit = self.ledger_unit
+        unit = self.ledger_unit if self.ledger_unit != PERSON else person_of(self.options.person)
         return LedgerEntry("sktensor-dp", "run", 1, cost, unit, neighbours=self.neighbours)
 
     def has_threshold(self) -> bool:
