@@ -216,7 +216,6 @@ class _SpectralFit:
         """Whitener of the `corrected` second moment by what noise and sampling do not explain."""
         scale, shift = correction.pair_scale, correction.pair_shift
         frequencies, pure = correction.frequencies, self._ask.is_pure
-        keep_all = self._plan.match_moments
         sampling = sampling_of_pairs(self._length, self._ask.n_units, len(frequencies))
         chance = released.sigma, released.diagonal_sigma, sampling, frequencies
         wanted = min(self._plan.n_components, len(frequencies))
@@ -226,9 +225,7 @@ class _SpectralFit:
         }  # fmt: skip
         # Eigenvalues of E2 that noise gives, expected and at most, in units of M2.
         edge, apart = (scale * x + shift for x in noise_edges(*chance, pure=pure))
-        white = noisy_whitener(
-            corrected, wanted, edge=edge, apart=apart, keep_all=keep_all, **search
-        )
+        white = noisy_whitener(corrected, wanted, edge=edge, apart=apart, **search)
         if white.n_resolved >= wanted:
             return white
         # If sampling is most of what varies, frequent words hide topics of rare ones: search again
@@ -245,8 +242,7 @@ class _SpectralFit:
         if n_weighted <= max(white.n_resolved, 1) or values[1] <= apart:
             return white
         # Weighted words tell how many topics there are; the whitener is of words as they are.
-        n_kept = wanted if keep_all else n_weighted
-        white = noisy_whitener(corrected, n_kept, edge=0.0, keep_all=keep_all, **search)
+        white = noisy_whitener(corrected, n_weighted, edge=0.0, **search)
         return replace(white, n_resolved=min(n_weighted, white.n_resolved))
 
     def _from_pairs(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:

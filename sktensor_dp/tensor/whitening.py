@@ -335,19 +335,18 @@ def noisy_whitener(
     edge: float,
     apart: float = 0.0,
     largest: float | None = None,
-    keep_all: bool = False,
     **eigen_options: Any,
 ) -> NoisyWhitener:
-    """Whitener by the eigenpairs above the noise `edge`, or by all (`keep_all`).
+    """Whitener by the eigenpairs above the noise `edge`.
 
-    Keeps the first eigenpair alone, even with `keep_all`, unless two eigenvalues are above both
-    `edge` and `apart`. Rounding errors are relative to the eigenvalue `largest`.
+    Keeps the first eigenpair alone unless two eigenvalues are above both `edge` and `apart`.
+    Rounding errors are relative to the eigenvalue `largest`.
     """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > edge).sum())
     if n_resolved > 1 and values[1] <= apart:
         n_resolved = 1
-    kept = len(values) if keep_all and n_resolved > 1 else max(n_resolved, 1)
+    kept = max(n_resolved, 1)
     if largest is None:
         largest = max(float(values[0]), _NULL_EIGENVALUE)
     # Least eigenvalue that is kept, relative to the noise edge.

@@ -184,9 +184,9 @@ def test_eigenvalues_that_cannot_be_whitened_are_dropped(spectrum, kept):
     [
         ({"edge": 1.5}, [4.0, 2.0], 2),
         ({"edge": 9.0}, [4.0], 0),  # one is always kept
-        ({"edge": 3.0, "keep_all": True}, [4.0], 1),  # the mean alone
+        ({"edge": 3.0}, [4.0], 1),  # the mean alone
         ({"edge": 1.5, "apart": 2.5}, [4.0], 1),
-        ({"edge": 1.5, "keep_all": True}, [4.0, 2.0, 0.5, 0.15], 2),  # and floored at edge / 10
+        ({"edge": 60.0}, [6.0], 0),  # floored at edge / 10
         ({"edge": 0.0}, [4.0, 2.0, 0.5], 3),
         ({"edge": 0.0, "largest": 1e12}, [4.0, 2.0, 1.0], 3),  # a millionth of a millionth of it
     ],
@@ -201,7 +201,7 @@ def test_eigenvalues_under_the_noise_are_dropped_or_floored(options, kept, resol
 def test_topics_are_read_from_a_third_moment_in_any_frame(seed):
     rng = np.random.default_rng([seed, 6])
     weights, topics, M2 = topic_moments(60, 4, rng)
-    white = noisy_whitener(M2, 4, edge=0.0, keep_all=True)
+    white = noisy_whitener(M2, 4, edge=0.0)
     framed = white.in_frame(white.matrix * rng.uniform(0.5, 1.0, (60, 1)))
     in_frame = symmetric_outer_sum(weights, topics @ framed.basis)
     whitened = multilinear(in_frame, framed.transform)
