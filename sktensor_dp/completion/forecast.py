@@ -422,7 +422,8 @@ class CompletionForecast(InvertibleForecast):
         dict of str to float
             The least ``"epsilon"`` up to 10, number of ``"units"`` (rows of ``unit_mode``, or
             entries), and with a ``unit_mode`` of entries of ``"each"`` unit; the smallest change
-            first. Empty if nothing of this suffices. Costs no privacy.
+            first. Odds are about even there: take more. Empty if nothing of this suffices. Costs no
+            privacy.
 
         Examples
         --------
@@ -472,7 +473,7 @@ class CompletionForecast(InvertibleForecast):
         ways = [words[name].format(number) for name, number in self.what_helps().items()]
         if ways:
             found = f"If one component holds {share} of the variance, it could be found with "
-            return f"{found}{', or with '.join(ways)}."
+            return f"{found}{', or with '.join(ways)}: the least, at about even odds."
         if of_units and parameters["delta"] == 0:
             return "Components of units need a delta above 0."
         return "Neither an epsilon of 10 nor more data would show components; fewer rows may."

@@ -20,7 +20,8 @@ class PrivateTuckerCompletion(
     """Mean, biases, factors and a core of a tensor of which some entries are observed.
 
     A value is the sum of a mean, a bias of each of its rows, and the core multiplied by
-    one row of each factor.
+    one row of each factor. Of a matrix it is the CP completion, in another form. With more modes
+    and much noise :class:`PrivateCPCompletion` predicts better.
 
     Parameters
     ----------

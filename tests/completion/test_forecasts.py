@@ -179,6 +179,7 @@ def test_advice_names_what_helps_most_and_it_does():
     assert list(helps) == ["each", "units", "epsilon"]
     start = "If one component holds 8% of the variance, it could be found with "
     assert said.advice().startswith(f"{start}{helps['each']:,.0f} entries")
+    assert said.advice().endswith(": the least, at about even odds.")
     changed = {
         "each": (model, int(helps["each"]) * 3000, asked[1]),
         "units": (model, int(helps["units"]) * 15, (int(helps["units"]), 60, 4)),
