@@ -256,7 +256,7 @@ def test_only_the_session_reaches_for_raw_data_and_noise() -> None:
 
 # They read model files, ledgers, statements, public data and what is installed: no raw data.
 HIDING = core(
-    "/model_files /published /datasets.public /datasets.files /plotting /checks.display ledger "
+    "/model_files /published /datasets.own_files /datasets.public /plotting /checks.display ledger "
     "statement"
 )
 

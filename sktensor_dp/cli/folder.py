@@ -15,7 +15,7 @@ from math import ceil, inf, isfinite, isinf, isnan
 from pathlib import Path
 
 from sktensor_dp.checks.display import plain, printable
-from sktensor_dp.datasets.files import as_cell
+from sktensor_dp.datasets.own_files import as_cell
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.input_check import SPENDER
 from sktensor_dp.privacy.accountant import BudgetAccountant

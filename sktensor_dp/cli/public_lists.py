@@ -1,10 +1,10 @@
-"""Public lists that the command reads; raw data is read by `datasets/files.py`."""
+"""Public lists that the command reads; raw data is read by `datasets/own_files.py`."""
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from sktensor_dp.datasets.files import (
+from sktensor_dp.datasets.own_files import (
     SEPARATOR,
     decoded,
     existing_path,

@@ -18,7 +18,7 @@ from sktensor_dp.cli.public_lists import public_columns, public_names
 from sktensor_dp.cli.run import Run
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.forecast import CompletionForecast
-from sktensor_dp.datasets.files import SUFFIXES, suffix_of
+from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.model_selection.steps import encodable
 from sktensor_dp.plotting import ComponentDisplay

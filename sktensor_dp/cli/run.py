@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sktensor_dp.checks.display import Table, as_text, counted, plain
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.data.labels import Labels, as_labels, distinct, normalise_labels
-from sktensor_dp.datasets.files import read_columns
+from sktensor_dp.datasets.own_files import read_columns
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.input_check import InputCheck, check_fraction, check_inputs

@@ -4,7 +4,13 @@ import io
 import math
 from pathlib import Path
 
-from sktensor_dp.datasets.files import decoded, delimited_rows, existing_path, from_cell, suffix_of
+from sktensor_dp.datasets.own_files import (
+    decoded,
+    delimited_rows,
+    existing_path,
+    from_cell,
+    suffix_of,
+)
 
 
 def load_word_frequencies(

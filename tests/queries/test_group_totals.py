@@ -27,7 +27,8 @@ from sktensor_dp.queries.counts import (
     WhitenedTripleNorm,
     unit_factors,
 )
-from sktensor_dp.queries.expected_counts import ExpectedCounts, MeanField, single_precision
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.queries.mean_field import MeanField, single_precision
 from sktensor_dp.queries.norms import NormHistogram
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.samples import (

@@ -7,7 +7,7 @@ from batchings import documents_of_any_length, random_batchings
 from scipy.special import psi
 
 from sktensor_dp.data.counts import CountChunk
-from sktensor_dp.queries.expected_counts import MeanField, exp_digamma, single_precision
+from sktensor_dp.queries.mean_field import MeanField, exp_digamma, single_precision
 from sktensor_dp.topics.inference import document_log_likelihood, variational_proportions
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sktensor_dp.datasets import load_texts, load_texts_by_person, load_word_frequencies, open_texts
-from sktensor_dp.datasets.files import as_cell, numbers_in_column
+from sktensor_dp.datasets.own_files import as_cell, numbers_in_column
 
 SECRET = "unmistakable"
 QUOTES = "quotes of the row that begins at line {} "
@@ -151,7 +151,7 @@ def test_parquet_is_read_with_pyarrow(tmp_path, monkeypatch):
     refused(r"'a\.parquet' has 2 columns; .* of 't', 'n'$", load_texts, path)
     pd.DataFrame({"t": ["a", None, "c"]}).to_parquet(path)
     assert load_texts(path) == ["a", "", "c"]
-    monkeypatch.setattr("sktensor_dp.datasets.files.find_spec", lambda name: None)
+    monkeypatch.setattr("sktensor_dp.datasets.own_files.find_spec", lambda name: None)
     refused("pip install pyarrow", load_texts, path, error=ImportError)
 
 
