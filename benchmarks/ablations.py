@@ -1,29 +1,26 @@
 """What each tuned constant and mechanism is worth: the change of the error without it, in percent.
 
 Each is set to its neutral value in turn, with seeded noise; positive numbers say that it helps.
-Every family of estimators has a module, and a run in full writes its table
-to a file of its own name beside it, for the results page.
+Every family of estimators has a module, and a table of its name.
 
     python -m benchmarks ablations
     python -m benchmarks ablations --quick
 """
 
-import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.report import Cell, Report
+from benchmarks.report import Cell
 
-__all__ = ["FAMILIES", "SEEDS", "Ablation", "change", "constant", "show", "write"]
+__all__ = ["FAMILIES", "SEEDS", "Ablation", "change", "constant", "shown"]
 
 # Modules that measure a family of estimators each, and benches of these names.
 FAMILIES = (
@@ -68,25 +65,10 @@ def change(error: NDArray[np.float64], whole: NDArray[np.float64]) -> tuple[floa
     return float(percent.mean()), spread / math.sqrt(len(percent))
 
 
-def show(
-    report: Report, module: str, ablations: Sequence[Ablation], columns: list[str],
-    rows: list[list[Cell]],
-) -> None:  # fmt: skip
-    """Show rows by part, where it changes something or nowhere; a full run writes them."""
-    shown: list[list[Cell]] = []
+def shown(ablations: Sequence[Ablation], rows: list[list[Cell]]) -> list[list[Cell]]:
+    """Rows by part, where it changes something or nowhere."""
+    found: list[list[Cell]] = []
     for ablation in ablations:
         own = [row for row in rows if row[0] == ablation.name]
-        shown += [row for row in own if row[-2]] or own[:1]
-    columns = [*columns, "change", "standard error"]
-    report.table(TITLE, columns, shown)
-    if not report.quick:
-        write(Path(module).with_suffix(".csv"), columns, shown)
-
-
-def write(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    """Write a table for the results page."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        for row in rows:
-            writer.writerow([f"{cell:.3g}" if isinstance(cell, float) else cell for cell in row])
+        found += [row for row in own if row[-2]] or own[:1]
+    return found

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.ablations import SEEDS, Ablation, change, constant, show
+from benchmarks.ablations import SEEDS, TITLE, Ablation, change, constant, shown
 from benchmarks.completion import Air
 from benchmarks.laws_of_completions import Law, Questions
 from benchmarks.ratings import DATA_SETS, Ratings, measured
@@ -138,7 +138,12 @@ def run(report: Report, data: Path) -> None:
                 for part, way, *changed in _changes(ratings, unit, epsilon, seeds, parts):
                     rows.append([part, name, way, epsilon, *changed])
                     report.note(" | ".join(map(str, rows[-1])))
-    show(report, __file__, ABLATIONS, ["part", "set", "unit and way", "epsilon"], rows)
+    report.table(
+        TITLE,
+        ["part", "set", "unit and way", "epsilon", "change", "standard error"],
+        shown(ABLATIONS, rows),
+        file="ablations_of_completions", how="noise seeds 0 to 4",
+    )  # fmt: skip
 
 
 def _changes(

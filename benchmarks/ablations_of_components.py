@@ -10,7 +10,7 @@ five seeds; positive numbers say that the constant helps.
 
 import numpy as np
 
-from benchmarks.ablations import SEEDS, Ablation, change, constant, show
+from benchmarks.ablations import SEEDS, TITLE, Ablation, change, constant, shown
 from benchmarks.laws_of_components import Law, component_error, directions, gaussians
 from benchmarks.report import Cell, Report
 from sktensor_dp.power_method import defaults
@@ -44,4 +44,7 @@ def run(report: Report) -> None:
                     found = errors(law, N_SAMPLES, epsilon, n_seeds)
                 name = f"{law.name}, n = {N_SAMPLES}"
                 rows.append([ablation.name, name, epsilon, *change(found, whole)])
-    show(report, __file__, ABLATIONS, ["part", "set", "epsilon"], rows)
+    report.table(
+        TITLE, ["part", "set", "epsilon", "change", "standard error"], shown(ABLATIONS, rows),
+        file="ablations_of_components", how="five seeds",
+    )  # fmt: skip

@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 
-from benchmarks.ablations import Ablation, change, constant, show
+from benchmarks.ablations import TITLE, Ablation, change, constant, shown
 from benchmarks.laws_of_mixtures import NEW, Law
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
@@ -67,4 +67,7 @@ def run(report: Report) -> None:
             with ablation.made():
                 found = errors(law, n, n_seeds)
             rows.append([ablation.name, f"{law.name}, n = {n}", 1.0, *change(found, whole)])
-    show(report, __file__, ABLATIONS, ["part", "set", "epsilon"], rows)
+    report.table(
+        TITLE, ["part", "set", "epsilon", "change", "standard error"], shown(ABLATIONS, rows),
+        file="ablations_of_mixtures", how="three draws",
+    )  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import topics
-from benchmarks.ablations import SEEDS, Ablation, change, constant, show
+from benchmarks.ablations import SEEDS, TITLE, Ablation, change, constant, shown
 from benchmarks.laws import Law, error
 from benchmarks.report import Cell, Report
 from sktensor_dp.spectral_lda import defaults
@@ -112,7 +112,10 @@ def run(report: Report, data: Path) -> None:
                     # Where a part does nothing for one seed, it is not asked for.
                     if found[0] != whole[0]:
                         found += [measure(epsilon, seed) for seed in seeds[1:]]
-                shown = change(np.array(found), whole[: len(found)])
-                rows.append([ablation.name, name, epsilon, *shown])
+                changed = change(np.array(found), whole[: len(found)])
+                rows.append([ablation.name, name, epsilon, *changed])
                 report.note(" | ".join(map(str, rows[-1])))
-    show(report, __file__, ABLATIONS, ["part", "set", "epsilon"], rows)
+    report.table(
+        TITLE, ["part", "set", "epsilon", "change", "standard error"], shown(ABLATIONS, rows),
+        file="ablations_of_topics", how="noise seeds 0 to 4",
+    )  # fmt: skip

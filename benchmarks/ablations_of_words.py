@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.ablations import SEEDS, change, constant, show
+from benchmarks.ablations import SEEDS, TITLE, change, constant, shown
 from benchmarks.corpora import zipf_base
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
@@ -76,4 +76,7 @@ def run(report: Report, data: Path) -> None:
                 found = missing(texts, EPSILON, n_seeds)
             rows.append([ablation.name, name, EPSILON, *change(found, whole)])
             report.note(" | ".join(map(str, rows[-1])))
-    show(report, __file__, ABLATIONS, ["part", "set", "epsilon"], rows)
+    report.table(
+        TITLE, ["part", "set", "epsilon", "change", "standard error"], shown(ABLATIONS, rows),
+        file="ablations_of_words", how="noise seeds 0 to 4",
+    )  # fmt: skip

@@ -98,19 +98,21 @@ def run_releases(report: Report, n_runs: int) -> None:
     for name, (shape, law) in gaussian_laws().items():
         found = audit_samples(*samples(shape, law, n_runs), delta=DELTA)
         shares["mu"].append(found.mu_lower / MU)
-        rows.append([name, "mu", MU, found.mu_lower, found.mu_lower / MU])
+        rows.append([name, "mu", MU, found.mu_lower])
     for name, (shape, law) in pure_laws().items():
         found = audit_samples(*samples(shape, law, n_runs))
         share = found.epsilon_lower / PURE_EPSILON
         shares["epsilon"].append(share)
-        rows.append([name, "epsilon", PURE_EPSILON, found.epsilon_lower, share])
+        rows.append([name, "epsilon", PURE_EPSILON, found.epsilon_lower])
     title = f"releases, {n_runs} draws of each of two values"
-    columns = ["law", "parameter", "claim", "audited", "share"]
-    report.table(title, columns, rows, file="audit_of_laws", how="confidence .95")
+    report.table(
+        title, ["law", "parameter", "claim", "audited"], rows,
+        file="audit_of_laws", how=f"{n_runs} draws of each of two values, confidence .95",
+    )  # fmt: skip
     report.bar("least share of mu, Gaussian laws", min(shares["mu"]), MU_BAR, at_least=True)
     report.bar("least share of epsilon, pure laws", min(shares["epsilon"]), EPSILON_BAR,
                at_least=True)  # fmt: skip
-    report.bar("largest share", max(row[-1] for row in rows), 1.0)
+    report.bar("largest share", max(shares["mu"][1:] + shares["epsilon"][1:]), 1.0)
 
 
 def estimators() -> dict[str, tuple[Any, int | None]]:
@@ -166,15 +168,22 @@ def run_estimators(report: Report, n_runs: int) -> None:
     for name, (estimator, n_units) in estimators().items():
         case = worst_case(estimator, n_units)
         found = audit(estimator, case.data, case.neighbour, n_runs=n_runs, statistic=case.statistic)
-        claims = [math.nan if x is None else x for x in (found.epsilon_claim, found.mu_claim)]
-        bounds = [found.epsilon_lower, found.mu_lower]
-        shares = [bound / claim for bound, claim in zip(bounds, claims, strict=True)]
-        shares_of[name] = max(share for share in shares if not math.isnan(share))
-        rows.append([name, claims[0], bounds[0], shares[0], claims[1], bounds[1], shares[1]])
+        claims, bounds = (
+            (found.epsilon_claim, found.mu_claim),
+            (found.epsilon_lower, found.mu_lower),
+        )
+        shares_of[name] = max(
+            bound / claim for bound, claim in zip(bounds, claims, strict=True) if claim is not None
+        )
+        claimed = ["" if claim is None else claim for claim in claims]
+        rows.append([name, claimed[0], bounds[0], claimed[1], bounds[1]])
         report.note(f"{name}: {found}")
-    columns = ["estimator", "epsilon", "audited", "share", "mu", "audited", "share"]
-    title, how = f"estimators, {n_runs} fits of each of two data sets", "confidence .95"
-    report.table(title, columns, rows, file="audit_of_estimators", how=f"{n_runs} fits; {how}")
+    how = f"{n_runs} fits of each of two data sets"
+    report.table(
+        f"estimators, {how}",
+        ["estimator", "epsilon", "audited", "mu", "audited"], rows,
+        file="audit_of_estimators", how=f"{how}, confidence .95",
+    )  # fmt: skip
     report.bar("largest share of an estimator's claim", max(shares_of.values()), 1.0)
     topics = [share for name, share in shares_of.items() if name.startswith("PrivateSpectralLDA")]
     report.bar("largest share of a topic model's claim", max(topics), TOPICS_BAR, at_least=True)
@@ -195,9 +204,11 @@ def run_one_run(report: Report) -> None:
         noisy = mechanisms.gaussian_vector(coins * 1.0, 1.0, epsilon, source)
         claim = gaussian_epsilon(epsilon, DELTA)
         rows.append([f"gaussian release, mu={epsilon:g}", claim, *one_run(noisy, coins)])
-    columns = ["mechanism", "epsilon", "by epsilon", "by mu", "right guesses"]
-    title, how = f"one run on {len(X)} canaries", "bounds on epsilon with confidence .95"
-    report.table(title, columns, rows, file="audit_in_one_run", how=how)
+    report.table(
+        f"one run on {len(X)} canaries",
+        ["mechanism", "epsilon", "by epsilon", "by mu", "right guesses"], rows,
+        file="audit_in_one_run", how="bounds on epsilon with confidence .95",
+    )  # fmt: skip
     report.bar("largest share of a claim in one run", max(row[2] / row[1] for row in rows), 1.0)
 
 

@@ -26,6 +26,7 @@ from sktensor_dp import NotEnoughDataWarning, PrivateCPCompletion, PrivateTensor
 __all__ = ["run"]
 
 N_SAMPLES, N_FEATURES, N_GROUPS, EPSILONS = 20_000, 8, 3, (1.0, 5.0)
+COLUMNS = ["data", "epsilon", "error, known", "error, chosen", "ratio", "chosen"]
 # Distance of the means of a mixture, and how far it is from zero along each axis.
 MIXTURES = ((4.0, 0.0), (4.0, 3.0), (6.0, 0.0), (6.0, 3.0))
 
@@ -82,9 +83,8 @@ def run(report: Report, data: Path) -> None:
             rows.append([name, epsilon, known, chosen, chosen / known, f"{norm:.2f} times"])
             if epsilon == 1:
                 report.bar(f"mixture {name}, over a good norm", chosen / known, 1.3)
-    columns = ["data", "epsilon", "error, known", "error, chosen", "ratio", "chosen"]
     how = f"medians of seeds 0 to {n_seeds - 1}"
-    report.table("means of mixtures", columns, rows, file="chosen_ranges", group="norms", how=how)
+    report.table("means of mixtures", COLUMNS, rows, file="chosen_ranges", group="norms", how=how)
     rows = []
     sets = {"ml-100k": movielens, "jester": jester, "goodbooks": goodbooks}
     for folder, make in sets.items():
@@ -101,4 +101,4 @@ def run(report: Report, data: Path) -> None:
                 if epsilon == 5:
                     report.bar(f"{name}, over known bounds", ratio, 1.02)
     how = "medians of seeds 0 to 4"
-    report.table("ratings", columns, rows, file="chosen_ranges", group="ranges", how=how)
+    report.table("ratings", COLUMNS, rows, file="chosen_ranges", group="ranges", how=how)

@@ -11,8 +11,6 @@ of equal and of unequal shares. A fit keeps a verdict where it finds
 - *likely too few*: less than four fifths;
 - *too few*: half of the topics or fewer.
 
-A run in full writes its table to ``forecasts.csv`` beside this file.
-
     python -m benchmarks forecasts
 """
 
@@ -24,7 +22,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks import topics
-from benchmarks.ablations import write
 from benchmarks.laws import LAWS, Law
 from benchmarks.metrics import token_logarithms
 from benchmarks.report import Cell, Report
@@ -113,13 +110,13 @@ def run(report: Report, folder: Path) -> None:
                 model.n_components_, over, int(kept),
             ])  # fmt: skip
             report.note(" | ".join(map(str, rows[-1])))
-    columns = [
-        "cases", "set", "documents", "topics", "epsilon", "least", "verdict", "found",
-        "over words", "kept",
-    ]  # fmt: skip
-    report.table("Forecasts and fits", columns, rows)
+    report.table(
+        "Forecasts and fits",
+        [
+            "cases", "set", "documents", "topics", "epsilon", "least", "verdict", "found",
+            "over words", "kept",
+        ], rows, file="forecasts", how="noise seeds 0 and 1",
+    )  # fmt: skip
     for which in ("first", "new"):
         lost = 1 - float(np.mean([row[-1] for row in rows if row[0] == which]))
         report.bar(f"{which} cases: verdicts not kept", lost, 1 - LEAST_KEPT)
-    if not report.quick:
-        write(Path(__file__).with_suffix(".csv"), columns, rows)

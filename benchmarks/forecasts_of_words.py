@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.ablations import write
 from benchmarks.forecasts import LEAST_KEPT, keeps
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
@@ -86,12 +85,12 @@ def run(report: Report, folder: Path) -> None:
                         ]
                     )
                     report.note(" | ".join(map(str, rows[-1])))
-    columns = [
-        *("collection", "units", "epsilon", "topics", "verdict"),
-        *("words expected", "words kept", "topics found", "kept"),
-    ]
-    report.table("Forecasts and runs of the command", columns, rows)
+    report.table(
+        "Forecasts and runs of the command",
+        [
+            "collection", "units", "epsilon", "topics", "verdict", "words expected", "words kept",
+            "topics found", "kept",
+        ], rows, file="forecasts_of_words", how="noise seed 0",
+    )  # fmt: skip
     lost = 1 - float(np.mean([row[-1] for row in rows]))
     report.bar("verdicts not kept", lost, 1 - LEAST_KEPT)
-    if not report.quick:
-        write(Path(__file__).with_suffix(".csv"), columns, rows)

@@ -2,8 +2,7 @@
 
 Seed 0 draws topics from Dirichlet(.2) and documents of one length that mix them at a
 concentration (0: one topic each); fits have noise seed 1 and random_state 0. The error is the mean
-total variation of matched topics, of which one that is not found counts 1. A run in full writes
-the table to ``laws.csv`` beside this file.
+total variation of matched topics, of which one that is not found counts 1.
 
 *Persons*: 10,000 with 1 + Poisson(4) documents of 15 of 600 words, eight topics: all of a person
 share one mixture (of concentration 1), or each has its own, or one topic of the person's mixture.
@@ -13,7 +12,6 @@ exact word frequencies, means of seeds 0 to 4.
 
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,10 +95,10 @@ def run(report: Report) -> None:
             for epsilon, few in measure(fewer, FEWER, rows, report).items():
                 report.bar(f"{fewer}, epsilon = {epsilon:g}, ten times as many", auto[epsilon], few)
         _drawn.cache_clear()
-    columns = ["law", "epsilon", "auto", "known prior", "concentration found"]
-    report.table("Topic error", columns, rows)
-    if not report.quick:
-        write(columns, rows)
+    report.table(
+        "Topic error", ["law", "epsilon", "auto", "known prior", "concentration found"], rows,
+        file="laws", how="noise seed 1",
+    )  # fmt: skip
     persons(report)
 
 
@@ -153,12 +151,3 @@ def persons(report: Report) -> None:
         "Completion for persons", ["documents", "epsilon", "groups", "all in one"], rows,
         file="laws_of_persons", how="means of seeds 0 to 4",
     )  # fmt: skip
-
-
-def write(columns: list[str], rows: list[list[str | float]]) -> None:
-    """Write the table for the results page."""
-    lines = [",".join(columns)]
-    for law, epsilon, *numbers in rows:
-        quoted = '"' + str(law) + '"'
-        lines.append(",".join([quoted, f"{epsilon:g}", *(f"{number:.4f}" for number in numbers)]))
-    Path(__file__).with_suffix(".csv").write_text("\n".join(lines) + "\n", "utf-8")

@@ -1,15 +1,12 @@
 """Mixtures and directions of known laws: error by samples and epsilon, and what forecasts say.
 
-Seed s draws data from ``default_rng([s, n])``; fits have noise seed s and random_state s. A run of
-full size writes the table to ``docs/results/laws_of_components.csv``.
+Seed s draws data from ``default_rng([s, n])``; fits have noise seed s and random_state s.
 """
 
-import csv
 import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -22,13 +19,13 @@ __all__ = ["Law", "component_error", "directions", "gaussians", "run"]
 
 EPSILONS = (0.5, 1.0, 4.0, math.inf)
 SIZES = (1000, 10_000, 100_000)
+COLUMNS = ["law", "epsilon", *(f"n = {n:,}" for n in SIZES)]
 SEEDS = 9
 # k, d and separation.
 MIXTURES = ((3, 3, 4.0), (3, 20, 6.0), (5, 10, 3.0), (5, 20, 5.0), (8, 10, 4.0), (8, 20, 6.0))
 DIRECTIONS = ((3, 10), (5, 20), (8, 50))
 # Raw third moments without second ones: at once, by all data in every step, in a stream.
 RAW = ({"whiten": False}, {"perturbation": "iteration"}, {"perturbation": "stream"})
-RESULTS = Path(__file__).parents[1] / "docs" / "results" / "laws_of_components.csv"
 Sampler = Callable[[int, np.random.Generator], tuple[Floats, Floats]]
 
 
@@ -96,7 +93,6 @@ KINDS = {
 
 def run(report: Report) -> None:
     seeds = range(1 if report.quick else SEEDS)
-    written: list[list[str]] = []
     for kind, laws in KINDS.items():
         rows: list[list[str | float]] = []
         agreed: list[bool] = []
@@ -104,30 +100,27 @@ def run(report: Report) -> None:
         for law in laws[: 2 if report.quick else None]:
             errors = np.empty((len(SIZES), len(EPSILONS), len(seeds)))
             for i, n in enumerate(SIZES):
-                words = []
                 for j, epsilon in enumerate(EPSILONS):
                     fits = [component_error(law, n, epsilon, seed) for seed in seeds]
                     errors[i, j] = [error for error, _, _ in fits]
                     agreed += [found == enough for _, found, enough in fits if enough is not None]
-                    words.append({True: "enough", False: "too few", None: "none"}[fits[0][2]])
-                rows.append([law.name, n, *np.median(errors[i], axis=1), ", ".join(words)])
             by_epsilon = max(by_epsilon, _excess(errors))
             medians = np.median(errors, axis=2)
             by_number = max(by_number, float((medians[1:] / medians[:-1]).max()))
-            written += [
+            rows += [
                 [law.name, f"{epsilon:g}", *(f"{error:.3f}" for error in column)]
                 for epsilon, column in zip(EPSILONS, medians.T, strict=True)
             ]
-        columns = ["law", "n", *(f"{epsilon:g}" for epsilon in EPSILONS), "forecasts"]
-        report.table(f"{kind}: farthest component by epsilon, median over seeds", columns, rows)
+        report.table(
+            f"{kind}: farthest component", COLUMNS, rows,
+            file="laws_of_components", how=f"medians of {SEEDS} seeds",
+        )  # fmt: skip
         name = f"{kind}: error above 1.05 times that of a smaller epsilon, beyond 2 s.e., most"
         report.bar(name, by_epsilon, 0.002)
         report.bar(f"{kind}: error over that of a tenth of the samples, most", by_number, 1.05)
         if agreed:
             agreement = float(np.mean(agreed))
             report.bar(f"{kind}: forecasts that agree with fits", agreement, 0.9, at_least=True)
-    if not report.quick:
-        write(written)
 
 
 def _excess(errors: Floats) -> float:
@@ -156,12 +149,3 @@ def component_error(law: Law, n: int, epsilon: float, seed: int) -> tuple[float,
     # One that is missing is as far away as another one's.
     error = min(farthest(found, components), 2 * law.near)
     return error, error < law.near, enough
-
-
-def write(rows: list[list[str]]) -> None:
-    """Write the table for the results page."""
-    source = f"python -m benchmarks laws_of_components: medians of {SEEDS} seeds"
-    with RESULTS.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(["law", "epsilon", *(f"n = {n:,}" for n in SIZES), "source"])
-        table.writerows([*row, source] for row in rows)

@@ -4,8 +4,7 @@ One property at a time is changed of a base law (four groups, condition 10, five
 20,000 samples), and some corners. Draw s of a law comes from ``default_rng([s, n])``; fits have
 noise seed s and random_state s. What is shown is behind the law's own labels and density on 10,000
 further samples: adjusted Rand index, and log-likelihood a sample. *Cover* is the share of intervals
-(level .9) that hold the law's mean. A run of full size writes
-``docs/results/laws_of_mixtures.csv``; diffprivlib is optional, in an environment of its own.
+(level .9) that hold the law's mean; diffprivlib is optional, in an environment of its own.
 """
 
 import math
@@ -186,17 +185,10 @@ def run(report: Report) -> None:
             rows.append([name, *map(_or_nothing, behind_law),
                          " ".join(f"{k:g}" for k in groups),
                          _or_nothing(known.mean() if len(known) else math.nan)])  # fmt: skip
-        columns = [
-            "fit",
-            "Rand index",
-            "worst index",
-            "density",
-            "worst density",
-            "groups",
-            "cover",
-        ]
         report.table(
-            f"{law.name}: behind the law, median and worst of draws", columns, rows,
+            f"{law.name}: behind the law, median and worst of draws",
+            ["fit", "Rand index", "worst index", "density", "worst density", "groups", "cover"],
+            rows,
             file="laws_of_mixtures", group=law.name, how=f"{SEEDS} draws",
         )  # fmt: skip
         usual = law.apart >= 4 and math.isinf(law.degrees) and 4 <= law.n_features <= 10

@@ -132,13 +132,13 @@ def run(report: Report, folder: Path) -> None:
     misled = np.random.default_rng(0).permutation(known)
     ways = {
         "public words and frequencies": by_public_words(data, columns, known),
-        "public words, misled": by_public_words(data, columns, misled),
-        "public words alone": by_public_words(data, columns, None),
+        "public words with frequencies of others": by_public_words(data, columns, misled),
+        "public words, frequencies not told": by_public_words(data, columns, None),
         "private words, a third": by_private_words(data, 1 / 3),
         "private words, half": by_private_words(data, 1 / 2),
     }
     rows: list[list[str | float]] = [
-        ["exact words", 1.0, 1.0, float((everything > 0).sum()), float((everything > 0).sum())],
+        ["exact words", 1.0, 1.0, *[int((everything > 0).sum())] * 2],
         ["public frequencies, no data", alone / exact, alone / exact, N_WORDS, N_WORDS],
     ]
     found: dict[str, list[float]] = {}
@@ -151,7 +151,7 @@ def run(report: Report, folder: Path) -> None:
                     measured.append(way(epsilon, seed))
             results.append(np.median(np.array(measured), axis=0))
         found[name] = [float(result[0]) / exact for result in results]
-        rows.append([name, *found[name], *(float(result[1]) for result in results)])
+        rows.append([name, *found[name], *(int(result[1]) for result in results)])
     report.table(
         "perplexity over exact words",
         ["words", "epsilon 4", "epsilon 1", "words at 4", "words at 1"], rows,

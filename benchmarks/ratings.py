@@ -30,6 +30,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 RANK, EPSILONS = 10, (math.inf, 10.0, 5.0, 2.0, 1.0)
+COLUMNS = ["epsilon", *(f"{epsilon:g}" for epsilon in EPSILONS)]
 # What is measured: unit and way of prediction.
 WAYS = {"entry, predict": "entry", "entry, fold_in": "entry", "person, fold_in": "slice"}
 BARS: dict[tuple[str, str], dict[float, float]] = {
@@ -169,7 +170,7 @@ def measure(report: Report, data: Path, name: str) -> dict[tuple[str, float], fl
     epsilons = (math.inf, 10.0, 1.0) if report.quick else EPSILONS
     make = DATA_SETS[name]
     sets = [make(data, s, report.quick) for s in (seeds if name == "tastes" else range(1))]
-    trivial = ", ".join(f"{what} {error:.4f}" for what, error in sets[0].trivial().items())
+    trivial = sets[0].trivial()
     rows: list[list[str | float]] = []
     medians: dict[tuple[str, float], float] = {}
     for unit in ("entry", "slice"):
@@ -188,13 +189,19 @@ def measure(report: Report, data: Path, name: str) -> dict[tuple[str, float], fl
                 rows.append([way, f"{epsilon:g}", middle, min(errors), max(errors), off, seconds])
                 report.note(f"{name}, {way}, epsilon {epsilon:g}: {middle:.4f}, {seconds:.0f} s")
     report.table(
-        f"{name}, {len(sets[0].y)} ratings of {sets[0].shape[0]} people: RMSE ({trivial})",
+        f"{name}, {len(sets[0].y)} ratings of {sets[0].shape[0]} people: RMSE",
         ["unit and way", "epsilon", "median", "least", "largest", "forecast off by", "seconds"],
         rows,
-        file="ratings",
-        group=name,
-        how="noise seeds 0 to 2",
     )
+    ways = dict.fromkeys(way for way, _ in medians)
+    shown: list[list[str | float]] = [
+        [way, *(medians.get((way, epsilon), "") for epsilon in EPSILONS)] for way in ways
+    ]
+    # What is exact stands where there is no noise.
+    shown += [[what, error, *[""] * len(EPSILONS[1:])] for what, error in trivial.items()]
+    if name != "tastes":  # drawn ones are in another table
+        how = "medians of noise seeds 0 to 2; without noise one fit"
+        report.table(f"{name}: RMSE", COLUMNS, shown, file="ratings", group=name, how=how)
     judge(report, name, medians)
     return medians
 

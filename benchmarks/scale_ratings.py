@@ -107,11 +107,12 @@ def measure_ratings(report: Report) -> None:
             took[n] = json.loads(answer.stdout.splitlines()[-1])
     report.table(
         "Ratings of 1,000,000 people, 1,000 items, rank 5, epsilon = 1",
-        ["ratings", "rounds", "CPU s", "s", "client MiB", "worker MiB"],
+        ["ratings", "processor seconds", "client, MiB", "largest worker, MiB", "rounds"],
         [
             [
-                *(f"{n:,}", found["rounds"], found["cpu"], found["wall"]),
-                *(found[at] / 2**20 for at in ("client", "worker")),
+                *(f"{n:,}", f"{found['cpu']:.0f}"),
+                *(f"{found[at] / 2**20:.0f}" for at in ("client", "worker")),
+                found["rounds"],
             ]
             for n, found in took.items()
         ],

@@ -28,7 +28,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from benchmarks.ablations import write
 from benchmarks.implicit_feedback import als
 from benchmarks.ratings import DATA_SETS, Ratings
 from benchmarks.report import Cell, Report
@@ -45,7 +44,7 @@ SETS = {"movielens": "MovieLens", "goodbooks": "goodbooks", "jester": "jester"}
 EPSILONS, DELTA = (1.0, 2.0, 5.0, 10.0), 1e-6
 # People whose scores of all items are held at once.
 AT_ONCE = 2000
-SOURCE = "python -m benchmarks top_n: "
+COLUMNS = ["epsilon", *(f"{epsilon:g}" for epsilon in EPSILONS)]
 
 
 class Held:
@@ -138,8 +137,7 @@ WAYS: dict[str, Callable[[Held, float, int], float]] = {
 
 
 def run(report: Report, data: Path) -> None:
-    """Measure all sets that are there; a run in full writes the table of the results page."""
-    rows: list[list[Cell]] = []
+    """Measure all sets that are there."""
     least = math.inf
     for name in list(SETS)[: 1 if report.quick else None]:
         try:
@@ -157,14 +155,9 @@ def run(report: Report, data: Path) -> None:
             report.note(f"{name}, {way}: {found[way]}")
         released = np.array(found["popularity, released, persons"])
         least = min(least, float((np.array(found["`recommend`, persons"]) / released).min()))
-        source = SOURCE + ("medians of noise seeds 0 to 2" if len(seeds) > 1 else "noise seed 0")
-        found |= {way: [recall] * len(EPSILONS) for way, recall in held.exact().items()}
-        rows += [
-            [f"{SETS[name]}, {way}", *(f"{recall:.4f}".lstrip("0") for recall in of), source]
-            for way, of in found.items()
-        ]
-    columns = ["epsilon", *(f"{epsilon:g}" for epsilon in EPSILONS), "source"]
-    report.table("Recall@10 of liked items that were held out", columns, rows)
+        rows: list[list[Cell]] = [[way, *recalls] for way, recalls in found.items()]
+        rows += [[way, *[recall] * len(EPSILONS)] for way, recall in held.exact().items()]
+        how = "medians of noise seeds 0 to 2" if len(seeds) > 1 else "noise seed 0"
+        title = f"{SETS[name]}: recall@10 of liked items that were held out"
+        report.table(title, COLUMNS, rows, file="top_n", group=SETS[name], how=how)
     report.bar("recall over that of released popularity, least", least, 0.98, at_least=True)
-    if not report.quick:
-        write(Path(__file__).parents[1] / "docs" / "results" / "top_n.csv", columns, rows)

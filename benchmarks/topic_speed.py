@@ -30,7 +30,7 @@ __all__ = ["run"]
 # Of an EM step: two for each step of mean field, and one.
 N_PRODUCTS = 2 * MEAN_FIELD + 1
 COLUMNS = ["what", "median s", "min s", "max s"]
-WRITTEN = {"file": "topic_speed", "how": "CPU seconds of runs that take turns"}
+HOW = "CPU seconds of runs that take turns"
 FIRST_FIT = """
 import time, warnings
 import numpy as np
@@ -69,6 +69,10 @@ def timed(actions: dict[str, Callable[[], Any]], repeats: int) -> list[list[str 
     ]
 
 
+def write(report: Report, title: str, rows: list[list[str | float]]) -> None:
+    report.table(title, COLUMNS, rows, file="topic_speed", group=title, how=HOW)
+
+
 def steps(report: Report, repeats: int) -> None:
     """One EM step of each kind, beside what products with the same topics take."""
     n = 2000 if report.quick else 20_000
@@ -94,7 +98,7 @@ def steps(report: Report, repeats: int) -> None:
         title = f"EM step: {n} documents of {length} tokens, d = {n_words}, k = {k}"
         beside = f"{N_PRODUCTS} sparse products of the same size"
         rows = timed({"expected counts": step, beside: products}, repeats)
-        report.table(f"{title}; {X.nnz} non-zeros", COLUMNS, rows, group=title, **WRITTEN)
+        write(report, title, rows)
 
 
 def first_fit(report: Report, repeats: int) -> None:
@@ -110,7 +114,7 @@ def first_fit(report: Report, repeats: int) -> None:
         for name, times in zip(("first", "second"), zip(*runs, strict=True), strict=True)
     ]
     title = "fit of 100 documents and 20 words, in a process"
-    report.table(title, COLUMNS, rows, group=title, **WRITTEN)
+    write(report, title, rows)
 
 
 def vectorizer(report: Report, repeats: int) -> None:
@@ -133,7 +137,7 @@ def vectorizer(report: Report, repeats: int) -> None:
         actions = {"PrivateCountVectorizer": ours, "CountVectorizer": theirs}
         rows = timed(actions, 1 if n > 10**5 else repeats)
         title = f"vectorizer: {n} texts of {length} words"
-        report.table(title, COLUMNS, rows, group=title, **WRITTEN)
+        write(report, title, rows)
 
 
 def pair_noise(report: Report, repeats: int) -> None:
@@ -145,7 +149,7 @@ def pair_noise(report: Report, repeats: int) -> None:
         gaussian_pair_masses(matrix, 1e-3, 1.0, NoiseSource())
 
     title, rows = f"pairs of {d} words", timed({"noise on pairs": in_place}, repeats)
-    report.table(title, COLUMNS, rows, group=title, **WRITTEN)
+    write(report, title, rows)
 
 
 def many_documents(report: Report) -> None:
@@ -161,4 +165,4 @@ def many_documents(report: Report) -> None:
         title = f"exact fit of {n} documents, d = {d}, k = {k}, no refinement"
         what = f"one run, {before / 2**30:.2f} GiB before and {peak / 2**30:.2f} at the peak"
         row: list[str | float] = [what, seconds, seconds, seconds]
-        report.table(title, COLUMNS, [row], group=title, **WRITTEN)
+        write(report, title, [row])

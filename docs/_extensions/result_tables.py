@@ -1,8 +1,7 @@
 """The directive ``results``: a table of measured numbers from the file that its benchmark writes.
 
 The last column of a file, ``source``, names the command and the seeds; it becomes the caption.
-Files that benchmarks write without that column take their source as an option. The option ``data``
-shows the rows of one group, whose name is their first cell, without it.
+The option ``data`` shows the rows of one group, whose name is their first cell, without it.
 """
 
 import csv
@@ -19,16 +18,16 @@ class Results(SphinxDirective):
     """Table of a file of results, with its source as the caption."""
 
     required_arguments = 1
-    option_spec = {"source": directives.unchanged, "data": directives.unchanged}  # noqa: RUF012
+    option_spec = {"data": directives.unchanged}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
         """Rows of the file, without the column that says where they come from."""
         _, path = self.env.relfn2path(self.arguments[0])
         self.env.note_dependency(path)
         header, *rows = csv.reader(Path(path).read_text(encoding="utf-8").splitlines())
-        sources = dict.fromkeys([self.options["source"]] if "source" in self.options else [])
+        sources: dict[str, None] = {}
         if header[-1] == "source":
-            sources |= dict.fromkeys(row[-1] for row in rows)
+            sources = dict.fromkeys(row[-1] for row in rows)
             header, rows = header[:-1], [row[:-1] for row in rows]
         if "data" in self.options:
             rows = [row[1:] for row in rows if row[0] == self.options["data"]]
