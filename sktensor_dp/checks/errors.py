@@ -72,9 +72,9 @@ def read(
     reword: Callable[[str], str | None] = lambda message: None,
 ) -> Result:
     """Return ``call()``, in which another library reads `name`; replace its errors."""
-    # The new text is ``reword(message)``, or if that is None a text that is known to hold no data.
-    # The new error has the type of the old one, and neither it nor its context holds an entry of
-    # the data.
+    # In this order: ``reword(message)`` as a ValueError; a known error of conversion, explained;
+    # the old error if its text shows no data; else one of its nearest built-in type. None of them,
+    # nor its context, holds an entry of the data.
 
     def replaced(error: BaseException) -> BaseException:
         if text := reword(_message(error)):

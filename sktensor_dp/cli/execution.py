@@ -118,8 +118,9 @@ def _run(options: Namespace) -> int:
 def _open_folder(run: Run, path: Path) -> Folder:
     """Open the folder, and make the models with the epsilon that its budget leaves to the run."""
     options = run.options
-    first = math.inf if options.file is None else options.epsilon
-    folder = Folder(path, first, options.delta, options.budget, options.raise_budget)
+    # Budget of a new folder; built-in texts are public, so theirs is unlimited.
+    first_budget = math.inf if options.file is None else options.epsilon
+    folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
     options.epsilon = folder.fitting(run.charge, options.epsilon)
     run.build()
     for model in run.models.values():

@@ -62,8 +62,9 @@ class Folder:
     """
 
     def __init__(
-        self, path: Path, first: float, delta: float, budget: float | None, raised: float | None
-    ) -> None:
+        self, path: Path, first_budget: float, delta: float, budget: float | None,
+        raised: float | None,
+    ) -> None:  # fmt: skip
         """Open the ledger with the budget that its first run set; `raised` alone enlarges it."""
         self.path, self._file = path, path / LEDGER
         if budget is not None and raised is not None:
@@ -85,8 +86,8 @@ class Folder:
                     f"{budget:g}. Nothing was spent."
                 )
         else:
-            self.ledger = BudgetAccountant(first, delta)
-            self._before = Balance(first, delta, Spending())
+            self.ledger = BudgetAccountant(first_budget, delta)
+            self._before = Balance(first_budget, delta, Spending())
         # Budget that the run will have once it begins.
         self._budget = self._before.epsilon if wanted is None else wanted
         self._limited = self._known or wanted is not None

@@ -51,7 +51,7 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
     }
     model = recipes[plan.perturbation](ask, options)
     # Public facts of `EntryChunks`: half the width of the bounds, their middle, the coordinates.
-    width, places = 2 * ask.public("half"), ask.public("index_set")
+    width, index_set = 2 * ask.public("half"), ask.public("index_set")
     assumed, noise_variance = (width * ASSUMED.residual) ** 2, 0.0
     if plan.perturbation in ("input", "output"):
         spent = plan.releases.cost_of(Entries.name).epsilon
@@ -68,7 +68,7 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
         if noise_variance > assumed:
             residual_variance = assumed
         components = _scaled_components(model)
-    effects = [_effects(model, places, mode) for mode in range(1, places.n_modes)]
+    effects = [_effects(model, index_set, mode) for mode in range(1, index_set.n_modes)]
     level_variance = float(model.bias_prior_variances[0])
     state = {
         "mean_": model.mean, "biases_": model.biases, "factors_": model.factors, "_model": model,
@@ -85,8 +85,9 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
         state["core_"] = model.core
     told = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)
     # The average of values, and the variance of its error; values at one end have no components.
-    n, average, variance = places.n_entries, model.mean, model.noise_variance / places.n_entries
-    for counts, bias, error in zip(places.counts, model.biases, model.bias_variances, strict=True):
+    n, average, errors = index_set.n_entries, model.mean, model.bias_variances
+    variance = model.noise_variance / n
+    for counts, bias, error in zip(index_set.counts, model.biases, errors, strict=True):
         average += float(counts @ bias) / n
         variance += float(np.square(counts / n) @ error)
     edge = warnings_of_edge(average - ask.public("middle"), math.sqrt(variance), width / 2)
@@ -97,31 +98,32 @@ def _from_values(ask: Session, options: ModelOptions) -> EntryModel:
     """Model fitted to released values, whose noise variance is known."""
     # The noise of the piecewise mechanism depends on the value; `sigma` is for the middle of the
     # range.
-    noisy, entries = ask(Entries(ask.public("half"))).as_sum(), ask.public("index_set")
+    # The values: `as_sum` undoes the division by their number.
+    noisy, index_set = ask(Entries(ask.public("half"))).as_sum(), ask.public("index_set")
     variance, released = noisy.sigma**2, [noisy.value + ask.public("middle")]
     # Free the values: a number for each entry is a large part of all memory.
     del noisy
     rng, max_iter = options.random_state, SWEEPS if options.max_iter is None else options.max_iter
     if options.full_core:
         return complete_tucker(
-            entries, released.pop(), options.ranks,
+            index_set, released.pop(), options.ranks,
             noise_variance=variance, max_iter=max_iter, random_state=rng,
         )  # fmt: skip
     return complete_cp(
-        entries, released.pop(), min(options.ranks),
+        index_set, released.pop(), min(options.ranks),
         noise_variance=variance, max_iter=max_iter, random_state=rng,
     )  # fmt: skip
 
 
 def _from_sums(ask: Session, options: ModelOptions) -> EntryModel:
     """Model of mean and biases alone, from released row sums."""
-    places, half = ask.public("index_set"), ask.public("half")
+    index_set, half = ask.public("index_set"), ask.public("half")
     # First, from coordinates alone: the weights of entries, made later, need not be in memory too.
-    features = incidence_features(places)
-    weights = places.balanced_weights()
-    noisy = ask(RowSums(places, weights, half)).as_sum()
+    features = incidence_features(index_set)
+    weights = index_set.balanced_weights()
+    noisy = ask(RowSums(index_set, weights, half)).as_sum()
     model = fit_row_sums(
-        places, np.split(noisy.value, np.cumsum(places.shape)[:-1]), list(weights.T),
+        index_set, np.split(noisy.value, np.cumsum(index_set.shape)[:-1]), list(weights.T),
         noisy.sigma**2, (2 * half * ASSUMED.residual) ** 2,
         center=ask.public("middle"), mean_variance=half**2 / 3, features=features,
     )  # fmt: skip
@@ -165,22 +167,22 @@ def released_pair_components(
     """Release the sums over rows of products of residuals in two columns; return loadings of the
     columns, (n_columns, r), and the residual variance that these loadings leave unexplained.
     """
-    places, half = ask.public("index_set"), ask.public("half")
+    index_set, half = ask.public("index_set"), ask.public("half")
     residual, clip = 2 * half * ASSUMED.residual, residual_clip(ASSUMED.residual, 1 / 2)
-    predictions = places.at_entries(model.biases) + (model.mean - ask.public("middle"))
+    predictions = index_set.at_entries(model.biases) + (model.mean - ask.public("middle"))
     # With these weights of rows one value moves the pairs of any row as far.
-    others = np.maximum(places.counts[0] - 1.0, 1.0)
+    others = np.maximum(index_set.counts[0] - 1.0, 1.0)
     weights = np.sqrt(float(others.min()) / others)
-    query = EntryPairs(places, predictions, weights, clip * residual, half)
+    query = EntryPairs(index_set, predictions, weights, clip * residual, half)
     noisy = ask(query).as_sum()
     # Symmetric tables of pairs of columns: released sums, and sums if all residuals were 1.
-    n = places.shape[1]
+    n = index_set.shape[1]
     sums, counts = np.zeros((2, n, n))
     upper = np.triu_indices(n, 1)
     sums[upper] = sums.T[upper] = noisy.value
     counts[upper] = counts.T[upper] = query.counts()
     # A row's bias that is left over counts as a component, for which its own level stands.
-    bias_variance = float(places.counts[0] / places.n_entries @ model.bias_variances[0])
+    bias_variance = float(index_set.counts[0] / index_set.n_entries @ model.bias_variances[0])
     response = clipped_response(clip, residual) ** 2
     # Products of two residuals vary by themselves, beside the released noise.
     product_variance = _clipped_variance(clip) ** 2 * float(counts.mean())
@@ -188,7 +190,7 @@ def released_pair_components(
         sums - counts * (response * bias_variance), counts, response,
         math.hypot(noisy.sigma, math.sqrt(product_variance)), min(options.ranks),
     )  # fmt: skip
-    explained = float((places.counts[1] / places.n_entries @ loadings**2).sum())
+    explained = float((index_set.counts[1] / index_set.n_entries @ loadings**2).sum())
     return loadings, unexplained(residual, explained)
 
 
@@ -211,9 +213,9 @@ def with_columns(model: EntryModel, loadings: Floats) -> EntryModel:
     return replace(model, factors=factors, weights=norms, factor_prior_variances=variances)
 
 
-def _effects(model: EntryModel, entries: IndexSet, mode: int) -> SharedEffects:
+def _effects(model: EntryModel, index_set: IndexSet, mode: int) -> SharedEffects:
     """Posterior of the biases of a mode, and its rows' popularity by the number of entries."""
-    counts, prior_variance = entries.counts[mode], float(model.bias_prior_variances[mode])
+    counts, prior_variance = index_set.counts[mode], float(model.bias_prior_variances[mode])
     variances = np.where(counts > 0, model.bias_variances[mode], prior_variance)
     # Rows without entries get the popularity of the least popular row with entries.
     mean = max(float(counts.mean()), 1e-100)

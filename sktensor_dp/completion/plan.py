@@ -361,10 +361,10 @@ def plan_persons(
     n_sweeps = 0
     if rank > 0 and snr_in_person_sums(shape, unit_mode, epsilon, delta) >= 1:
         n_sweeps = defaults.DIRECTION_SWEEPS
-    # Residuals about better effects are more informative; with pure noise the division of epsilon
-    # costs more than that.
-    again = len(shape) == 2 and (delta > 0 or math.isinf(epsilon))
-    n_rounds = defaults.ROUNDS if again else 1
+    # Residuals about better effects are more informative, as measured on matrices; with pure noise
+    # the division of epsilon costs more than that.
+    has_rounds = len(shape) == 2 and (delta > 0 or math.isinf(epsilon))
+    n_rounds = defaults.ROUNDS if has_rounds else 1
     shares = {
         UnitLevels.name: defaults.LEVEL_FRACTION,
         SharedRowSums.name: 1 - defaults.LEVEL_FRACTION,

@@ -60,7 +60,7 @@ def profiles(estimator: Any, mode: int) -> Floats:
 
 
 def _shared_factor(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
-    """Factor of a mode of a shared model, and Gram matrix of the other modes' factors."""
+    """Factor of a mode of a shared model, and inner products of what its columns multiply."""
     if mode == model.unit_mode:
         raise ValueError(
             f"mode must not be {mode}, that of units: nothing was released of a unit that could "
@@ -76,6 +76,7 @@ def _shared_factor(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
         ranks = [f.shape[1] for f in factors]
         mixing = np.eye(math.prod(ranks)) if mixing is None else mixing
         core = np.moveaxis(mixing.reshape(*ranks, -1), place, 0).reshape(columns, -1)
+        # The other factors are orthonormal, so only the core has inner products.
         return factors[place], core @ core.T
     others = [f.T @ f for m, f in enumerate(factors) if m != place]
     of_units = np.eye(columns) if mixing is None else mixing @ mixing.T

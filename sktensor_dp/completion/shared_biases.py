@@ -111,14 +111,17 @@ class SharedBiases:
         return float(self.shares @ gained)
 
     def _clip(self) -> float:
-        """Clip of the next release's residuals, in their deviations; UNCLIPPED without noise."""
-        # Values that are all at the bounds stay so about biases: with the variance that biases
-        # explain subtracted, their residuals have the largest variance too. So how near values are
-        # to that tells the clip in deviations, of residuals in any round.
+        """Clip of the next release's residuals, in their deviations.
+
+        It rises to UNCLIPPED the less noise the last release had.
+        """
+        # By the variance of values, not of residuals: biases explain as much of it as of the
+        # largest one there can be, so values at the bounds count as such in every round.
         clip = residual_clip(self.deviation, self._half, self.level)
         if not self._released:
             return clip
-        # Variance of a row's sum that comes from values, not from noise.
+        # Variance of a row's sum that comes from values, each counted with variance 1. The smaller
+        # the noise beside it, the less there is to gain by clipping.
         by_values = float(self.weights.mean()) / root_of_entries(self.weights, self._ask.n_units)
         share = by_values / (by_values + self._released[-1].sigma ** 2)
         return share * UNCLIPPED + (1 - share) * clip

@@ -157,7 +157,7 @@ class IndexSet(SortedEntries):
 
 
 class EntryChunks(ValueRange):
-    """Values at public coordinates; the unit of privacy is one value."""
+    """Values at public coordinates, as one chunk; the unit of privacy is one value."""
 
     public = (*ValueRange.public, "index_set")
 

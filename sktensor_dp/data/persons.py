@@ -25,7 +25,7 @@ MORE_IDS = "X has more ids in column {mode} than shape[{mode}] counts, which is 
 
 
 class PersonChunks(ValueRange):
-    """Entries of a tensor grouped by unit: all entries of one index of `unit_mode`."""
+    """Entries of a tensor by unit, all entries of one index of `unit_mode`, as one chunk."""
 
     # Entries observed more than once are merged into one, with the mean of their clamped values.
 
@@ -57,9 +57,9 @@ class PersonChunks(ValueRange):
             values = np.bincount(entry, weights=values) / np.bincount(entry)
             np.clip(values, -self.half, self.half, out=values)  # rounding may carry means beyond
         self.coordinates, self.values = read_only(coordinates), read_only(values)
-        self.units = coordinates[:, unit_mode]
+        self.unit_of_entry = coordinates[:, unit_mode]
         if part:
-            present, self.units = np.unique(self.units, return_inverse=True)
+            present, self.unit_of_entry = np.unique(self.unit_of_entry, return_inverse=True)
             self.n_units = len(present)
         self._count_norms: dict[int, Floats] = {}
 
@@ -71,14 +71,14 @@ class PersonChunks(ValueRange):
         # A cell is a place in the tensor of the other modes.
         columns = np.ravel_multi_index(tuple(others.T), shared).astype(np.int32)
         pointers = np.zeros(self.n_units + 1, dtype=np.int64)
-        np.cumsum(np.bincount(self.units, minlength=self.n_units), out=pointers[1:])
+        np.cumsum(np.bincount(self.unit_of_entry, minlength=self.n_units), out=pointers[1:])
         size = (self.n_units, int(shared.prod()))
         return sp.csr_matrix((self.values, columns, pointers), size)
 
     @property
     def shares(self) -> Floats:
         """Share of each value in its unit, of shape (n_entries,)."""
-        return np.asarray(1 / np.bincount(self.units)[self.units])
+        return np.asarray(1 / np.bincount(self.unit_of_entry)[self.unit_of_entry])
 
     def count_norms(self, mode: int) -> Floats:
         """Norm of each unit's numbers of entries in the rows of `mode`, at least 1."""
@@ -86,11 +86,11 @@ class PersonChunks(ValueRange):
             if len(self.shape) == 2:
                 # Entries are distinct, so a unit has 0 or 1 of them in a row, and squares add up to
                 # their number.
-                squares = np.bincount(self.units, minlength=self.n_units)
+                squares = np.bincount(self.unit_of_entry, minlength=self.n_units)
             else:
                 # Number of entries of each (unit, row) pair, from runs of equal pairs.
-                order = np.lexsort([self.coordinates[:, mode], self.units])
-                units, rows = self.units[order], self.coordinates[order, mode]
+                order = np.lexsort([self.coordinates[:, mode], self.unit_of_entry])
+                units, rows = self.unit_of_entry[order], self.coordinates[order, mode]
                 begins = np.ones(len(units), dtype=bool)
                 begins[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
                 counts = np.bincount(np.cumsum(begins) - 1).astype(float)

@@ -177,7 +177,7 @@ class Chunks:
 
     public: ClassVar[tuple[str, ...]] = ()  # names of facts for sessions, by which queries are made
     n_units: int  # protected persons, documents or rows; private with ``add_remove``
-    grouped: bool = False  # whether units are persons, with several rows each
+    grouped: bool = False  # whether rows came with labels of groups, whose units are persons
     read_before_charge: bool = False  # to compare its sizes with those announced
     apart: bool = False  # whether it lies elsewhere, and is summed there instead of iterated over
 
@@ -222,7 +222,7 @@ class Units:
     @cached_property
     def shares(self) -> Floats:
         """Weight of each row, one over its unit's number of rows; (n_rows,)."""
-        return self.spread(np.ones(self.n))
+        return self.row_weights(np.ones(self.n))
 
     def means(self, values: Floats) -> Floats:
         """Mean of `values` (n_rows,) over the rows of each unit; (n_units,)."""
@@ -241,7 +241,7 @@ class Units:
         """Mask of the units in which `flags` (n_rows,) holds for some row; (n_units,)."""
         return np.bincount(self.of_rows[flags], minlength=self.n) > 0
 
-    def spread(self, factors: Floats) -> Floats:
+    def row_weights(self, factors: Floats) -> Floats:
         """Weight of each row in the sum over units of a unit's mean times its factor."""
         return np.repeat(factors / self.sizes, self.sizes)
 
@@ -343,14 +343,16 @@ class RowChunks(Chunks, Generic[ChunkT]):
         # Validated rows as one matrix; or an iterable of the caller's chunks, pairs (rows, labels)
         # where units have several rows; or a `PartitionedSource`.
         source: Any,
-        n_units: int | None,  # announced by the caller, and checked; None where it is private
+        # Announced by the caller, and checked; None where it is private. Not read with `groups`,
+        # which are counted instead.
+        n_units: int | None,
         n_features: int,  # announced by the caller
         *,
         groups: Labels | None = None,  # validated labels of the rows of one matrix
         prepared: Prepared | None = None,  # converts the caller's chunks before they are read
     ) -> None:
         self._announced_units = n_units
-        self.n_units = n_units or 0  # of a matrix with groups, it is their number: see below
+        self.n_units = n_units or 0
         self.n_features = n_features
         self.grouped = groups is not None  # as far as is known before reading
         self._whole: list[ChunkT] | None = None

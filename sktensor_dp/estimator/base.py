@@ -42,7 +42,7 @@ from sktensor_dp.privacy.accountant import (
     NEEDS_PAYER,
     BudgetAccountant,
     HasAccountant,
-    mark_of_payment,
+    attribute_of_payment,
 )
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.payer import Payer
@@ -295,7 +295,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         return None
 
     def _set_to_units(self, X: Any, n: int) -> Any:
-        """Set parameters to fit the at most `n` units in X; return X with its units renumbered."""
+        """Set parameters to fit at most `n` units; return X, unnamed units renumbered."""
         raise NotImplementedError
 
     def _predict_by_others(self, X: Any, y: Any) -> Floats:
@@ -310,7 +310,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     ) -> None:
         """Raise an error for data that every fit would refuse, whatever is `searched`."""
 
-    def _check_call(self, X: object, n_samples: object, unsupported: Mapping[str, object]) -> Self:
+    def _checked_copy(
+        self, X: object, n_samples: object, unsupported: Mapping[str, object]
+    ) -> Self:
         """Refuse wrong parameters and `unsupported` arguments; return a copy for validation."""
         check_arguments(self, unsupported)
         if n_samples is not None and not is_read_in_parts(X):
@@ -408,7 +410,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         if earlier is not None:
             report = earlier.joined(report)
         attributes = {**public, **fitted.attributes, "privacy_report_": report}
-        attributes.update(mark_of_payment(ask.is_paid))
+        attributes.update(attribute_of_payment(ask.is_paid))
         return FitResult(attributes, (*fitted.warnings, *ask.warnings))
 
     def _warnings_of_delta(self, plan: ReleasePlan, n_units: int, unit: str) -> tuple[Warning, ...]:
@@ -441,7 +443,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         # The search was charged as a whole: a stream that goes on from its model is charged again.
         state = self._fitted_state()
         state.pop(NEEDS_PAYER, None)
-        state |= {"privacy_report_": report, **mark_of_payment(paid)}
+        state |= {"privacy_report_": report, **attribute_of_payment(paid)}
         if "_stream" in state:
             state["_stream"] = replace(state["_stream"], ticket=None)
         self._publish(state)

@@ -45,8 +45,9 @@ def warnings_of_norm(second: Answer, ball: LiftedBall) -> tuple[Warning, ...]:
     """Warning, from released second moments, that nearly all rows were scaled down to the norm."""
     d = len(second.value) - 1
     squared_norm, sigma = float(np.trace(second.value[:d, :d])), second.sigma * math.sqrt(d)
-    # Exact sums have rounding errors; beyond a tenth noise hides it.
-    if not squared_norm + 2 * sigma >= (1 - 1e-9) * ball.radius**2 > 10 * sigma:
+    largest = (1 - 1e-9) * ball.radius**2  # exact sums have rounding errors
+    may_be_largest, is_seen = squared_norm + 2 * sigma >= largest, 10 * sigma < largest
+    if not (may_be_largest and is_seen):
         return ()
     return (
         UserWarning(

@@ -76,7 +76,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        checked = self._check_call(X, n_samples, unsupported)
+        checked = self._checked_copy(X, n_samples, unsupported)
         self._check_combined()
         return self._learn_table(checked, X, groups, n_samples)
 

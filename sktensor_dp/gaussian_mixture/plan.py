@@ -136,7 +136,7 @@ def forecast_mixture(
     sigma = step_sigma(estimator, plan.releases, n_samples, n_features)
     # Noise of a coordinate of a group's summed shifts; its mean shift has k times as much, as a
     # group has a k-th of the rows, and a length is over all coordinates.
-    shift_sigma = clip.far / math.sqrt(scales.shift) / clip.shift * sigma
+    shift_sigma = clip.far / math.sqrt(scales.shift) / clip.shift_response * sigma
     noise = k * shift_sigma * math.sqrt(n_features)
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, 1.0)
     needed = rows_needed(estimator, n_features)

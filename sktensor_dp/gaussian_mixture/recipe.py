@@ -31,7 +31,7 @@ from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.tensor.symmetric import n_unique
 
 # Rows are scaled down to this many radii: numbers stay far from overflow, and few rows change.
-REACH = 8.0
+MOST_RADII = 8.0
 # Released statistics are clipped here, in units of their scales: without noise none is far above 1.
 MOST = 4.0
 # A gain must exceed its noise by this many standard deviations, beside `LEAST_GAIN`.
@@ -46,18 +46,20 @@ def fit_mixture(ask: Session, plan: MixturePlan) -> FitResult:
     ball, norms_stand_out = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), True
     if plan.chooses_norm:
         ball, norms_stand_out = chosen_ball(ask, ball)
-    found = release_mixture(ask, ball, plan)
-    fitted = FitResult(attributes_of(found, plan), warnings_of_noise(found, plan))
+    second = ask(SecondMoments(ball))
+    found = release_mixture(ask, ball, plan, second)
+    warnings = (*warnings_of_noise(found, plan), *warnings_of_norm(second, ball))
+    fitted = FitResult(attributes_of(found, plan), warnings)
     return with_norm(fitted, ball, seen=norms_stand_out) if plan.chooses_norm else fitted
 
 
-def release_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> FittedMixture:
-    """Release a start, EM steps from it, and gains.
+def release_mixture(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer
+) -> FittedMixture:
+    """Release a start by `second` moments, EM steps from it, and gains.
 
     Gains choose the number of groups, and the start where the steps are worse.
     """
-    second = ask(SecondMoments(ball))
-    ask.warnings.extend(warnings_of_norm(second, ball))
     start = release_start(ask, ball, plan, second)
     model, average = start, None
     for _ in range(plan.n_steps):
@@ -74,7 +76,7 @@ def release_mixture(ask: Session, ball: LiftedBall, plan: MixturePlan) -> Fitted
     # over[i] is the mixture that mixture i + 1 is compared with: levels with the level before, and
     # starts with the level of as many groups.
     over = [*range(most - 1), *range(most)]
-    answer = ask(MixtureGains((*levels, *starts), over, REACH * ball.radius))
+    answer = ask(MixtureGains((*levels, *starts), over, MOST_RADII * ball.radius))
     # gains[i]: of the steps' i + 2 groups over their i + 1; leads[i]: of the start's i + 1 groups
     # over the steps' i + 1.
     gains, leads = np.split(answer.value, [most - 1])
@@ -117,9 +119,11 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     spheres = small_spheres(mean, covariance, noise, radius, n_directions, n_spheres, rng)
     clip = clipping_at(n_directions, defaults.QUANTILE)
     for step in range(defaults.SPHERE_STEPS):
+        # Spheres share one density at their means, which cancels in `log_scales`.
         answer = ask(MixtureStatistics(
-            spheres.means, spheres.whitener, np.log(spheres.weights), limit=clip.limit, centre=0.0,
-            scales=SPHERE_SCALES, radius=REACH * radius, shape="spherical", pooled=True, fill=mean,
+            means=spheres.means, whiteners=spheres.whitener, log_scales=np.log(spheres.weights),
+            limit=clip.limit, centre=0.0, scales=SPHERE_SCALES, radius=MOST_RADII * radius,
+            shape="spherical", pooled=True, fill=mean,
         ))  # fmt: skip
         drops = step >= defaults.SPHERE_STEPS - 2
         spheres = spheres_after_step(
@@ -167,8 +171,8 @@ def release_statistics(
     whiteners = model.whiteners[:1] if pooled else model.whiteners
     query = MixtureStatistics(
         model.means, whiteners, model.log_scales, limit=clip.limit, centre=clip.centre,
-        scales=scales, radius=REACH * ball.radius, shape=shape, pooled=pooled, partial=partial,
-        reach=clip.far / clip.limit,
+        scales=scales, radius=MOST_RADII * ball.radius, shape=shape, pooled=pooled, partial=partial,
+        reach=clip.far / clip.limit,  # shifts are clipped farther out than squares
     )  # fmt: skip
     answer = ask(query)
     # Coordinates of a shape, less the one of its trace.

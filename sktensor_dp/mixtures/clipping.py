@@ -27,12 +27,12 @@ class Clipping:
     limit: float  # of squares
     far: float  # limit of shifts, no less
     mean: float  # of |y|^2 / width, clipped
-    # Derivatives, at the model itself, of the clipped mean with respect to shift, size and
-    # traceless shape. EM steps are divided by them, so that the model is a fixed point on its own
+    # Derivatives, at the model itself, of clipped means with respect to shift, size and traceless
+    # shape. EM steps are divided by them, so that the model is a fixed point on its own
     # data.
-    shift: float
-    size: float
-    shape: float
+    shift_response: float
+    size_response: float
+    shape_response: float
 
     @property
     def centre(self) -> float:

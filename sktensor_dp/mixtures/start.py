@@ -91,7 +91,7 @@ def spheres_after_step(
     kept = np.clip(1 - width * (sigma / counts) ** 2 / squares, 0, 1)
     centres = spheres.centres + clip_length * shifts * kept[:, None]
     # Clipped size minus its expectation for a normal law, divided by its derivative.
-    growth = 1 + (size * clip.limit**2 / width - clip.mean) / clip.size
+    growth = 1 + (size * clip.limit**2 / width - clip.mean) / clip.size_response
     variance = min(spheres.variance * float(np.clip(growth, 0.25, 2)), radius**2)
     alive = weights > RESOLVED * sigma
     shares = np.maximum(weights, LEAST_WEIGHT)

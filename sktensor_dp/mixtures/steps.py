@@ -56,11 +56,11 @@ class WhitenedStatistics:
         """Noise of weights, and of means, sizes and shapes."""
         clip, scales = self.clipping, self.scales
         square = clip.limit**2
-        shift = self.sigma * clip.far / scales.shift**0.5 / clip.shift
-        size = self.sigma * square / scales.size**0.5 / (clip.width * clip.size)
+        shift = self.sigma * clip.far / scales.shift**0.5 / clip.shift_response
+        size = self.sigma * square / scales.size**0.5 / (clip.width * clip.size_response)
         shape = 0.0
         if scales.shape > 0:
-            shape = self.sigma * square / scales.shape**0.5 / clip.shape
+            shape = self.sigma * square / scales.shape**0.5 / clip.shape_response
             shape *= (1 - 1 / clip.width) ** 0.5  # as `MixtureStatistics.decoded` has it
         return StepNoise(self.sigma / scales.weight**0.5, shift, size, shape, *clip.of_tail())
 
@@ -129,9 +129,9 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     frames = model.factors[: len(statistics.shapes)]
     d = means.shape[1]
     counts = statistics.weights.sum(keepdims=True) if pooled else statistics.weights
-    whitened = np.eye(d) * (counts + statistics.sizes / (d * clip.size))[:, None, None]
-    whitened = whitened + statistics.shapes / clip.shape
-    moves = np.einsum("jab,jb->ja", model.factors, statistics.shifts / clip.shift)
+    whitened = np.eye(d) * (counts + statistics.sizes / (d * clip.size_response))[:, None, None]
+    whitened = whitened + statistics.shapes / clip.shape_response
+    moves = np.einsum("jab,jb->ja", model.factors, statistics.shifts / clip.shift_response)
     crossed = means[:, :, None] * moves[:, None, :]
     of_means = crossed + crossed.swapaxes(1, 2)
     of_means += statistics.weights[:, None, None] * means[:, :, None] * means[:, None, :]
@@ -153,7 +153,7 @@ def gaussians_after_step(
 ) -> Gaussians:
     """Gaussians after a step, by averaged moments, which are shrunk by their noise."""
     noise = statistics.noise
-    weight_noise = average.noise_of(statistics).weight
+    weight_noise = noise.weight * average.weight_variance**0.5
     counts = np.maximum(average.weights, max(RESOLVED * weight_noise, LEAST_WEIGHT))
     # Noise of the average, over that of the last step.
     in_firsts, in_seconds = np.sqrt(average.variances)

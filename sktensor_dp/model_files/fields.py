@@ -175,7 +175,7 @@ class Real(Form):
 
 @dataclasses.dataclass(frozen=True)
 class Numbers(Form):
-    """Array of finite doubles; letters name its axes, and without them any shape is allowed."""
+    """Array of finite doubles, with a last "+" >= 0; letters name its axes, by default any."""
 
     letters: str = ""
 

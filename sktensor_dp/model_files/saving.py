@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.exceptions import ModelFileError
 from sktensor_dp.model_files.container import Arrays, pack, read_file, require, unpack, write_file
 from sktensor_dp.model_files.fields import SavedState, read_parameter, write
-from sktensor_dp.privacy.accountant import NEEDS_PAYER, mark_of_payment
+from sktensor_dp.privacy.accountant import NEEDS_PAYER, attribute_of_payment
 
 FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
 # The accountant is an open ledger, not a value: loaded models have none.
@@ -119,7 +119,8 @@ def _pieces(estimator: Any, state: Any, arrays: Arrays) -> list[bytes]:
                 "strings, None and collections of them. Set it to such a value first."
             ) from None
     heading = {"format": FORMAT, "version": FORMAT_VERSION, "class": cls.__name__}
-    content = {"parameters": parameters, "paid": NEEDS_PAYER in vars(estimator), "state": state}
+    was_paid = NEEDS_PAYER in vars(estimator)  # later fits need a payer where one paid before
+    content = {"parameters": parameters, "paid": was_paid, "state": state}
     return pack({**heading, **content}, arrays.by_name)
 
 
@@ -149,7 +150,7 @@ def _model_in(cls: Any, data: bytes) -> Any:
             f"The file's parameters are not valid for {cls.__name__}{': ' if blamed else ''}"
             f"{', '.join(blamed)}."
         ) from None
-    estimator._publish({**attributes, **mark_of_payment(content["paid"])})
+    estimator._publish({**attributes, **attribute_of_payment(content["paid"])})
     return estimator
 
 

@@ -71,14 +71,14 @@ from sktensor_dp.model_selection.splits import (
 from sktensor_dp.model_selection.steps import (
     before_private,
     check_fractions,
-    check_values,
     checked_distributions,
     checked_rows,
     configured,
     private_steps,
     steps_of,
+    tried_steps,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, mark_of_payment
+from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, attribute_of_payment
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -194,7 +194,7 @@ class Trials:
         """Best candidate fitted to all rows; without folds the trial's own model."""
         if self.request.costs.refit is None:
             return trial
-        everything = np.ones(len(self.splits.parts), dtype=bool)
+        everything = np.ones(self.splits.n_units, dtype=bool)
         model, warned = self._fitted(trial.model, everything, self.request.costs.refit)
         parts = (*trial.parts, _fit_part(model, "refit"))
         return replace(trial, model=model, parts=parts, warnings=(*trial.warnings, *warned))
@@ -209,6 +209,7 @@ class Trials:
         rows = self.splits.rows(chosen)
         X, y, groups = take(self.X, rows), take(self.y, rows), {}
         if self.units_in_data:
+            # Sets its shape to the number of chosen units, and numbers those without names anew.
             X = model._set_to_units(X, int(chosen.sum()))
         elif self.labels is not None:
             groups = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
@@ -457,7 +458,7 @@ class PrivateSearchCV(
         trials = self._prepared(request, X, y, groups)
         unit = unit_of(request.last._public_facts().unit, trials.labels is not None)
         if not request.number_is_private:
-            number = len(trials.splits.parts)
+            number = trials.splits.n_units
             self._warn_of_delta(request.delta, number, unit)
             expected = self._forecast(request, number, trials.bounds, trials.n_features)
             if expected.is_noise or expected.shows_nothing:
@@ -631,7 +632,7 @@ class PrivateSearchCV(
                 "not a pipeline: a part may have no rows, which other steps refuse. Apply steps "
                 "that learn nothing from the data before the search."
             )
-        tried, stop = check_values(distributions, self.estimator), stop_probability(self.n_trials)
+        tried, stop = tried_steps(distributions, self.estimator), stop_probability(self.n_trials)
         delta, costs = costs_of_trials(steps, tried, self.epsilon, self.delta, stop, self.cv)
         scoring = self.scoring
         if scoring is None:
@@ -657,7 +658,7 @@ class PrivateSearchCV(
             "best_params_": best.params, "best_score_": best.score,
         }  # fmt: skip
         columns = {name: getattr(best.model, name) for name in COLUMNS if hasattr(best.model, name)}
-        return {**state, **columns, **mark_of_payment(paid)}
+        return {**state, **columns, **attribute_of_payment(paid)}
 
     def _say(self, what: str) -> None:
         """Print a line on standard error, where verbose."""

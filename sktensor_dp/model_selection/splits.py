@@ -61,19 +61,24 @@ Mask = NDArray[np.bool_]
 class Splits:
     """Deal of units (rows, or groups of rows) into folds, or into training and held-out ones."""
 
-    parts: Integers  # fold of each unit; without folds 1 for those held out
+    part_of_unit: Integers  # fold, or without folds 1 if it is held out
     n_folds: int | None  # public, as it decides how often a unit is used
-    units: Integers | None = None  # place of the unit of each row; None where rows are units
+    unit_of_row: Integers | None = None  # place of it; None where rows are units
+
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return len(self.part_of_unit)
 
     @property
     def pairs(self) -> list[tuple[Mask, Mask]]:
         """Training and held-out units of each split: pairs of boolean masks of shape (n_units,)."""
         held_out = [1] if self.n_folds is None else range(self.n_folds)
-        return [(self.parts != part, self.parts == part) for part in held_out]
+        return [(self.part_of_unit != part, self.part_of_unit == part) for part in held_out]
 
     def rows(self, chosen: Mask) -> Integers:
         """Indices of the rows of the units that the mask `chosen` holds."""
-        return np.flatnonzero(chosen if self.units is None else chosen[self.units])
+        return np.flatnonzero(chosen if self.unit_of_row is None else chosen[self.unit_of_row])
 
 
 def split_units(
@@ -87,18 +92,18 @@ def split_units(
     n_units: int | None = None,
 ) -> Splits:
     """Split units into `cv` folds or, without, two parts: by `random_state`, or by secret coins."""
-    parts, units = assigned(
+    part_of_unit, unit_of_row = assigned(
         n_rows, labels, n_parts=cv, fraction=test_size, sizes_private=number_is_private,
         random_state=random_state, n_units=n_units,
     )  # fmt: skip
-    splits = Splits(parts, cv, units)
+    splits = Splits(part_of_unit, cv, unit_of_row)
     if number_is_private:
         return splits
     kind, least = ("rows", 1) if labels is None else ("groups", 2)
     if any(train.sum() < least or not test.any() for train, test in splits.pairs):
         raise ValueError(
             f"cv and test_size must leave {least} or more {kind} to train on in every split, and "
-            f"one to score on; got n_samples={len(parts)}."
+            f"one to score on; got n_samples={splits.n_units}."
         )
     return splits
 

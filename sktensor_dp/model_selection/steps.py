@@ -259,10 +259,10 @@ def check_fractions(fractions: object, steps: Mapping[str, BaseEstimator]) -> No
         raise ValueError(f"step_fractions must be None{rule}; got {shown(fractions)}.")
 
 
-def check_values(
+def tried_steps(
     distributions: Iterable[Mapping[str, Any]], estimator: BaseEstimator
 ) -> list[BaseEstimator]:
-    """Refuse wrong names or listed values of parameters; return private steps with each value."""
+    """Private steps with each listed value of parameters; ValueError for wrong names or values."""
     # At most this many combinations of listed values are checked before anything is charged.
     most_combinations = 256
     steps = steps_of(estimator)

@@ -362,7 +362,7 @@ class PrivateTensorPowerMethod(
             As :meth:`fit`, or if the moment is not ``"raw"``, the perturbation reads all data at
             once, or epsilon, delta, data_norm or neighbours changed since the first batch.
         """
-        checked = self._check_call(X, n_samples, unsupported)
+        checked = self._checked_copy(X, n_samples, unsupported)
         self._check_for_method(("auto", "stream"), "partial_fit")
         stream = getattr(self, "_stream", None)
         if stream is not None:
@@ -650,8 +650,9 @@ class PrivateTensorPowerMethod(
         plan = plan_moments(self, X.shape[1], "stream")
         # Enough batches to find all components, and some to refine them.
         n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
-        coins = self._number_is_private
-        batches = random_batches(X, n_batches, self.random_state, by_coins=coins, groups=labels)
+        batches = random_batches(
+            X, n_batches, self.random_state, sizes_private=self._number_is_private, groups=labels
+        )
         return self._fit_stream(batches, checked)
 
     def _reads_stream(self, source: object, n_samples: int | None) -> bool:
@@ -704,7 +705,10 @@ class PrivateTensorPowerMethod(
         *,
         paid_by_earlier_batch: bool = False,
     ) -> FitResult:
-        """Make one power step on a batch; `earlier` is the report on the batches before it."""
+        """Make one power step on a batch.
+
+        `stream` and `earlier` are the state and the report after the batches before it, if any.
+        """
         if earlier is not None:
             check_same_unit(earlier, batch.grouped, self.neighbours)
         plan = plan_moments(self, batch.n_features, "stream")
@@ -716,7 +720,7 @@ class PrivateTensorPowerMethod(
             batch, plan.releases, ticket=ticket, paid_by_earlier_batch=paid_by_earlier_batch
         ) as ask:
             ask.count()  # releases nothing where the number is public
-            ask.complete_plan(plan.releases)
+            ask.complete_plan(plan.releases)  # the same, whatever the number of units
             fitted = power_step_on_batch(ask, plan, stream)
         return self._with_report(ask, fitted, columns, earlier)
 

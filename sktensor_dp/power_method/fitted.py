@@ -59,10 +59,10 @@ class ComponentStream:
 
     @property
     def progress(self) -> dict[str, Any]:
-        """Fitted attributes of a stream: its state, batches read and needed, whether complete."""
+        """Public attributes of a stream: batches read and needed, whether it is complete."""
         method = self.method
         progress = (method.n_answers, method.n_answers_needed, method.is_complete)
-        return {"_stream": self, **dict(zip(STREAM_PROGRESS, progress, strict=True))}
+        return dict(zip(STREAM_PROGRESS, progress, strict=True))
 
 
 def attributes_of(found: FittedComponents, plan: MomentPlan) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def power_step_on_batch(
     answers = release_power_step(ask, PowerIterations(method.columns_asked(), plan.radius))
     method.tell(answers.value, answers.sigma, ask.n_units)
     after = ComponentStream(method, settings, ask.ticket)
-    return FitResult({**attributes_of(after.found, plan), **after.progress})
+    return FitResult({"_stream": after, **attributes_of(after.found, plan), **after.progress})
 
 
 def warnings_of_stream(stream: ComponentStream, n_components: int) -> tuple[Warning, ...]:
@@ -52,15 +52,16 @@ def random_batches(
     random_state: object,
     *,
     groups: Labels | None = None,
-    by_coins: bool = False,
+    sizes_private: bool = False,
 ) -> Iterator[SampleChunks]:
-    """Yield random batches of units: groups by secret coins, rows by `random_state`."""
+    """Yield random batches: rows by `random_state`; groups, or rows of private number, by coins."""
     n_units = X.shape[0] if groups is None else len(distinct(groups)[0])
     # The number of batches is public; if coins assign units, a batch may be empty.
-    n_batches = n_batches if by_coins else min(n_batches, n_units)
+    n_batches = n_batches if sizes_private else min(n_batches, n_units)
     of_units, units = assigned(
-        X.shape[0], groups, n_parts=n_batches, sizes_private=by_coins, random_state=random_state
-    )
+        X.shape[0], groups, n_parts=n_batches, sizes_private=sizes_private,
+        random_state=random_state,
+    )  # fmt: skip
     of_rows = of_units if units is None else of_units[units]
     ends = np.cumsum(np.bincount(of_rows, minlength=n_batches))
     for rows in np.split(np.argsort(of_rows, kind="stable"), ends[:-1]):

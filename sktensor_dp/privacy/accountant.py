@@ -621,8 +621,8 @@ PICKLED = "it was pickled, as for n_jobs=2, inside a `with BudgetAccountant(...)
 PAID = "an accountant paid for the fit that it holds, which files of models do not keep"
 
 
-def mark_of_payment(paid: bool) -> dict[str, str]:
-    """Attributes of an estimator that remember whether an accountant paid for its fit."""
+def attribute_of_payment(paid: bool) -> dict[str, str]:
+    """Attribute of an estimator that was `paid` for, by which later fits need an accountant too."""
     return {NEEDS_PAYER: PAID} if paid else {}
 
 

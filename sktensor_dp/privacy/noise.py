@@ -71,7 +71,8 @@ class NoiseSource:
     """Source of secret random numbers for the releases of one fit, in one process."""
 
     def __init__(self) -> None:
-        self.recorder, seed = Recorder(), next_seed()
+        self.recorder = Recorder()  # of exact values, within `unsafe_recorded_releases` alone
+        seed = next_seed()
         # True if the values are not protected, as the seed or the exact values are known.
         self.exposed = seed is not None or bool(self.recorder)
         if seed is not None:

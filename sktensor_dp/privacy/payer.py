@@ -29,6 +29,7 @@ class Payer:
 
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
         """Check and charge entries of a ledger; None as for :meth:`charge`."""
+        # `telling_spending`, which wraps each method that fits, sets COLUMN and reads BEGUN.
         receipt, person = None, person_of(COLUMN.get())
         entries = [replace(one, unit=person) if one.unit == PERSON else one for one in entries]
         if self.accountant is not None and not self.paid_by_earlier_batch:

@@ -478,6 +478,6 @@ def dp_tpm(
     # A query moves by 2 |x|_inf^2 / N, and has noise of deviation nu |x|_inf^2.
     mu_steps = math.sqrt(n_queries) * (2 / n_documents) / nu if nu > 0 else math.inf
     mu = math.hypot(delta2 / sigma if sigma > 0 else math.inf, mu_steps)
-    form = int(sensitivity == "per_document")
+    form = int(sensitivity == "per_document")  # as printed: 0
     claim = claim_of_call("dp_tpm", epsilon, delta, gaussian_epsilon(mu, delta), form=form)
     return PublishedTopics(*topics_of_eigenpairs(weights, white.unwhiten(vectors)), claim)

@@ -180,7 +180,7 @@ class _Triples:
             terms = triangle_of_terms(projected, X @ row_norms**2, X @ row_norms**3)
             terms = chunk.units.means(np.where(long_enough, terms / products, 0.0))
             np.minimum(factors, limit / np.maximum(terms, limit), out=factors)
-        return long_enough * chunk.units.spread(factors) / products
+        return long_enough * chunk.units.row_weights(factors) / products
 
     def total(self, chunk: CountChunk) -> Floats:
         """Symmetric tensor of shape (k, k, k); takes time in the non-zeros and in n_words k^3."""

@@ -220,7 +220,7 @@ def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
 
 def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
     """Weight of each document: its unit's factor over its unit's number of documents."""
-    return (chunk.lengths >= min_tokens) * chunk.units.spread(unit_factors(chunk, clips))
+    return (chunk.lengths >= min_tokens) * chunk.units.row_weights(unit_factors(chunk, clips))
 
 
 @dataclass(frozen=True, eq=False)

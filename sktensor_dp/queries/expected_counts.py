@@ -88,7 +88,7 @@ class ExpectedCounts(NonNegative):
             exact = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, None)
             exact = np.where(chunk.units.sizes == 1, chunk.units.means(of_rows), exact)
             norms = np.minimum(norms, NORM_SLACK * exact)
-        return counts.X, posterior * chunk.units.spread(scale_to(norms, self.limit))[:, None]
+        return counts.X, posterior * chunk.units.row_weights(scale_to(norms, self.limit))[:, None]
 
     def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         """Sparse ratios and clipped topic proportions, under LDA by mean field."""
@@ -116,7 +116,7 @@ class ExpectedCounts(NonNegative):
             row_norms[field.order] = field.norms
             exact = np.where(units.sizes == 1, row_norms[units.starts[:-1]], exact)
             norms = np.minimum(norms, NORM_SLACK * exact)
-        factors = units.spread(scale_to(norms, self.limit))
+        factors = units.row_weights(scale_to(norms, self.limit))
         return ratios, expected * factors[field.order, None]
 
     def _priors(self, chunk: CountChunk, topics: Singles, prior: Singles) -> Singles:

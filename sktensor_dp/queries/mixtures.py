@@ -198,7 +198,7 @@ class MixtureStatistics(Bounded):
         return shares_of(frame.log_scales - squares / 2), clipped, lengths
 
     def decoded(self, coordinates: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Weights (k,), whitened shifts (k, q), sizes and traceless shapes, from released ones."""
+        """Inverse of the scales of :meth:`total`: weights (k,), shifts (k, q), sizes, shapes."""
         k, q, scales = len(self.means), self.width, self.scales
         weights, shifts, rest = np.split(coordinates, [k, k + k * q])
         weights, shifts = weights / scales.weight**0.5, shifts.reshape(k, q)
@@ -214,7 +214,8 @@ class MixtureStatistics(Bounded):
         traces = np.trace(matrices, axis1=1, axis2=2)
         if q > 1:
             shapes = matrices - (traces / q)[:, None, None] * np.eye(q)
-            shapes *= square * ((1 - 1 / q) / scales.shape) ** 0.5  # over the root of G
+            # Divide by the root of `_spread_shape`, scales.shape / (1 - 1 / q).
+            shapes *= square * ((1 - 1 / q) / scales.shape) ** 0.5
         return weights, shifts, traces / q**0.5 * square / scales.size**0.5, shapes
 
 

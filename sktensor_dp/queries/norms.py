@@ -1,8 +1,8 @@
 """Query for a histogram of norms, of samples or of what a unit adds to sums of counts."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.queries.counts import Clip, Norm, unit_factors
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.query import NormBins
@@ -13,6 +13,7 @@ from sktensor_dp.tensor.arrays import Floats
 class NormHistogram(NormBins):
     """Histogram by `norm` after `clips` of units with a document of `min_tokens` tokens."""
 
+    # It reads chunks of counts, and of samples, which have neither clips nor tokens.
     name, family = "norm_histogram", "counts"
     description = "share of units in each bin of a norm, from which a clip is chosen"
     laws = (GAUSSIAN, LAPLACE)
@@ -22,9 +23,9 @@ class NormHistogram(NormBins):
     clips: tuple[Clip, ...] = ()
     min_tokens: int = 0
 
-    def total(self, chunk: CountChunk) -> Floats:
+    def total(self, chunk: Any) -> Floats:
         """Number of units of `chunk` in each bin, of shape (n_edges - 1,)."""
         norms = unit_factors(chunk, self.clips) * self.norm.of(chunk)
-        if self.min_tokens > 0 and isinstance(chunk, CountChunk):  # samples have no tokens
+        if self.min_tokens > 0:
             norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
         return self.histogram(norms)

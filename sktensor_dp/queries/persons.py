@@ -66,7 +66,7 @@ class UnitLevels(Query):
         """Sum of the units' means and sum of their deviations, of shape (2,)."""
         counts = _unit_sums(chunk, None)
         means = _unit_sums(chunk, chunk.values) / np.maximum(counts, 1.0)
-        squares = _unit_sums(chunk, np.square(chunk.values - means[chunk.units]))
+        squares = _unit_sums(chunk, np.square(chunk.values - means[chunk.unit_of_entry]))
         deviations = np.sqrt(squares / np.maximum(counts, 1))
         # Rounding may carry a contribution out of the half disc.
         excess = np.maximum(np.hypot(means, deviations) / self.half, 1.0)
@@ -111,14 +111,14 @@ class ReleasedEffects:
         """Values minus effects and each unit's own parameters; 0 where not finite."""
         at = effects_at_entries(self.effects, np.delete(chunk.coordinates, chunk.unit_mode, axis=1))
         means = fold_in_units(
-            chunk.units, chunk.values, at, n_units=chunk.n_units, level=self.level,
+            chunk.unit_of_entry, chunk.values, at, n_units=chunk.n_units, level=self.level,
             noise_variance=self.noise_variance,
         )  # fmt: skip
         residuals = chunk.values - self.level
         residuals -= at.effects
         # Add one number at a time, so that an entry's last bits do not depend on its place.
         for of_units, derivative in zip(means.T, at.design(), strict=True):
-            residuals -= of_units.take(chunk.units) * derivative
+            residuals -= of_units.take(chunk.unit_of_entry) * derivative
         return np.where(np.isfinite(residuals), residuals, 0.0)
 
 
@@ -175,7 +175,7 @@ class SharedRowSums(Query):
         norms = chunk.count_norms(self.mode)
         if self.order == 1:
             norms = np.maximum(_unit_sums(chunk, None), 1.0)
-        weights, size = 1 / norms[chunk.units], self.shape[self.mode]
+        weights, size = 1 / norms[chunk.unit_of_entry], self.shape[self.mode]
         return sums_by_row(rows, np.stack([weights * residuals, weights], axis=1), size).T.copy()
 
 
@@ -282,5 +282,5 @@ def _inverses(lengths: Floats) -> Floats:
 
 def _unit_sums(chunk: PersonChunks, terms: Floats | None) -> Floats:
     """Sum of `terms` (None: of ones) over the entries of each unit; (n_units,)."""
-    sums = np.bincount(chunk.units, weights=terms, minlength=chunk.n_units)
+    sums = np.bincount(chunk.unit_of_entry, weights=terms, minlength=chunk.n_units)
     return sums.astype(np.float64)

@@ -201,7 +201,7 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
         weights = chunk.units.shares
         if math.isfinite(self.limit):
             norms = NORM_SLACK * self._norms(chunk, y, distances)
-            weights = chunk.units.spread(scale_to(norms, self.limit))
+            weights = chunk.units.row_weights(scale_to(norms, self.limit))
         return sum_over_rows(
             len(weights), lambda part: self._part(chunk, part, weights, y, distances)
         )

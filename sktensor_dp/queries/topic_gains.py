@@ -35,7 +35,7 @@ class TopicGains(HeldOutScores):
     @classmethod
     def of(cls, gain: "HeldOutWords") -> "TopicGains":
         """Query for the gain of released topics, clipped on either side."""
-        return cls(gain, -MOST_GAIN, MOST_GAIN)
+        return cls(score=gain, low=-MOST_GAIN, high=MOST_GAIN)
 
     def _row_scores(self, chunk: CountChunk) -> Any:  # type: ignore[override]
         # Filters of warnings are shared by all threads, so this method sets none; its score does

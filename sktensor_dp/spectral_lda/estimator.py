@@ -283,7 +283,7 @@ class PrivateSpectralLDA(
         ValueError
             As :meth:`fit`, or if epsilon, delta or neighbours changed since the first batch.
         """
-        checked = self._check_call(X, n_samples, unsupported)
+        checked = self._checked_copy(X, n_samples, unsupported)
         self._check_combined()
         stream = self._stream
         if stream is not None:

@@ -120,6 +120,7 @@ def refine(
     if public is None:
         return fitted
     alone = public_alone(fitted, public)
+    # The session calls this on each chunk of documents.
     gain = HeldOutWords(
         fitted.topics, fitted.weights, fitted.concentration,
         HeldOutWords(alone.topics, alone.weights, alone.concentration),

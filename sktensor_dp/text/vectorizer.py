@@ -329,7 +329,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        self._check_call(raw_documents, n_samples, unsupported)
+        self._checked_copy(raw_documents, n_samples, unsupported)  # for its errors
         return self._learn(self._chunks_of(raw_documents, groups, n_samples))
 
     def fit_transform(
@@ -353,7 +353,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         X : sparse matrix of shape (n_documents, n_features)
             Counts of each document: raw data, not protected by the fit.
         """
-        self._check_call(raw_documents, n_samples, unsupported)
+        self._checked_copy(raw_documents, n_samples, unsupported)  # for its errors
         chunks = self._chunks_of(raw_documents, groups, n_samples)
         columns = self._learn(chunks).vocabulary_
         if isinstance(chunks, LazyTexts):

@@ -94,6 +94,7 @@ def _settle(
         posterior = others
         updated = prior + token_sums @ posterior
         gamma[open_rows[still_moves]] = updated[still_moves]
+        # Documents that have converged stay as they are, whatever others share their block.
         still_moves &= np.abs(updated - current).mean(axis=1) >= tol
         current = updated
         if np.count_nonzero(still_moves) < open_share * len(still_moves):

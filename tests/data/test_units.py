@@ -39,12 +39,12 @@ def test_means_sums_and_shares_are_those_of_loops(seed):
         found = units.sums(sp.csr_matrix(X, dtype=float))
         np.testing.assert_array_equal(found.toarray(), [X[p].sum(axis=0) for p in parts])
         np.testing.assert_array_equal(units.any(flags), [flags[p].any() for p in parts])
-        spread = units.spread(factors) * values
+        weighted = units.row_weights(factors) * values
         expected = [f * values[p].mean() for f, p in zip(factors, parts, strict=True)]
-        np.testing.assert_allclose([spread[p].sum() for p in parts], expected, rtol=1e-12)
+        np.testing.assert_allclose([weighted[p].sum() for p in parts], expected, rtol=1e-12)
         if units.n == n_rows:  # single rows are units without a rounding
             np.testing.assert_array_equal(units.means(values), values)
-            np.testing.assert_array_equal(units.spread(factors), factors)
+            np.testing.assert_array_equal(units.row_weights(factors), factors)
 
 
 # Labels

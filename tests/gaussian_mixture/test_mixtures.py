@@ -143,7 +143,7 @@ def test_a_step_weighs_more_the_further_the_average_is_off(sigma, shift, varianc
         average = average_with_step(average, model, found)
         assert average.weight_variance == pytest.approx(variance, rel=2e-3)
         moves = average.firsts - average.weights[:, None] * model.means
-        np.testing.assert_allclose(moves, shifts / clip.shift, rtol=1e-3, atol=1e-12)
+        np.testing.assert_allclose(moves, shifts / clip.shift_response, rtol=1e-3, atol=1e-12)
 
 
 def test_steps_do_not_cut_the_tail_of_a_skewed_column(seed):
@@ -265,8 +265,8 @@ def test_clips_take_of_an_exponential_column_what_intervals_count():
     for _ in range(30):
         y = (x - mean) / deviation
         size = np.minimum(np.square(y), clip.limit**2).mean() - clip.mean
-        mean += deviation * np.clip(y, -clip.far, clip.far).mean() / clip.shift
-        deviation *= (1 + size / clip.size) ** 0.5
+        mean += deviation * np.clip(y, -clip.far, clip.far).mean() / clip.shift_response
+        deviation *= (1 + size / clip.size_response) ** 0.5
     spread, cut = clip.of_tail()
     assert 1 / deviation == pytest.approx(spread, rel=0.1)
     assert -mean / deviation == pytest.approx(cut, rel=0.2)

@@ -255,16 +255,16 @@ def test_candidates_that_are_right_together_are_tried():
     model = public_topics(1)
     words = pd.DataFrame(TOPICS, columns=list("abcdef"))
     lists = {"n_components": [2, 3], "public_components": [TOPICS, words, words.to_dict("list")]}
-    steps.check_values([lists, {"n_components": [4]}], model)
+    steps.tried_steps([lists, {"n_components": [4]}], model)
     with pytest.raises(ValueError, match="n_components"):
-        steps.check_values([lists, {"n_components": [1]}], model)
+        steps.tried_steps([lists, {"n_components": [1]}], model)
     # Bounds may be tried where the range of scores is not theirs.
     bounds = {"bounds": [(0, 1), (0.4, 0.6)]}
     PrivateSearchCV(entries(), bounds, score_bounds=(-1, 0))._request(None, {})
     # Too many to try, and those that are drawn, are not.
     drawn = {"n_components": stats.randint(1, 5)}
     many = {"n_components": list(range(1, 200)), "doc_topic_prior": [0.1, 0.2]}
-    steps.check_values([drawn, many], model)
+    steps.tried_steps([drawn, many], model)
 
 
 TEXTS = [f"a{i % 7} b{i % 5} c{i % 3}" for i in range(400)]

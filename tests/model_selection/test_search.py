@@ -161,7 +161,7 @@ def test_no_unit_is_in_more_than_it_pays_for(cv, labels, counted, seed):
     """Positions are exact; coins, of units that come and go, within six deviations."""
     with unsafe_seeded_noise(seed):
         splits = split_units(cv, 0.3, 400, labels, number_is_private=counted, random_state=0)
-    n, share = len(splits.parts), 0.3 if cv is None else 1.0
+    n, share = splits.n_units, 0.3 if cv is None else 1.0
     for cost in (PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.7)):
         costs = TrialCosts.divided(cost, cv)
         spent, held_out = np.zeros(n), np.zeros(n)
