@@ -14,15 +14,13 @@ __all__ = ["main"]
 OPTIONS = {
     "column must be given": "--text COLUMN must be given",
     "decimal=','": "--decimal ,",
-    "list such cells by missing)": "list such cells by --missing; --category takes categories)",
+    "list such cells by missing)": "list such cells by --missing; categories need --category)",
     "quoting='none'": "--quoting none",
     "quoting='standard'": "--quoting standard",
     "encoding='cp1252'": "--encoding cp1252",
     r"delimiter='\t'": "--delimiter tab",
     "delimiter=';'": "--delimiter ';'",
 }
-# Way on that groups alone have: ratings have no missing values.
-OF_GROUPS = "where one is missing, leave the cell empty, or list such cells by missing"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,8 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except (ImportError, OSError, ValueError) as error:
         text = " ".join(str(error).split())
-        if options.command != "groups":
-            text = text.replace(OF_GROUPS, "leave out rows without one")
         for parameter, option in {**OPTIONS, "n_components": f"--{options.command}"}.items():
             text = text.replace(parameter, option)
         print(f"error: {text}", file=sys.stderr)

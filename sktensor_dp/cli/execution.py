@@ -194,7 +194,7 @@ def _checked(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport
         raise
     finally:
         if run.checked is not None:
-            progress.note(run.outcome())
+            progress.note(str(run.checked))
     if run.checked is None:
         if run.tests:
             progress.note("No check of what rows can be used: noise would hide the result.")

@@ -31,7 +31,6 @@ CENTRES = (
     "A cloud of another form may be several groups; noise moves averages and shares.",
 )
 OPTIONS = ("--range", "--log-range")
-LITTLE = 0.2  # of a range: groups that take up less are told of a range that is too wide
 NOT_GIVEN = "not given"  # value of a category in cells that are empty, or list a missing one
 CATEGORY = (
     "An average of a category is the share of rows that have it; what its column lacks to 1 is of "
@@ -166,14 +165,6 @@ class Groups(Run):
         within += [np.isin(self._texts[name], kinds) for name, kinds in self._public.items()]
         yield from (fits | missing for fits, missing in zip(within, absent, strict=True))
 
-    def outcome(self) -> str:
-        """Say what the check found, and where codes of missing values may be among numbers."""
-        failing = {} if self.checked is None else self.checked.failing
-        tests = zip(self._numbers, self.strict, strict=False)
-        doubted = ", ".join(repr(column) for column, test in tests if test in failing)
-        advice = f" If {doubted} may hold codes for missing values, such as -9, list them by "
-        return super().outcome() + f"{advice}--missing." * bool(doubted)
-
     def forecast(self) -> Any:
         """Forecast for groups of one size."""
         return self.models["groups"].forecast(self.n_units, len(self._columns))
@@ -221,17 +212,16 @@ class Groups(Run):
         return found
 
     def doubts(self) -> str:
-        """Ask for other ranges if averages lie at their ends, or all in their middle."""
+        """Ask for other ranges if averages lie at their ends."""
         means = self._scaled
         # Counts of rare events are near 0, where their range begins: only the upper end counts.
         low = np.where(self._ranges[:, 0] == 0, 0, means.min(axis=0))
         farthest = np.maximum(means.max(axis=0), -low)  # of means in the scaled range, -1 to 1
-        columns = zip(self._numbers, self._of_logs, farthest, strict=False)
-        doubted = [
+        wrong = "; ".join(
             f"the averages of {name} lie at the end of its range: is {OPTIONS[int(of_log)]} right?"
-            if end >= 0.98 else self._advice_on_wide_range(place)
-            for place, (name, of_log, end) in enumerate(columns)
-        ]  # fmt: skip
+            for name, of_log, end in zip(self._numbers, self._of_logs, farthest, strict=False)
+            if end >= 0.98
+        )
         shares = self._means[:, len(self._numbers) :]  # of each category in each group
         # A category that groups have nearly all or nothing of has no spread, and separates most.
         split = (np.abs(shares - 0.5) >= 0.4).all(axis=0) & (np.ptp(shares, axis=0) > 0.5)
@@ -240,24 +230,8 @@ class Groups(Run):
             f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "
             "categories, and may hide groups of the numbers, which a run without --category shows."
         )
-        wrong = "; ".join(filter(None, doubted))
         own = [f"{wrong}." * bool(wrong), follow if names else ""]
         return " ".join(filter(None, [*own, super().doubts()]))
-
-    def _advice_on_wide_range(self, place: int) -> str:
-        """Sentence on a column whose groups, by released numbers, take up little of its range."""
-        # Nearly all rows of a group are within three deviations of its mean.
-        means, reach = self._means[:, place], 3 * self._spreads[:, place]
-        ends = np.clip([(means - reach).min(), (means + reach).max()], *self._ranges[place])
-        part = np.ptp(ends) / np.ptp(self._ranges[place])
-        if part >= LITTLE:
-            return ""
-        name, of_log = self._numbers[place], self._of_logs[place]
-        low, high = 10**ends if of_log else ends
-        return (
-            f"nearly all of {name} is in {part:.1%} of its range, by whose width noise goes: "
-            f"{OPTIONS[int(of_log)]} {name} {low:.2g} {high:.2g} would show more"
-        )
 
     def fit(self) -> Iterator[str]:
         """Find categories, then the groups, and give their averages in units of the columns."""

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.folder import Folder, held, table_of
 from sktensor_dp.cli.public_lists import public_columns, public_names
-from sktensor_dp.cli.run import Run
+from sktensor_dp.cli.run import MISSING, Run
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
@@ -48,7 +48,8 @@ class Ratings(Run):
         self._items = {}
         if options.command != "forecast" and not options.no_check:
             listed = [] if options.items_are_public else ["items in --items"]
-            self.strict = self.tests = [*listed, "ratings within --bounds"]
+            self.strict = [*listed, "ratings within --bounds"]
+            self.tests = ["ratings given", *self.strict]
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the completion."""
@@ -89,18 +90,24 @@ class Ratings(Run):
         self._items = dict(zip(names, shown, strict=True))
         self.n_items = len(self._items)
         self._entries = np.array([self.groups, what], object).T
+        self._is_given = ~np.isnan(self._values)
         self.count(what)
 
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how ratings outside of the bounds count."""
-        return {**super().settings(), "a rating outside --bounds": "counts as the nearest end"}
+        counts = {
+            "a rating that is missing": "is left out",
+            "a rating outside --bounds": "counts as the nearest end",
+        }
+        return {**super().settings(), **counts}
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
-        """Yield whether each item is listed, and whether each rating lies within the bounds."""
+        """Yield whether each rating is given, its item listed, and it missing or within bounds."""
+        yield self._is_given
         if not self.options.items_are_public:
             yield np.fromiter(map(self._items.__contains__, self._entries[:, 1]), bool)
         low, high = self.options.bounds
-        yield (low <= self._values) & (self._values <= high)
+        yield (low <= self._values) & (self._values <= high) | ~self._is_given
 
     def forecast(self, **changes: object) -> Any:
         """Forecast for a public guess of how many ratings a person has."""
@@ -178,7 +185,10 @@ class Ratings(Run):
         """Fit the model that all items share."""
         model, index = self.models["ratings"], RowIndex.from_public(list(self._items))
         model.set_params(shape=(self.n_units, self.n_items), row_names=(None, index))
-        model.fit(self._entries, self._values)
+        # A missing rating is one of no listed item: its person counts all the same.
+        entries, low = self._entries.copy(), self.options.bounds[0]
+        entries[~self._is_given, 1] = ""
+        model.fit(entries, np.where(self._is_given, self._values, low))
         name_columns(model, [self.options.person, self.options.item])
         yield "ratings"
         names, self._best = model.recommend(None, self.n_items)
@@ -247,14 +257,9 @@ def item_name(cell: str) -> str:
 def read_ratings(run: Run) -> tuple[list[str], Any]:
     """Items and ratings in the file of a run, whose persons the run holds."""
     options = run.options
-    what, values = run.columns([(options.item, "item"), (options.rating, "numbers")])
-    what = list(map(item_name, what))
-    if np.isnan(values).any():
-        raise ValueError(
-            f"some rows of {options.file.name!r} have no {options.rating!r}: leave such rows out "
-            "of the file"
-        )
-    return what, values
+    columns = [(options.item, "item"), (options.rating, "numbers")]
+    what, values = run.columns(columns, options.missing or MISSING)
+    return list(map(item_name, what)), values
 
 
 def recommend(options: argparse.Namespace) -> int:
@@ -287,6 +292,7 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion) -> None:
             raise ValueError(f"--{option} {given}: in the run it was --{option} {here}")
     run = Run(options)
     what, values = read_ratings(run)
+    given = ~np.isnan(values)
     entries = np.array([run.groups, what], object).T
     # Whoever holds the ratings reads this: exact numbers of them may be shown.
     *_, names = model.row_names or [()]
@@ -301,7 +307,7 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion) -> None:
             f"the rating of row {beyond[0] + 1} is outside of the bounds of the run, {low:g} to "
             f"{high:g}"
         )
-    own = model.fold_in(entries, values)
+    own = model.fold_in(entries[given], values[given])
     found = model.recommend(own, options.number, exclude=entries)
     # Titles of items as the run wrote them, which are public.
     titles = _titles(options.folder / "items.csv")

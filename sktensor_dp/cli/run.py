@@ -40,8 +40,9 @@ MEASURED = {
     "second_moments": "how columns vary together",
     "mixture_statistics": "averages of groups, in standard deviations",
 }
-# Fraction of rows beyond bounds or a list of all values that stops a run, if it is certain.
-MOST_BEYOND = 0.15
+# Fraction of rows beyond bounds or a list of all values that stops a run, if it is certain: codes
+# move an average by up to this part of the range, and as many rows make a group of their own.
+MOST_BEYOND = 0.05
 VERDICTS = ("too few", "likely too few", "may be enough", "enough")
 HOPEFUL = VERDICTS[2:]  # others stop a run
 
@@ -164,8 +165,8 @@ class Run:
             raise NotEnoughDataError(
                 f"Too few rows match ({', '.join(beyond)}; noise has a deviation of "
                 f"{result.sigma:.1%}): it is certain that over {MOST_BEYOND:.0%} do not. Is it the "
-                "right column, are list and bounds the right ones, or are missing cells written "
-                "as numbers or words? Only this check was charged."
+                "right column, and are list and bounds the right ones? Codes for missing values, "
+                "such as -9, are listed by --missing. Only this check was charged."
             )
         if self.neighbours == "replace_one" or self.options.anyway:
             return
@@ -176,14 +177,10 @@ class Run:
                 "most were counted, but for noise. Say about how many there are."
             )
 
-    def outcome(self) -> str:
-        """Say what the check found, and what may be wrong."""
-        return "" if self.checked is None else str(self.checked)
-
     def settings(self) -> Mapping[str, object]:
         """Columns used, and other public settings: the options given."""
         given = {n: value for n, value in vars(self.options).items() if value and n not in ASIDE}
-        checked = {} if self.checked is None else {"checked first": self.outcome()}
+        checked = {} if self.checked is None else {"checked first": str(self.checked)}
         return {
             name.replace("_", " "): f"column {value!r}" if name in COLUMNS else in_words(value)
             for name, value in given.items()

@@ -41,7 +41,6 @@ def files(posts: Path, tmp_path: Path) -> None:
     (tmp_path / "half.jsonl").write_text(json.dumps(half))
     (tmp_path / "comma.tsv").write_text("who\twhat\tstars\na\tx\t4,5\n")
     (tmp_path / "unknown.tsv").write_text("who\twhat\tstars\na\tx\t4\nNA\t?\t4\n")
-    (tmp_path / "nan.tsv").write_text("who\twhat\tstars\na\tx\t4\nb\ty\t\n")
 
 
 WRONG = [
@@ -105,10 +104,6 @@ WRONG = [
     (("ratings", "header.csv", *STARS, "--bounds", 1, 5), "holds no row"),
     (("ratings", "posts.csv", *STARS, "--bounds", 5, 1), "--bounds LOW HIGH needs two numbers"),
     (("ratings", "posts.csv", "--bounds", 1, 5), "required: --person, --item, --rating"),
-    (
-        ("ratings", "nan.tsv", *RATED, "--items", "u.item"),
-        "have no 'stars': leave such rows out of the file",
-    ),
     (("ratings", "half.jsonl", *RATED, "--items-are-public"), "that no file can hold (surrogates)"),
     (("ratings", "comma.tsv", *RATED, "--items-are-public"), "decimal commas need --decimal ,"),
     (("ratings", "stars.tsv", *RATED, "--items", "odd"), "'odd' is not cp1252 text at line 1"),
