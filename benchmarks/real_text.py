@@ -61,12 +61,12 @@ def run(report: Report, folder: Path) -> None:
     report.note(
         f"{train.shape[0]} training and {test.shape[0]} test documents, {train.shape[1]} words"
     )
+    frequencies, reference = median([unigram(train)], held_out), baseline(train, held_out, seeds)
     scores = {
-        "unigram": median([unigram(train)], held_out),
-        "scikit-learn, online, 5 passes": baseline(train, held_out, seeds),
+        "exact word frequencies": frequencies,
+        "scikit-learn, online, 5 passes": reference,
     }
     ours = {epsilon: private(train, held_out, epsilon, seeds) for epsilon in EPSILONS}
-    reference, frequencies = scores["scikit-learn, online, 5 passes"], scores["unigram"]
     scores |= {f"PrivateSpectralLDA, epsilon = {e:g}": score for e, score in ours.items()}
     report.table(
         f"median of seeds 0 to {len(seeds) - 1}",
