@@ -97,7 +97,7 @@ class Folder:
     @classmethod
     def of_last_run(cls, path: Path) -> "Folder":
         """Folder with the files that its last run made, to add to them."""
-        folder = cls(path, inf, 0.5, None, None)
+        folder = cls(path, first_budget=inf, delta=0.5, budget=None, raised=None)
         folder.protected, folder.private = _made(path)
         return folder
 

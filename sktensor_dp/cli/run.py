@@ -115,9 +115,11 @@ class Run:
         """Charge of a whole run at `epsilon`; finding words or categories uses a part of delta."""
         delta = self.options.delta
         reserved = delta / 10 if self.has_threshold() and math.isfinite(epsilon) else 0.0
-        cost = PrivacyCost(gaussian_mu(epsilon, delta - reserved), 0.0, reserved)
+        cost = PrivacyCost(mu=gaussian_mu(epsilon, delta - reserved), delta=reserved)
         unit = self.ledger_unit if self.ledger_unit != PERSON else person_of(self.options.person)
-        return LedgerEntry("sktensor-dp", "run", 1, cost, unit, neighbours=self.neighbours)
+        return LedgerEntry(
+            "sktensor-dp", "run", uses=1, cost=cost, unit=unit, neighbours=self.neighbours
+        )
 
     def has_threshold(self) -> bool:
         """Return True if a first step finds words or categories."""

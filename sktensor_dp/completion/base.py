@@ -538,7 +538,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 f"unit_mode must be an int in [0, {len(sizes) - 1}], one of the modes; got "
                 f"{shown(self.unit_mode)}."
             )
-        checked_bounds(self)
+        checked_bounds(self)  # for its errors
 
     def _parameter_to_save(self, name: str) -> Any:
         if name == "row_names" and (indices := indices_of(self.row_names)) is not None:

@@ -23,7 +23,7 @@ from sktensor_dp.data.partitions import DaskPartitions
 from sktensor_dp.data.persons import MORE_IDS, LazyPersons, PersonChunks, PersonReader
 from sktensor_dp.estimator.base import column_attributes
 from sktensor_dp.estimator.inputs import refuse_other_kinds
-from sktensor_dp.estimator.lazy import check_columns, computed, partitions_beside, row_partitions
+from sktensor_dp.estimator.lazy import checked_columns, computed, partitions_beside, row_partitions
 from sktensor_dp.queries.query import SIZE_EDGES
 
 # Squares of values in this range, and their ratios, neither overflow nor underflow.
@@ -82,7 +82,7 @@ def lazy_persons(
     """Check a Dask table of entries by its metadata and return its units; nothing is computed."""
     import dask
 
-    X = check_columns(estimator, X, reset=True, text=CATEGORIES if indices is None else None)
+    X = checked_columns(estimator, X, reset=True, text=CATEGORIES if indices is None else None)
     reader = PersonReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
     if indices is not None:
         reader = NamedPersonReader(reader.shape, unit_mode, bounds, indices=indices)

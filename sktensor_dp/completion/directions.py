@@ -87,13 +87,14 @@ class Directions:
         # r. Weights of posterior variance p then have means of variance p (1 - p), so m is the sum
         # of both, and 1 - m = (1 - p)^2.
         r, at_first = len(self._moments[0]), float(np.trace(self._moments[0]))
-        rest = (1 - untold_of_weight(self._n_entries_each)) ** 2
+        assumed_excess = (1 - untold_of_weight(self._n_entries_each)) ** 2
         excess = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
         sigma = self._sigma / (MOMENT_WEIGHT * self._ask.n_units)
-        return excess / rest, float(moment_noise(sigma, r, last)) / rest
+        noise = float(moment_noise(sigma, r, last))
+        return excess / assumed_excess, noise / assumed_excess
 
-    def worth_more_than_biases(self, rest: float) -> bool:
-        """True if components will gain as much as biases would at `rest` times their budget."""
+    def worth_more_than_biases(self, ratio: float) -> bool:
+        """True if components will gain as much as biases would at `ratio` times their budget."""
         # Judge each direction separately, after the variance that noise and chance explain is
         # subtracted, and as much as an eigenvalue beyond the edge errs: one deviation, `noise`.
         moment, noise = self.explained(judged_sweeps(self._trial))
@@ -101,8 +102,8 @@ class Directions:
         residual_share = residual_variance(self._biases) / variance
         explained = beyond_noise(np.linalg.eigvalsh(moment), noise) - noise - self._by_chance()
         gain = gain_of_components(explained, self._n_entries_each, residual_share)
-        # Without noise `rest` is 0: the trial is passed, and `factor` judges at the end.
-        return gain * variance >= longest(self._biases).gain_of(rest)
+        # Without noise `ratio` is 0: the trial is passed, and `factor` judges at the end.
+        return gain * variance >= longest(self._biases).gain_of(ratio)
 
     def factor(self) -> Floats:
         """Directions times the roots of the variances they explain; 0 for chance and noise."""

@@ -184,8 +184,8 @@ def person_errors(
     level = (bias * prior**2 + residual * each) / (each + prior) ** 2
     explained, biases = None, _bias_variances(each, shape, plan, assumed)
     if plan.n_sweeps > 0:
-        rest = plan.n_sweeps - trial_sweeps(plan.n_sweeps)
-        after = math.fsum(_bias_variances(each, shape, plan, assumed, rest))
+        n_left = plan.n_sweeps - trial_sweeps(plan.n_sweeps)
+        after = math.fsum(_bias_variances(each, shape, plan, assumed, n_left))
         gain_of_biases = math.fsum(biases) - after
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
         if explained is None:

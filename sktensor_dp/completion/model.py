@@ -196,14 +196,16 @@ class SavedCompletion(SavedState):
             n = len(self.weights_)
             right = columns == [n] * len(shape) and n <= min(ranks) and len(set(ranks)) == 1
             model: EntryModel = CPCompletion(
-                self.mean_, self.biases_, self.factors_, self.weights_, 0.0, self.n_iter_, [], none,
-                none,
+                self.mean_, self.biases_, self.factors_, self.weights_,
+                noise_variance=0.0, n_iter=self.n_iter_, bias_variances=[],
+                bias_prior_variances=none, factor_prior_variances=none,
             )  # fmt: skip
         else:
             right = self.weights_ is ABSENT and self.core_.shape == ranks == (*columns,)
             model = TuckerCompletion(
-                self.mean_, self.biases_, self.factors_, self.core_, 0.0, self.n_iter_, [], none
-            )
+                self.mean_, self.biases_, self.factors_, self.core_, noise_variance=0.0,
+                n_iter=self.n_iter_, bias_variances=[], bias_prior_variances=none,
+            )  # fmt: skip
         require(right, "factors must be of the ranks")
         wanted = "core_" if estimator._full_core else "weights_"
         require(wanted in found, f"the model must have {wanted}")

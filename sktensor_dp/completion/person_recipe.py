@@ -113,14 +113,14 @@ def release_components(
     start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
     # Budget of the sweeps after the trial, divided by that spent on biases; without noise biases
     # are known.
-    trial, rest = trial_sweeps(plan.n_sweeps), 0.0
+    trial, budget_ratio = trial_sweeps(plan.n_sweeps), 0.0
     sweep, rounds = map(plan.releases.cost_of, (SharedFactorSums.name, SharedRowSums.name))
     if math.isfinite(sweep.mu):
-        rest = (plan.n_sweeps - trial) * sweep.mu**2 / (plan.n_rounds * rounds.mu**2)
+        budget_ratio = (plan.n_sweeps - trial) * sweep.mu**2 / (plan.n_rounds * rounds.mu**2)
     search = Directions(ask, biases, start[:, :n_columns], trial)
     for step in range(plan.n_sweeps):
         search.release_sweep()
-        if step + 1 == trial and not search.worth_more_than_biases(rest):
+        if step + 1 == trial and not search.worth_more_than_biases(budget_ratio):
             return None
     factor = search.factor()
     shape = [len(one.shares) for one in biases]

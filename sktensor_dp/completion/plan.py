@@ -218,7 +218,8 @@ def plan_completion(
     if fraction > 0:
         planned.append(PlannedRelease(second, cost_at(fraction * epsilon, delta)))
     releases = ReleasePlan(float(epsilon), float(delta), tuple(planned))
-    return CompletionPlan(perturbation, 0, releases, second == EntryPairs.name and fraction > 0)
+    with_pairs = second == EntryPairs.name and fraction > 0
+    return CompletionPlan(perturbation, n_steps=0, releases=releases, with_pairs=with_pairs)
 
 
 def values_are_worth_it(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:

@@ -31,29 +31,29 @@ class EffectRelease:
     sums: Floats  # (n_rows,): of clipped residuals about effects `about`
     counts: Floats  # (n_rows,): of entries
     sigma: float  # deviation of the noise of each number
-    gain: float  # mean response of a clipped residual to an effect of 1
+    response: float  # of the mean of a clipped residual, to an effect of 1
     about: Floats  # (n_rows,)
 
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"]) -> "EffectRelease":
         """Average of several releases, weighted by precision, as one."""
-        # Divided by its gain, each release holds the same sums of effects, with noise of variance
-        # (sigma / gain)^2 and another centre. Averaged by precision and multiplied by the combined
-        # gain, with the mean of squared gains, sums have the same noise as counts.
+        # Divided by its response, each release holds the same sums of effects, with noise of
+        # variance (sigma / response)^2 and another centre. Averaged by precision and multiplied by
+        # the root of the mean squared response, sums have the same noise as counts.
         if len(releases) == 1:
             return releases[0]
         sigmas = np.array([one.sigma for one in releases])
         # Without noise all releases weigh the same.
         precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
-        gains = np.array([one.gain for one in releases])
-        of_counts, of_effects = precisions / precisions.sum(), precisions * gains**2
-        gain = math.sqrt(of_effects.sum() / precisions.sum())
+        responses = np.array([one.response for one in releases])
+        of_counts, of_effects = precisions / precisions.sum(), precisions * responses**2
+        response = math.sqrt(of_effects.sum() / precisions.sum())
         of_effects /= of_effects.sum()
         return cls(
-            sums=gain * (of_effects / gains) @ np.stack([one.sums for one in releases]),
+            sums=response * (of_effects / responses) @ np.stack([one.sums for one in releases]),
             counts=of_counts @ np.stack([one.counts for one in releases]),
             sigma=float(np.sqrt(of_counts**2 @ sigmas**2)),
-            gain=gain,
+            response=response,
             about=of_effects @ np.stack([one.about for one in releases]),
         )
 
@@ -72,7 +72,7 @@ class SharedBiases:
         self._half: float = ask.public("half")
         self._released: list[EffectRelease] = []
         none = np.zeros(self._shape[mode])
-        self.effects, self.shares = SharedEffects(none, none, none, 0.0), none
+        self.effects, self.shares = SharedEffects(none, none, none, prior_variance=0.0), none
 
     def release_rounds(
         self, n_rounds: int, biases: Sequence["SharedBiases"], paid_by: type[Query] | None = None
@@ -89,10 +89,10 @@ class SharedBiases:
             clip = self._clip()  # in deviations of residuals
             order = 1 if self._ask.is_pure else 2
             query = SharedRowSums(self.mode, self._shape, about, clip * deviation, order)
-            noisy, gain = self._ask(query, paid_by).as_sum(), clipped_response(clip, deviation)
+            noisy, response = self._ask(query, paid_by).as_sum(), clipped_response(clip, deviation)
             sums, counts = noisy.value
             self._released.append(
-                EffectRelease(sums, counts, noisy.sigma, gain, self.effects.effects)
+                EffectRelease(sums, counts, noisy.sigma, response, self.effects.effects)
             )
             self._fit(STEPS if n_left == 1 else ROUGH_STEPS)
 
@@ -100,14 +100,14 @@ class SharedBiases:
         """Variance of values about a unit's level that biases explain."""
         return float(self.shares @ self.effects.effects**2)
 
-    def gain_of(self, rest: float) -> float:
-        """Variance that more releases of biases would explain, at `rest` times the past budget."""
+    def gain_of(self, ratio: float) -> float:
+        """Variance that more releases of biases would explain, at `ratio` times the past budget."""
         prior, variances = self.effects.prior_variance, self.effects.variances
         snr = np.maximum(prior / np.maximum(variances, LEAST_VARIANCE * prior) - 1, 0.0)
         # Sums are `snr` times as precise as the prior, and leave prior / (1 + snr) of a row's
-        # variance. More budget makes them (1 + rest) * snr times as precise: the gain is what
+        # variance. More budget makes them (1 + ratio) * snr times as precise: the gain is what
         # that leaves less.
-        gained = prior * rest * snr / ((1 + snr) * (1 + (1 + rest) * snr))
+        gained = prior * ratio * snr / ((1 + snr) * (1 + (1 + ratio) * snr))
         return float(self.shares @ gained)
 
     def _clip(self) -> float:
@@ -131,8 +131,8 @@ class SharedBiases:
         release = EffectRelease.combined(self._released)
         found = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, n_units=self._ask.n_units,
-            gain=release.gain, effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
-            about=release.about, max_iter=n_steps,
+            effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
+            response=release.response, about=release.about, max_iter=n_steps,
         )  # fmt: skip
         # Popularity is half the logarithm of a weight over the mean weight.
         self.weights = max(float(release.counts.mean()), 1e-9) * np.exp(2 * found.popularity)

@@ -66,7 +66,7 @@ class SampleChunk(RowChunk):
     def square_norms(self) -> Floats:
         """Squared Euclidean norm of each sample, of shape (n_samples,)."""
         # By blocks, as a copy of all data may not fit into memory.
-        sums = [_square_norms(self.X[rows]) for rows in self.blocks(1)]
+        sums = [_square_norms(self.X[rows]) for rows in self.blocks(width=1)]
         return np.concatenate([np.zeros(0), *sums])
 
     def scales(self, radius: float) -> Floats:

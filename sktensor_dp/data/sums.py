@@ -168,7 +168,9 @@ class PartialQuery:
     def __call__(self, partition: object) -> PartialSum:
         """Sum of the query over one partition; an error is returned, not raised."""
         result = error_or("Reading a partition", self._summed, partition)
-        return PartialSum(None, 0, result) if isinstance(result, Exception) else result
+        if isinstance(result, Exception):
+            return PartialSum(total=None, n_units=0, error=result)
+        return result
 
     def merge(self, parts: Iterable[PartialSum]) -> PartialSum:
         """Add up sums over disjoint sets of partitions; returns the first that has an error."""

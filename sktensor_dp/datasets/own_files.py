@@ -98,7 +98,7 @@ def load_texts(
     """
     path = existing_path(path)
     if path.is_dir():
-        _check_options(path, delimiter, quoting, encoding)
+        _checked_suffix(path, delimiter, quoting, encoding)  # for its errors
         files, n_others = text_files_in(path)
         if n_others:
             told = f"{path.name!r}: skipped {counted(n_others, 'file')} not ending in .txt"
@@ -212,7 +212,7 @@ def open_texts(
     """
     path = existing_path(path)
     check_sizes(chunk_size=chunk_size)
-    kind = _check_options(path, delimiter, "auto", encoding)
+    kind = _checked_suffix(path, delimiter, "auto", encoding)
     files = [] if kind else text_files_in(path)[0]
 
     def texts() -> Iterator[str]:
@@ -262,7 +262,7 @@ def read_columns(
     unless it `may_be_empty`. Errors name the columns of a `public` file.
     """
     path = existing_path(path)
-    kind = _check_options(path, delimiter, quoting, encoding)
+    kind = _checked_suffix(path, delimiter, quoting, encoding)
     if not kind:
         raise ValueError(f"person: the folder {path.name!r} has no columns; give a file")
     quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
@@ -284,7 +284,7 @@ def read_columns(
     return converted
 
 
-def _check_options(path: Path, delimiter: str | None, quoting: str, encoding: str) -> str:
+def _checked_suffix(path: Path, delimiter: str | None, quoting: str, encoding: str) -> str:
     """Suffix of a file of texts, "" for a folder; ValueError for options of other formats."""
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(

@@ -293,7 +293,7 @@ def refuse_other_words(X: object, names: NDArray[np.object_]) -> None:
 
 def check_mark(X: object, grouped: bool, neighbours: str) -> None:
     """Raise ValueError if `X` has the mark of a fit with other units or neighbours."""
-    mark = getattr(X, MARK, UnitMark(grouped, neighbours, None))
+    mark = getattr(X, MARK, UnitMark(grouped, neighbours, n_units=None))
     if mark.persons != grouped:
         have = {True: "with groups", False: "without groups"}
         others = "" if mark.persons else "; for persons, fit the vocabulary with groups too"

@@ -24,7 +24,7 @@ from sktensor_dp.estimator.inputs import (
     checked_table,
     number_is_private,
 )
-from sktensor_dp.estimator.lazy import check_columns, number_of_units, partitions_by_group
+from sktensor_dp.estimator.lazy import checked_columns, number_of_units, partitions_by_group
 from sktensor_dp.privacy.accountant import MARK
 
 
@@ -132,7 +132,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         given = X
         check_mark(given, groups is not None, self.neighbours)
         if is_dask(X):
-            X = check_columns(self, X, reset=reset, text=advice_on_text(self))
+            X = checked_columns(self, X, reset=reset, text=advice_on_text(self))
             n_rows = math.nan if hasattr(X, "columns") else X.shape[0]
             n_units = number_of_units(self, n_rows, groups, n_samples, "rows")
             check_marked_number(given, n_units)
@@ -153,7 +153,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         if not isinstance(source, PartitionedSource):
             check_chunks(source)
             if hasattr(source, MARK):
-                check_mark(source, False, self.neighbours)
+                check_mark(source, grouped=False, neighbours=self.neighbours)
                 check_marked_number(source, n_samples)
         if not number_is_private(n_samples, self.neighbours):
             check_sizes(n_samples=n_samples)

@@ -138,7 +138,7 @@ def forecast_mixture(
     # group has a k-th of the rows, and a length is over all coordinates.
     shift_sigma = clip.far / math.sqrt(scales.shift) / clip.shift_response * sigma
     noise = k * shift_sigma * math.sqrt(n_features)
-    row = ReleaseForecast(MixtureStatistics.name, sigma, noise, 1.0)
+    row = ReleaseForecast(MixtureStatistics.name, sigma, noise, signal=1.0)
     needed = rows_needed(estimator, n_features)
     return Forecast((row,), n_samples, needed, k, count_sigma=count_sigma, _question=question)
 

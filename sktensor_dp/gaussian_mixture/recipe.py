@@ -123,7 +123,7 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
         answer = ask(MixtureStatistics(
             means=spheres.means, whiteners=spheres.whitener, log_scales=np.log(spheres.weights),
             limit=clip.limit, centre=0.0, scales=SPHERE_SCALES, radius=MOST_RADII * radius,
-            shape="spherical", pooled=True, fill=mean,
+            shape_part="spherical", pooled=True, fill=mean,
         ))  # fmt: skip
         drops = step >= defaults.SPHERE_STEPS - 2
         spheres = spheres_after_step(
@@ -163,20 +163,20 @@ def release_statistics(
     """Release an EM step's statistics, clipped and centred in each group's own frame."""
     d = model.means.shape[1]
     clip, pooled = plan.clip, plan.covariance_type == "tied"
-    shape = "full" if pooled else plan.covariance_type
-    scales = clip.scales(shapes=shape != "spherical")
+    shape_part = "full" if pooled else plan.covariance_type
+    scales = clip.scales(shapes=shape_part != "spherical")
     # Clip and mean square of rows with 1, ..., d - 1 observed columns.
     below = (clipping_at(n_seen, clip.quantile) for n_seen in range(1, d))
     partial = [(one.limit, one.mean) for one in below]
     whiteners = model.whiteners[:1] if pooled else model.whiteners
     query = MixtureStatistics(
         model.means, whiteners, model.log_scales, limit=clip.limit, centre=clip.centre,
-        scales=scales, radius=MOST_RADII * ball.radius, shape=shape, pooled=pooled, partial=partial,
-        reach=clip.far / clip.limit,  # shifts are clipped farther out than squares
+        scales=scales, radius=MOST_RADII * ball.radius, shape_part=shape_part, pooled=pooled,
+        partial=partial, reach=clip.far / clip.limit,  # shifts: clipped farther out than squares
     )  # fmt: skip
     answer = ask(query)
     # Coordinates of a shape, less the one of its trace.
-    n_shape = {"spherical": 1, "diag": d}.get(shape, n_unique(d, 2)) - 1
+    n_shape = {"spherical": 1, "diag": d}.get(shape_part, n_unique(d, 2)) - 1
     weights, shifts, sizes, shapes = query.decoded(clipped_statistics(answer))
     return WhitenedStatistics(
         weights=weights, shifts=shifts, sizes=sizes, shapes=shapes, n_shape=n_shape,

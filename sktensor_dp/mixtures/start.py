@@ -21,7 +21,7 @@ RESOLVED = 3.0
 BY_NOISE = 1.5
 LEAST_WEIGHT = 1e-4
 # Scales of the parts of a sphere's statistic: with these the weight bounds all other parts.
-SPHERE_SCALES = Scales(1.0, 1.0, 1.0, 0.0)
+SPHERE_SCALES = Scales(weight=1.0, shift=1.0, size=1.0, shape=0.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,13 +63,13 @@ class TrialCosts:
     def divided(cls, trial: PrivacyCost, n_folds: int | None) -> "TrialCosts":
         """Divide the cost of a trial among its fits and scores, so that they compose to it."""
         if n_folds is None:  # a unit is in the fit or in the score (parallel composition)
-            return cls(trial, replace(trial, delta=0.0), None)
+            return cls(fit=trial, score=replace(trial, delta=0.0), refit=None)
         n_fits = n_folds - 1  # that a unit is in, beside one score and the last fit
         failure = trial.delta / n_folds
         return cls(
-            trial.part((1 - REFIT - SCORE) / n_fits, failure),
-            trial.part(SCORE, 0.0),
-            trial.part(REFIT, failure),
+            fit=trial.part((1 - REFIT - SCORE) / n_fits, delta=failure),
+            score=trial.part(SCORE, delta=0.0),
+            refit=trial.part(REFIT, delta=failure),
         )
 
 

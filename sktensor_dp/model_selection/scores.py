@@ -362,7 +362,7 @@ def make_private_scorer(
     check_parameters(scorer, {name: rules[name] for name in ("epsilon", "delta", "accountant")})
     # Bounds implied by each model would give candidates scores that cannot be compared.
     if bounds is not None or metric != "log_likelihood_per_token":
-        checked_score_bounds(bounds, metric, None, "bounds")
+        checked_score_bounds(bounds, metric, None, name="bounds")
     return scorer
 
 

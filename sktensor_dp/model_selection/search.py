@@ -186,7 +186,7 @@ class Trials:
         except NotEnoughDataError as error:
             # The error follows from released values or public numbers, so it is an output like any
             # other.
-            return Trial(-math.inf, params, None, (), (), str(error))
+            return Trial(-math.inf, params, model=None, parts=(), warnings=(), failure=str(error))
         mean = math.fsum(scores) / len(scores)
         return Trial(mean, params, model, tuple(parts), tuple(caught))
 
@@ -466,7 +466,8 @@ class PrivateSearchCV(
         payer = Payer(type(self).__name__, self._accountant_to_charge())
         name, relation = "private_selection", request.neighbours
         cost = PrivacyCost(epsilon=float(self.epsilon), delta=request.delta)
-        payer.charge_entries([LedgerEntry(payer.spender, name, 1, cost, unit, neighbours=relation)])
+        charge = LedgerEntry(payer.spender, name, uses=1, cost=cost, unit=unit, neighbours=relation)
+        payer.charge_entries([charge])
         self._say("search begins")
         try:
             best = trials.run_all()
@@ -499,14 +500,14 @@ class PrivateSearchCV(
         X, y, labels = checked_units(X, y, groups, request.neighbours)
         y = checked_targets(request.scoring, self.estimator, X, y, "scoring")
         X = checked_rows(self.estimator, X)
-        first, rows = call_untrusted(
+        step_name, rows = call_untrusted(
             partial(before_private, self.estimator, X), "A step",
             rows_private=labels is not None or request.number_is_private,
         )  # fmt: skip
         names = {full for candidates in request.distributions for full in candidates}
-        request.steps[first]._validation_copy()._refuse_rows(
+        request.steps[step_name]._validation_copy()._refuse_rows(
             rows, y, grouped=groups is not None,
-            searched={full.removeprefix(f"{first}__") for full in names},
+            searched={full.removeprefix(f"{step_name}__") for full in names},
         )  # fmt: skip
         in_data, n_units = unit_labels_in(self.estimator, X), request.last._public_facts().n_units
         if in_data is not None:  # then no `groups` are given: units of X are its groups
@@ -521,7 +522,7 @@ class PrivateSearchCV(
             random_state=self.random_state, n_units=n_units,
         )  # fmt: skip
         # What the last step is given, if no other private step decides it.
-        alone = request.steps[first] is request.last
+        alone = request.steps[step_name] is request.last
         shape: tuple[int, ...] = getattr(rows, "shape", ()) if alone else ()
         n_features = int(shape[1]) if len(shape) == 2 else None
         return Trials(

@@ -218,7 +218,9 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
     if white.n_components == 1 or not stands_out.any():
         # One Gaussian, by the released first and second moments.
         mean *= min(1.0, radius / max(float(np.linalg.norm(mean)), 1e-300))
-        of_one = common_variance(spectrum, 1, second.sigma, radius, 1)
+        of_one = common_variance(
+            spectrum, n_components=1, sigma=second.sigma, radius=radius, n_units=ask.n_units
+        )
         return FittedComponents(
             mean[None], np.ones(1), n_resolved=min(white.n_resolved, plan.n_components, 1),
             variances=np.array([of_one]), fill=fill,

@@ -221,7 +221,7 @@ class BudgetAccountant(TableDisplay):
         self.units = units
         person = PERSON if units == PERSON else person_of(units)
         if units not in ("one", "any") and person not in self._ledger.balance().spent.units:
-            self.charge([LedgerEntry("caller", "units", 1, PrivacyCost(), person)])
+            self.charge([LedgerEntry("caller", "units", uses=1, cost=PrivacyCost(), unit=person)])
 
     @property
     def epsilon(self) -> float:
@@ -313,7 +313,7 @@ class BudgetAccountant(TableDisplay):
             If it cannot be spent; if epsilon or delta is negative or no number.
         """
         cost = PrivacyCost(epsilon=epsilon, delta=delta)
-        self.check_charge([LedgerEntry("caller", "spend", 1, cost)])
+        self.check_charge([LedgerEntry("caller", "spend", uses=1, cost=cost)])
         return True
 
     def spend(self, epsilon: float, delta: float) -> "BudgetAccountant":
@@ -334,7 +334,7 @@ class BudgetAccountant(TableDisplay):
             As :meth:`check`; nothing is recorded then.
         """
         cost = PrivacyCost(epsilon=epsilon, delta=delta)
-        self.charge([LedgerEntry("caller", "spend", 1, cost)])
+        self.charge([LedgerEntry("caller", "spend", uses=1, cost=cost)])
         return self
 
     def change_budget(self, epsilon: float) -> "BudgetAccountant":

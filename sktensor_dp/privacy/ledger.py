@@ -256,15 +256,15 @@ class Ledger:
         """Record charges unless `admit` raises, or redeem the ticket of an earlier batch."""
         # One charge pays for all batches of a stream: each batch shows the ticket that the previous
         # one got.
-        later = os.urandom(16).hex()
-        if ticket is not None and self._redeem(ticket, later):
-            return Receipt(self, 0, later)
+        new_ticket = os.urandom(16).hex()
+        if ticket is not None and self._redeem(ticket, new_ticket):
+            return Receipt(self, fit=0, ticket=new_ticket)
         # BEGIN IMMEDIATE takes the lock for writing before the balance is read.
         with self.transaction("BEGIN IMMEDIATE") as connection:
             before = self._balance(connection)
             after = before.spent.plus(entries)
             admit(before, after)
-            fit = self._insert(connection, entries, later)
+            fit = self._insert(connection, entries, new_ticket)
             sums = after.mu_squared, after.epsilon, after.delta, after.pure_rho
             units = json.dumps(sorted(after.units))
             connection.execute(
@@ -274,14 +274,14 @@ class Ledger:
             )
             n_changes = self._seen + 1
         self._seen = max(self._seen, n_changes)
-        return Receipt(self, fit, later)
+        return Receipt(self, fit, new_ticket)
 
-    def _redeem(self, ticket: str, later: str) -> bool:
-        """Replace a valid `ticket` by `later`; return False if it is unknown or was used."""
+    def _redeem(self, ticket: str, new_ticket: str) -> bool:
+        """Replace a valid `ticket` by `new_ticket`; return False if it is unknown or was used."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
-            self._current_row(connection)
+            self._current_row(connection)  # refuses an older copy of the file
             redeem = "UPDATE charges SET ticket = ? WHERE ticket = ?"
-            n_redeemed = connection.execute(redeem, (later, ticket)).rowcount
+            n_redeemed = connection.execute(redeem, (new_ticket, ticket)).rowcount
             # Count the change: an older copy of the file would accept the ticket again.
             count = "UPDATE balance SET n_changes = n_changes + ?"
             connection.execute(count, (n_redeemed,))
@@ -292,7 +292,7 @@ class Ledger:
     def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
         """Store sensitivity and sigma of a charged release before it is made."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
-            self._current_row(connection)
+            self._current_row(connection)  # refuses an older copy of the file
             count = "SELECT COUNT(*) FROM charges WHERE id = ?"
             if connection.execute(count, (fit,)).fetchone() != (1,):
                 raise sqlite3.DatabaseError("it does not hold the charge of this release")

@@ -118,9 +118,9 @@ def rounded_samples(density: Density, size: int, bits: int, words: Words) -> Int
     samples = whole[:size]
     rejected = _propose(density, samples, bits, words)
     while rejected.size:
-        again = np.empty(rejected.size, np.int64)
-        failed = _propose(density, again, bits, words)
-        samples[rejected] = again
+        redrawn = np.empty(rejected.size, np.int64)
+        failed = _propose(density, redrawn, bits, words)
+        samples[rejected] = redrawn
         rejected = rejected[failed]
     return samples
 

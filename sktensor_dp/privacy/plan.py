@@ -155,8 +155,8 @@ class ReleasePlan:
         """Plan for a private number of units: 1 % for its count, and the rest undivided."""
         whole = self.cost
         # The count needs no delta of its own.
-        count = PlannedRelease(COUNT, whole.part(COUNT_FRACTION, 0.0))
-        rest = PlannedRelease(BY_COUNT, whole.part(1 - COUNT_FRACTION, whole.delta))
+        count = PlannedRelease(COUNT, whole.part(COUNT_FRACTION, delta=0.0))
+        rest = PlannedRelease(BY_COUNT, whole.part(1 - COUNT_FRACTION, delta=whole.delta))
         return replace(self, planned=(count, rest))
 
     def after_count(self, plan: "ReleasePlan") -> "ReleasePlan":

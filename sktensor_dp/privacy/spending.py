@@ -183,7 +183,7 @@ class Spending:
         left = max(delta - self.cost.delta, 0.0)
         advised = _rounded_down(0.99 * left / (2 if self.mu_squared else 1), 2)
         later = replace(self, delta=self.delta + _decimal_units(advised))
-        return _rounded_down(0.99 * later.pure_left(1, epsilon, delta), 3), advised
+        return _rounded_down(0.99 * later.pure_left(k=1, epsilon=epsilon, delta=delta), 3), advised
 
     def pure_left(self, k: int, epsilon: float, delta: float) -> float:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""

@@ -83,7 +83,7 @@ def _finite_float(text: str) -> float:
 
 def _bounded_int(text: str) -> int:
     """Read an integer; refuse one beyond the range of floats."""
-    _finite_float(text)
+    _finite_float(text)  # for its error
     return int(text)
 
 
@@ -125,8 +125,8 @@ def load_statement(data: str | bytes) -> PrivacyReport:
     _refuse(problems(stated))
     try:
         report = _report(stated)
-        again = finite({**written(report), "library": stated["library"]})
-        _refuse(_reasons(stated, report, again))
+        rebuilt = finite({**written(report), "library": stated["library"]})
+        _refuse(_reasons(stated, report, rebuilt))
     except (ArithmeticError, RecursionError, ValueError) as error:
         if isinstance(error, StatementError):
             raise
@@ -227,8 +227,8 @@ def _cost(row: Statement) -> PrivacyCost:
     return PrivacyCost(float(row["mu"]), float(row["epsilon"]), float(row["delta"]))
 
 
-def _reasons(stated: Statement, report: PrivacyReport, again: Statement) -> Iterator[str]:
-    """Yield each contradiction, that of the total first; `again` is rebuilt from the report."""
+def _reasons(stated: Statement, report: PrivacyReport, rebuilt: Statement) -> Iterator[str]:
+    """Yield each contradiction, that of the total first; `rebuilt` is the report written anew."""
     # Where delta almost suffices without epsilon, smaller epsilons are rounding errors.
     smallest_epsilon = 1e-12
     whole, delta = report.composition, report.delta
@@ -247,10 +247,10 @@ def _reasons(stated: Statement, report: PrivacyReport, again: Statement) -> Iter
     if not named >= NOT_COVERED.keys():
         yield f"not_covered must name {', '.join(sorted(NOT_COVERED.keys() - named))}"
     for words in ("unit", "neighbours", "not_covered"):
-        again[words] = _without_words(again[words])
+        rebuilt[words] = _without_words(rebuilt[words])
         stated = {**stated, words: _without_words(stated[words])}
-    again["not_covered"] = stated["not_covered"]
-    yield from _differences(stated, again, "")
+    rebuilt["not_covered"] = stated["not_covered"]
+    yield from _differences(stated, rebuilt, "")
 
 
 def _without_words(value: Statement | list[Statement]) -> Any:
@@ -314,19 +314,19 @@ def _unit_reasons(
             yield f"{place}.parts[{number}].units is {part.n_units}, but there are {n_units}"
 
 
-def _differences(stated: Any, again: Any, place: str) -> Iterator[str]:
+def _differences(stated: Any, rebuilt: Any, place: str) -> Iterator[str]:
     """Yield differences of two trees of plain values beyond rounding."""
-    if isinstance(stated, dict) and isinstance(again, dict) and stated.keys() == again.keys():
+    if isinstance(stated, dict) and isinstance(rebuilt, dict) and stated.keys() == rebuilt.keys():
         for name in stated:
-            yield from _differences(stated[name], again[name], f"{place}.{name}".lstrip("."))
-    elif isinstance(stated, list) and isinstance(again, list) and len(stated) == len(again):
-        for number, (one, other) in enumerate(zip(stated, again, strict=True)):
+            yield from _differences(stated[name], rebuilt[name], f"{place}.{name}".lstrip("."))
+    elif isinstance(stated, list) and isinstance(rebuilt, list) and len(stated) == len(rebuilt):
+        for number, (one, other) in enumerate(zip(stated, rebuilt, strict=True)):
             yield from _differences(one, other, f"{place}[{number}]")
-    elif _is_number(stated) and _is_number(again):
-        if not _close(stated, again):
-            yield f"{place} is {stated:.9g}, but the rest gives {again:.9g}"
-    elif stated != again or isinstance(stated, bool) != isinstance(again, bool):
-        yield f"{place} is {_short(stated)}, but the rest gives {_short(again)}"
+    elif _is_number(stated) and _is_number(rebuilt):
+        if not _close(stated, rebuilt):
+            yield f"{place} is {stated:.9g}, but the rest gives {rebuilt:.9g}"
+    elif stated != rebuilt or isinstance(stated, bool) != isinstance(rebuilt, bool):
+        yield f"{place} is {_short(stated)}, but the rest gives {_short(rebuilt)}"
 
 
 def _is_number(value: object) -> bool:

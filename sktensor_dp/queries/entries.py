@@ -161,7 +161,7 @@ class EntryPairs(Query):
     @cached_property
     def _repeats(self) -> sp.csr_matrix:
         """Number of observed values in each cell, (n_rows, n_columns)."""
-        matrix = self.index_set.matrix(np.ones(self.index_set.n_entries), 0, 1).copy()
+        matrix = self.index_set.matrix(np.ones(self.index_set.n_entries), mode=0, other=1).copy()
         matrix.sum_duplicates()
         return matrix
 
@@ -188,7 +188,7 @@ class EntryPairs(Query):
     def _pairs(self, residuals: Floats) -> Floats:
         """Sums over rows of products of two columns, i < j, of integer residuals: exact."""
         n_rows, n_columns = self.index_set.shape
-        matrix = self.index_set.matrix(self.index_set.sort(residuals, 0), 0, 1)
+        matrix = self.index_set.matrix(self.index_set.sort(residuals, mode=0), mode=0, other=1)
         sums = np.zeros((n_columns, n_columns))
         step = rows_at_once(n_columns, caches=2)
         for first in range(0, n_rows, step):

@@ -26,10 +26,7 @@ from sktensor_dp.queries.query import RADIUS, Bounded, Norms, Signed, check_arra
 from sktensor_dp.tensor.arrays import Floats, Integers, spans
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, symmetric_to_coordinates
 
-# Rows of a chunk.
-Places = slice | Integers
-# Released part of each group's shape: all of yy', its diagonal, or its trace.
-SHAPES = ("full", "diag", "spherical")
+RowIndex = slice | Integers  # of a chunk
 # Largest whitener times radius, and largest logarithm of weight times density: squares stay finite.
 LARGEST_WHITENED, LARGEST_LOG = 1e50, 1e5
 LIMITS = (1e-3, 1e6)
@@ -52,7 +49,7 @@ class MixtureStatistics(Bounded):
     centre: float  # of squared lengths, in squared limits: 0 to 1
     scales: Scales  # squared scales of weight, shift, size and shape
     radius: float  # length that rows are scaled to before anything else
-    shape: str = "full"  # one of SHAPES
+    shape_part: str = "full"  # of yy', that is released; "diag", or "spherical": its trace
     pooled: bool = False  # whether sizes and shapes are added up over groups
     # For rows with 1, ..., q - 1 observed columns: limit, and mean square of a coordinate.
     partial: Sequence[tuple[float, float]] = ()
@@ -71,9 +68,9 @@ class MixtureStatistics(Bounded):
         for scale in self.scales:
             check_number("a scale", scale, (0.0, 1.0))
         _, b, h, g = self.scales  # of weight, shift, size and shape, as in the proof
-        if h + g > (2 * b if b >= 2 * self._spread_shape else b + 2 * self._spread_shape):
+        if h + g > (2 * b if b >= 2 * self._shape_scale else b + 2 * self._shape_scale):
             raise ValueError("the scale of sizes is too large beside those of shifts and shapes.")
-        if (self.scales.shape > 0) != (self.shape != "spherical" and self.width > 1):
+        if (self.scales.shape > 0) != (self.shape_part != "spherical" and self.width > 1):
             raise ValueError("shapes have a scale above 0 where there is more than one size.")
         if self.fill is not None:
             check_array("what fills missing cells", self.fill, self.radius)
@@ -101,7 +98,7 @@ class MixtureStatistics(Bounded):
         """Largest L2 distance of two contributions, in one group or in two."""
         # Squares: rows in one group, then in two (the proof's "one group" and "two groups").
         a, b, h, _ = self.scales
-        shape = self._spread_shape
+        shape = self._shape_scale
         near = 4 * b if b >= 2 * shape else 2 * b + 2 * shape + b**2 / (2 * shape)
         apart = 2 * self._largest_square
         if self.pooled:
@@ -118,7 +115,7 @@ class MixtureStatistics(Bounded):
         return a + max(h * self.centre**2, b + g + h * (1 - self.centre) ** 2)
 
     @property
-    def _spread_shape(self) -> float:
+    def _shape_scale(self) -> float:
         """Scale of shapes times q / (q - 1): |yy' - |y|^2 I / q|^2 is |y|^4 (q - 1) / q."""
         return self.scales.shape * self.width / (self.width - 1) if self.width > 1 else 0.0
 
@@ -132,25 +129,25 @@ class MixtureStatistics(Bounded):
         counts, shifts = sums[:, 0], sums[:, 1 : 1 + q]
         squares = sums[:, 1 + q :].reshape(-1, q, q)
         sizes = np.trace(squares, axis1=1, axis2=2) / square - self.centre * counts
-        parts = [a**0.5 * counts, b**0.5 / (self.limit * self.reach) * shifts.ravel()]
+        coordinates = [a**0.5 * counts, b**0.5 / (self.limit * self.reach) * shifts.ravel()]
         if self.pooled:
             squares, sizes = squares.sum(axis=0, keepdims=True), sizes.sum(keepdims=True)
-        if self.shape == "spherical":
-            return np.concatenate([*parts, h**0.5 * sizes])
+        if self.shape_part == "spherical":
+            return np.concatenate([*coordinates, h**0.5 * sizes])
         mean_square = np.eye(q) / q  # of norm q^(-1/2)
         traces = np.trace(squares, axis1=1, axis2=2)[:, None, None]
-        shapes = (self._spread_shape**0.5 / square) * (squares - traces * mean_square)
+        shapes = (self._shape_scale**0.5 / square) * (squares - traces * mean_square)
         shapes += (h * q) ** 0.5 * sizes[:, None, None] * mean_square
-        if self.shape == "diag":
-            return np.concatenate([*parts, np.diagonal(shapes, axis1=1, axis2=2).ravel()])
-        return np.concatenate([*parts, *[symmetric_to_coordinates(one) for one in shapes]])
+        if self.shape_part == "diag":
+            return np.concatenate([*coordinates, np.diagonal(shapes, axis1=1, axis2=2).ravel()])
+        return np.concatenate([*coordinates, *[symmetric_to_coordinates(one) for one in shapes]])
 
     def _part(self, chunk: SampleChunk, part: slice, weights: Floats) -> Floats:
         """Sums (k, 1 + q + q * q) over a slice of rows: shares, and clipped y and yy'."""
         k, q = len(self.means), self.width
         sums = np.zeros((k, 1 + q + q * q))
         for rows, frame in self._rows_of(chunk, part):
-            shares, clipped, lengths = self.parts_of(chunk, rows, frame)
+            shares, clipped, lengths = self.clipped_rows(chunk, rows, frame)
             shares *= weights[rows, None]
             # Shifts are clipped later: `clipped` times this is clipped at `reach` limits.
             shares_in_shifts = shares * np.clip(lengths / frame.limit, 1.0, self.reach)
@@ -163,7 +160,7 @@ class MixtureStatistics(Bounded):
                 sums[:, 1 + q :] += (counts[:, None, None] * frame.filled).reshape(k, -1)
         return sums
 
-    def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[Places, "RowFrame"]]:
+    def _rows_of(self, chunk: SampleChunk, part: slice) -> Iterator[tuple[RowIndex, "RowFrame"]]:
         """Yield blocks of rows of the slice `part` that have the same observed cells."""
         observed = chunk.observed
         whole = RowFrame(self.whiteners, self.log_scales, self.limit)
@@ -185,8 +182,8 @@ class MixtureStatistics(Bounded):
         filled = self._mean * np.eye(self.width) - mean * seen.projectors
         return RowFrame(seen.whiteners, seen.log_scales, limit, filled)
 
-    def parts_of(
-        self, chunk: SampleChunk, rows: Places, frame: "RowFrame"
+    def clipped_rows(
+        self, chunk: SampleChunk, rows: RowIndex, frame: "RowFrame"
     ) -> tuple[Floats, Floats, Floats]:
         """Shares (n, k) of rows, whitened rows (k, n, q), clipped, and their lengths before."""
         X = scaled_rows(chunk, rows, self.radius, self.fill)
@@ -205,16 +202,16 @@ class MixtureStatistics(Bounded):
         shifts = shifts * self.limit * self.reach / scales.shift**0.5
         square, n_shared = self.limit**2, 1 if self.pooled else k
         shapes = np.zeros((n_shared, q, q))
-        if self.shape == "spherical":
+        if self.shape_part == "spherical":
             return weights, shifts, rest * square / scales.size**0.5, shapes
-        rows, diagonal = rest.reshape(n_shared, -1), self.shape == "diag"
+        rows, diagonal = rest.reshape(n_shared, -1), self.shape_part == "diag"
         matrices = np.array(
             [np.diag(row) if diagonal else coordinates_to_symmetric(row, q, 2) for row in rows]
         )
         traces = np.trace(matrices, axis1=1, axis2=2)
         if q > 1:
             shapes = matrices - (traces / q)[:, None, None] * np.eye(q)
-            # Divide by the root of `_spread_shape`, scales.shape / (1 - 1 / q).
+            # Divide by the root of `_shape_scale`, scales.shape / (1 - 1 / q).
             shapes *= square * ((1 - 1 / q) / scales.shape) ** 0.5
         return weights, shifts, traces / q**0.5 * square / scales.size**0.5, shapes
 
@@ -260,8 +257,8 @@ class MixtureGains(Signed):
             densities = [log_density(one.log_joint(X, observed)) for one in self.mixtures]
             gains = np.transpose(densities[1:]) - np.transpose(densities)[:, self.over]
             norms = np.sqrt(np.einsum("nm,nm->n", gains, gains))
-            scales = MOST_GAIN / np.maximum(norms, MOST_GAIN)
-            sums += (scales * weights[rows]) @ gains
+            factors = MOST_GAIN / np.maximum(norms, MOST_GAIN)
+            sums += (factors * weights[rows]) @ gains
         return sums
 
 
@@ -289,7 +286,9 @@ class RowFrame:
     filled: Floats | None = None  # (k, q, q), or (1, q, q): added to yy' of each row
 
 
-def scaled_rows(chunk: SampleChunk, rows: Places, radius: float, fill: Floats | None = None) -> Any:
+def scaled_rows(
+    chunk: SampleChunk, rows: RowIndex, radius: float, fill: Floats | None = None
+) -> Any:
     """Rows of a chunk, scaled to `radius`; missing cells, which are 0, then get the `fill`."""
     X, observed = chunk.X[rows], observed_of(chunk, rows)
     scales = chunk.scales(radius)[rows]
@@ -299,6 +298,6 @@ def scaled_rows(chunk: SampleChunk, rows: Places, radius: float, fill: Floats | 
     return scaled if observed is None or fill is None else np.where(observed, scaled, fill)
 
 
-def observed_of(chunk: SampleChunk, rows: Places) -> NDArray[np.bool_] | None:
+def observed_of(chunk: SampleChunk, rows: RowIndex) -> NDArray[np.bool_] | None:
     """Mask of the observed cells of some rows; None where none is missing."""
     return None if chunk.observed is None else chunk.observed[rows]

@@ -587,7 +587,7 @@ class PrivateSpectralLDA(
         return None if topics is None else frequencies_of_topics(topics), topics
 
     def _check_combined(self) -> None:
-        self._checked_limits()
+        self._checked_limits()  # for its errors
         if self.public_components is None:
             return
         check_public_topics(self.public_components, self.n_components)

@@ -302,7 +302,7 @@ def forecast_topics(
             n_dims = plan.n_words if plan.triples == "triple_moments" else k
             sigma *= spherical_spread(n_unique(n_dims, 3))
         elif pure:  # Laplace noise of scale 1 has a deviation of sqrt(2)
-            sigma = math.sqrt(2) * query.sensitivity_of(norm, 1, neighbours)
+            sigma = math.sqrt(2) * query.sensitivity_of(norm, order=1, neighbours=neighbours)
         else:
             sigma = query.sensitivity_of(norm, neighbours=neighbours)
         sigma /= n_samples * (planned.cost.epsilon or planned.cost.mu)

@@ -107,6 +107,7 @@ def public_topics(
 
 def check_public_topics(given: Any, most: int) -> None:
     """Raise ValueError for public topics that are wrong whatever the columns are."""
+    # Only errors are wanted of the topics.
     if (by_word := _by_word(given)) is not None:
         public_topics(given, most, len(by_word[0]), by_word[0])
     else:

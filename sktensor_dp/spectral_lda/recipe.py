@@ -133,7 +133,7 @@ class _SpectralFit:
         """
         plan, options = self._plan, self._options
         count_clip = self._clips.of_counts(plan.clip_quantile)
-        query = WordFrequencies(count_clip, (), 0)
+        query = WordFrequencies(count_clip)
         if plan.all_words:  # pairs of them follow: a document has one weight in all moments
             pair_clip = self._pair_clip(None, count_clip)
             query = WordFrequencies(count_clip, (pair_clip,), MIN_TOKENS)
@@ -181,7 +181,9 @@ class _SpectralFit:
         product = self._ask.exact_product(query) if answer is None else answer.value.__matmul__
         frequencies, sigma, total = self._frequencies_of(words, product)
         if answer is None:
-            released = ReleasedPairs(None, lambda V: product(V) / total, 0.0, 0.0)
+            released = ReleasedPairs(
+                matrix=None, product=lambda V: product(V) / total, sigma=0.0, diagonal_sigma=0.0
+            )
         else:
             E2 = answer.over(total)
             # Noise is of masses: a pair's mass is twice its entry.

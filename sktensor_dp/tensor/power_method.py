@@ -39,7 +39,7 @@ def simultaneous_power_iteration(
     # A frame V is replaced by the polar factor of [T(v, v, v) T(I, v, v)], along which the energy
     # sum_j T(v, v, v)^2 rises fastest: its maximum is the least-squares fit to T (Chen & Saad,
     # SIMAX 2009, section 5; Comon 1994). `starts` are the rows of one more restart.
-    oracle, k = oracle_and_length(T, None, n_components)
+    oracle, k = oracle_and_length(T, dim=None, n_components=n_components)
     if (scale := extreme_scale(T)) != 1:
         weights, vectors = simultaneous_power_iteration(
             np.asarray(T) / scale, n_components, starts=starts, n_restarts=n_restarts,
@@ -170,14 +170,14 @@ def robust_tensor_power_method(
     starts = rng.standard_normal((n_components, k, n_restarts))
     starts /= np.linalg.norm(starts, axis=1, keepdims=True)
     # Deflation is added separately, so one query answers for the starts of all components.
-    first = np.hsplit(oracle(np.hstack(list(starts))), n_components)
+    first_answers = np.hsplit(oracle(np.hstack(list(starts))), n_components)
     for j in range(n_components):
         subtracted = _deflation(weights[:j], vectors[:j])
 
         def residual(U: Floats, subtracted: Oracle = subtracted) -> Floats:
             return oracle(U) - subtracted(U)
 
-        answers = first[j] - subtracted(starts[j])
+        answers = first_answers[j] - subtracted(starts[j])
         ends, answers = _iterate(residual, starts[j], answers, max_iter, basin_tol)
         best = [int(np.argmax(np.abs(np.sum(ends * answers, axis=0))))]
         end, answer = _iterate(residual, ends[:, best], answers[:, best], max_iter, tol)
@@ -368,12 +368,12 @@ class OnlinePowerMethod:
         """Return a new method for modes of length `dim`, with random starts."""
         check_at_least(1, n_restarts=n_restarts)
         seed = int(as_generator(random_state).integers(2**32))
-        starts = _starts(seed, 0, dim, n_restarts)
+        starts = _starts(seed, component=0, dim=dim, n_restarts=n_restarts)
         return cls(
             n_components=n_components, n_restarts=n_restarts, max_iter=max_iter, seed=seed,
             n_answers=0, n_waits=0, log_precision=0.0, weights=np.zeros(0),
             vectors=np.zeros((0, dim)),
-            component_answers=BatchMean.of(np.zeros((dim, 0)), 0.0, 1.0),
+            component_answers=BatchMean.of(np.zeros((dim, 0)), noise_variance=0.0, n_samples=1.0),
             starts=starts, pending=None, best_weight=0.0, best_noise_variance=0.0,
             best_vector=starts[:, 0],
         )  # fmt: skip

@@ -84,7 +84,7 @@ def shared_effects(
     *,
     noise_std: float,
     n_units: int,
-    gain: float,
+    response: float,
     effect_variance: float,
     about: Floats | None = None,
     max_iter: int = 60,
@@ -95,7 +95,7 @@ def shared_effects(
     # Popularity is the logarithm of this power of a row's weight.
     popularity_power = 0.5
     # Row i reports W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise; responses r in [-1, 1]
-    # have mean gain * (b_i - about_i). Effects b are normal; weights have any distribution on a
+    # have mean response * (b_i - about_i). Effects b are normal; weights have any distribution on a
     # grid (Kiefer & Wolfowitz 1956). Both distributions are estimated from all rows by EM.
     S, W = np.asarray(sums, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     total = max(float(W.sum()), 1.0)
@@ -108,7 +108,7 @@ def shared_effects(
     if noise_std > 0:
         ends = np.log(largest * _GRID_RATIO), np.log(largest * _GRID_MARGIN)
         grid = np.exp(np.linspace(*ends, GRID_SIZE))[None, :]
-    fit = _GridPosterior(S, W, grid, noise_std, weight_each, gain, effect_variance, about)
+    fit = _GridPosterior(S, W, grid, noise_std, weight_each, response, effect_variance, about)
     for _ in range(max_iter):
         fit.step()
     mean_weight = max(total / len(S), 1e-9)
@@ -128,12 +128,12 @@ class _GridPosterior:
         grid: Floats,  # (1, n_points), or (n_rows, 1) where weights are known
         noise_std: float,
         weight_each: float,
-        gain: float,
+        response: float,
         effect_variance: float,
         about: Floats | None = None,
     ) -> None:
         self._sums, self._grid = sums[:, None], grid
-        self._slopes = gain * grid
+        self._slopes = response * grid
         if about is not None:
             self._sums = self._sums + self._slopes * about[:, None]
         self._squares = self._sums**2

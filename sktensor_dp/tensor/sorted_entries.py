@@ -149,9 +149,9 @@ class Fibres:
         columns = [entries.rows(k) for k in others]
         self.order = np.lexsort(columns) if len(columns) > 1 else entries.order(others[0])
         columns = [column[self.order] for column in columns]
-        first = np.ones(n, dtype=bool)
-        first[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
-        self.begins = np.flatnonzero(first)
+        is_first = np.ones(n, dtype=bool)  # of its fibre
+        is_first[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+        self.begins = np.flatnonzero(is_first)
         self.sizes = np.diff(np.append(self.begins, n))
         # Coordinates of each fibre in the other modes.
         self.coordinates = np.array([column[self.begins] for column in columns]).T

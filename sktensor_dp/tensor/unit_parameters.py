@@ -204,11 +204,11 @@ class CellUnits:
             roots_of_inverses(roots, inverse_pivots[N_PLAIN:])
             # Components have prior variance 1; `roots` are views of `packed`.
             means *= self._deviations[:, None]
-            first = len(packed) - sum(map(len, roots))
-            np.clip(packed[first:], -1.0, 1.0, out=packed[first:])
+            begin = len(packed) - sum(map(len, roots))
+            np.clip(packed[begin:], -1.0, 1.0, out=packed[begin:])
             # The terms are too small to overflow, so a sum is finite if they are; means, which are
             # larger, count as 0, or as NaN where they are not finite.
-            sums = sum_of_rows(packed[first:]) + sum_of_rows(means * 0.0)
+            sums = sum_of_rows(packed[begin:]) + sum_of_rows(means * 0.0)
         lost = ~np.isfinite(sums)
         if lost.any():
             means[:, lost], packed[:, lost] = 0.0, 0.0

@@ -230,7 +230,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
         return ([[x] for x in texts],), ([[x] for x in others],), _second_category
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        rows_of(X)
+        rows_of(X)  # for its errors
 
     def _chunks_of(self, X: object, groups: object, n_samples: object) -> Any:
         names, rows = rows_of(X)

@@ -435,7 +435,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
         if self.input == "content" and not READ_BY & set(searched):
-            read_documents(self, as_documents(X, "X"), grouped=grouped)
+            read_documents(self, as_documents(X, "X"), grouped=grouped)  # for its errors
 
     def _word_counter(self) -> Callable[[Any], Any]:
         """Picklable function from texts to the number of words of each."""

@@ -25,7 +25,7 @@ def umass(
     return values
 
 
-def set_apart(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
+def are_set_apart(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
     """Mask (k, d) of the words that are more likely in a topic than overall, whatever the noise."""
     # A single topic has the same words as all texts.
     return (_sure(topics, std) > unigram) & (len(topics) > 1)
@@ -37,13 +37,13 @@ def ranked_words(
     """Columns of the leading words of every topic, `n_words` at most, best first.
 
     `relevance` is that of Sievert & Shirley (2014), of probabilities less two deviations `std`;
-    below 1 of words that are `set_apart` alone.
+    below 1 of words that `are_set_apart` alone.
     """
     if relevance == 1:
         return list(np.argsort(-topics, axis=1, kind="stable")[:, :n_words])
     sure = np.log(np.maximum(_sure(topics, std), 1e-300))
     scores = sure - (1 - relevance) * np.log(np.maximum(unigram, 1e-300))
-    apart = set_apart(topics, unigram, std)
+    apart = are_set_apart(topics, unigram, std)
     best_first = [np.lexsort((-topic, -score)) for topic, score in zip(topics, scores, strict=True)]
     return [row[mask[row]][:n_words] for row, mask in zip(best_first, apart, strict=True)]
 

@@ -152,11 +152,11 @@ def test_releases_of_other_gains_and_centres_are_one(seed):
         sums = gain * weights * (effects - centre)
         released.append(EffectRelease(sums, weights, sigma, gain, centre))
     both = EffectRelease.combined(released)
-    expected = both.gain * weights * (effects - both.about)
+    expected = both.response * weights * (effects - both.about)
     np.testing.assert_allclose(both.sums, expected, atol=1e-12)
     np.testing.assert_allclose(both.counts, weights, rtol=1e-12)
     assert both.sigma == pytest.approx((1 / 4 + 1) ** -0.5)
-    assert (both.gain / both.sigma) ** 2 == pytest.approx(0.5**2 / 4 + 0.8**2)
+    assert (both.response / both.sigma) ** 2 == pytest.approx(0.5**2 / 4 + 0.8**2)
 
 
 def components_fitted(data, seed, epsilon, kind=PrivateCPCompletion, rank=4, **options):

@@ -107,7 +107,7 @@ def case(kind: str, build: Any, query: Any, one: Floats, other: Floats, **more: 
 
 
 def of_statistics(kind: str, query: Any, one: Floats, other: Floats) -> Case:
-    build = statistics(query.shape, query.pooled)
+    build = statistics(query.shape_part, query.pooled)
     return case(kind, build, query, query.means[0] + one, query.means[1] + other)
 
 

@@ -23,7 +23,7 @@ def looped(query, X):
         "full": symmetric_to_coordinates,
         "diag": np.diagonal,
         "spherical": lambda one: [np.trace(one) / np.sqrt(q)],
-    }[query.shape]
+    }[query.shape_part]
     total = 0.0
     for x in X:
         seen, limit, own = ~np.isnan(x), query.limit, usual
@@ -121,6 +121,6 @@ def whitened(query: MixtureStatistics, X: np.ndarray) -> np.ndarray:
     """What is added up of each row: shares, and clipped whitened rows."""
     chunk = SampleChunk(np.clip(X, -1e100, 1e100))
     whole = RowFrame(query.whiteners, query.log_scales, query.limit)
-    shares, clipped, lengths = query.parts_of(chunk, slice(0, len(X)), whole)
+    shares, clipped, lengths = query.clipped_rows(chunk, slice(0, len(X)), whole)
     rows = clipped.swapaxes(0, 1).swapaxes(1, 2)
     return np.concatenate([shares[:, None], lengths[:, None], rows], axis=1)

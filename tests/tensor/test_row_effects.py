@@ -141,8 +141,9 @@ def noisy_sums(seed, noise, n_rows=800):
 
 def fitted_effects(sums, weights, noise, **kwargs):
     return shared_effects(
-        sums, weights, noise_std=noise, n_units=N_UNITS, gain=GAIN, effect_variance=0.1, **kwargs
-    )
+        sums, weights, noise_std=noise, n_units=N_UNITS, response=GAIN, effect_variance=0.1,
+        **kwargs,
+    )  # fmt: skip
 
 
 def test_effects_are_near_the_best_estimate(seed):
