@@ -106,7 +106,7 @@ def by_private_words(data: Survey, share: float) -> Callable[[float, int], tuple
 
     def ratio(epsilon: float, seed: int) -> tuple[float, int]:
         budget = BudgetAccountant(epsilon, DELTA)
-        for_words, for_topics = budget.split([share, 1 - share], thresholds=1)
+        for_words, for_topics = budget.split([share, 1 - share], ["vocabulary", "gaussian"])
         words = PrivateCountVectorizer(
             analyzer=list, max_words_per_document=N_TOKENS, accountant=budget, **for_words
         )

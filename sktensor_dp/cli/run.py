@@ -136,7 +136,8 @@ class Run:
             fractions = [part * (1 - checked) for part in whole]
             if checked > 0:
                 fractions.append(checked)
-            parts = BudgetAccountant(epsilon, self.options.delta).split(fractions, thresholds)
+            kinds = ["vocabulary"] * thresholds + ["gaussian"] * (len(fractions) - thresholds)
+            parts = BudgetAccountant(epsilon, self.options.delta).split(fractions, kinds)
             # Without a check where only delta would pay for it, which may be large.
             if parts[-1]["epsilon"] > 0:
                 break

@@ -114,6 +114,7 @@ class Request:
     delta: float  # of the search, at which the epsilon of each fit is stated; 0 for pure noise
     stop: float  # probability that a trial is the last
     costs: TrialCosts  # of each fit and score of a trial
+    charge: LedgerEntry  # for the whole search
 
     @property
     def last(self) -> PrivateEstimatorMixin:
@@ -451,12 +452,14 @@ class PrivateSearchCV(
         NotEnoughDataError
             If no trial could be fitted. The budget is spent.
         BudgetError
-            If the accountant has too little left; no budget is spent.
+            If the accountant has too little left, or would keep epsilon without any delta; no
+            budget is spent.
         """
         refuse_recording(type(self).__name__)
         request = self._request(groups, unsupported)
         trials = self._prepared(request, X, y, groups)
         unit = unit_of(request.last._public_facts().unit, trials.labels is not None)
+        self._check_budget(request)
         if not request.number_is_private:
             number = trials.splits.n_units
             self._warn_of_delta(request.delta, number, unit)
@@ -464,10 +467,7 @@ class PrivateSearchCV(
             if expected.is_noise or expected.shows_nothing:
                 warnings.warn(str(expected), NotEnoughDataWarning, stacklevel=level_of_caller())
         payer = Payer(type(self).__name__, self._accountant_to_charge())
-        name, relation = "private_selection", request.neighbours
-        cost = PrivacyCost(epsilon=float(self.epsilon), delta=request.delta)
-        charge = LedgerEntry(payer.spender, name, uses=1, cost=cost, unit=unit, neighbours=relation)
-        payer.charge_entries([charge])
+        payer.charge_entries([replace(request.charge, unit=unit)])
         self._say("search begins")
         try:
             best = trials.run_all()
@@ -559,8 +559,8 @@ class PrivateSearchCV(
 
         Raises
         ------
-        ValueError
-            If a parameter is wrong, or `score_bounds` are needed.
+        ValueError, BudgetError
+            If a parameter is wrong, `score_bounds` are needed, or the accountant would refuse.
 
         Examples
         --------
@@ -573,6 +573,7 @@ class PrivateSearchCV(
         request = self._request(None, {})
         check_sizes(n_units=n_units)
         bounds = self._bounds(request, n_features)
+        self._check_budget(request)
         guess = {} if document_length is None else {"document_length": document_length}
         return self._forecast(request, n_units, bounds, n_features, **guess)
 
@@ -606,6 +607,11 @@ class PrivateSearchCV(
                     verdict = last.forecast(n_fitted, columns, **guess).verdict
                 verdicts.append((params, verdict))
         return replace(forecast, verdicts=tuple(verdicts))
+
+    def _check_budget(self, request: Request) -> None:
+        """Raise BudgetError where the accountant would refuse the search, or it strands epsilon."""
+        if (accountant := self._accountant_to_charge()) is not None:
+            accountant._check_search([request.charge])
 
     def _warn_of_delta(self, delta: float, n_units: int, unit: str) -> None:
         """Warn where delta is large for a public or released number of units."""
@@ -645,7 +651,12 @@ class PrivateSearchCV(
         names = dict.fromkeys(full for candidates in distributions for full in candidates)
         given = self.score_bounds is not None
         check_comparable(names, steps_of(self.estimator), scoring, given=given)
-        return Request(steps, distributions, scoring, delta, stop, costs)
+        charge = LedgerEntry(
+            type(self).__name__, "private_selection", uses=1,
+            cost=PrivacyCost(epsilon=float(self.epsilon), delta=delta),
+            neighbours=last.neighbours,
+        )  # fmt: skip
+        return Request(steps, distributions, scoring, delta, stop, costs, charge)
 
     def _attributes(self, best: Trial, delta: float, paid: bool) -> dict[str, Any]:
         """Fitted attributes of the search that ended with `best`, and that an accountant `paid`."""

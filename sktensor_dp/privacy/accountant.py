@@ -36,6 +36,7 @@ from sktensor_dp.privacy.plan import (
     budget_fractions,
 )
 from sktensor_dp.privacy.spending import (
+    KINDS,
     PERSON,
     Balance,
     BudgetChange,
@@ -63,6 +64,12 @@ FOLDS = (
     "nobody decides in which fold others are, as with PrivateKFold; with GroupKFold, which goes by "
     "sizes of groups, or with StratifiedKFold it protects nobody."
 )
+
+# Why kinds of fits use a part of delta up.
+USES_DELTA = {
+    "vocabulary": "A vocabulary sets half of its delta aside",
+    "search": "A guarantee of an epsilon and a delta, as of a search, uses its delta up",
+}
 
 # Which rows are whose is read from the data, which a ledger never sees.
 ONE_LABEL = "The total holds for a person who has one label in all of these fits."
@@ -264,35 +271,32 @@ class BudgetAccountant(TableDisplay):
         ----------
         k : int, default=1
             Number of fits to come.
-        kind : {"gaussian", "vocabulary", "pure"}, default="gaussian"
+        kind : {"gaussian", "pure", "vocabulary", "search"}, default="gaussian"
             Kind of these fits. ``"pure"``: fits with ``delta=0``, and completions that protect
-            single entries. ``"vocabulary"``: fits of :class:`~sktensor_dp.PrivateCountVectorizer`,
-            which set half of their delta aside. ``"gaussian"``: all others.
+            single entries, searched over or not. ``"vocabulary"``: fits of
+            :class:`~sktensor_dp.PrivateCountVectorizer`, which set half of their delta aside.
+            ``"search"``: other :class:`~sktensor_dp.PrivateSearchCV`, which use all of it up, as
+            :meth:`spend` does. ``"gaussian"``: all others.
 
         Returns
         -------
         FitBudget
             A dict ``{"epsilon": ..., "delta": ...}`` for the constructor of each fit, as of
             :meth:`split`. Its delta is ``self.delta``, of which fits that set none aside use up
-            nothing, and for vocabularies an equal fraction of what is left.
+            nothing, and for vocabularies and searches an equal fraction of what is left.
 
         Examples
         --------
         >>> budget = BudgetAccountant(epsilon=2.0, delta=1e-6)
-        >>> kinds = ("gaussian", "pure", "vocabulary")
+        >>> kinds = ("gaussian", "pure", "vocabulary", "search")
         >>> [round(budget.remaining(10, kind)["epsilon"], 3) for kind in kinds]
-        [0.577, 0.2, 0.646]
+        [0.577, 0.2, 0.646, 0.2]
         """
         check_sizes(k=k)
-        if kind not in ("gaussian", "vocabulary", "pure"):
-            raise ValueError(f"kind must be 'gaussian', 'vocabulary' or 'pure', got {kind!r}.")
-        now = self._ledger.balance()
-        if kind == "vocabulary" and now.delta > 0:
-            epsilon, delta = now.spent.vocabulary_left(int(k), now.epsilon, now.delta)
-            return {"epsilon": epsilon, "delta": delta}
-        pure = kind == "pure" or now.delta == 0
-        left = now.spent.pure_left if pure else now.spent.gaussian_left
-        return {"epsilon": left(int(k), now.epsilon, now.delta), "delta": now.delta}
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {KINDS}, got {shown(kind)}.")
+        epsilon, delta = self._ledger.balance().left(int(k), kind)
+        return {"epsilon": epsilon, "delta": delta}
 
     def check(self, epsilon: float, delta: float) -> bool:
         """Return True if (epsilon, delta) can still be spent.
@@ -394,16 +398,33 @@ class BudgetAccountant(TableDisplay):
         now = self._ledger.balance()
         self._check(now, now.spent.plus(entries))
 
-    def split(self, fractions: Sequence[float], thresholds: int = 0) -> list[FitBudget]:
+    def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
+        """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
+        now = self._ledger.balance()
+        after = now.spent.plus(entries)
+        self._check(now, after)
+        if now.strands(after):
+            left = replace(now, spent=after).left(1, "pure")[0]
+            raise BudgetError(
+                "This search would use all of the budget's delta up, and leave an epsilon of "
+                f"{left:.3g}, which fits with Gaussian noise could not spend. Nothing was charged. "
+                f"Ask for delta={(now.delta - now.spent.cost.delta) / 2:.3g} if others follow, or "
+                "plan it by split(kinds=) or remaining(kind='search'), which gives all that is "
+                "left."
+            )
+
+    def split(
+        self, fractions: Sequence[float], kinds: Sequence[str] | None = None
+    ) -> list[FitBudget]:
         """Divide the whole budget among fits so that they use it up exactly.
 
         Parameters
         ----------
         fractions : sequence of float
-            Relative fraction of each fit (of ``mu ** 2``; of epsilon if delta is 0).
-        thresholds : int, default=0
-            Number of the first fits that set a part of delta aside, as
-            :class:`~sktensor_dp.PrivateCountVectorizer` does.
+            Relative fraction of each fit: of epsilon for pure noise and searches, and of the
+            ``mu ** 2`` of the rest for others.
+        kinds : sequence of {"gaussian", "pure", "vocabulary", "search"}, optional
+            Kind of each fit, as for :meth:`remaining`; all are ``"gaussian"`` by default.
 
         Returns
         -------
@@ -413,7 +434,7 @@ class BudgetAccountant(TableDisplay):
         Examples
         --------
         >>> budget = BudgetAccountant(epsilon=2.0, delta=1e-6)
-        >>> words, topics = budget.split([0.1, 0.9], thresholds=1)
+        >>> words, topics = budget.split([0.1, 0.9], ["vocabulary", "gaussian"])
         >>> round(words["epsilon"], 3), round(topics["epsilon"], 3)
         (0.644, 1.888)
         """
@@ -422,28 +443,32 @@ class BudgetAccountant(TableDisplay):
         if not several or len(fractions) == 0:
             raise ValueError(f"fractions must {rule}, such as [0.3, 0.7]; got {shown(fractions)}.")
         fractions = [_checked("fractions", f, rule, lambda x: 0 < x < math.inf) for f in fractions]
-        rule = f"be an int from 0 to {len(fractions)}, the number of fractions"
-        numbers = range(len(fractions) + 1)
-        thresholds = int(_checked("thresholds", thresholds, rule, lambda x: x in numbers))
+        kinds = ["gaussian"] * len(fractions) if kinds is None else kinds
+        if len(kinds) != len(fractions) or not set(kinds) <= set(KINDS):
+            raise ValueError(f"kinds must be one of {KINDS} for each fit; got {shown(kinds)}.")
         whole, epsilon = math.fsum(fractions), self.epsilon
         if self.delta == 0 or math.isinf(epsilon):
             return [
                 {"epsilon": epsilon * fraction / whole, "delta": self.delta}
                 for fraction in fractions
             ]
-        # Each threshold sets a tenth of the budget's delta aside (a choice), and all together not
-        # more than they would of one fit's; Gaussian noise has the rest. A vocabulary sets
-        # THRESHOLD_FRACTION of its own delta aside.
-        set_aside = self.delta / max(10, thresholds / THRESHOLD_FRACTION)
-        gaussian_delta = self.delta - set_aside * thresholds
-        of_vocabulary = set_aside / THRESHOLD_FRACTION
-        mu = gaussian_mu(epsilon, gaussian_delta)
+        # Each vocabulary or search uses a tenth of the budget's delta up (a choice), and all
+        # together not more than a vocabulary would of one fit's; Gaussian noise has the rest. A
+        # vocabulary uses THRESHOLD_FRACTION of its own delta up.
+        n_using = sum(kind in ("vocabulary", "search") for kind in kinds)
+        used = self.delta / max(10, n_using / THRESHOLD_FRACTION)
+        gaussian_delta = self.delta - used * n_using
+        deltas = {"pure": self.delta, "search": used, "vocabulary": used / THRESHOLD_FRACTION}
+        # Epsilons of guarantees are added to that of all Gaussian noise together.
+        parts = list(zip(fractions, kinds, strict=True))
+        noise = math.fsum(part for part, kind in parts if kind not in ("pure", "search"))
+        mu = gaussian_mu(epsilon * (noise / whole), gaussian_delta) if noise else 0.0
         budgets: list[FitBudget] = []
-        for position, fraction in enumerate(fractions):
-            delta, tails = gaussian_delta, gaussian_delta
-            if position < thresholds:
-                delta, tails = of_vocabulary, of_vocabulary - set_aside
-            part = gaussian_epsilon(mu * math.sqrt(fraction / whole), tails)
+        for fraction, kind in parts:
+            delta, part = deltas.get(kind, gaussian_delta), epsilon * fraction / whole
+            if kind in ("gaussian", "vocabulary"):
+                tails = delta - used * (kind == "vocabulary")
+                part = gaussian_epsilon(mu * math.sqrt(fraction / noise), tails)
             budgets.append({"epsilon": part, "delta": delta})
         return budgets
 
@@ -518,18 +543,19 @@ class BudgetAccountant(TableDisplay):
         # Where delta is short, epsilon is compared as if nothing were set aside.
         without_delta = replace(after, delta=0) if lacks_delta and now.delta > 0 else after
         lacks_epsilon_too = now.delta > 0 and not now.covers(without_delta)
+        kind = now.spent.kind_of(after)
         if not lacks_delta or spent == now.epsilon or lacks_epsilon_too:
             raise BudgetError(
                 f"Epsilon is what is short: the budget is {now.epsilon:g}, of which {spent:.6g} is "
                 f"spent, and this would bring it to {without_delta.epsilon_at(now.delta):.6g} at "
-                f"delta {plain(now.delta)}{', which it exceeds too' * lacks_delta}. Nothing was "
-                "charged. Ask for less (see remaining()), or use a larger budget."
+                f"delta {plain(now.delta)}{'; delta is short, too' * lacks_delta}. Nothing was "
+                f"charged. {now.advice(kind)}or use a larger budget."
             )
-        advice, uses = _advice_on_delta(now, after)
         raise BudgetError(
             f"Delta is what is short: of the budget's {plain(now.delta)}, "
             f"{now.spent.cost.delta:.3g} is used up; of its epsilon {now.epsilon:g}, {spent:.6g}. "
-            f"{uses}. Nothing was charged. Ask for {advice}, or use a budget of larger delta."
+            f"{USES_DELTA.get(kind, 'Gaussian noise needs some')}. Nothing was charged. "
+            f"{now.advice(kind)}or use a budget of larger delta."
         )
 
     def _so_far(self) -> str:
@@ -592,27 +618,6 @@ class BudgetAccountant(TableDisplay):
             # An error in repr would hide the error that is being displayed.
             budget, spent = "", "ledger not readable"
         return f"BudgetAccountant({budget}delta={self.delta!r}{kept}): {spent}"
-
-
-def _advice_on_delta(now: Balance, after: Spending) -> tuple[str, str]:
-    """Say what to ask for where delta is short, and what takes delta."""
-    # Charges without Gaussian noise are guarantees (epsilon, delta), which use all of their delta.
-    adds_no_gaussian = after.mu_squared == now.spent.mu_squared
-    if adds_no_gaussian:
-        epsilon, left = now.spent.approximate_left(now.epsilon, now.delta)
-    else:
-        epsilon, left = now.spent.vocabulary_left(1, now.epsilon, now.delta)
-    if left <= 0:
-        return "pure noise (delta=0)", "Gaussian noise needs some"
-    if adds_no_gaussian:
-        return (
-            f"delta={left:.3g}, with epsilon={epsilon:.3g} at most",
-            "A guarantee of an epsilon and a delta, as of a search, uses its delta up",
-        )
-    return (
-        "the epsilon and delta that remaining(kind='vocabulary') gives",
-        "A vocabulary sets half of its delta aside",
-    )
 
 
 # Attribute of estimators that are not fitted without a payer: why, as a clause of the error.

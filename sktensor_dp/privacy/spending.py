@@ -30,6 +30,8 @@ ADDED_OR_REMOVED = ", added or removed"
 ROWS = ("document", "sample")
 # Persons may have the name of the column that says whose row it is: "person: patient".
 PERSON = "person"
+# Kinds of fits, by what they use up of a budget's delta: nothing, a part, or all of theirs.
+KINDS = ("gaussian", "pure", "vocabulary", "search")
 
 
 @dataclass(frozen=True)
@@ -176,14 +178,13 @@ class Spending:
         mu = math.sqrt(later._square_left(epsilon, delta) / k)
         return gaussian_epsilon(mu, each - aside), each
 
-    def approximate_left(self, epsilon: float, delta: float) -> tuple[float, float]:
-        """Epsilon and delta of a guarantee that a budget leaves room for, rounded down."""
-        # Gaussian noise needs a part of delta, so half of what is left may go. One percent of
-        # delta, and of epsilon, stays for rounding in conversions (a choice).
-        left = max(delta - self.cost.delta, 0.0)
-        advised = _rounded_down(0.99 * left / (2 if self.mu_squared else 1), 2)
-        later = replace(self, delta=self.delta + _decimal_units(advised))
-        return _rounded_down(0.99 * later.pure_left(k=1, epsilon=epsilon, delta=delta), 3), advised
+    def search_left(self, k: int, epsilon: float, delta: float) -> tuple[float, float]:
+        """Epsilon and delta that a budget leaves for each of `k` further searches."""
+        # Searches share the delta that is left, or half of it where Gaussian noise needs some (a
+        # choice).
+        each = max(delta - self.cost.delta, 0.0) / (2 if self.mu_squared else 1) / k
+        later = replace(self, delta=self.delta + k * _decimal_units(each))
+        return later.pure_left(k, epsilon, delta), each
 
     def pure_left(self, k: int, epsilon: float, delta: float) -> float:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""
@@ -191,6 +192,13 @@ class Spending:
             return epsilon
         rho = zcdp_rho_at_delta(epsilon, delta - self.cost.delta) - self.rho
         return max(0.0, (epsilon - self.cost.epsilon_at(delta)) / k, epsilon_of_rho(rho / k))
+
+    def kind_of(self, after: "Spending") -> str:
+        """Kind of the charges that this spending lacks of the later one, `after`."""
+        uses_delta = after.delta > self.delta
+        if after.mu_squared > self.mu_squared or after.unbounded:
+            return "vocabulary" if uses_delta else "gaussian"
+        return "search" if uses_delta else "pure"
 
 
 @dataclass(frozen=True)
@@ -224,6 +232,36 @@ class Balance:
     def covers(self, spending: Spending) -> bool:
         """Return True if the budget covers a spending."""
         return spending.within(self.epsilon, self.delta)
+
+    def left(self, k: int, kind: str) -> tuple[float, float]:
+        """Epsilon and delta that each of `k` further fits of one of the `KINDS` may ask for."""
+        spent, budget = self.spent, (k, self.epsilon, self.delta)
+        if kind == "pure" or self.delta == 0:
+            return spent.pure_left(*budget), self.delta
+        if kind == "gaussian":
+            return spent.gaussian_left(*budget), self.delta
+        return (spent.search_left if kind == "search" else spent.vocabulary_left)(*budget)
+
+    def advice(self, kind: str) -> str:
+        """What a fit of a kind may ask for, or one of pure noise, as the start of a sentence."""
+        for one in (kind if self.delta else "pure", "pure"):
+            left = self.left(1, one)
+            epsilon, delta = (_rounded_down(value * (1 + ROUNDING), 3) for value in left)
+            if epsilon > 0:
+                asked = "pure noise (delta=0)" if one == "pure" else f"delta={delta:g}"
+                return (
+                    f"Ask for {asked}, with epsilon={epsilon:g} at most (see remaining(kind="
+                    f"{one!r})), "
+                )
+        return "Ask for nothing more, "
+
+    def strands(self, after: Spending) -> bool:
+        """Return True if spending `after` uses all of delta up and leaves epsilon."""
+        if math.isinf(self.epsilon) or after.delta == self.spent.delta:
+            return False
+        later = replace(self, spent=after)
+        without_delta = after.cost.delta >= self.delta * (1 - ROUNDING)
+        return without_delta and later.left(1, "pure")[0] > ROUNDING * self.epsilon
 
     def lacks_delta(self, after: Spending) -> bool:
         """Return True if spending `after` exceeds the budget by its delta, whatever its epsilon."""

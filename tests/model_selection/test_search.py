@@ -36,7 +36,8 @@ from sktensor_dp import (
 )
 from sktensor_dp.model_selection.costs import TrialCosts
 from sktensor_dp.model_selection.splits import split_units
-from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.spending import charges_of
 from sktensor_dp.privacy.trials import stop_probability, trial_cost
 
 pytestmark = [
@@ -127,7 +128,7 @@ def test_charges_once_before_anything_is_read(made):
     cost = PrivacyCost(epsilon=1.0, delta=1e-6)
     budget = BudgetAccountant(epsilon=1.0, delta=1e-6)
     search = toy(accountant=budget, n_trials=20.0).fit(*targets())
-    with BudgetAccountant(epsilon=3.0, delta=1e-6) as enclosing:
+    with BudgetAccountant(epsilon=3.0, delta=1e-5) as enclosing:
         toy(n_trials=15.0).fit(*targets())
     for charged in (budget, enclosing):
         (entry,) = charged.entries
@@ -138,6 +139,24 @@ def test_charges_once_before_anything_is_read(made):
         clone(search).fit(Unread(), np.zeros(2000))
     assert not made
     assert len(budget.entries) == 1
+
+
+def test_a_part_of_a_budget_pays_a_search_and_the_fits_after_it():
+    budget = BudgetAccountant(epsilon=4.0, delta=1e-6)
+    fit_alone = budget.split([0.5, 0.5])[0]
+    for call in (lambda s: s.fit(*targets()), lambda s: s.forecast(2000)):
+        with pytest.raises(BudgetError, match=r"an epsilon of 1\.28, which .* Ask for delta=5e-07"):
+            call(toy(accountant=budget, **fit_alone))
+    first, second = budget.split([0.5, 0.5], ["search", "gaussian"])
+    toy(accountant=budget, **first).fit(*targets())
+    budget.charge(charges_of(ReleasePlan.split(**second, fractions={"one": 1.0}), "fit"))
+    assert budget.total()[0] == pytest.approx(4.0)
+    # What another kind of fit may ask for is refused by a message with what a search may.
+    used = BudgetAccountant(epsilon=4.0, delta=1e-6)
+    used.charge(charges_of(ReleasePlan.split(2.0, 1e-6, {"one": 1.0}), "fit"))
+    with pytest.raises(BudgetError, match=r"delta=5e-07, with epsilon=1\..*kind='search'"):
+        toy(accountant=used, **used.remaining(1)).forecast(2000)
+    toy(accountant=used, **used.remaining(1, "search")).fit(*targets())
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])

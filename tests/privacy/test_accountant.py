@@ -24,7 +24,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.ledger import Ledger
-from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.spending import LedgerEntry, charges_of
 
 BUDGETS = list(itertools.product((1e-2, 0.5, 2.0, 50.0), (1e-9, 1e-6, 1e-3)))
@@ -35,6 +35,14 @@ def fit(budget: BudgetAccountant, epsilon: float, delta: float, threshold: bool 
     reserved = {"one": delta / 2} if threshold else {}
     plan = ReleasePlan.split(epsilon, delta, {"one": 0.3, "two": 0.7}, {"two": 3}, reserved)
     budget.charge(charges_of(plan, "fit"))
+
+
+def spend(budget: BudgetAccountant, kind: str, part: FitBudget) -> None:
+    """Charge as a fit of one of the kinds of `split` and `remaining` does."""
+    if kind in ("pure", "search"):
+        budget.spend(part["epsilon"], part["delta"] if kind == "search" else 0)
+    else:
+        fit(budget, part["epsilon"], part["delta"], threshold=kind == "vocabulary")
 
 
 def test_total_entries_and_repr():
@@ -149,9 +157,8 @@ def test_a_lack_of_delta_names_a_guarantee_that_is_left(spent):
     if spent[0]:
         fit(budget, spent[0], 1e-6)
     budget.spend(0.1, spent[1])
-    with pytest.raises(BudgetError, match=r"Delta is what is short.*Ask for delta") as refused:
+    with pytest.raises(BudgetError, match=r"Delta is what is short.*'search'") as refused:
         budget.spend(0.5, 1e-6)
-    assert "vocabulary" not in str(refused.value)
     delta, epsilon = re.findall(
         r"Ask for delta=(.*), with epsilon=(.*) at most", str(refused.value)
     )[0]
@@ -162,12 +169,13 @@ def test_a_lack_of_delta_names_a_guarantee_that_is_left(spent):
 @pytest.mark.parametrize(
     ("spent", "asked", "threshold", "short", "told"),
     [
-        ((2.0, 0), (0.1, 1e-6), False, "Epsilon .* bring it to", "less"),
-        ((1.99, 0), (0.5, 1e-6), True, "Epsilon .* bring it to", "less"),
-        ((2.0, 1e-6), (0.5, 1e-6), False, "Epsilon .* delta 1e-6, which it exceeds too", "less"),
-        ((2.0, 1e-6), (0.5, 1e-6), True, "Epsilon .* delta 1e-6, which it exceeds too", "less"),
+        ((2.0, 0), (0.1, 1e-6), False, "Epsilon .* bring it to", "nothing more, or use a larger"),
+        ((1.99, 0), (0.5, 1e-6), True, "Epsilon .* bring it to", "delta=1e-06, with epsilon=0.0"),
+        ((2.0, 1e-6), (0.5, 1e-6), False, "Epsilon .* delta is short, too", "nothing more"),
+        ((2.0, 1e-6), (0.5, 1e-6), True, "Epsilon .* delta is short, too", "nothing more"),
+        ((1.4, 1e-6), (1, 1e-6), False, "Epsilon .* too", r"pure noise .* epsilon=0\.6 at most"),
         ((1.9, 1e-6), (0.05, 1e-6), False, "Delta", "pure noise"),
-        ((1.0, 8e-7), (0.5, 1e-6), True, "Delta", "the epsilon and delta that"),
+        ((1.0, 8e-7), (0.5, 1e-6), True, "Delta", "delta=2e-07.*'vocabulary'"),
     ],
 )
 def test_an_excess_is_named_by_what_is_short(spent, asked, threshold, short, told):
@@ -181,7 +189,7 @@ def test_an_excess_is_named_by_what_is_short(spent, asked, threshold, short, tol
 def test_a_lack_of_delta_is_named_and_vocabularies_can_be_given_what_remains(k):
     budget = BudgetAccountant(4.0, 1e-6)
     fit(budget, 1.0, 1e-6, threshold=True)
-    with pytest.raises(BudgetError, match=r"Delta is what is short.*Ask for the epsilon and"):
+    with pytest.raises(BudgetError, match=r"Delta is what is short.*'vocabulary'"):
         fit(budget, 0.01, 1e-6, threshold=True)
     share = budget.remaining(k, "vocabulary")
     assert share["delta"] == pytest.approx(5e-7 / k)
@@ -202,14 +210,41 @@ def test_remaining_of_special_budgets():
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
-@pytest.mark.parametrize("thresholds", [0, 1, 2, 12])
-def test_split_is_used_up_exactly(epsilon, delta, thresholds):
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        [],
+        ["vocabulary"],
+        ["vocabulary"] * 12,
+        ["search"],
+        ["pure", "vocabulary", "search"],
+        ["search"] * 13,
+    ],
+)
+def test_split_is_used_up_exactly(epsilon, delta, kinds):
+    """By fits of each kind, in any order."""
     budget = BudgetAccountant(epsilon, delta)
-    parts = budget.split([1, 3, 2, *[1] * 10], thresholds=thresholds)
-    for position, part in enumerate(parts):
-        fit(budget, part["epsilon"], part["delta"], threshold=position < thresholds)
-    assert budget.total()[0] == pytest.approx(epsilon, rel=1e-9)
-    assert budget.cost.delta == pytest.approx(min(thresholds / 10, 0.5) * delta)
+    kinds = [*kinds, *["gaussian"] * (13 - len(kinds))]
+    parts = budget.split([1, 3, 2, *[1] * 10], kinds)
+    for kind, part in reversed(list(zip(kinds, parts, strict=True))):
+        spend(budget, kind, part)
+    # Concentrated composition may cost less than the epsilons of searches together.
+    assert epsilon * (1 - 1e-9) * (kinds.count("search") < 13) < budget.total()[0]
+    assert budget.total()[0] <= epsilon * (1 + 1e-9)
+    n_using = kinds.count("vocabulary") + kinds.count("search")
+    assert budget.cost.delta == pytest.approx(min(n_using / 10, 0.5) * delta)
+
+
+@pytest.mark.parametrize("kind", ["pure", "search"])
+@pytest.mark.parametrize("before", [0, 1])
+def test_searches_can_be_given_what_remains(kind, before):
+    budget = BudgetAccountant(4.0, 1e-6)
+    for _ in range(before):
+        fit(budget, 1.0, 1e-6)
+    part = budget.remaining(3, kind)
+    for _ in range(3):
+        spend(budget, kind, part)
+    assert 3.9 < budget.total()[0] <= 4 * (1 + 1e-9)
 
 
 def test_split_of_special_budgets():
@@ -227,7 +262,7 @@ def test_split_of_special_budgets():
 
 NO_NUMBERS = ["1", [1.0], 1j, np.array([1.0])]
 NEITHER = [*NO_NUMBERS, True, 10**400, math.nan, -1, -1e-9]
-# A negative cost would refill the budget, and fewer thresholds than none hand out more than delta.
+# A negative cost would refill the budget.
 WRONG: dict[str, tuple[Any, list[Any]]] = {
     "epsilon must be > 0": (lambda budget, x: BudgetAccountant(x), [0, *NEITHER]),
     "epsilon must be > 0, and": (lambda budget, x: budget.change_budget(x), [0, *NEITHER]),
@@ -238,8 +273,8 @@ WRONG: dict[str, tuple[Any, list[Any]]] = {
         lambda budget, x: budget.split(x),
         [[], [1, 0], [1, -1], [1, math.nan], [1, math.inf], ["1"], 3, {}, None],
     ),
-    "thresholds must be an int from 0 to 2": (
-        lambda budget, x: budget.split([1, 1], thresholds=x), [3, 1.5, *NEITHER],
+    r"kinds must be one of \('gaussian', 'pure', 'vocabulary', 'search'\)": (
+        lambda budget, x: budget.split([1, 1], x), [["pure"], ["pure", "laplace"], "ab"],
     ),
     "epsilon must be >= 0": (lambda budget, x: budget.spend(x, 0), [-1.0, math.nan, *NO_NUMBERS]),
     "delta must be >= 0": (lambda budget, x: budget.spend(0.1, x), [-1e-6, math.nan, *NO_NUMBERS]),

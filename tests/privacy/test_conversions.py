@@ -134,6 +134,8 @@ def test_least_double_finds_any_number():
 def test_budgets_of_any_size_can_be_asked_and_shown(epsilon, delta):
     budget = BudgetAccountant(epsilon, delta)
     assert 0 <= budget.remaining(3)["epsilon"] <= epsilon
-    assert all(part["epsilon"] >= 0 for part in budget.split([0.3, 0.7], thresholds=1))
+    assert all(
+        part["epsilon"] >= 0 for part in budget.split([0.3, 0.7], ["vocabulary", "gaussian"])
+    )
     assert f"epsilon={epsilon!r}" in repr(budget)
     assert str(budget)

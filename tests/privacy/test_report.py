@@ -190,7 +190,7 @@ def test_a_mixture_says_what_each_fraction_is_of():
 
 def test_fractions_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it():
     budget = BudgetAccountant(4.0, 1e-6)
-    first, second = budget.split([0.3, 0.7], thresholds=1)
+    first, second = budget.split([0.3, 0.7], ["vocabulary", "gaussian"])
     reserved = first["delta"] / 2
     mu = gaussian_mu(first["epsilon"], first["delta"] - reserved)
     rest = gaussian_mu(second["epsilon"], second["delta"])

@@ -41,7 +41,9 @@ from sktensor_dp import (
 
 def topics_of(texts, epsilon):
     budget = BudgetAccountant(epsilon=epsilon, delta=1e-6)
-    for_words, for_topics = budget.split([0.3, 0.7], thresholds=1)
+    for_words, for_topics = budget.split(
+        [0.3, 0.7], ["vocabulary", "gaussian"]
+    )
     counts = PrivateCountVectorizer(
         stop_words="english",
         token_pattern=r"(?u)\b[a-z]{4,}\b",

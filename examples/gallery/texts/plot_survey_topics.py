@@ -81,7 +81,9 @@ from sktensor_dp import (
 )
 
 budget = BudgetAccountant(epsilon=2.0, delta=1e-6)
-for_words, for_topics = budget.split([0.2, 0.8], thresholds=1)
+for_words, for_topics = budget.split(
+    [0.2, 0.8], ["vocabulary", "gaussian"]
+)
 
 counts = PrivateCountVectorizer(
     max_words_per_document=15, accountant=budget, **for_words

@@ -9,7 +9,7 @@ from sktensor_dp.topic_page import write_topic_page
 
 texts = load_texts("comments.csv", "comment")
 budget = BudgetAccountant(epsilon=4.0, delta=1e-6)
-for_words, for_topics = budget.split([0.3, 0.7], thresholds=1)
+for_words, for_topics = budget.split([0.3, 0.7], ["vocabulary", "gaussian"])
 counts = PrivateCountVectorizer(max_features=60, accountant=budget, **for_words)
 lda = PrivateSpectralLDA(3, accountant=budget, random_state=0, **for_topics)
 make_pipeline(counts, lda).fit(texts)
