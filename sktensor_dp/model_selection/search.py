@@ -467,7 +467,8 @@ class PrivateSearchCV(
             if expected.is_noise or expected.shows_nothing:
                 warnings.warn(str(expected), NotEnoughDataWarning, stacklevel=level_of_caller())
         payer = Payer(type(self).__name__, self._accountant_to_charge())
-        payer.charge_entries([replace(request.charge, unit=unit)])
+        charge = replace(request.charge, unit=unit)
+        payer.charge_entries([charge])
         self._say("search begins")
         try:
             best = trials.run_all()
