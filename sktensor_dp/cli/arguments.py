@@ -98,8 +98,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "words of a text, with --person of all of a person's texts, about, beside stop words: a guess "
      "for the forecast; 100 if not given"),
     ("topics", "--stop-words WHICH", str, None, "file of words to drop, or none; else English"),
-    ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free; or "
-     "words.model of an earlier run"),
+    ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free"),
     ("topics", "--shares", bool, False, "write the topics of each text: NOT PROTECTED"),
     ("topics", "--id COLUMN", str, None, "column of names of texts, for the file of --shares only"),
     ("recommend", "FOLDER", Path, REQUIRED, "output folder of a run of ratings"),

@@ -11,7 +11,7 @@ from datetime import date
 from functools import reduce
 from pathlib import Path
 
-from sktensor_dp.cli.folder import MANIFEST, Folder, held
+from sktensor_dp.cli.folder import MANIFEST, STATEMENT, Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, write_officer_pages
@@ -25,6 +25,7 @@ from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
 from sktensor_dp.privacy.report import PrivacyReport, library_version
+from sktensor_dp.privacy.statement import load_statement
 
 RUNS: dict[str, type[Run]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
 KEPT = (
@@ -75,9 +76,11 @@ def _run(options: Namespace) -> int:
             if path.is_dir() or not options.forecast:
                 run_alone.enter_context(held(path))
                 folder = _open_folder(run, path)
-                spending = [folder.spending(options.epsilon, asked)]
+                spending = [folder.spending(options.epsilon, asked, run.paid)]
             used = [f"{what}: {value}" for what, value in run.settings().items()]
             progress.note("; ".join([*used, *spending]))
+            if folder is not None and folder.advice:
+                progress.note(f"warning:{folder.advice}")
             weak = large_delta(options.delta, run.n_units, run.unit) * math.isfinite(asked)
             if weak and not (options.anyway or options.forecast):
                 raise ValueError(f"{weak[0]}, or go on all the same: --anyway. Nothing was spent.")
@@ -93,24 +96,27 @@ def _run(options: Namespace) -> int:
                 raise NotEnoughDataError(f"{missing}. Nothing was spent.")
             run.build(folder.keep())
             with Interrupts(progress.note) as interrupts:
-                checks = _checked(run, folder, progress)
+                reports = _checked(run, folder, progress)
                 interrupts.between()
                 with progress.step(f"Learning {options.command}"):
                     *_, last = run.models
-                    # Save each model as soon as it was paid for, whatever happens later.
+                    # Save each model as soon as it was paid for, whatever happens later; a
+                    # statement never lacks what is beside it.
                     for name in run.fit():
+                        reports.append(run.models[name].privacy_report_)
+                        _state(run, folder, reports)
                         folder.add(f"{name}.model", run.models[name].save)
                         if name != last:
                             interrupts.between()
                 if doubts := run.doubts():
                     progress.note(f"warning: {doubts}")
-                _write(run, folder, progress, checks)
+                _write(run, folder, progress, _state(run, folder, reports))
     except KeyboardInterrupt:
-        print(f"\nStopped. {_cost(folder)}", file=sys.stderr)
+        print(f"\nStopped. {_cost(run, folder)}", file=sys.stderr)
         return 130
     except Exception:
         if folder is not None and folder.spent_by_run():
-            print(_cost(folder), file=sys.stderr)
+            print(_cost(run, folder), file=sys.stderr)
         raise
     return 0
 
@@ -121,21 +127,26 @@ def _open_folder(run: Run, path: Path) -> Folder:
     # Budget of a new folder; built-in texts are public, so theirs is unlimited.
     first_budget = math.inf if options.file is None else options.epsilon
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
-    options.epsilon = folder.fitting(run.charge, options.epsilon)
+    run.build()
+    if paid := folder.take_up(run.asked_for(), [*run.models], run.of_whole):
+        run.paid = {name: run.models[name].load(path / f"{name}.model") for name in paid}
+        options.epsilon = folder.epsilon
+        run.build()
+    folder.epsilon = options.epsilon = folder.fitting(run.charge, options.epsilon)
     run.build()
     for model in run.models.values():
         check_saving(model)
     return folder
 
 
-def _cost(folder: Folder | None) -> str:
+def _cost(run: Run, folder: Folder | None) -> str:
     """Say what a run that ended early spent, and where its files are."""
     if folder is None or not folder.spent_by_run():
         return "Nothing was spent."
     where = folder.where()
     files = f"\nWhat it found before is in {where}" if where else ""
-    if [*folder.protected] == ["words.model"]:
-        files += f"\nIts words cost nothing more: --vocabulary {folder.path / 'words.model'}"
+    if STATEMENT in folder.protected and f"{[*run.models][-1]}.model" not in folder.protected:
+        files += "\nThe same command goes on from there: what is paid for is not paid again"
     return f"What was charged is spent. {folder.summary()}{files}"
 
 
@@ -183,7 +194,9 @@ def _why_stopped(run: Run, folder: Folder) -> str:
 
 
 def _checked(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport]:
-    """Check what rows can be used, and show the result, for a charge of its own."""
+    """Check what rows can be used, for a charge of its own; reports on what the run paid for."""
+    if run.paid:
+        return [load_statement((folder.path / STATEMENT).read_bytes())]
     try:
         run.check(folder.ledger)
     except NotEnoughDataError as error:
@@ -202,13 +215,18 @@ def _checked(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport
     return [run.checked.privacy_report_]
 
 
-def _write(run: Run, folder: Folder, progress: Progress, reports: list[PrivacyReport]) -> None:
-    """Write the statement, tables, pages and a picture; then show what was found."""
+def _state(run: Run, folder: Folder, reports: Sequence[PrivacyReport]) -> PrivacyReport:
+    """Write one statement of all steps so far, and return it."""
+    steps = [replace(report, unit=run.unit) for report in reports]
+    paid = [report for report in steps if report.rows] or steps
+    whole = reduce(lambda one, later: one.followed_by(later, run.options.delta), paid)
+    folder.add_text(STATEMENT, whole.to_json() + "\n")
+    return whole
+
+
+def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) -> None:
+    """Write tables, pages and a picture; then show what was found."""
     options, path = run.options, folder.path
-    reports += [m.privacy_report_ for m in run.models.values() if m.privacy_report_.rows]
-    both = reduce(lambda one, later: one.followed_by(later, options.delta), reports)
-    report = replace(both, unit=run.unit)
-    folder.add_text("statement.json", report.to_json() + "\n")
     warnings = [*progress.warnings, *filter(None, [run.doubts()])]
     try:
         figure = run.write(folder, report, warnings)

@@ -8,7 +8,7 @@ import re
 import sqlite3
 import tempfile
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from math import ceil, inf, isfinite, isinf, isnan
@@ -39,6 +39,7 @@ APART = (
 LOCK = ".run"  # file that a run locks while it writes to the folder
 # Lists the files of a run: protected ones with their SHA-256, then those of raw data.
 MANIFEST = "manifest.json"
+STATEMENT = "statement.json"
 EARLIER = re.compile(r"earlier-(\d+)")
 # Digest in the list of a file that is still being written.
 UNFINISHED = ""
@@ -72,6 +73,10 @@ class Folder:
         self.protected: dict[str, str] = {}
         self.private: list[str] = []
         self.earlier: Path | None = None
+        # Settings that the run was asked for, and the epsilon that it has for all its steps.
+        self.asked: dict[str, str] = {}
+        self.epsilon = 0.0
+        self.advice = ""  # where an interrupted run of other settings could go on
         wanted = budget if raised is None else raised
         self._known, self._kept = self._file.exists(), False
         self._unit: list[LedgerEntry] = []  # charge of nothing that names the column of persons
@@ -94,11 +99,40 @@ class Folder:
         self._spent, _ = self.ledger.total()
         self._n_before = self._n_paid()
 
+    def take_up(self, asked: dict[str, str], models: Sequence[str], of_whole: str) -> list[str]:
+        """Names of those `models` that a run of the same settings paid for, now of this run.
+
+        If it ended, they are only for a file `of_whole` that is still to be written.
+        """
+        self.asked = asked
+        (protected, private), (before, epsilon) = _made(self.path), _asked(self.path)
+        kept = [name for name in models if protected.get(f"{name}.model")]
+        ended = len(kept) == len(models)
+        if not (kept and protected.get(STATEMENT)) or (ended and of_whole in ("", *private)):
+            return []
+        others = [n for n in dict.fromkeys([*before, *asked]) if before.get(n) != asked.get(n)]
+        if not others:
+            self.protected, self.private, self.epsilon = protected, private, epsilon
+            return kept
+        if not ended:
+            were = ", ".join(
+                f"{name.replace('_', ' ')}: {before.get(name, 'not given')}"
+                for name in others
+                if name != "lists"
+            )
+            were = were or "the contents of its public lists"
+            self.advice = (
+                f" A run that stopped there has paid for {kept[0]}.model; with its settings the "
+                f"command would go on with that, and not pay for it again ({were})."
+            )
+        return []
+
     @classmethod
     def of_last_run(cls, path: Path) -> "Folder":
         """Folder with the files that its last run made, to add to them."""
         folder = cls(path, first_budget=inf, delta=0.5, budget=None, raised=None)
         folder.protected, folder.private = _made(path)
+        folder.asked, folder.epsilon = _asked(path)
         return folder
 
     def keep(self) -> BudgetAccountant:
@@ -164,7 +198,7 @@ class Folder:
             f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
             f"{self._spent:.4g} of {self._budget:g} is spent, and "
             f"{f'--epsilon {left:g}' if left else 'nothing'} is left (epsilons of runs add up to "
-            f"less than their sum). {advice}. Nothing was spent."
+            f"less than their sum). {advice}. Nothing was spent.{self.advice}"
         )
 
     def _after_fits(self) -> Spending:
@@ -179,8 +213,11 @@ class Folder:
         balance = replace(self._before, epsilon=self._budget)
         return not self._limited or balance.covers((beside or balance.spent).plus([entry]))
 
-    def spending(self, epsilon: float, asked: float) -> str:
+    def spending(self, epsilon: float, asked: float, paid: Collection[str]) -> str:
         """Say what a run is about to spend of the budget, and why less than was `asked`."""
+        if paid:
+            names = " and ".join(f"{name}.model" for name in paid)
+            return f"{names} of {self.path} are used: they are paid for"
         less = f" ({asked:g} less what stopped runs spent)" * (epsilon < asked)
         before = f", of which earlier runs spent {self._spent:.4g}" * (self._n_before > 0)
         of = f" of {self._budget:g}" * isfinite(self._budget)
@@ -245,7 +282,10 @@ class Folder:
     def _write_manifest(self) -> None:
         """Write the names of all files that this run made."""
         unfinished = self.path / f".{MANIFEST}.unfinished"
-        made = {"protected": self.protected, "private": self.private}
+        made = {
+            "protected": self.protected, "private": self.private, "asked": self.asked,
+            "epsilon": str(self.epsilon),
+        }  # fmt: skip
         unfinished.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
         os.replace(unfinished, self.path / MANIFEST)
 
@@ -353,6 +393,14 @@ def _made(path: Path) -> tuple[dict[str, str], list[str]]:
     if any(Path(str(name)).name != name for name in (*protected, *private)):
         return {}, []  # names of files elsewhere
     return protected, private
+
+
+def _asked(path: Path) -> tuple[dict[str, str], float]:
+    """Settings of the run that made the files in a folder, and its epsilon."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        made = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        return dict(made["asked"]), float(made["epsilon"])
+    return {}, 0.0
 
 
 def _digest(path: Path) -> str:

@@ -136,6 +136,7 @@ class Groups(Run):
         self.models["groups"] = PrivateGaussianMixture(
             self.options.groups, data_norm=norm, **given, **second
         )
+        self.models |= self.paid
 
     def read(self) -> None:
         """Read the columns; cells of categories that are missing are `NOT_GIVEN`."""
@@ -239,8 +240,9 @@ class Groups(Run):
         if self._sought:
             encoder = self.models["categories"]
             texts = {column: self._texts[column] for column in self._sought}
-            encoder.fit(texts, groups=self.groups)
-            yield "categories"
+            if "categories" not in self.paid:
+                encoder.fit(texts, groups=self.groups)
+                yield "categories"
             found = zip(self._sought, encoder.categories_, strict=True)
             categories = [*categories, *((column, v) for column, values in found for v in values)]
             self._arrange(categories)

@@ -12,7 +12,6 @@ from sktensor_dp.datasets.own_files import (
     suffix_of,
 )
 from sktensor_dp.datasets.words import load_word_frequencies
-from sktensor_dp.text import PrivateCountVectorizer
 
 CELLS = re.compile(r"[\s,;|]")  # between the cells of a line
 
@@ -25,9 +24,11 @@ def public_names(path: Path, other: str | None) -> list[str]:
 
 def public_words(path: Path, other: str | None) -> dict[str, float]:
     """Public words with their frequencies, the largest first; all 0 if it is a list of words."""
-    if path.suffix == ".model":  # of an earlier run, which paid for its words
-        found = PrivateCountVectorizer.load(existing_path(path)).get_feature_names_out()
-        return dict.fromkeys(map(str, found), 0.0)
+    if path.suffix == ".model":
+        raise ValueError(
+            f"--vocabulary takes public words; those of {path.name} were found in data and paid "
+            "for. A run that ended after its words goes on in its own --output folder"
+        )
     lines = public_names(path, other)
     if lines and not any(CELLS.search(line.strip()) for line in lines):
         return dict.fromkeys((line.strip().lower() for line in lines), 0.0)

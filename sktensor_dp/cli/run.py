@@ -1,10 +1,12 @@
 """A run of the command: one kind of fit, its forecast, and what it writes."""
 
 import argparse
+import hashlib
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from copy import copy
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -25,10 +27,13 @@ from sktensor_dp.privacy.spending import PERSON, LedgerEntry, person_of
 
 # Options that are not settings of what was learned, or that a run states itself; and those of
 # columns.
+OF_ONE_CALL = {"budget", "raise_budget", "forecast", "anyway", "output", "open", "command"}
 ASIDE = {
-    *("budget", "raise_budget", "forecast", "anyway", "output", "open", "command"),
+    *OF_ONE_CALL,
     *("delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"),
 }
+# Options with which a run may go on where another ended.
+GOING_ON = {*OF_ONE_CALL, "shares", "id", "words_per_text"}
 COLUMNS = {"text", "person", "item", "rating", "title"}
 # How missing values are written, where --missing does not say.
 MISSING = ("NA", "NaN")
@@ -71,6 +76,9 @@ class Run:
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
     strict: Collection[str] = ()  # those of them that nearly all rows should pass
     groups: Labels | None = None  # of persons
+    of_whole = ""  # file that is to be made of all models, which may be paid for
+    # Models that an earlier run of the same settings paid for, by their names.
+    paid: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -112,14 +120,22 @@ class Run:
         return f"{counted(self.n_units, self.unit)}{assumed}"
 
     def charge(self, epsilon: float) -> LedgerEntry:
-        """Charge of a whole run at `epsilon`; finding words or categories uses a part of delta."""
-        delta = self.options.delta
-        reserved = delta / 10 if self.has_threshold() and math.isfinite(epsilon) else 0.0
-        cost = PrivacyCost(mu=gaussian_mu(epsilon, delta - reserved), delta=reserved)
+        """Charge of a run at `epsilon`, or of those of its models that are not paid for."""
+        cost = self._whole_cost(epsilon)
+        if self.paid:
+            unpaid = [model for name, model in self.models.items() if name not in self.paid]
+            costs = [(PrivacyCost(mu=gaussian_mu(one.epsilon, one.delta)), 1) for one in unpaid]
+            cost = PrivacyCost.total(costs)
         unit = self.ledger_unit if self.ledger_unit != PERSON else person_of(self.options.person)
         return LedgerEntry(
             "sktensor-dp", "run", uses=1, cost=cost, unit=unit, neighbours=self.neighbours
         )
+
+    def _whole_cost(self, epsilon: float) -> PrivacyCost:
+        """Cost of all steps; finding words or categories uses a part of delta."""
+        delta = self.options.delta
+        reserved = delta / 10 if self.has_threshold() and math.isfinite(epsilon) else 0.0
+        return PrivacyCost(mu=gaussian_mu(epsilon, delta - reserved), delta=reserved)
 
     def has_threshold(self) -> bool:
         """Return True if a first step finds words or categories."""
@@ -129,7 +145,7 @@ class Run:
         """Fractions of the budget for a first step, if any, for the second, and for a check."""
         epsilon, thresholds, most = self.options.epsilon, int(self.has_threshold()), 0.0
         if self.tests and self.n_units:
-            mu = self.charge(epsilon).cost.mu
+            mu = self._whole_cost(epsilon).mu
             most = check_fraction(self.n_units, mu, len(self.tests), self.neighbours)
         whole = self.fractions if thresholds else (1.0,)
         for checked in (most, 0.0):
@@ -188,6 +204,19 @@ class Run:
             name.replace("_", " "): f"column {value!r}" if name in COLUMNS else in_words(value)
             for name, value in given.items()
         } | checked
+
+    def asked_for(self) -> dict[str, str]:
+        """Settings, in words, of which another run would go on with models that this one paid for.
+
+        Contents of public lists are in a digest of the parameters of all models.
+        """
+        given = {n: v for n, v in vars(self.options).items() if v and n not in GOING_ON}
+        parameters = [model.get_params(deep=False) for model in self.models.values()]
+        plain = repr([{**one, "accountant": None} for one in parameters])
+        return {
+            **{n: str(v) if isinstance(v, list) else in_words(v) for n, v in given.items()},
+            "number": self.units, "lists": hashlib.sha256(plain.encode()).hexdigest(),
+        }  # fmt: skip
 
     def reading_options(self) -> dict[str, Any]:
         """Options for reading the file."""

@@ -54,6 +54,7 @@ class Topics(Run):
         self._ids: list[list[str]] = []
         if options.command == "forecast":
             return
+        self.of_whole = SHARES if options.shares else ""
         if options.person is None:
             self.unit, self.ledger_unit = "text", "document"
         if options.stop_words != "none":
@@ -93,6 +94,7 @@ class Topics(Run):
         self.models = {
             "words": PrivateCountVectorizer(stop_words=self._stop_words, **words),
             "topics": PrivateSpectralLDA(n_components=self.options.topics, **given, **topics),
+            **self.paid,
         }
 
     def has_threshold(self) -> bool:
@@ -200,7 +202,9 @@ class Topics(Run):
         words, model = self.models.values()
         groups = {} if self.groups is None else {"groups": self.groups}
         try:
-            words.fit(self._texts, **groups)
+            if "words" not in self.paid:
+                words.fit(self._texts, **groups)
+                yield "words"
         except NotEnoughDataError as error:
             _, threshold = self._words_expected()
             few = math.ceil(threshold)
@@ -209,13 +213,13 @@ class Topics(Run):
                 f"the texts? If so, a larger --epsilon or more {self.unit}s would help.",
             )
             raise
-        yield "words"
         counts = words.transform(self._texts)
         self._names = [str(word) for word in words.get_feature_names_out()]
-        model.set_params(n_components=self._supported())
-        model.fit(counts, **groups)
-        name_columns(model, self._names)
-        yield "topics"
+        if "topics" not in self.paid:
+            model.set_params(n_components=self._supported())
+            model.fit(counts, **groups)
+            name_columns(model, self._names)
+            yield "topics"
         self._topics = topics_of(model, self._names)
         self._shares = None
         if self.options.shares:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from commands import SMALL, write_posts
+from commands import SMALL, table, write_posts
 
 from sktensor_dp import BudgetAccountant
 from sktensor_dp.cli import execution as module
@@ -20,6 +20,7 @@ from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, Folder, held
 from sktensor_dp.exceptions import ModelFileError, NotEnoughDataError
 from sktensor_dp.privacy.spending import LedgerEntry
+from sktensor_dp.privacy.statement import load_statement
 from sktensor_dp.topic_page import odds_in_hundred
 
 
@@ -143,8 +144,8 @@ def test_results_that_were_paid_for_are_kept(command, arguments, tmp_path, monke
     done = command(*arguments, status=2)
     assert (folder / "earlier-8").exists()
     assert (folder / "topics.model").exists()
-    where = "What it found before is in private-topics: words.model, topics.model, statement.json,"
-    assert where in done.err
+    where = "private-topics: statement.json, words.model, topics.model,"
+    assert f"What it found before is in {where}" in done.err
     # A file that was not finished is the command's own.
     command(*arguments, "--forecast")
 
@@ -240,7 +241,7 @@ def test_a_fit_that_fails_says_what_it_spent(command, arguments, tmp_path, monke
     done = command(*arguments, status=2)
     *_, cost, where, last = done.err.splitlines()
     assert cost.startswith("What was charged is spent. All runs")
-    assert where == "What it found before is in private-topics: words.model, topics.model"
+    assert where.endswith("in private-topics: statement.json, words.model, topics.model")
     assert last == "error: No word remains."
     assert spent(tmp_path) == pytest.approx(2)
 
@@ -260,7 +261,7 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
     monkeypatch.setattr(topics.Topics, at, interrupted_later if at == "fit" else interrupted)
     done = command(*arguments, status=130)
     assert "Traceback" not in done.err
-    where = "What it found before is in private-topics: words.model, topics.model\n"
+    where = " is in private-topics: statement.json, words.model, topics.model\n"
     ends = {"fit": where}
     charged = "Stopped. What was charged is spent. All runs in this folder: epsilon 2 at"
     assert (charged in done.err) == (at == "fit")
@@ -298,11 +299,29 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
     # Topics were not paid for where the run ended before them.
     assert (spent(tmp_path) > 1.5) is (status == 0)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if kept == ["words.model"]:
-        *_, known = done.err.splitlines()
-        assert known == f"Its words cost nothing more: --vocabulary {folder.name}/words.model"
-        command(*arguments, *known.split()[-2:], "--epsilon", 1.5)
-        assert spent(tmp_path) < 2
+    if kept != ["words.model"]:
+        return
+    assert "folder: epsilon 1." in command("report", "check", folder).out
+    assert "goes on from there: what is paid for is not paid again" in done.err
+    # Words that were found in data are not public, and are not bought twice without a warning.
+    words = ("--vocabulary", folder / "words.model", "--output", "other")
+    assert "those of words.model were found" in command(*arguments, *words, status=2).err
+    done = command(*arguments, "--epsilon", 1, "--forecast")
+    assert "not pay for it again (epsilon: 2)" in done.err
+    assert "(epsilon: 2)" in command(*arguments, "--epsilon", 1.99, status=2).err.splitlines()[-1]
+    done = command(*arguments)
+    assert "words.model of private-topics are used: they are paid for" in done.err
+    report = load_statement((folder / "statement.json").read_bytes())
+    assert report.epsilon == pytest.approx(2)
+    assert {"word_votes", "pair_moments", "matching_rows"} <= {row.name for row in report.rows}
+    assert spent(tmp_path) == pytest.approx(2)
+    assert "epsilon is 2," in (folder / "for-the-officer.md").read_text("utf-8")
+    # Shares of texts are made of models that were paid for.
+    done = command(*arguments, "--shares")
+    assert "words.model and topics.model of private-topics are used" in done.err
+    assert spent(tmp_path) == pytest.approx(2)
+    assert report == load_statement((folder / "statement.json").read_bytes())
+    assert len(table(folder / topics.SHARES)) == 1200
 
 
 def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_path, monkeypatch):
@@ -313,8 +332,11 @@ def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_p
     with monkeypatch.context() as patched:
         patched.setattr("sktensor_dp.PrivateSpectralLDA.save", half)
         done = command(*arguments, status=130)
-    assert "What it found before is in private-topics: words.model\n" in done.err
-    assert "private-topics/earlier-1" in command(*arguments, "--raise-budget", 9).out
+    assert "What it found before is in private-topics: statement.json, words.model\n" in done.err
+    # What was paid for and lost is stated too, of a run that goes on.
+    command(*arguments, "--raise-budget", 9)
+    stated = load_statement((tmp_path / "private-topics" / "statement.json").read_bytes())
+    assert stated.epsilon == pytest.approx(spent(tmp_path))
 
 
 def test_many_runs_are_stated_at_the_delta_they_need(tmp_path):
