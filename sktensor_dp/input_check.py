@@ -17,7 +17,7 @@ from sktensor_dp.data.units import Units
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant
+from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, column_of_units
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import COUNT, COUNT_FRACTION, ReleasePlan
 from sktensor_dp.privacy.report import UNITS, PrivacyReport
@@ -69,7 +69,9 @@ class InputCheck(HasAccountant):
         if not (number_is_private or chunks.n_units):
             raise ValueError("matches must hold at least one row, got none.")
         plan = ReleasePlan.split(self.epsilon, self.delta, {query.name: 1.0})
-        payer = Payer(SPENDER, self._accountant_to_charge())
+        payer = Payer(
+            SPENDER, self._accountant_to_charge(), column=column_of_units(self, None, groups)
+        )
         with Session(
             chunks, plan.before_count() if number_is_private else plan, payer,
             unit=unit_of(self.unit, labels is not None), neighbours=self.neighbours,

@@ -296,7 +296,11 @@ def check_mark(X: object, grouped: bool, neighbours: str) -> None:
     mark = getattr(X, MARK, UnitMark(grouped, neighbours, n_units=None))
     if mark.persons != grouped:
         have = {True: "with groups", False: "without groups"}
-        others = "" if mark.persons else "; for persons, fit the vocabulary with groups too"
+        others = (
+            "" if mark.persons
+            else "; for persons, fit both with groups on another budget, and with "
+            "BudgetAccountant(..., units='person'), which refuses a first step without them"
+        )  # fmt: skip
         raise ValueError(
             f"groups must be given to both fits or to none: X was counted by a vocabulary fitted "
             f"{have[mark.persons]}, and this fit would go {have[grouped]}, so that together they "

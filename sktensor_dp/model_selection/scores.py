@@ -29,7 +29,7 @@ from sktensor_dp.model_selection.steps import (
     private_steps,
     steps_of,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant
+from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, column_of_units
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
@@ -280,10 +280,11 @@ def release_score(
     unit: str,
     accountant: BudgetAccountant | None,
     neighbours: str,
+    column: object = None,
 ) -> tuple[float, PrivacyReport]:
     """Charge `plan`, and release the mean of scores over units; return it and the report."""
     charged = plan.before_count() if neighbours == "add_remove" else plan
-    payer = Payer(spender, accountant)
+    payer = Payer(spender, accountant, column=column)
     with Session(chunks, charged, payer, unit=unit, neighbours=neighbours) as ask:
         ask.count()
         ask.complete_plan(plan)
@@ -401,6 +402,7 @@ class PrivateScorer(HasAccountant, BaseEstimator):
         reports = [step.privacy_report_ for step in steps]
         number_is_private = any(report.neighbours == "add_remove" for report in reports)
         relation = "add_remove" if number_is_private else "replace_one"
+        column = column_of_units(steps[-1], X, groups)
         X, y, labels = checked_units(X, y, groups, relation)
         # A completion with a unit_mode: X itself says the units.
         if (in_data := unit_labels_in(model, X)) is not None:
@@ -427,7 +429,7 @@ class PrivateScorer(HasAccountant, BaseEstimator):
             query, held_out(X, y, labels),
             ReleasePlan.split(self.epsilon, self.delta, {HeldOutScores.name: 1.0}),
             spender=type(self).__name__, unit=unit, neighbours=relation,
-            accountant=self._accountant_to_charge(),
+            accountant=self._accountant_to_charge(), column=column,
         )  # fmt: skip
         return score
 

@@ -151,7 +151,8 @@ class BudgetAccountant(TableDisplay):
         those charged before, or whose ``groups=`` is a column (a Series) of another name.
         ``"person"`` refuses the first fit, too, unless it protects persons (``groups=``) that are
         replaced; a file keeps it, as a charge of nothing. Another name, such as ``"patient"``:
-        the same, of the persons that this column names. ``"any"`` adds costs up whatever they
+        the same, of the persons that this column names; arrays, without a name, are refused.
+        ``"any"`` adds costs up whatever they
         protect: the total is for one unit of each kind together. A file does not keep this choice.
 
     Attributes
@@ -391,12 +392,23 @@ class BudgetAccountant(TableDisplay):
         BudgetError
             If they exceed what is left, or protect another kind of unit than earlier charges.
         """
+        self._check_names(entries)
         return self._ledger.charge(entries, self._check, ticket)
 
     def check_charge(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise the BudgetError that :meth:`charge` would, and record nothing."""
+        self._check_names(entries)
         now = self._ledger.balance()
         self._check(now, now.spent.plus(entries))
+
+    def _check_names(self, entries: Sequence[LedgerEntry]) -> None:
+        """Raise BudgetError for persons of a nameless column where `units` names one."""
+        if self.units not in ("one", "any", PERSON) and any(one.unit == PERSON for one in entries):
+            raise BudgetError(
+                f"groups must be a column of the name {self.units!r}, such as "
+                f"table[{self.units!r}]; these have no name, as arrays, and may be anybody's. "
+                "Nothing was charged. units='person' takes them unchecked."
+            )
 
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
@@ -669,7 +681,7 @@ def telling_spending(method: Any) -> Any:
     def run(self: Any, *args: object, **options: object) -> Any:
         begun = BEGUN.get()
         X = args[0] if args else options.get("X")
-        before = COLUMN.set(_column_of_units(self, X, options.get("groups")))
+        before = COLUMN.set(column_of_units(self, X, options.get("groups")) or COLUMN.get())
         try:
             return method(self, *args, **options)
         except BaseException as error:
@@ -695,7 +707,7 @@ def telling_spending(method: Any) -> Any:
     return run
 
 
-def _column_of_units(estimator: object, X: object, groups: Any) -> object:
+def column_of_units(estimator: object, X: object, groups: Any) -> object:
     """Name of the column of `groups`, or of the ``unit_mode`` of a table; None without a name."""
     if hasattr(groups, "to_frame"):
         return groups.name

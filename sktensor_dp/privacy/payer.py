@@ -22,6 +22,7 @@ class Payer:
     # pays for this one too (parallel composition).
     ticket: str | None = None
     paid_by_earlier_batch: bool = False  # for a batch disjoint from this one, in the same fit
+    column: object = None  # that says whose row it is; by default that of the fit around it
 
     def charge(self, plan: ReleasePlan, unit: str, neighbours: str) -> "Receipt | None":
         """Check and charge a whole plan; None if there is no accountant or the ticket pays."""
@@ -30,7 +31,7 @@ class Payer:
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
         """Check and charge entries of a ledger; None as for :meth:`charge`."""
         # `telling_spending`, which wraps each method that fits, sets COLUMN and reads BEGUN.
-        receipt, person = None, person_of(COLUMN.get())
+        receipt, person = None, person_of(self.column or COLUMN.get())
         entries = [replace(one, unit=person) if one.unit == PERSON else one for one in entries]
         if self.accountant is not None and not self.paid_by_earlier_batch:
             receipt = self.accountant.charge(entries, self.ticket)
