@@ -324,22 +324,24 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _nothing_found(self, n_units: int, shape: tuple[int, ...]) -> Warning:
         """Warning that no components can be found, or that none were."""
-        units, n_observed, each = "entries", n_units, ""
+        noun, n_observed, assumption = "entries", n_units, ""
         if self.unit_mode is not None:
             # The number of entries is private.
-            units, n_observed = "units", math.ceil(ASSUMED.observed_share * math.prod(shape))
-            each = f" Units are assumed to have entries in {ASSUMED.observed_share:.0%} of cells."
+            noun, n_observed = "units", math.ceil(ASSUMED.observed_share * math.prod(shape))
+            assumption = (
+                f" Units are assumed to have entries in {ASSUMED.observed_share:.0%} of cells."
+            )
         forecast = self.forecast(n_observed, shape)
         return NotEnoughDataWarning(
-            f"No components can be seen: {n_units:,} {units} show none above the noise of "
+            f"No components can be seen: {n_units:,} {noun} show none above the noise of "
             f"epsilon={self.epsilon:g}. Predictions are made of the mean and the biases of rows, "
             "so that everybody is recommended nearly the same, and transform returns 0. "
-            f"{forecast.advice()}{each} See forecast(). rank=0 asks for none."
+            f"{forecast.advice()}{assumption} See forecast(). rank=0 asks for none."
         )
 
     @property
     def bias_errors_(self) -> list[Floats]:
-        """Standard errors of `biases_` by noise and sampling; NaN for units and the first mode."""
+        """Standard errors of `biases_` by noise and sampling; NaN for ``unit_mode``, or mode 0."""
         check_is_fitted(self)
         mode = self._shared.unit_mode
         errors = [np.sqrt(effects.variances) for effects in self._shared.effects]

@@ -90,10 +90,10 @@ def lazy_persons(
         refuse_other_kinds(y._meta, "y", "encode it first")
     parts = row_partitions(X)
     values = partitions_beside(y, X, len(parts), "y", "value")
-    split = dask.delayed(error_or)
+    delayed = dask.delayed(error_or)
     pieces = [
-        split("Reading entries", reader.split, *part, len(parts))
-        for part in zip(parts, values, strict=True)
+        delayed("Reading entries", reader.split, *X_and_y, len(parts))
+        for X_and_y in zip(parts, values, strict=True)
     ]
     return LazyPersons(DaskPartitions.rearranged(pieces, reader.gather), reader)
 
@@ -175,15 +175,15 @@ def read_entries(
     else:
         values = checked_values(checked, y)
         given, values, shape = _known_entries(checked, X, values, indices, shape)
-    coordinates, values, rows = as_entries(given, values, shape)
+    coordinates, values, sizes = as_entries(given, values, shape)
     each_protected = unit_mode is None and repeated is None and checked.epsilon < math.inf
-    if each_protected and are_repeated(coordinates, rows):
+    if each_protected and are_repeated(coordinates, sizes):
         raise ValueError(REPEATED)
     # Under the caller's error state, whether rounding warns or raises may depend on one unit.
     with np.errstate(all="ignore"):
         if unit_mode is not None:
-            return PersonChunks(coordinates, values, rows, unit_mode, bounds)
-        return EntryChunks(coordinates, values, rows, bounds)
+            return PersonChunks(coordinates, values, sizes, unit_mode, bounds)
+        return EntryChunks(coordinates, values, sizes, bounds)
 
 
 def refuse_entries(estimator: Parameters, X: Any, y: Any) -> None:

@@ -63,10 +63,11 @@ def forecast_completion(
     else:
         errors = entry_errors(n_observed, shape, plan, assumed, rank)
     return CompletionForecast(
-        plan.perturbation, width * assumed.deviation, width * errors.of_biases, errors.finds,
-        width * assumed.bias_deviation, width * errors.of_model, assumed.component_share,
-        width * errors.of_fold_in,
-        tuple(width * math.sqrt(variance) for variance in errors.bias_variances),
+        plan.perturbation, of_mean=width * assumed.deviation, of_biases=width * errors.of_biases,
+        finds_components=errors.finds, bias_deviation=width * assumed.bias_deviation,
+        of_model=width * errors.of_model, component_share=assumed.component_share,
+        of_fold_in=width * errors.of_fold_in,
+        bias_errors=tuple(width * math.sqrt(variance) for variance in errors.bias_variances),
     )  # fmt: skip
 
 
@@ -211,12 +212,12 @@ def _bias_variances(
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
     residual, variances = assumed.about_biases, [0.0]  # of units
-    gain = clipped_response(residual_clip(math.sqrt(residual), 1 / 2))
+    response = clipped_response(residual_clip(math.sqrt(residual), 1 / 2))
     for n in np.delete(shape, plan.unit_mode):
         # A row's sum, of residuals over their deviation, varies by noise and by its entries, which
-        # weigh 1 / sqrt(each); its bias moves it by gain * weight.
+        # weigh 1 / sqrt(each); its bias moves it by response * weight.
         weight = row_weight(shape[plan.unit_mode], each, n)
-        variances.append(residual * (noise + weight / math.sqrt(each)) / (gain * weight) ** 2)
+        variances.append(residual * (noise + weight / math.sqrt(each)) / (response * weight) ** 2)
     return assumed.shrunk(variances)[1:]
 
 
@@ -236,11 +237,11 @@ class _Search:
     ) -> None:
         self._gain_of_biases = gain_of_biases
         n_units = shape[plan.unit_mode]
-        n_rows = math.prod(shape) // n_units  # cells of a unit
+        n_cells = math.prod(shape) // n_units  # of a unit
         self._each, self._plan, self._n_units = each, plan, n_units
         self._trial = trial_sweeps(plan.n_sweeps)
-        self._weight = row_weight(n_units, each, n_rows)
-        weights = np.full(n_rows, self._weight)
+        self._weight = row_weight(n_units, each, n_cells)
+        weights = np.full(n_cells, self._weight)
         self._columns = columns_worth(weights, n_units, plan, rank)
         self._by_chance = variance_by_chance(weights, n_units, self._columns)
         self._residual = assumed.about_biases
@@ -251,7 +252,7 @@ class _Search:
         self._number, self._share = min(number, self._columns), share / number
         mu = plan.releases.cost_of(SharedFactorSums.name).mu
         self._deviation = SharedFactorSums.farthest / mu  # of the noise of one sweep
-        self._cosine = min(self._columns / n_rows, 1.0)  # of random directions
+        self._cosine = min(self._columns / n_cells, 1.0)  # of random directions
         self.overlap = self._cosine
         # Sum of a row in one column: expected value for a component of size one there, and variance
         # by noise; and the weight of all releases in it.

@@ -97,10 +97,10 @@ class RowIndex:
         """
         # From this number on floats skip integers, so a float could stand for another id.
         largest_float = 2.0**53
-        known = None if hasattr(values, "dtype") else object
-        column = read(lambda: np.asarray(values, known), "X")
+        given_type = None if hasattr(values, "dtype") else object
+        column = read(lambda: np.asarray(values, given_type), "X")
         items = column.tolist()
-        dtype = _kind_of_items(items) if known is object else values.dtype
+        dtype = _kind_of_items(items) if given_type is object else values.dtype
         _check_kind(dtype, type(self._names[0]))
         _refuse_other_types(items)
         if any(isinstance(item, float) and abs(item) >= largest_float for item in items):

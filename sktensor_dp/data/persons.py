@@ -133,9 +133,9 @@ class PersonReader:
         cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: tuple[float, float]
     ) -> Self:
         """Build a reader after checking that shape and mode fit the coordinates."""
-        rows = checked_shape(shape, n_modes)
-        check_unit_mode(unit_mode, rows)
-        return cls(rows, unit_mode, bounds)
+        sizes = checked_shape(shape, n_modes)
+        check_unit_mode(unit_mode, sizes)
+        return cls(sizes, unit_mode, bounds)
 
     def split(self, X: object, y: object, n_parts: int) -> list[Piece]:
         """Split a partition's entries by a hash of their unit."""

@@ -17,7 +17,7 @@ from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.privacy.trials import failure_of_trials, trial_cost
 
 # Fractions of a trial with folds: for the last fit on all units, and for the score of a unit.
-REFIT, SCORE = 0.5, 0.05
+REFIT_FRACTION, SCORE_FRACTION = 0.5, 0.05
 
 NOT_PLANNED = (
     "Steps that set a part of delta aside, such as private vocabularies, have to be known before "
@@ -67,9 +67,9 @@ class TrialCosts:
         n_fits = n_folds - 1  # that a unit is in, beside one score and the last fit
         failure = trial.delta / n_folds
         return cls(
-            fit=trial.part((1 - REFIT - SCORE) / n_fits, delta=failure),
-            score=trial.part(SCORE, delta=0.0),
-            refit=trial.part(REFIT, delta=failure),
+            fit=trial.part((1 - REFIT_FRACTION - SCORE_FRACTION) / n_fits, delta=failure),
+            score=trial.part(SCORE_FRACTION, delta=0.0),
+            refit=trial.part(REFIT_FRACTION, delta=failure),
         )
 
 

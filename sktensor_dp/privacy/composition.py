@@ -83,7 +83,7 @@ class Composition:
         there_are: Counter[str] = Counter()
         for part in self.parts:
             there_are[part.role] += part.times
-        for role, count in (pair for kind in self.memberships for pair in kind):
+        for role, count in (pair for one in self.memberships for pair in one):
             if not 1 <= count <= there_are[role]:
                 raise ValueError(
                     f"memberships must name 1 to {there_are[role]} parts of role {role!r}, the "
@@ -139,7 +139,7 @@ def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
     if node.kind == "parallel":
         return _largest(cost for costs in costs_of_parts for cost in costs)
     of_role = role_costs(node)  # "overlapping"
-    return _largest(cost for kind in node.memberships for cost in membership_costs(of_role, kind))
+    return _largest(cost for one in node.memberships for cost in membership_costs(of_role, one))
 
 
 def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:

@@ -136,7 +136,10 @@ def norms_of_mean_counts(
     expected: NDArray[np.floating],
     topics: Floats | None,
 ) -> Floats:
-    """Norm, per unit, of the mean over documents of ``ratios_w expected_k topics_kw``."""
+    """Norm, per unit, of the mean over documents of ``ratios_w expected_k topics_kw``.
+
+    Without `topics` the last factor is 1.
+    """
     # Squares of a word's entries in all topics are added up first, then those of a unit's words.
     data, squares = ratios[at.stored].astype(np.float64), np.zeros(len(at.words))
     for topic, share in enumerate(expected[at.rows].T):

@@ -47,17 +47,17 @@ def read_documents(
     part: bool = False,
 ) -> list[Any]:
     """List documents, decoded by the parameters of a vectorizer; `part` marks a lazy partition."""
-    kind, number_is_private = type(raw_documents), vectorizer.neighbours == "add_remove"
-    single = issubclass(kind, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
+    container, number_is_private = type(raw_documents), vectorizer.neighbours == "add_remove"
+    single = issubclass(container, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
     if single or getattr(raw_documents, "ndim", 1) != 1:
         shape = getattr(raw_documents, "shape", None)
         raise ValueError(
             "raw_documents must be a one-dimensional iterable with one item per document, got "
-            f"an object of type {kind.__name__}"
+            f"an object of type {container.__name__}"
             + ("" if shape is None else f" and shape {shape}")
             + ". Pass one column of a table, or a list; a single document as [document]."
         )
-    if kind is list:  # copied by Python's own code, which quotes nothing
+    if container is list:  # copied by Python's own code, which quotes nothing
         documents = list(raw_documents)
     else:
         documents = call_untrusted(lambda: list(raw_documents), "The iterable of documents")
@@ -66,12 +66,12 @@ def read_documents(
     kinds = list(map(type, documents))
     wrong = [kind for kind in set(kinds) if not _is_document(kind, vectorizer)]
     if wrong:
-        first = min(map(kinds.index, wrong))
-        which = "an item" if number_is_private or grouped or part else f"item {first}"
+        first_wrong = min(map(kinds.index, wrong))
+        which = "an item" if number_is_private or grouped or part else f"item {first_wrong}"
         all_wrong = len(wrong) == len(set(kinds))
         raise ValueError(
             f"raw_documents must hold {WANTED[vectorizer.input]}; {which} is of type "
-            f"{kinds[first].__name__}. "
+            f"{kinds[first_wrong].__name__}. "
             + ("Pass the column that holds the texts." if all_wrong else MISSING)
         )
     # Strings need no decoding: the analyzer passes them on.

@@ -210,8 +210,7 @@ def _deviation_posterior(
     """Posteriors (n, m) of normals of m deviations, in units of `scale`, for noisy deviations;
     the fraction of a deviation that each keeps (n, m); and log evidence (n,).
     """
-    # Prior standard deviations of the difference of topic and unigram, relative to the unigram:
-    # from no difference to a word 32 times as frequent.
+    # Prior standard deviations of a deviation, in units of `scale`: from none to 32 times as much.
     relative_scales = np.concatenate([[0.0], 2.0 ** np.arange(-4, 6)])
     prior_variance = (scale[:, None] * relative_scales) ** 2
     variance = prior_variance + _column(sigma) ** 2
@@ -257,8 +256,8 @@ def denoise_topics(
     total = max(float(expected_counts.sum()), 1e-9)
     marginal = expected_counts.sum(axis=0) / total
     marginal_sigma = sigma * n_components**0.5 / total
-    noise = bool(np.max(sigma) > 0)
-    if noise:
+    is_noisy = bool(np.max(sigma) > 0)
+    if is_noisy:
         # Weigh both estimates of the unigram by their inverse variances.
         weight = unigram_sigma**2 / (marginal_sigma**2 + unigram_sigma**2)
         marginal = weight * marginal + (1 - weight) * unigram
@@ -268,14 +267,14 @@ def denoise_topics(
     weights = np.maximum(expected_counts.sum(axis=1), LEAST_WEIGHT * total / n_components)
     weights /= weights.sum()
     topics = np.empty_like(expected_counts)
-    centres = centres_of_topics(base, weights, total, public if noise else None)
+    centres = centres_of_topics(base, weights, total, public if is_noisy else None)
     for row, (counts, around) in enumerate(zip(expected_counts, centres, strict=True)):
         means, _ = posterior_moments(counts, around, sigma)
-        topics[row] = np.maximum(means, LEAST_SHARE * around[0]) if noise else means
+        topics[row] = np.maximum(means, LEAST_SHARE * around[0]) if is_noisy else means
     sums = topics.sum(axis=1, keepdims=True)
     # A topic that no document uses gets the unigram.
     topics = np.where(sums > 1e-12 * total, topics / np.maximum(sums, 1e-300), base)
-    if not noise:
+    if not is_noisy:
         return topics, base, weights
     # Rescale words so that the topics' mixture has the frequencies `base`, by this factor at most.
     # Topics that stand out of noise need less than 4; on synthetic documents 2 to 4 are equally
