@@ -187,8 +187,12 @@ def _why_stopped(run: Run, folder: Folder) -> str:
         *(option for _, option in sorted(changes)),
         *([f"{least} {run.unit}s"] if least else []),
     ]
+    # Where no number of units would be enough, they are not what is short.
+    short = f"{run.verdict()} {run.scarce()}"
+    if not least and run.scarce() == f"{run.unit}s":
+        short = f"too many {run.found}s"
     return (
-        f"{run.verdict()} {run.scarce()} for this, so it stopped; nothing was spent. More can be "
+        f"{short} for this, so it stopped; nothing was spent. More can be "
         f"expected with {' or '.join(ways) or 'other data'}. To go on all the same: --anyway"
     )
 

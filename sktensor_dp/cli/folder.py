@@ -264,6 +264,8 @@ class Folder:
             self.protected[name] = UNFINISHED
         self._write_manifest()
         try:
+            if private:
+                (self.path / name).touch(mode=0o600)  # no other user reads it
             write(self.path / name)
         except BaseException:
             # What was not written to its end is none of the files of this run.

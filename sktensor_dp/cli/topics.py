@@ -21,6 +21,7 @@ from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
+from sktensor_dp.spectral_lda.plan import OF_EQUAL_TOPICS
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
 
@@ -156,7 +157,7 @@ class Topics(Run):
         what = "all of a person's texts have" if self.unit == "person" else "a text has"
         return (
             f"If {what} about {SHORT} words, not {LENGTH}, it is {short}: say how many, about, by "
-            "--words-per-text"
+            "--words-per-text (what such texts usually have: do not count these)"
         )
 
     def verdict(self) -> str:
@@ -176,7 +177,7 @@ class Topics(Run):
     def expected(self) -> list[str]:
         """Forecast of topics, and of words unless they are public."""
         n_words, fewest = self._words_expected()
-        lines, k = super().expected(), self.options.topics
+        lines, k = [*super().expected(), OF_EQUAL_TOPICS], self.options.topics
         if fewest > 1:
             lines.append(
                 f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out: "

@@ -279,7 +279,10 @@ def read_columns(
             continue
         texts = texts_in_column(path, name, holds, cells)
         if holds != "text" and not all(texts):
-            raise ValueError(f"some rows of {path.name!r} have no {holds}; each needs one")
+            raise ValueError(
+                f"some rows of {path.name!r} have no {holds}; each needs one: leave such rows "
+                f"out of the file, or give each a {holds} of its own"
+            )
         converted.append(texts)
     return converted
 

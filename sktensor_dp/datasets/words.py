@@ -83,7 +83,8 @@ def load_word_frequencies(
         number = _number(row[1]) if len(row) == 2 else math.nan
         if not 0 <= number < math.inf:
             raise ValueError(
-                f"row {place} of {path.name!r} must be a word and a finite number >= 0"
+                f"row {place} of {path.name!r} must be a word and a finite number >= 0, in this "
+                "order"
             )
         word = from_cell(row[0])
         word = word.lower() if lowercase else word

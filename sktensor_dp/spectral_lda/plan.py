@@ -205,6 +205,12 @@ def check_memory(plan: TopicPlan, n_features: int, with_public: bool) -> None:
     )
 
 
+OF_EQUAL_TOPICS = (
+    "This is for topics of one size that share no words: of real texts a fit often finds fewer, "
+    "and keeps these."
+)
+
+
 @dataclass(frozen=True, repr=False)
 class TopicForecast(Forecast):
     """Forecast of a topic fit: noise of each release, and a sufficient number of documents.
@@ -239,7 +245,7 @@ class TopicForecast(Forecast):
     def _assumed(self) -> list[str]:
         mixed = f"mix topics with a concentration of {self.concentration:g}"
         assumed = mixed if self.concentration > 0 else "have one topic each"
-        said = [*super()._assumed(), f"Documents are assumed to {assumed}."]
+        said = [*super()._assumed(), f"Documents are assumed to {assumed}.", OF_EQUAL_TOPICS]
         if self.public_topics:
             said.append("Public topics are assumed to be of no help; good ones need less data.")
         return said

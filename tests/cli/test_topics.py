@@ -155,6 +155,7 @@ def test_a_forecast_spends_nothing_and_reads_no_words(command, posts, tmp_path):
     assert "nothing was spent" in done.err
     assert "which words go together" in done.err
     assert "above 1: visible" in done.err
+    assert "of real texts a fit often finds fewer" in done.err
     assert not (tmp_path / "private-topics").exists()
 
 
@@ -176,6 +177,9 @@ def test_too_few_persons_stop_it_with_ways_on(command, tmp_path):
     last = command(*asked, "--epsilon", 4, status=2).err.splitlines()[-1]
     assert re.search(r"More can be expected with --topics \d or about", last)
     assert last.endswith("--anyway")
+    # More persons would not show 900 topics in 2,000 words.
+    last = command(*asked, "--topics", 900, status=2).err.splitlines()[-1]
+    assert last.startswith("error: too many topics for this")
     # Of so few nothing else can be expected at this epsilon.
     last = command(*asked, "--epsilon", 0.5, status=2).err.splitlines()[-1]
     assert re.search(r"More can be expected with about [0-9]+,000 persons\. To go on", last)
@@ -188,7 +192,7 @@ def test_how_long_texts_are_is_asked_where_the_verdict_depends_on_it(command, tm
     assert last.startswith(
         "error: If all of a person's texts have about 10 words, not 100, it is likely too few:"
     )
-    assert last.endswith("by --words-per-text. Nothing was spent.")
+    assert last.endswith("usually have: do not count these). Nothing was spent.")
     assert not (tmp_path / "private-topics" / LEDGER).exists()
     shown = command(*asked, "--words-per-text", 100, "--forecast")
     assert "Enough: " in shown.err
@@ -210,6 +214,8 @@ def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path, 
     assert float(rows[0]["topic_1"]) + float(rows[0]["topic_2"]) == pytest.approx(1, abs=1e-4)
     # A text without a word of the topics is marked; names of texts are in no other file.
     assert int(rows[0]["kept_words"]) > 0
+    mode = (tmp_path / "out" / topics.SHARES).stat().st_mode
+    assert sys.platform == "win32" or not mode & 0o077  # of other users
     assert [rows[-1][name] for name in ("kept_words", "topic_1", "topic_2")] == ["0", "", ""]
     assert rows[-1]["name"] == f"name{N_TEXTS + 1}-of-a-text"
     for path in (tmp_path / "out").iterdir():

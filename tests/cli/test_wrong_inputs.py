@@ -65,7 +65,10 @@ WRONG = [
     ((*TEXT, "--stop-words", "german"), "nothing is at 'german': --stop-words takes a file"),
     (("topics", "empty.csv", "--text", "post"), "'empty.csv' is empty"),
     (("topics", "header.csv", "--text", "post"), "holds no row"),
-    (("topics", "nobody.csv", "--text", "post", "--person", "author"), "have no person"),
+    (
+        ("topics", "nobody.csv", "--text", "post", "--person", "author"),
+        "have no person; each needs one: leave such rows out",
+    ),
     *(
         ((kind, "unknown.tsv", *more), "have no person, but a cell for a missing one")
         for kind, *more in (

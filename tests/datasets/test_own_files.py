@@ -365,7 +365,7 @@ def test_the_case_and_the_encoding_of_words_may_be_named(tmp_path):
     ("name", "content", "said"),
     [
         ("a.csv", f"word;count\n{SECRET};2\n", "pass delimiter=';'"),
-        ("a.csv", f"{SECRET}\n{SECRET}\n", "must be a word and a finite number"),
+        ("a.csv", f"{SECRET}\n{SECRET}\n", "a word and a finite number >= 0, in this order"),
         ("a.csv", f"w,n,m\n{SECRET},1,2\n", "must be a word and a finite number"),
         ("a.csv", f"w,n\nthe,1\n{SECRET},many\n", "row 3 of"),
         ("a.csv", f"w,n\n{SECRET},-1\n", "row 2 of"),
