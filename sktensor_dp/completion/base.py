@@ -395,6 +395,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         # Compute both Dask collections together.
         values = checked_values(self, computed(y, "Reading y"))
         predicted = computed(self.predict(X), "Predicting")
+        # Errors of `r2_score` may quote y.
         return float(read(lambda: r2_score(values, predicted, sample_weight=sample_weight), "y"))
 
     def complete(self) -> Floats:

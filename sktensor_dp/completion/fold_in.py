@@ -125,7 +125,7 @@ class UnitParameters:
         """
         warn_of_score()
         found = self.predict(X)
-        return float(read(lambda: r2_score(y, found), "y"))
+        return float(read(lambda: r2_score(y, found), "y"))  # whose errors may quote y
 
     def _values(self, rows: Integers, part: slice) -> Floats:
         """Predictions, not clamped, for some units at `rows` of coordinates: (n_units, n_rows)."""

@@ -245,6 +245,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     scorer and audit of itself in ``_public_facts``.
     """
 
+    # When a subclass is made, `OwnErrors` wraps its public methods, and `HasAccountant` its methods
+    # that fit.
+
     _unit: ClassVar[str] = "sample"
     _hidden_state = frozenset({"_stream", "_n_features_out"})
     _privacy_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
