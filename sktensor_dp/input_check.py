@@ -26,7 +26,7 @@ from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 
 # Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
 # the deviation from which on it is useless.
-AIM, MOST_FRACTION, USELESS = 0.02, 0.02, 0.1
+AIM, MOST_FRACTION, USELESS = 0.01, 0.02, 0.1
 SPENDER = "check_inputs"  # as ledgers name it
 
 
@@ -102,27 +102,19 @@ class InputCheck(HasAccountant):
     def __repr__(self) -> str:
         if self.is_hidden:
             return f"Noise hides how many rows match: {', '.join(map(repr, self.fractions))}."
-        shown = ", ".join(f"{name!r} {part:.0%}" for name, part in self.fractions.items())
-        noise = f"Rows that match: {shown}; noise has a deviation of {self.sigma:.1%}"
-        lost = ", ".join(f"perhaps {part:.0%} fail {name!r}" for name, part in self.failing.items())
-        means = f"{lost}." if lost else "all may."
-        perfect = f"{self._least_if_all_match:.0%} or more would show in 39 of 40 checks"
-        return f"{noise}. If all did, {perfect}: {means}"
-
-    @property
-    def _least_if_all_match(self) -> float:
-        """Fraction that each test shows in 39 of 40 checks if all rows match, in whole percents."""
-        # 1 in 40 is divided among the tests.
-        deviations = NormalDist().inv_cdf(1 - 0.025 / len(self.fractions))
-        return max(round(1 - deviations * self.sigma, 2), 0.0)
+        lost = ", ".join(f"{part:.0%} fail {name!r}" for name, part in self.failing.items())
+        noise = f"noise has a deviation of {self.sigma:.1%}"
+        return f"Of rows perhaps {lost}; {noise}." if lost else f"All rows may match; {noise}."
 
     @property
     def failing(self) -> dict[str, float]:
         """Fractions of rows that fail, by test, where it is more than noise explains."""
         if self.is_hidden:
             return {}
+        # In 39 of 40 checks no test shows less if all rows match: 1 in 40 is divided among tests.
+        deviations = NormalDist().inv_cdf(1 - 0.025 / len(self.fractions))
+        least = max(round(1 - deviations * self.sigma, 2), 0.0)
         percents = {name: round(fraction, 2) for name, fraction in self.fractions.items()}
-        least = self._least_if_all_match
         return {name: 1 - fraction for name, fraction in percents.items() if fraction < least}
 
 

@@ -301,9 +301,9 @@ class Groups(Run):
         rows = [
             (
                 *(("", "") if place else (str(group + 1), f"{share:.1%}")), name,
-                f"{self._averages[group, place]:.3g}",
+                f"{self._averages[group, place]:.4g}",
                 "" if math.isnan(self._ends[0][group, place])
-                else " to ".join(f"{end[group, place]:.3g}" for end in self._ends),
+                else " to ".join(f"{end[group, place]:.4g}" for end in self._ends),
             )
             for group, share in enumerate(self._shares)
             for place, name in enumerate(self._columns)

@@ -26,8 +26,12 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 
 WHOLE = re.compile(r"^(\d+)\.0+$")  # number of an item, in a column that once had empty cells
+LISTED = 20  # items on the screen; the table has all
 RECOMMENDED = "PRIVATE-recommendations.csv"
 ESTIMATES = "These numbers are estimates, with noise."
+ERRORS = (
+    "Standard errors are of how items differ, by noise and sampling; skewed ratings add to them."
+)
 ORDER = "They are in order of how likely each is to be chosen and liked, not of the rating shown."
 # Verdicts on ratings, with the least fraction of the differences of items that noise and sampling
 # leave visible.
@@ -129,16 +133,20 @@ class Ratings(Run):
 
     def helps(self) -> list[str]:
         """Changes that would show more: directions of taste, or the order of items before them."""
-        return super().helps() if self._order_is_chance() else self._for_tastes()
+        if self._order_is_chance():
+            return super().helps()
+        # The forecast is for one direction, and says nothing of what shows a further one.
+        foreseen = self.n_seen() or self.forecast().finds_components
+        return [] if foreseen else self._for_tastes()
 
     def _for_tastes(self) -> list[str]:
-        """Changes by each of which directions of taste could be seen, the smallest first."""
+        """Changes by each of which one direction of taste could be seen, the smallest first."""
         words = {
             "epsilon": "--epsilon {:g}", "units": "{:,.0f} persons",
             "each": "{:,.0f} ratings of each person",
         }  # fmt: skip
         found = self.forecast().what_helps().items()
-        return [words[name].format(number) for name, number in found]
+        return [words[name].format(number) for name, number in found] or ["fewer items"]
 
     def _order_is_chance(self) -> bool:
         (items,) = self.models["ratings"]._shared.effects
@@ -158,7 +166,9 @@ class Ratings(Run):
         """Forecast of errors, and which items count: with other names nothing is found."""
         forecast, each = self.forecast(), self.options.each
         of_taste = "enough" if forecast.finds_components else "too few"
-        verdict = f"{self.verdict()} for the average of an item, {of_taste} for directions of taste"
+        verdict = (
+            f"{self.verdict()} for the average of an item, {of_taste} for one direction of taste"
+        )
         errors = {
             "the average of all ratings": forecast.of_mean,
             "a person's own average, nothing released": _of_own_averages(forecast),
@@ -177,8 +187,7 @@ class Ratings(Run):
         head, rows = ("predicted by", "typical error"), [(n, f"{e:.3g}") for n, e in errors.items()]
         below = [f"if ratings are typically {forecast.of_mean:.3g} away from their average"]
         if self.options.rank > 0 and not forecast.finds_components:
-            ways = ", or ".join(self._for_tastes()) or "fewer items alone"
-            below.append(f"Directions of taste could be seen with {ways}.")
+            below.append(f"One could be seen with {', or '.join(self._for_tastes())}.")
         return [*listed, as_text(Table(said, head, rows, below, head))]
 
     def fit(self) -> Iterator[str]:
@@ -193,14 +202,15 @@ class Ratings(Run):
         yield "ratings"
         names, self._best = model.recommend(None, self.n_items)
         self._names, order, found = names.tolist(), index.encode(names), int(model.n_components_)
+        self._errors = model.bias_errors_[1][order]
         self._tastes = model.factors_[1][order, :found] if found else np.zeros((len(order), 0))
 
     def lines(self) -> list[str]:
-        """Best items for somebody without ratings, and the items at both ends of each taste."""
-        best = zip(self._best[:10], self._names[:10], strict=True)
-        rows = [(f"{value:.2f}", *self._shown(name)) for value, name in best]
-        head = ("rating", "item", "title")[: len(rows[0])]
-        table = as_text(Table(self._heading(), head, rows, self._notes(), head))
+        """Averages of items, for somebody without ratings, and the items at both ends of tastes."""
+        best = zip(self._best[:LISTED], self._errors, self._names, strict=False)
+        rows = [(f"{value:.2f}", f"{error:.2g}", *self._shown(name)) for value, error, name in best]
+        head = ("rating", "standard error", "item", "title")[: len(rows[0])]
+        table = as_text(Table(self._heading(), head, rows, [*self._notes(), ERRORS], head))
         ends = []
         for number, weights in enumerate(self._tastes.T, start=1):
             shown = [self._items[self._names[row]] for row in np.argsort(-weights)]
@@ -211,9 +221,10 @@ class Ratings(Run):
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the items in order, with their places in each taste."""
-        best = zip(self._names, self._best, self._tastes, strict=True)
-        rows = [[value, *self._shown(name), *tastes] for name, value, tastes in best]
-        head = ["expected_rating", "item", "title"][: 1 + len(self._shown(self._names[0]))]
+        best = zip(self._best, self._errors, self._names, self._tastes, strict=True)
+        rows = [[value, error, *self._shown(name), *tastes] for value, error, name, tastes in best]
+        head = ["expected_rating", "standard_error", "item", "title"]
+        head = head[: 2 + len(self._shown(self._names[0]))]
         head += [f"taste_{number}" for number in range(1, self._tastes.shape[1] + 1)]
         folder.add("items.csv", table_of([head, *rows]))
         low, high = self.options.bounds
@@ -234,7 +245,7 @@ class Ratings(Run):
     def _heading(self) -> str:
         """Heading of the list of items; it is no ranking if noise hides their differences."""
         chance = self._order_is_chance()
-        return "Items, in an order that may be chance" if chance else "Best for a newcomer"
+        return "Items, in an order that may be chance" if chance else "Average ratings of items"
 
     def _shown(self, name: str) -> tuple[str, ...]:
         """Name of an item, followed by its title if items have titles."""

@@ -47,7 +47,7 @@ MEASURED = {
 }
 # Fraction of rows beyond bounds or a list of all values that stops a run, if it is certain: codes
 # move an average by up to this part of the range, and as many rows make a group of their own.
-MOST_BEYOND = 0.05
+MOST_BEYOND = 0.03
 VERDICTS = ("too few", "likely too few", "may be enough", "enough")
 HOPEFUL = VERDICTS[2:]  # others stop a run
 
@@ -303,7 +303,9 @@ class Run:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
         forecast = self.forecast()
         least = self.least()
-        least = f"{least} at the very least" if least else f"more {self.unit}s would not be enough"
+        least = (
+            f"may be enough from {least} on" if least else f"more {self.unit}s would not be enough"
+        )
         said = (
             f"{self.verdict().capitalize()}: {self.units} for at most "
             f"{counted(forecast.n_components, self.found)}; {least}."
@@ -345,8 +347,9 @@ class Run:
     def doubts(self) -> str:
         """Text on what noise hides, and what would help; "" if nothing."""
         hidden = self.hidden()
-        helps = f"What would help: {', or '.join(self.helps()) or 'fewer items'}."
-        return " ".join([*hidden, helps]) if hidden else ""
+        if hidden and (helps := ", or ".join(self.helps())):
+            hidden.append(f"What would help: {helps}.")
+        return " ".join(hidden)
 
 
 def in_words(value: object) -> str:

@@ -423,8 +423,8 @@ class CompletionForecast(InvertibleForecast):
         dict of str to float
             The least ``"epsilon"`` up to 10, number of ``"units"`` (rows of ``unit_mode``, or
             entries), and with a ``unit_mode`` of entries of ``"each"`` unit; the smallest change
-            first. Odds are about even there: take more. Empty if nothing of this suffices. Costs no
-            privacy.
+            first. Odds are about even there: take more. Empty if components are expected as it is,
+            or if nothing of this suffices. Costs no privacy.
 
         Examples
         --------
@@ -451,7 +451,7 @@ class CompletionForecast(InvertibleForecast):
         found["units"] = least_number(
             lambda n: self._again(**self._sized(n)).finds_components, now["units"], most
         )
-        helping = {name: float(number) for name, number in found.items() if number is not None}
+        helping = {n: float(x) for n, x in found.items() if x is not None and x > now[n]}
         return dict(sorted(helping.items(), key=lambda item: item[1] / now[item[0]]))
 
     def advice(self) -> str:

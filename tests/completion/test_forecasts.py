@@ -187,6 +187,8 @@ def test_advice_names_what_helps_most_and_it_does():
     }
     assert all(one.forecast(*numbers).finds_components for one, *numbers in changed.values())
     assert not said.finds_components
+    model_of_more, *numbers = changed["each"]
+    assert model_of_more.forecast(*numbers).what_helps() == {}  # nothing less than there is
     # No epsilon helps 943 people with 1,682 films; no number does without a delta.
     assert list(model.forecast(100_000, (943, 1682)).what_helps()) == ["units"]
     assert "delta above 0" in clone(model).set_params(delta=0).forecast(*asked).advice()
