@@ -309,13 +309,8 @@ class _SpectralFit:
         else:
             norms = np.linalg.norm(pairs.white.matrix, axis=1)
             norms = np.maximum(norms, LEAST_ROW * float(norms.max()))
-            # The largest contribution of a document is least with rows of equal length. A joint fit
-            # takes any basis; a decomposition one near the whitener: the longest tenth is cut.
-            if self._plan.match_moments:
-                basis = pairs.white.matrix / norms[:, None]
-            else:
-                shorter = np.minimum(1, np.quantile(norms, 0.9) / norms)
-                basis = pairs.white.matrix * shorter[:, None]
+            # The largest contribution of a document is least with rows of equal length.
+            basis = pairs.white.matrix / norms[:, None]
             norm = WhitenedTripleNorm(basis, words)
             clip = self._clips.of_triples(quantile, norm, pairs.clips)
             query = WhitenedTripleMoments(basis, clip, pairs.clips, words)
@@ -333,9 +328,8 @@ class _SpectralFit:
         eigenvalues, vectors = orthogonal_decomposition(
             multilinear(third, framed.transform), k, random_state=self._random_state
         )
-        # The eigenvalue of a topic of share w is w^(-1/2). Noise may give any: a share is taken to
-        # be from a fifth of an even one to five (a choice).
-        weights = np.clip(np.maximum(eigenvalues, 1e-9) ** -2.0, 0.2 / k, 5 / k)
+        # The eigenvalue of a topic of share w is w^(-1/2), so at least 1.
+        weights = np.maximum(eigenvalues, 1.0) ** -2.0
         topics = topics_from_components(framed.unwhiten(vectors))
         return topics, weights / weights.sum(), framed, vectors
 

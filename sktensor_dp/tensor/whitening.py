@@ -349,7 +349,7 @@ def noisy_whitener(
     kept = max(n_resolved, 1)
     if largest is None:
         largest = max(float(values[0]), _NULL_EIGENVALUE)
-    # Least eigenvalue that is kept, relative to the noise edge.
+    # Least eigenvalue that is kept, relative to the noise edge: noise may make it negative.
     least_above_noise = 0.1
     eigenvalues = np.maximum(
         values[:kept], max(least_above_noise * edge, _NULL_EIGENVALUE * largest)

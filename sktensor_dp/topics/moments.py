@@ -104,10 +104,8 @@ def topics_from_components(components: Floats) -> Floats:
 # Level of significance of the test that rejects a concentration.
 LEVEL = 0.01
 
-# Weight of a model without structure in the variances, so that a start with probability 0 for a
-# word pair does not get infinite precision there; and what is added to masses, relative to even
-# ones, so that words of frequency 0 do not.
-FLOOR, LEAST_MASS = 0.2, 1e-3
+# What is added to masses, relative to even ones: those of 0 do not have infinite precision.
+LEAST_MASS = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +134,7 @@ def match_moments(
     """Fit topics and weights to released moments by weighted least squares."""
     objective = MomentDistance(topics.shape, moments, concentration)
     # A word that starts at 0 would stay there: the gradient of its square is 0.
-    start = np.sqrt(weights[:, None] * (0.98 * topics + 0.02 / topics.shape[1]))
+    start = np.sqrt(weights[:, None] * (topics + 1e-6))
     found = minimize(
         objective, start.ravel(), jac=True, method="L-BFGS-B",
         options={"maxiter": 300, "maxcor": 20},
@@ -194,8 +192,7 @@ def mean_square_of_pairs(length: float, repeats: float) -> float:
 def pair_precision(moments: ReleasedMoments) -> Floats:
     """Inverse variance (d, d) of the released second moment, by noise and by sampling."""
     d, n = len(moments.pairs), moments.n_documents
-    first = moments.second.sum(axis=0)
-    second = (1 - FLOOR) * moments.second + FLOOR * np.outer(first, first) + LEAST_MASS / d**2
+    second = moments.second + LEAST_MASS / d**2
     # The sampling variance of a pair's mass is square * mass / n. An entry off the diagonal is half
     # of the mass, and counts twice in the sum over the matrix.
     square, diagonal = moments.pairs_square, np.diagonal(second)
@@ -226,10 +223,9 @@ class MomentDistance:
         self._m, self._shape, self._c = moments, shape, concentration
         self._pair_precision = pair_precision(moments)
         self._word_precision = word_precision(moments, moments.second.sum(axis=0))
-        # Mean squared norm that a document's third moment in the basis is taken to have, spread
+        # A document's third moment has norm 1 at most, as rows of the basis have, which is spread
         # evenly over its distinct coordinates.
-        mean_square, n_coordinates = 0.25, n_unique(len(moments.triples), 3)
-        sampling = mean_square / (moments.n_documents * n_coordinates)
+        sampling = 1 / (moments.n_documents * n_unique(len(moments.triples), 3))
         self._triple_precision = 1 / (moments.triples_sigma**2 + sampling)
 
     def __call__(self, x: Floats) -> tuple[float, Floats]:

@@ -134,13 +134,13 @@ def _denoised_alone(noisy: Floats, sigma: float | Floats) -> tuple[Floats, Float
     """Posterior means (n,) under a mixture on a logarithmic grid, and log evidence (n,)."""
     # Number of prior means in each fit; more change estimates by less than 1 % of the noise.
     n_means = 50
-    # The grid covers all that noise of the `usual` deviation can tell apart, and begins below the
-    # mean of all numbers; one more mean, far below it, stands for numbers of about 0.
+    # The grid covers all that noise of the `usual` deviation can tell apart, and begins far below
+    # the mean of all numbers.
     usual = float(np.median(sigma))
     total = max(float(noisy.sum()), usual)
     low = min(0.02 * total / noisy.size, usual)
     high = max(float(noisy.max()), 2 * usual)
-    means = np.concatenate([[1e-3 * total / noisy.size], np.geomspace(low, high, n_means)])
+    means = np.geomspace(low, high, n_means)
     # Prior deviation: half the way from one mean of the grid to the next.
     prior_variance = (0.5 * np.log(high / low) / (n_means - 1) * means) ** 2
     variance = _column(sigma) ** 2 + prior_variance
