@@ -99,7 +99,7 @@ ROWS = np.argwhere(np.ones((3, 3, 3)))
 WRONG_ITEMS = {
     "split": (lambda: BudgetAccountant().split({"a": 0.5}), r"such as \[0.3, .*got {'a': 0.5}"),
     "context": (
-        lambda: COMPLETION.fit(ROWS, np.ones(27)).predict_rows(0, 1, context=[1]),
+        lambda: COMPLETION.fit(ROWS, np.full(27, 0.5)).predict_rows(0, 1, context=[1]),
         r"context must map each further mode, \[2\], to a row; got \[1\]",
     ),
     "shape": (lambda: COMPLETION.forecast(10, 3), "shape must be a number of rows for each mode"),
