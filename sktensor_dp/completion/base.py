@@ -609,10 +609,11 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             hidden, given = np.flatnonzero(fifth == part), np.flatnonzero(fifth != part)
             asked = taken(X, hidden)
             # A score is released: no warning may tell of its entries.
-            model: Any = self
             if len(given):
-                model = self._fold_in(taken(X, given), values[given], warn=False)
-            predicted[hidden] = model.predict(asked)
+                own = self._fold_in(taken(X, given), values[given], warn=False)
+                predicted[hidden] = own._predict(asked, warn=False)
+            else:
+                predicted[hidden] = self.predict(asked)
         return predicted
 
     def _check_combined(self) -> None:

@@ -38,6 +38,10 @@ UNKNOWN = (
     "No entry names rows of the fit, so that only the level of its unit is known: are the names "
     "written as in row_names?"
 )
+NOBODY = (
+    "No row of X is of a unit that was folded in, so that all are predicted as for somebody "
+    "unknown: are the ids of units written as in fold_in?"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,8 +101,15 @@ class UnitParameters:
         ndarray of shape (n,)
             Within the bounds.
         """
+        return self._predict(X, warn=True)
+
+    def _predict(self, X: ArrayLike, *, warn: bool) -> Floats:
+        """Predict values; `warn` says whether if no row is of these units."""
         coordinates, numbers = self._coordinates(X), self._numbers()
         units = coordinates[:, self._shared.unit_mode]
+        # Nobody but the holder of these units sees it.
+        if warn and len(units) and not np.isin(units, numbers).any():
+            warnings.warn(NOBODY, stacklevel=level_of_caller())
         places = np.searchsorted(numbers, units)
         # The last row, of zeros, is for units without entries.
         places[np.append(numbers, -1)[places] != units] = len(numbers)

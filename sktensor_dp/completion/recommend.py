@@ -1,6 +1,7 @@
 """Recommendations of fitted completions, and rows with similar components."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -14,11 +15,16 @@ from sktensor_dp.completion.coordinates import refuse_beyond
 from sktensor_dp.completion.fold_in import FoldInMixin, UnitParameters
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import checked_mode, names_of, row_number
+from sktensor_dp.estimator.base import level_of_caller
 from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, blocks, top_rows, top_rows_by_parts
 from sktensor_dp.tensor.cp_completion import CPCompletion
 
 # Number of values that are computed at once.
 BLOCK = 2**20
+NOTHING_EXCLUDED = (
+    "exclude names no row for any of these units, so that it leaves nothing out: are units and "
+    "rows written as in fold_in?"
+)
 # Least sum of squared biases, so that slopes on equal biases are 0.
 LEAST = 1e-100
 
@@ -208,6 +214,11 @@ class RecommenderMixin(FoldInMixin):
                     "model.recommend(None)."
                 )
         seen, n_rows = self._excluded(exclude, of, chosen, units), self.shape_[chosen]
+        # Nobody but the holder of these entries sees it.
+        if seen is not None and len(units) and len(seen[0]):
+            known = np.isin(seen[0], units) & (seen[1] >= 0) & (seen[1] < n_rows)
+            if not known.any():
+                warnings.warn(NOTHING_EXCLUDED, stacklevel=level_of_caller())
         found = top_rows_by_parts(
             len(units), n_rows, int(n), predict,
             lambda part: None if seen is None else seen_by(units[part], n_rows, *seen),

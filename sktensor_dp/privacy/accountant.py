@@ -33,6 +33,7 @@ from sktensor_dp.privacy.plan import (
     THRESHOLD_FRACTION,
     FitBudget,
     PrivacyCost,
+    ReleasePlan,
     budget_fractions,
 )
 from sktensor_dp.privacy.spending import (
@@ -409,6 +410,17 @@ class BudgetAccountant(TableDisplay):
                 f"table[{self.units!r}]; these have no name, as arrays, and may be anybody's. "
                 "Nothing was charged. units='person' takes them unchecked."
             )
+
+    def _check_delta(self, plan: ReleasePlan) -> None:
+        """Raise BudgetError where a smaller delta of the budget makes a plan cost more epsilon."""
+        unlimited = math.isinf(self.epsilon) or plan.cost.mu == 0
+        if unlimited or not 0 < self.delta * (1 + ROUNDING) < plan.delta:
+            return
+        raise BudgetError(
+            f"delta must be {plain(self.delta)} or less, that of the budget, of whose epsilon this "
+            f"fit would cost {plan.cost.epsilon_at(self.delta):.3g}, not {plan.epsilon:g}. Nothing "
+            "was charged."
+        )
 
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""

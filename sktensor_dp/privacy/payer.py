@@ -26,6 +26,8 @@ class Payer:
 
     def charge(self, plan: ReleasePlan, unit: str, neighbours: str) -> "Receipt | None":
         """Check and charge a whole plan; None if there is no accountant or the ticket pays."""
+        if self.accountant is not None:
+            self.accountant._check_delta(plan)
         return self.charge_entries(charges_of(plan, self.spender, unit, neighbours))
 
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
@@ -47,6 +49,7 @@ class Payer:
     def check(self, plan: ReleasePlan, neighbours: str) -> None:
         """Raise BudgetError for a plan that the accountant would refuse."""
         if self.accountant is not None:
+            self.accountant._check_delta(plan)
             charges = charges_of(plan, self.spender, neighbours=neighbours)
             self.accountant.check_charge(charges)
 

@@ -123,6 +123,7 @@ def test_unseen_rows_get_mean_and_known_biases(perturbation, model):
         np.testing.assert_array_equal(question([[3, 2, -1]]), question([[3, 2, 100]]))
 
 
+@pytest.mark.filterwarnings("ignore:No row of X is of a unit that was folded in")
 @pytest.mark.parametrize("unit_mode", [None, 0])
 def test_rows_beyond_a_given_shape_are_refused_at_every_door(unit_mode):
     fitted = build(epsilon=INF, shape=SHAPE, unit_mode=unit_mode).fit(X0, Y0)

@@ -189,6 +189,7 @@ def test_columns_without_entries_have_no_loadings():
     assert math.isfinite(covariance_error(found, found))
 
 
+@pytest.mark.filterwarnings("ignore:No row of X is of a unit that was folded in")
 def test_who_was_not_folded_in_gets_what_is_shared():
     X, y, _ = table((30, 8, 6))
     fitted = build(epsilon=INF, **{**SLICE, "shape": (30, 8, 6)}).fit(X, y)

@@ -133,6 +133,21 @@ def test_a_list_of_rows_is_excluded_for_one_unit(named):
     assert entries.recommend(0, exclude=[1]).rows.tolist() == [0, -1]
 
 
+def test_names_that_match_nothing_are_told(named):
+    own = named.fold_in([["x", "film 0"]], [5.0])
+    for of, exclude in (
+        (own, ["no film"]), (None, ["no film"]), (own, [["y", "film 0"]]), (own, [["x", "none"]]),
+    ):  # fmt: skip
+        with pytest.warns(UserWarning, match="exclude names no row"):
+            assert np.ravel(named.recommend(of, 1, exclude=exclude).rows).tolist() == ["film 0"]
+    with pytest.warns(UserWarning, match="No row of X is of a unit that was folded in"):
+        own.predict([["y", "film 0"]])
+    own.predict([["y", "film 0"], ["x", "film 1"]])
+    named.recommend(own, 1, exclude=np.zeros((0, 2), dtype=object))
+    # A score is released: it warns of nothing.
+    named._predict_by_others(np.array([["x", "film 0"], ["y", "film 1"]], dtype=object), [5.0, 4.0])
+
+
 @pytest.mark.parametrize("of", ["x", ["x"], 7])
 def test_nobody_unknown_is_recommended_what_everybody_is(named, of):
     with pytest.raises(ValueError, match="knows nothing of this unit: fold in its own entries"):

@@ -261,6 +261,22 @@ def test_split_of_special_budgets():
     assert endless == [{"epsilon": math.inf, "delta": 1e-6}] * 2
 
 
+def test_a_larger_delta_than_the_budgets_is_refused_before_its_charge():
+    budget, cells = BudgetAccountant(4.0, 1e-6), np.argwhere(np.ones((50, 4)))
+    typed: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-3, "accountant": budget}
+    persons = PrivateCPCompletion(0, bounds=(1, 5), shape=(50, 4), unit_mode=0, **typed)
+    for spends in (
+        lambda: persons.fit(cells, 1.0 + cells[:, 1]),
+        lambda: check_inputs({"all": np.ones(50, dtype=bool)}, **typed),
+    ):
+        with pytest.raises(BudgetError, match=r"^delta must be 1e-6 or less.* cost 1\.71, not 1\."):
+            spends()
+    assert budget.entries == ()
+    # Pure noise uses no delta, and a record has no limit.
+    PrivateCPCompletion(0, bounds=(1, 5), shape=(50, 4), **typed).fit(cells, 1.0 + cells[:, 1])
+    persons.set_params(accountant=BudgetAccountant()).fit(cells, 1.0 + cells[:, 1])
+
+
 NO_NUMBERS = ["1", [1.0], 1j, np.array([1.0])]
 NEITHER = [*NO_NUMBERS, True, 10**400, math.nan, -1, -1e-9]
 # A negative cost would refill the budget.
