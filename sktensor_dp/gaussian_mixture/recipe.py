@@ -108,7 +108,9 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     """
     rng = as_generator(plan.random_state)
     d, offset, radius = plan.n_features, ball.offset, ball.radius
-    mean = scaled_to_radius(second.value[-1:, :-1] / offset, radius)[0]
+    # Missing cells make the constant less: its mean square shows by how much.
+    constant = np.sqrt(np.clip(second.value[-1, -1], offset**2 / 2, offset**2))
+    mean = scaled_to_radius(second.value[-1:, :-1] / constant, radius)[0]
     covariance = second.value[:-1, :-1] - np.outer(mean, mean)
     if plan.n_components == 1:
         one = Gaussians(np.ones(1), mean[None], covariance[None])

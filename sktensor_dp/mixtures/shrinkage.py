@@ -11,9 +11,9 @@ from sktensor_dp.tensor.arrays import Floats
 SEEN = 1.5
 # Least and largest factor by which a step may change the size of a covariance.
 SIZES = (0.2, 5.0)
-# Least eigenvalue of a shape relative to its median one, of the common shape relative to its mean
-# one, and of a covariance relative to its largest.
-LEAST_OF_MEDIAN, LEAST_OF_MEAN, LEAST_OF_LARGEST = 0.02, 1e-3, 1e-4
+# Least eigenvalue of a shape relative to its median one, and of a covariance relative to its
+# largest.
+LEAST_OF_MEDIAN, LEAST_OF_LARGEST = 0.02, 1e-4
 # Noise of a shape (operator norm) from which on a step keeps at least `LEAST_KEPT` of every
 # direction.
 LARGE_NOISE, LEAST_KEPT = 0.4, 0.5
@@ -110,8 +110,7 @@ def _mean_squares(differences: Floats, log_frames: Floats, noisy: Scatters) -> F
 def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats:
     """Common shape of determinant 1, shrunk to a round one as far as noise explains its shape."""
     d = len(common)
-    # Noise may give eigenvalues below 0, far below the mean one.
-    common = clip_eigenvalues(common, LEAST_OF_MEAN * max(float(np.trace(common)) / d, 1.0), np.inf)
+    common = clip_eigenvalues(common, LEAST_OF_LARGEST, np.inf)  # noise may make some negative
     common /= np.exp(np.linalg.slogdet(common)[1] / d)
     ball = np.eye(d) * np.trace(common) / d
     squares = float(np.square(_in_frame(common - ball, np.linalg.cholesky(common))).sum())

@@ -16,9 +16,6 @@ TRIES, LONGEST = 64, 1.4
 LEAST_OF_LARGEST = 1e-4
 # A sphere's weight has to exceed its noise by this many standard deviations.
 RESOLVED = 3.0
-# Factor on the sum of squares that noise is expected to add to eigenvalues outside the leading
-# directions.
-BY_NOISE = 1.5
 LEAST_WEIGHT = 1e-4
 # Scales of the parts of a sphere's statistic: with these the weight bounds all other parts.
 SPHERE_SCALES = Scales(weight=1.0, shift=1.0, size=1.0, shape=0.0)
@@ -90,7 +87,8 @@ def spheres_after_step(
     # James-Stein: what the squared length has beyond the variance of noise in its coordinates.
     kept = np.clip(1 - width * (sigma / counts) ** 2 / squares, 0, 1)
     centres = spheres.centres + clip_length * shifts * kept[:, None]
-    # Clipped size minus its expectation for a normal law, divided by its derivative.
+    # Clipped size minus its expectation for a normal law, divided by its derivative; noise may make
+    # it negative.
     growth = 1 + (size * clip.limit**2 / width - clip.mean) / clip.size_response
     variance = min(spheres.variance * float(np.clip(growth, 0.25, 2)), radius**2)
     alive = weights > RESOLVED * sigma
@@ -129,7 +127,7 @@ def _shrunk_to_mean(values: Floats, noise: float) -> Floats:
     mean = max(float(values.mean()), noise)
     about_mean = values - mean
     # Noise adds its variance for each distinct entry of the symmetric part.
-    by_noise = BY_NOISE * noise**2 * len(values) * (len(values) + 1) / 2
+    by_noise = noise**2 * len(values) * (len(values) + 1) / 2
     kept = max(0.0, 1 - by_noise / max(float(about_mean @ about_mean), 1e-300))
     return np.maximum(mean + kept * about_mean, least_left * mean)
 

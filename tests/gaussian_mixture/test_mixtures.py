@@ -13,7 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
-from sktensor_dp.gaussian_mixture.recipe import of_type
+from sktensor_dp.data.samples import IncompleteChunk
+from sktensor_dp.gaussian_mixture.recipe import of_type, release_start
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 from sktensor_dp.mixtures.places import places_of
@@ -21,6 +22,7 @@ from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
 from sktensor_dp.mixtures.steps import StepNoise, WhitenedStatistics, average_with_step
 from sktensor_dp.mixtures.uncertainty import n_scores, std_of_means
 from sktensor_dp.plotting import MixtureDisplay
+from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
 
 TYPES = ("full", "tied", "diag", "spherical")
@@ -192,6 +194,18 @@ def test_missing_cells_are_missing(seed):
     np.testing.assert_allclose(fitted.predict_proba(nothing)[0], fitted.weights_)
     with pytest.raises(ValueError, match="NaN"):
         fitted.predict(sp.csr_matrix(gaps[:50]))
+
+
+def test_missing_cells_move_no_start():
+    """Its mean is that of rows with zeros, although their constant is less."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(3.0, 1.0, (200, 4))
+    X[np.arange(200), rng.integers(4, size=200)] = np.nan
+    ball = LiftedBall(50.0, 25.0)
+    second = SimpleNamespace(value=SecondMoments(ball).total(IncompleteChunk(X)) / 200, sigma=0.0)
+    plan = SimpleNamespace(n_features=4, n_components=1, covariance_type="full", random_state=0)
+    found = release_start(None, ball, plan, second)
+    np.testing.assert_allclose(found.means[0], np.nan_to_num(X).mean(axis=0))
 
 
 def test_intervals_cover_the_means_of_the_law(seed):
