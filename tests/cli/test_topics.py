@@ -134,7 +134,7 @@ def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
     *_, cost, last = done.err.splitlines()
     assert re.search(r"Too few rows match \(texts of two words or more: 0%; .* right column", last)
     assert last.endswith("takes what is left. To go on all the same: --no-check")
-    assert float(re.search(r"charged is spent. .* folder: epsilon ([\d.]+) at", cost)[1]) < 0.3  # 2 % of mu ** 2
+    assert float(re.search(r"charged is spent. .* folder: epsilon ([\d.]+) at", cost)[1]) < 0.3
     # The mended command runs within the budget of the first one.
     mended = ("topics", posts, "--text", "post", "--person", "author", "--epsilon", 2, *SMALL)
     assert re.search(r"spends epsilon 1\.99\d \(2 less what stopped runs", command(*mended).err)
