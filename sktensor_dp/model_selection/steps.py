@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 
 from sktensor_dp.checks.errors import read
 from sktensor_dp.checks.frames import BACKENDS, as_documents, as_numbers, new_frame
-from sktensor_dp.checks.parameters import Number, check_parameters, shown
+from sktensor_dp.checks.parameters import Number, check_parameters, nearest, shown
 from sktensor_dp.checks.ranges import RANGE, check_range
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.model_selection.splits import n_rows, one_row
@@ -271,9 +271,13 @@ def tried_steps(
         for full in candidates:
             step, parameter = owner_of(full, steps)
             if step is None or parameter not in step.get_params(deep=False):
+                known = [
+                    f"{name}__{own}" if name else own
+                    for name, step in steps.items() for own in step.get_params(deep=False)
+                ]  # fmt: skip
                 raise ValueError(
-                    f"param_distributions names {full!r}, which is no parameter of the "
-                    f"{type(estimator).__name__} or of a step of it."
+                    "param_distributions names what is no parameter of the "
+                    f"{type(estimator).__name__} or of a step of it: {nearest(str(full), known)}"
                 )
             if parameter in OWN and isinstance(step, PrivateEstimatorMixin):
                 raise ValueError(

@@ -76,7 +76,7 @@ def followed():
 OPTIONS = [
     *(({"param_distributions": {name: [1]}}, "cannot be searched over")
       for name in ("epsilon", "delta", "accountant", "verbose", "neighbours")),
-    ({"param_distributions": {"rank": [1]}}, "'rank', which is no parameter"),
+    ({"param_distributions": {"n_component": [1]}}, "no parameter of .*: n_component; did you mean n_components"),
     ({"param_distributions": {"n_components": []}}, "non-empty sequence"),
     ({"param_distributions": []}, "at least one dict"),
     ({"param_distributions": {"n_components": 3}}, "not iterable or a distribution"),
@@ -104,9 +104,9 @@ OPTIONS_OF_TEXTS = [
     *(({"candidates": candidates}, message) for candidates, message in (
         ({"counts__epsilon": [1.0]}, "cannot be searched over"),
         ({"topics__neighbours": ["add_remove"]}, "cannot be searched over"),
-        ({"memory": [None]}, "'memory', which is no parameter"),
-        ({"counts": [PrivateCountVectorizer()]}, "'counts', which is no parameter"),
-        ({"nothing__epsilon": [1.0]}, "which is no parameter"),
+        ({"memory": [None]}, "no parameter of .*: memory"),
+        ({"counts": [PrivateCountVectorizer()]}, "no parameter of .*: counts"),
+        ({"nothing__epsilon": [1.0]}, "no parameter of .*__epsilon"),
         ({"counts__max_words_per_document": [0]}, "max_words_per_document"),
     )),
     ({"model": pipeline(neighbours="add_remove")}, "neighbours of all private steps"),
