@@ -76,7 +76,7 @@ def followed():
 OPTIONS = [
     *(({"param_distributions": {name: [1]}}, "cannot be searched over")
       for name in ("epsilon", "delta", "accountant", "verbose", "neighbours")),
-    ({"param_distributions": {"n_component": [1]}}, "no parameter of .*: n_component; did you mean n_components"),
+    ({"param_distributions": {"n_component": [1]}}, "n_component; did you mean n_components"),
     ({"param_distributions": {"n_components": []}}, "non-empty sequence"),
     ({"param_distributions": []}, "at least one dict"),
     ({"param_distributions": {"n_components": 3}}, "not iterable or a distribution"),
