@@ -130,6 +130,7 @@ class Folder:
     @classmethod
     def of_last_run(cls, path: Path) -> "Folder":
         """Folder with the files that its last run made, to add to them."""
+        # The run left a ledger: the first budget and delta, for a new one, are not used.
         folder = cls(path, first_budget=inf, delta=0.5, budget=None, raised=None)
         folder.protected, folder.private = _made(path)
         folder.asked, folder.epsilon = _asked(path)

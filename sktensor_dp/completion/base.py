@@ -569,7 +569,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )  # fmt: skip
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        # Names are looked up in lists, which may be candidates of the search.
+        """As in the base class: all that is wrong in numbered entries, repeats in named ones."""
+        # Names are looked up in lists, which may be candidates of the search. A unit's repeated
+        # values are averaged; without units, a repeated entry is refused.
         named = self.row_names is not None or "row_names" in searched
         if not named:
             refuse_entries(self, X, y)

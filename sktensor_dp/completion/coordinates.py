@@ -215,7 +215,7 @@ def coordinate_array(estimator: Parameters, X: Any, *, reset: bool) -> NDArray[A
         )
     refuse_other_kinds(X, "X", CATEGORIES)
     if estimator.unit_mode is not None and estimator.shape is not None:
-        X = no_rows(X, len(estimator.shape))
+        X = empty_list_as_table(X, len(estimator.shape))
     given = read(lambda: np.asarray(X), "X")
     if given.ndim != 2:
         raise ValueError(
@@ -244,7 +244,7 @@ def coordinate_array(estimator: Parameters, X: Any, *, reset: bool) -> NDArray[A
     return numbers
 
 
-def no_rows(X: object, n_modes: int) -> Any:
+def empty_list_as_table(X: object, n_modes: int) -> Any:
     """Table of no rows and `n_modes` columns for an empty list; other values unchanged."""
     # Whether any unit has entries is as private as the entries.
     empty = isinstance(X, list | tuple) and len(X) == 0
@@ -333,12 +333,13 @@ def _known_entries(
     """Coordinates and values of the entries all of whose names are rows, and the public shape."""
     unit_mode, with_ids = checked.unit_mode, indices
     if unit_mode is not None:
-        X = no_rows(X, len(indices))
+        X = empty_list_as_table(X, len(indices))
         if indices[unit_mode : unit_mode + 1] == (None,):  # also where there are too few indices
             with_ids = of_own_units(indices, unit_mode, X)
     numbers = named_numbers(checked, X, with_ids, reset=True)
     if shape is None:
         shape = _shape_of_entries(indices, numbers)
+    # Ids of units were numbered from X itself.
     if unit_mode is not None and with_ids is not indices:
         n_ids, most = len(with_ids[unit_mode] or ()), shape[unit_mode]
         if n_ids > most:

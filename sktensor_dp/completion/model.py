@@ -145,7 +145,7 @@ SHARED = Part(
 
 @dataclass(kw_only=True)
 class SavedCompletion(SavedState):
-    """Serialisation schema of a completion: a model of entries, or the model that units share."""
+    """Serialisation schema of a completion: what units share, and the model of entries if any."""
 
     shape_: Annotated[tuple[int, ...], Items(Whole("N"), "d", tuple)]
     bounds_: Annotated[tuple[float, float], Items(Real(), 2, tuple)]

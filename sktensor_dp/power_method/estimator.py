@@ -659,8 +659,10 @@ class PrivateTensorPowerMethod(
         """True if each chunk of `source` is a batch of a stream, which is read once."""
         is_partitioned = isinstance(source, PartitionedSource)
         if self.perturbation != "stream":
+            # "auto" reads a stream where the number of rows has to be known and is not given;
+            # partitions are counted where they lie.
             unannounced = n_samples is None and not self._number_is_private and not is_partitioned
-            return unannounced and self.moment == "raw" and self.perturbation == "auto"
+            return self.perturbation == "auto" and self.moment == "raw" and unannounced
         if is_partitioned:
             raise TypeError(
                 "source must be an iterable of batches for perturbation='stream', got a "

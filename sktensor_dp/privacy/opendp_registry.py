@@ -5,7 +5,7 @@ import math
 from importlib.resources import files
 from typing import Any
 
-from sktensor_dp.privacy.report import PrivacyReport, rounded_down, written
+from sktensor_dp.privacy.report import PrivacyReport, percent_rounded_down, written
 
 __all__ = ["registry_entry"]
 
@@ -21,8 +21,7 @@ def registry_entry(report: PrivacyReport) -> dict[str, Any]:
     Returns
     -------
     dict
-        Plain values; ``"TO FILL IN"`` where a report does not know. ValueError if nothing is
-        protected, as noise was seeded or left out.
+        Plain values; ``"TO FILL IN"`` where a report does not know.
 
     Raises
     ------
@@ -52,7 +51,7 @@ def registry_entry(report: PrivacyReport) -> dict[str, Any]:
     releases = "; ".join(f"{row.name} ({row.uses} times)" for row in report.rows)
     delta = {} if pure else {"delta": report.delta}
     mu = "" if report.mu is None else f" The whole is {report.mu:.6g}-Gaussian DP."
-    missed = rounded_down(report.false_negative_rate(0.05))
+    missed = percent_rounded_down(report.false_negative_rate(0.05))
     entry["deployment"]["dp_variant"] |= {
         "variant_name": "Pure DP" if pure else "Approximate DP",
         "unprotected_quantities": "\n".join(f"- {item}" for item in unprotected),

@@ -304,7 +304,7 @@ class PrivacyReport(TableDisplay):
             return []
         alarms = ", ".join(f"{rate:.0%}" for rate in FALSE_ALARMS)
         rates = map(self.false_negative_rate, FALSE_ALARMS)
-        missed = ", ".join(f"{rounded_down(rate):.1f}%" for rate in rates)
+        missed = ", ".join(f"{percent_rounded_down(rate):.1f}%" for rate in rates)
         mu = "" if self.mu is None else f"mu = {self.mu:.3g}: "
         return [
             f"{mu}a test of what one {self.unit} holds, with false alarms in {alarms}, misses "
@@ -317,7 +317,7 @@ def number_cells(row: ReleaseRecord, fraction: float | None) -> list[str]:
     return [*(cell(name, getattr(row, name)) for name in NUMBERS), cell("fraction", fraction)]
 
 
-def rounded_down(rate: float) -> float:
+def percent_rounded_down(rate: float) -> float:
     """Percent of a rate, rounded down to a tenth."""
     return math.floor(1000 * rate + 1e-9) / 10  # 1e-9: a rounding error is not rounded down
 

@@ -86,7 +86,8 @@ class MeanField:
             if step == self._n_iter:
                 expected /= expected.max(axis=0)
             np.einsum("kln,kn->ln", topics_of_words, expected, out=ratios)
-            if step == self._n_iter:  # before, the largest is 2.5 or more
+            # In other steps the largest of `expected` is 2.5 or more: no ratio is near 0.
+            if step == self._n_iter:
                 np.maximum(ratios, np.float32(TINY), out=ratios)
                 self._fit[self.order[batch]] = np.einsum("ln,ln->n", counts, np.log(ratios))[:n]
             np.divide(counts, ratios, out=ratios)

@@ -471,10 +471,11 @@ class OnlinePowerMethod:
         self.vectors = vectors.T
 
     def _joined(self, mean: BatchMean, answer: BatchMean) -> BatchMean:
-        """Mean with one more answer to a question of as many columns as the two have."""
+        """Mean with one more answer to the same question; both have its columns."""
         # T(w, u, u) of symmetric noise is the mean of three equal entries if w is orthogonal to u,
         # so outside the span of the questions it has a third of the variance of T(u, u, u).
         inside = min(mean.value.shape[1] / len(self.starts), 1.0)
+        # The share of the variance is the mean over all entries of a column.
         return mean.after(answer, inside + (1 - inside) / 3)
 
 
