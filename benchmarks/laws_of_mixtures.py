@@ -208,7 +208,7 @@ def run(report: Report) -> None:
 
 def _or_nothing(number: float) -> float | str:
     """Cell of a table, to four decimals; empty for NaN."""
-    return round(float(number), 4) if math.isfinite(number) else ""
+    return round(float(number), 4) + 0.0 if math.isfinite(number) else ""
 
 
 def _beyond(after: Floats, before: Floats) -> float:
