@@ -41,12 +41,16 @@ def with_norm(fitted: FitResult, ball: LiftedBall, *, seen: bool) -> FitResult:
     )  # fmt: skip
 
 
-def warnings_of_norm(second: Answer, ball: LiftedBall) -> tuple[Warning, ...]:
-    """Warning, from released second moments, that nearly all rows were scaled down to the norm."""
+def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[Warning, ...]:
+    """Warning that nearly all rows were scaled down to the norm.
+
+    Released `second` moments tell it of complete rows, and the mean squared norm of group means,
+    `square`, of others: means of shorter rows are shorter.
+    """
     d = len(second.value) - 1
     squared_norm, sigma = float(np.trace(second.value[:d, :d])), second.sigma * math.sqrt(d)
     largest = (1 - 1e-9) * ball.radius**2  # exact sums have rounding errors
-    may_be_largest, is_seen = squared_norm + 2 * sigma >= largest, 10 * sigma < largest
+    may_be_largest, is_seen = max(squared_norm, square) + 2 * sigma >= largest, 10 * sigma < largest
     if not (may_be_largest and is_seen):
         return ()
     return (

@@ -156,7 +156,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _saved = SavedMixture
     _chunk_class = IncompleteChunks
     _input_tags = MappingProxyType({"sparse": True, "allow_nan": True})
-    _hidden_state = frozenset({"_step_noise", "_way", "_observed"})
+    _hidden_state = frozenset({"_step_noise", "_way", "_observed", "_lost"})
     weights_: Floats
     means_: Floats
     covariances_: Floats
@@ -168,6 +168,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _step_noise: StepNoise
     _way: Floats
     _observed: Floats
+    _lost: Floats
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "covariance_type": [OneOf(*TYPES)],
@@ -468,17 +469,17 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         ------
         ValueError
             If `level` is not in [0, 1); or there are no intervals: the start was kept
-            (``gain_over_start_``), the steps were too few for groups that overlap as much,
+            (``gain_over_start_``), steps were too few for groups that were joined,
             there are fewer samples than :meth:`forecast` asks for, or more than 5000 parameters.
 
         Notes
         -----
         Another run may find other groups: intervals are for the groups shown. They are
         normal intervals by the information of the fitted law, with what EM steps of their number
-        and rates leave of the way from the start; where this is over 1/e along any direction there
-        are none. They count what clips take of tails of an exponential law, and are too narrow for
-        heavier ones. The share of missing cells is estimated for each column, by released second
-        moments; cells are taken to be missing by chance.
+        and rates leave of the way from the start. They count what clips take of tails of an
+        exponential law, or what released variances show of heavier ones; of heavy tails that
+        noise hides they are too narrow. The share of missing cells is estimated for each column, by
+        released second moments; cells are taken to be missing by chance.
 
         **Privacy.** Made of released values alone; costs nothing.
 
@@ -506,14 +507,15 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             return None
         n_units = max(round(self.privacy_report_.n_units), 2)
         model, rng = gaussians_of(self), as_generator(0)
-        noise, way, observed = self._step_noise, self._way, self._observed
-        return std_of_means(model, noise, way, observed, n_units, rng)
+        return std_of_means(
+            model, self._step_noise, self._way, self._observed, self._lost, n_units, rng
+        )
 
     def _no_intervals(self) -> str:
         """Sentence on why means have no intervals."""
         reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
         if hasattr(self, "_step_noise"):
-            reason = "steps were too few to settle"
+            reason = "steps were too few to settle before groups were joined"
         kept = "steps were worse than their start, which was kept"
         return f"There are no intervals: {reason or kept}."
 

@@ -17,15 +17,24 @@ from sktensor_dp.tensor.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
+class Errors:
+    """What errors of means are made of."""
+
+    noise: StepNoise  # of the averaged sums that parameters are made of
+    observed: Floats  # (d,): estimated shares of cells that are observed
+    way: Floats  # (k, p): how far steps moved each parameter from the start; 0 of joined groups
+    lost: Floats  # (k, d): what clips may have taken, in deviations; 0 unless moments show it
+
+
+@dataclass(frozen=True, eq=False)
 class FittedMixture:
     """Mixture made of released values, and what was released about it."""
 
     model: Gaussians
     gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
     gain_over_start: float  # log-density a row that steps gain over their start
-    observed: Floats  # (d,): estimated shares of cells that are observed
-    noise: StepNoise | None  # of the averaged sums that parameters are made of; None of a start
-    way: Floats | None = None  # (k, p): how far steps moved each parameter from the start
+    square: float  # mean squared norm of the steps' means
+    errors: Errors | None = None  # None of a start
 
 
 @dataclass(kw_only=True)
@@ -46,6 +55,7 @@ class SavedMixture(SavedState):
     )] = ABSENT  # fmt: skip
     _way: Annotated[Floats, Numbers("kp")] = ABSENT
     _observed: Annotated[Floats, Numbers("d+")] = ABSENT
+    _lost: Annotated[Floats, Numbers("kd+")] = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if no mixture of this type can have them."""
@@ -54,9 +64,10 @@ class SavedMixture(SavedState):
         k, d = self.means_.shape
         shape = in_sklearn_shape(np.empty((k, d, d)), estimator.covariance_type).shape
         if self._step_noise is not ABSENT:
-            there = self._way is not ABSENT and self._observed is not ABSENT
-            complete = there and self._way.shape == (k, n_scores(1, d))
-            require(complete, "noise of steps must have a way and shares of observed cells")
+            of_errors = (self._way, self._observed, self._lost)
+            complete = all(one is not ABSENT for one in of_errors)
+            complete = complete and self._way.shape == (k, n_scores(1, d))
+            require(complete, "noise of steps must have a way, observed shares, and lost shifts")
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
         whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
         symmetric = bool((whole == whole.swapaxes(1, 2)).all())
@@ -119,16 +130,16 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
         "gains_": np.append(0.0, np.cumsum(found.gains)),
         "gain_over_start_": found.gain_over_start,
     }
-    if found.noise is None or not plan.has_intervals:
+    errors = found.errors
+    if errors is None or not plan.has_intervals:
         return attributes
-    way = np.zeros((len(order), n_scores(1, model.means.shape[1])))
-    way = way if found.way is None else found.way[order]
-    return {**attributes, "_step_noise": found.noise, "_way": way, "_observed": found.observed}
+    by_group = {"_way": errors.way[order], "_lost": errors.lost[order]}
+    return {**attributes, "_step_noise": errors.noise, "_observed": errors.observed, **by_group}
 
 
 def warnings_of_noise(found: FittedMixture, plan: MixturePlan) -> tuple[Warning, ...]:
     """Warning, if any, that noise spoilt the steps, or hides groups."""
-    if found.noise is None:
+    if found.errors is None:
         return (NotEnoughDataWarning(
             "By a released gain the EM steps are worse than their start, which is kept: its "
             "groups are nearly round and of one size. More samples, a larger epsilon or fewer "

@@ -1,11 +1,18 @@
 """Recipe of a mixture: a start, EM steps, how many groups, and whether the steps helped."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.estimator.data_norm import chosen_ball, warnings_of_norm, with_norm
 from sktensor_dp.gaussian_mixture import defaults
-from sktensor_dp.gaussian_mixture.fitted import FittedMixture, attributes_of, warnings_of_noise
+from sktensor_dp.gaussian_mixture.fitted import (
+    Errors,
+    FittedMixture,
+    attributes_of,
+    warnings_of_noise,
+)
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, merged_levels
@@ -22,7 +29,7 @@ from sktensor_dp.mixtures.steps import (
     average_with_step,
     gaussians_after_step,
 )
-from sktensor_dp.mixtures.uncertainty import observed_shares, way_from
+from sktensor_dp.mixtures.uncertainty import lost_shifts, n_scores, observed_shares, way_from
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
@@ -48,7 +55,7 @@ def fit_mixture(ask: Session, plan: MixturePlan) -> FitResult:
         ball, norms_stand_out = chosen_ball(ask, ball)
     second = ask(SecondMoments(ball))
     found = release_mixture(ask, ball, plan, second)
-    warnings = (*warnings_of_noise(found, plan), *warnings_of_norm(second, ball))
+    warnings = warnings_of_norm(second, ball, found.square) or warnings_of_noise(found, plan)
     fitted = FitResult(attributes_of(found, plan), warnings)
     return with_norm(fitted, ball, seen=norms_stand_out) if plan.chooses_norm else fitted
 
@@ -68,8 +75,9 @@ def release_mixture(
         noise = average.noise_of(statistics)
         model = gaussians_after_step(model, average, statistics, ball.radius, ask.n_units)
     *squares, constant = np.diagonal(second.value)
-    share = np.clip(2 * constant / ball.offset**2 - 1, 0, 1)  # as `SecondMoments.total` has it
-    observed = observed_shares(model, np.array(squares), second.sigma, float(share))
+    share = 2 * constant / ball.offset**2 - 1  # as `SecondMoments.total` has it
+    observed = observed_shares(model, np.array(squares), second.sigma, float(np.clip(share, 0, 1)))
+    square = float(model.weights @ np.square(model.means).sum(axis=1))
     # Mixtures of 1, 2, ... groups, of the steps and of their start.
     levels, starts = (merged_mixtures(one, plan, ball.radius) for one in (model, start))
     most = len(levels)
@@ -88,13 +96,20 @@ def release_mixture(
     # As many answers are added up in it: a lead, and a gain for each group more or less.
     n_answers = abs(k - k_start) + 1
     if gain < -WORSE * answer.sigma * np.sqrt(n_answers):
-        return FittedMixture(starts[k_start - 1], gains_of_start, gain, observed, noise=None)
-    if k < most:
-        # A joined group may have the noise of all its parts; the parts' ways do not describe it.
-        joined = noise.times((most - k + 1) ** 0.5)
-        return FittedMixture(levels[k - 1], gains, gain, observed, noise=joined)
-    way = way_from(start, model)
-    return FittedMixture(levels[k - 1], gains, gain, observed, noise=noise, way=way)
+        return FittedMixture(starts[k_start - 1], gains_of_start, gain, square)
+    found = levels[k - 1]
+    # The parts' ways do not describe a joined group, which may have the noise of all its parts.
+    errors = Errors(
+        noise=noise.times((most - k + 1) ** 0.5), observed=observed,
+        way=way_from(start, model) if k == most else np.zeros((k, n_scores(1, plan.n_features))),
+        lost=np.zeros_like(found.means),
+    )  # fmt: skip
+    # Moments are of complete rows unless they show that cells are missing.
+    if second.sigma > 0 and share + 2 * second.sigma / ball.offset**2 >= 1:
+        of_second = second.value, second.sigma, ball.offset
+        lost = lost_shifts(found, *of_second, plan.clip.far, ask.n_units)
+        errors = replace(errors, lost=lost)
+    return FittedMixture(found, gains, gain, square, errors)
 
 
 def gain_over_start(gains: Floats, leads: Floats, k: int, k_start: int) -> float:

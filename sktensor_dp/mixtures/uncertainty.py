@@ -19,8 +19,12 @@ from sktensor_dp.tensor.symmetric import n_unique
 # Rows drawn for each parameter of the information matrix, the least number of rows, and rows that
 # lack the same cells.
 ROWS, FEWEST, ALIKE = 20, 10_000, 4
-# Steps are finished if they leave exp(-1) at most of the way along any direction.
+# Steps without a way are finished if they leave exp(-1) at most of it along any direction.
 FINISHED = 1.0
+# Least part of what labels tell: beyond it the information drawn is rounding.
+LEAST_PART = 1e-6
+# Variance is lost if released moments have more by this many standard deviations.
+LOST = 3.0
 
 
 def n_scores(k: int, d: int) -> int:
@@ -65,11 +69,31 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
     return np.asarray(np.clip(share * (1 + kept * (ratios / mean - 1)), 0.0, 1.0))
 
 
+def lost_shifts(
+    model: Gaussians, second: Floats, sigma: float, offset: float, far: float, n_rows: int
+) -> Floats:
+    """What clips at `far` may have taken of means (k, d), in deviations: 0 unless moments show it.
+
+    Beyond c, |x| - c is (x^2 - c^2) / (2 c) at most: a mean has lost no more than the variance that
+    released `second` moments, of complete rows with a constant `offset`, have beyond the model's.
+    """
+    mean, variances = model.weights @ model.means, np.diagonal(model.covariances, axis1=1, axis2=2)
+    squares, firsts = np.diagonal(second)[:-1], second[-1, :-1] / offset
+    about_mean = squares - 2 * mean * firsts + mean**2
+    noise = sigma * np.hypot(1, np.sqrt(2) * mean / offset)  # a first has half of its variance
+    whole = model.weights @ (np.square(model.means - mean) + variances)
+    noise, missing = np.hypot(noise, (2 / n_rows) ** 0.5 * whole), about_mean - whole
+    most = np.where(missing > LOST * noise, missing + noise, 0.0)
+    return np.asarray(most / (2 * far * variances * model.weights[:, None]))
+
+
 def std_of_means(
-    model: Gaussians, noise: StepNoise, way: Floats, observed: Floats, n_rows: int,
+    model: Gaussians, noise: StepNoise, way: Floats, observed: Floats, lost: Floats, n_rows: int,
     rng: np.random.Generator,
 ) -> Floats | None:  # fmt: skip
-    """Root mean squared errors (k, d) of means near the fixed point of EM; None if not finished.
+    """Root mean squared errors (k, d) of means near the fixed point of EM.
+
+    None if groups, joined later, overlapped too much for a `way` of 0 to show what is left.
 
     Along a direction in which rows without labels tell the part f of what labelled ones do, EM
     steps whose rates add up to g leave the share exp(-g f) of an error, and add noise and sampling
@@ -79,9 +103,10 @@ def std_of_means(
     """
     k, d = model.means.shape
     values, vectors = np.linalg.eigh(_information(model, observed, rng))
-    if values[1] * noise.rates < FINISHED:  # nothing moves along the first: weights add up to 1
+    # Nothing moves along the first direction: weights add up to 1.
+    if values[1] * noise.rates < FINISHED and not way.any():
         return None
-    parts = np.clip(values, FINISHED / noise.rates, 1.0)  # f, of each direction
+    parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
     gone = -np.expm1(-noise.rates * parts)  # 1 - exp(-g f)
     # Rows (k, d, p) of the means, without those of weights and shapes.
     of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
@@ -97,8 +122,8 @@ def std_of_means(
     for j, weight in enumerate(model.weights):
         factor = model.factors[j] / np.sqrt(weight)  # a score is a shift times the weight's root
         by_chance = factor @ np.hstack([noise.spread * by_sampling[j], by_noise[j]])
-        # Clips take a part of an exponential tail.
-        unmade = unmade_variance[j] + noise.cut**2
+        # Clips take a part of an exponential tail, or what moments show of a heavier one.
+        unmade = unmade_variance[j] + noise.cut**2 + np.square(lost[j])
         unmade = unmade * np.square(model.factors[j]).sum(axis=1)
         squares = np.square(by_chance).sum(axis=1) + unmade + np.square(factor @ way_left[j])
         errors[j] = np.sqrt(squares)
