@@ -158,7 +158,9 @@ def _with_released_block(ask: Session, options: ModelOptions) -> EntryModel:
     factors = [*model.factors[:-1], share * released + (1 - share) * last]
     if isinstance(model, CPCompletion):
         return with_factors(model, factors)
-    return with_orthonormal_factors(model, options.ranks, factors, model.core)
+    return with_orthonormal_factors(
+        model, options.ranks, factors, model.core, model.unit_covariance
+    )
 
 
 def released_pair_components(
@@ -234,10 +236,11 @@ def _scaled_components(model: EntryModel) -> SharedComponents | None:
         factors = [factor[:, positive] for factor in factors]
         factors[0] = factors[0] * scales
         return SharedComponents(tuple(factors), full_core=False) if positive.any() else None
-    # A row of the first mode has weights u of variance deviations^2: the slice of the core of each
-    # of its columns, times the deviation, is what a weight of variance 1 multiplies.
-    deviations = np.sqrt(np.mean(model.factors[0] ** 2, axis=0))
-    mixing = np.moveaxis(model.core, 0, -1).reshape(-1, len(deviations)) * deviations
+    # Weights of covariance V diag(d) V' in the first mode are V diag(d)^(1/2) times weights of
+    # variance 1, by which slices of the core are multiplied.
+    variances, axes = np.linalg.eigh(model.unit_covariance)
+    mixing = np.moveaxis(model.core, 0, -1).reshape(-1, len(axes)) @ axes
+    mixing *= np.sqrt(np.maximum(variances, 0.0))
     nonzero = np.abs(mixing).max(axis=0) > 0
     if not nonzero.any():
         return None

@@ -57,7 +57,10 @@ class _BlockGaussNewton:
         for step in range(n_steps):
             self._step(step)
         if self._core is not None:
-            return with_orthonormal_factors(self._offsets, self._ranks, self._factors, self._core)
+            rows = self._factors[0]
+            return with_orthonormal_factors(
+                self._offsets, self._ranks, self._factors, self._core, rows.T @ rows / len(rows)
+            )
         *others, last = self._factors
         return with_factors(self._offsets, [*others, last * self._weights])
 

@@ -205,6 +205,7 @@ class SavedCompletion(SavedState):
             model = TuckerCompletion(
                 self.mean_, self.biases_, self.factors_, self.core_, noise_variance=0.0,
                 n_iter=self.n_iter_, bias_variances=[], bias_prior_variances=none,
+                unit_covariance=none,
             )  # fmt: skip
         require(right, "factors must be of the ranks")
         wanted = "core_" if estimator._full_core else "weights_"

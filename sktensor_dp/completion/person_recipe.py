@@ -24,7 +24,7 @@ from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.alternating import core_components
 from sktensor_dp.tensor.arrays import Floats, as_generator
 from sktensor_dp.tensor.shared_parameters import SharedComponents
-from sktensor_dp.tensor.tucker_completion import mode_product
+from sktensor_dp.tensor.sorted_entries import mode_product
 
 # Least standard deviation of values about their unit's level, in widths of the bounds.
 LEAST_DEVIATION = 1 / 16

@@ -255,7 +255,7 @@ def complete_cp(
     standardised = targets - mean
     standardised /= deviation
     del values, targets  # a caller may have handed them over
-    posterior = _Posterior(entries, standardised, known_variance)
+    posterior = Posterior(entries, standardised, known_variance)
     del standardised
     n_iter, converged = run_sweeps(posterior, bias_sweeps if rank else max_iter, tol)
     if rank:
@@ -268,7 +268,7 @@ def complete_cp(
     return posterior.completion(mean, deviation, n_iter, converged)
 
 
-class _Posterior:
+class Posterior:
     """Mean-field posterior of mean, biases and CP factors of standardised values."""
 
     def __init__(
@@ -296,10 +296,9 @@ class _Posterior:
         self._factors = factors
         # Packed upper triangles.
         self._second_moments = [packed_products(a) for a in factors]
-        mean_squares = np.stack([np.mean(a**2, axis=0) for a in factors])
-        self._factor_prior_variances: NDArray[np.float64] = np.maximum(
-            mean_squares, _LEAST_COMPONENT
-        )
+        self._factor_prior_variances = [
+            np.maximum(np.mean(a**2, axis=0), _LEAST_COMPONENT) for a in factors
+        ]
 
     def residuals(self) -> Floats:
         """Values minus mean and biases, in the order of the entries; may be called once."""
@@ -336,7 +335,7 @@ class _Posterior:
         for mode in range(len(self._factors)):
             self._factors[mode] = self._factors[mode] * kept
             self._second_moments[mode] *= packed_products(kept[None].astype(np.float64))
-        self._factor_prior_variances[:, ~kept] = _LEAST_COMPONENT
+            self._factor_prior_variances[mode][~kept] = _LEAST_COMPONENT
         return bool((norms[~kept] > 0).any())
 
     def _component(self, j: int) -> Floats:
@@ -372,7 +371,7 @@ class _Posterior:
         sums, none = self._passes.row_sums(targets, mode), np.zeros((len(counts), 0))
         equations = NormalEquations(none, none, none)
         if self._factors[mode].shape[1]:
-            equations = self._passes.equations(mode, self._factors, targets, self._second_moments)
+            equations = self._equations(mode, targets)
         bias_ridge = noise / self._bias_prior_variances[mode]
         ridge = noise / self._factor_prior_variances[mode]
         bias, rows, moments = solve_rows(equations, counts, sums, bias_ridge, ridge)
@@ -394,6 +393,10 @@ class _Posterior:
             least = _LEAST_COMPONENT * max(float(mean_squares.max()), 1.0)
             self._factor_prior_variances[mode] = np.maximum(mean_squares, least)
         self._update_mean_and_noise(mode, sums, float(targets @ targets), equations)
+
+    def _equations(self, mode: int, targets: Floats) -> NormalEquations:
+        """Normal equations of a mode's factor."""
+        return self._passes.equations(mode, self._factors, targets, self._second_moments)
 
     def _update_mean_and_noise(
         self, mode: int, sums: Floats, targets_total: float, equations: NormalEquations
@@ -426,7 +429,7 @@ class _Posterior:
         for mode, scale in enumerate(common / deviations):
             self._factors[mode] = self._factors[mode] * scale
             self._second_moments[mode] *= packed_products(scale[None])
-            self._factor_prior_variances[mode] *= scale**2
+            self._factor_prior_variances[mode] = self._factor_prior_variances[mode] * scale**2
 
     def completion(
         self, mean: float, deviation: float, n_iter: int, converged: bool
@@ -445,7 +448,8 @@ class _Posterior:
             noise_variance=deviation**2 * self._noise_variance, converged=converged,
             bias_variances=[deviation**2 * v for v in self._bias_variances],
             bias_prior_variances=deviation**2 * self._bias_prior_variances,
-            factor_prior_variances=self._factor_prior_variances[:, order] * (norms > 0) / safe**2,
+            factor_prior_variances=np.stack(self._factor_prior_variances)[:, order]
+            * (norms > 0) / safe**2,
         )  # fmt: skip
 
 

@@ -1,13 +1,14 @@
-"""Passes over observed entries that updates of a CP model need."""
+"""Passes over observed entries that updates of CP and Tucker models need."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import scipy.sparse
 
 from sktensor_dp.tensor.arrays import Floats, blocks
-from sktensor_dp.tensor.normal_equations import NormalEquations
-from sktensor_dp.tensor.sorted_entries import SortedEntries
+from sktensor_dp.tensor.normal_equations import NormalEquations, packed_places
+from sktensor_dp.tensor.sorted_entries import SortedEntries, mode_product
 
 # Doubles in the products of rows that are held at once, for all fibres: 64 MB.
 _NUMBERS = 2**23
@@ -81,3 +82,68 @@ class EntryPasses:
                 product *= factor
             sums[:, part] = (matrix.T if members is None else members) @ product
         return sums
+
+    def tucker_equations(
+        self,
+        mode: int,
+        factors: Sequence[Floats],
+        targets: Floats,
+        second_moments: Sequence[Floats],
+        core: Floats,
+        core_moments: Floats,
+    ) -> NormalEquations:
+        """Normal equations of a mode's factor in a Tucker model.
+        `core_moments` hold E[c c'] of the core c, with a pair of axes (r_k^2) for each mode.
+        """
+        # A derivative is z[a] = sum_b c[a, b] prod_k u_k[b_k], u_k the other modes' rows, so that
+        # E[z z'][a, a'] = sum_b,b' E[c c'][a, a', b, b'] prod_k E[u_k u_k'][b_k, b_k']: pairs of
+        # other modes are summed to the packed form of their second moments. The result is
+        # symmetric, and of a and a' the upper triangle is enough.
+        for k, rank in enumerate(core.shape):
+            if k == mode:
+                core_moments = core_moments.compress(np.tri(rank, dtype=bool).T.ravel(), axis=k)
+            else:
+                packing = np.eye(second_moments[k].shape[1])[packed_places(rank).ravel()]
+                core_moments = mode_product(core_moments, packing.T, k)
+        gram = self._mixed_sums(mode, second_moments, self._observed, core_moments)
+        moment = self._mixed_sums(mode, factors, self._fibres.matrix(targets), core)
+        return NormalEquations(gram, moment, self._mixed_sums(mode, factors, self._observed, core))
+
+    def _mixed_sums(
+        self, mode: int, tables: Sequence[Floats], matrix: scipy.sparse.csr_matrix, mixing: Floats
+    ) -> Floats:
+        """Sums over a row's entries of numbers in `matrix` times `mixing` of the others' rows."""
+        n, width = len(self._fibres), mixing.shape[mode]
+        others = [k for k in (*self._outer, self._inner) if k != mode]
+        rows = [
+            matrix @ tables[k] if k == self._inner else tables[k].take(self._rows[k], axis=0)
+            for k in others
+        ]
+        mixing = mixing.transpose(*others, mode).reshape(-1, width)
+        mixed, begin = np.zeros((n, width)), 0
+        for product in _kronecker_blocks(rows):
+            end = begin + product.shape[1]
+            mixed += product @ mixing[begin:end]
+            begin = end
+        if mode == self._inner:
+            return np.asarray(matrix.T @ mixed)
+        layout = (np.ones(n), self._rows[mode], np.arange(n + 1))
+        return np.asarray(scipy.sparse.csc_matrix(layout, (self._shape[mode], n)) @ mixed)
+
+    def core_sums(self, tables: Sequence[Floats], targets: Floats | None = None) -> Floats:
+        """Sums over entries of the outer products of rows of `tables`, times `targets` if given."""
+        matrix = self._observed if targets is None else self._fibres.matrix(targets)
+        inner, modes = matrix @ tables[self._inner], [*self._outer, self._inner]
+        rows = [tables[k].take(self._rows[k], axis=0) for k in self._outer]
+        sums = np.concatenate([product.T @ inner for product in _kronecker_blocks(rows)])
+        return sums.reshape([tables[k].shape[1] for k in modes]).transpose(np.argsort(modes))
+
+
+def _kronecker_blocks(rows: Sequence[Floats]) -> Iterator[Floats]:
+    """Kronecker products of the rows of arrays (n, r_k), the last fastest, in blocks of columns."""
+    first, n, width = rows[0], len(rows[0]), math.prod(more.shape[1] for more in rows[1:])
+    for part in blocks(first.shape[1], max(_NUMBERS // (n * width), 1)):
+        product = first[:, part]
+        for more in rows[1:]:
+            product = (product[:, :, None] * more[:, None]).reshape(n, -1)
+        yield product

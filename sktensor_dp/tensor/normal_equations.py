@@ -131,20 +131,16 @@ class NormalEquations:
     design: Floats  # (n_rows, r): sum of z
 
 
-def normal_equations(
-    fibres: Fibres, factors: Sequence[Floats], targets: Floats, mixing: Floats | None = None
-) -> NormalEquations:
+def normal_equations(fibres: Fibres, factors: Sequence[Floats], targets: Floats) -> NormalEquations:
     """Normal equations of all rows of a mode, for targets sorted by its fibres: z is the Kronecker
-    product of an entry's rows in the other modes' `factors`, or `mixing` times it.
+    product of an entry's rows in the other modes' `factors`.
     """
     # All entries of a fibre have the same z.
-    width = math.prod(factor.shape[1] for factor in factors)
-    rank = width if mixing is None else len(mixing)
+    rank = math.prod(factor.shape[1] for factor in factors)
     size, ones = rank * (rank + 1) // 2, np.ones(len(targets))
     sums, moment = np.zeros((fibres.length, size + rank)), np.zeros((fibres.length, rank))
-    for part in spans(len(fibres), size + rank + width, caches=16):
+    for part in spans(len(fibres), size + 2 * rank, caches=16):
         z = kronecker_rows(factors, fibres.coordinates[part])
-        z = z if mixing is None else z @ mixing.T
         sums += fibres.matrix(ones, part).T @ np.hstack([packed_products(z), z])
         moment += fibres.matrix(targets, part).T @ z
     return NormalEquations(sums[:, :size], moment, sums[:, size:])

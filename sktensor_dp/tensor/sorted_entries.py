@@ -243,6 +243,11 @@ def tucker_values(core: Floats, factors: Sequence[Floats], coordinates: Integers
     return values
 
 
+def mode_product(core: Floats, matrix: Floats, mode: int) -> Floats:
+    """Product of a tensor with `matrix` along one mode: matrix times the mode's unfolding."""
+    return np.moveaxis(np.tensordot(matrix, core, axes=(1, mode)), 0, mode)
+
+
 def as_coordinates(coordinates: ArrayLike, shape: tuple[int, ...]) -> Integers:
     """Coordinates as integers in column-major order; ValueError if they lie outside `shape`."""
     array = np.asarray(coordinates)

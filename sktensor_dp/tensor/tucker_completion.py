@@ -9,10 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor.alternating import fit_core, mode_subspaces, run_sweeps
 from sktensor_dp.tensor.arrays import LEAST_SIZE, Floats, RandomState, as_generator, extreme_scale
-from sktensor_dp.tensor.cp_completion import Completion, CPCompletion, check_options, complete_cp
-from sktensor_dp.tensor.normal_equations import core_equations, normal_equations, solve_rows
-from sktensor_dp.tensor.sorted_entries import SortedEntries, as_values, row_effects, tucker_values
-from sktensor_dp.tensor.symmetric import diagonal_positions
+from sktensor_dp.tensor.cp_completion import (
+    Completion,
+    CPCompletion,
+    Posterior,
+    check_options,
+    complete_cp,
+)
+from sktensor_dp.tensor.normal_equations import NormalEquations, packed_places, packed_products
+from sktensor_dp.tensor.sorted_entries import SortedEntries, as_values, mode_product, tucker_values
 
 # Least variances relative to that of the targets; smaller ones are rounding errors.
 _LEAST_NOISE, _LEAST_VARIANCE = 1e-14, 1e-12
@@ -41,6 +46,8 @@ class TuckerCompletion(Completion):
         Posterior variances of the biases.
     bias_prior_variances : ndarray of shape (n_modes,)
         Prior variance of each mode's biases.
+    unit_covariance : ndarray of shape (r_1, r_1)
+        Prior covariance of a row of the first factor.
     converged : bool
         True if the noise variance settled before `max_iter` sweeps.
     """
@@ -53,6 +60,7 @@ class TuckerCompletion(Completion):
     n_iter: int
     bias_variances: list[Floats]
     bias_prior_variances: Floats
+    unit_covariance: Floats
     converged: bool = True
 
     _linear = "core"
@@ -73,11 +81,11 @@ def complete_tucker(
 ) -> TuckerCompletion:
     """Fit mean, biases, factors and a core to observed entries.
 
-    Alternating ridge regression from the leading subspaces of the unfoldings, where a CP
-    completion of the same values finds components, with as many columns of each factor at most;
-    otherwise the core is zero. Of a matrix it is the CP completion. Rows of a
-    factor are normal with unit variance in the scale where factors have columns of norm
-    sqrt(n_m); variances of the biases, the core and the noise are estimated.
+    Mean-field posterior, from the leading subspaces of the unfoldings, where a CP completion of
+    the same values finds components, with as many columns of each factor at most; otherwise the
+    core is zero. Of a matrix it is the CP completion. Rows of a factor are normal with a variance
+    per column, entries of the core with variance 1; variances of the rows, the biases and the
+    noise are estimated.
 
     Parameters
     ----------
@@ -111,8 +119,8 @@ def complete_tucker(
 
     Notes
     -----
-    A sweep costs O(n_entries (prod r_m / r_k)^2 + n_k (prod r_m)^2 + (prod r_m)^3) for the core,
-    k the mode for which that is least.
+    A sweep costs O(n_fibres (prod r_m)^2) beside O(n_entries r_k^2), fibres and k those of the
+    longest mode, O(n_m r_m^3) for each mode and O((prod r_m)^3) for the core.
 
     References
     ----------
@@ -162,153 +170,103 @@ def complete_tucker(
         return tucker_of_cp(start, ranks)
     # Components that CP does not find are noise: a factor of each mode has at most as many columns.
     fitted_ranks = [min(rank, int(np.count_nonzero(start.weights))) for rank in ranks]
-    fit = _Alternation(entries, start, targets, deviation, noise_variance or 0.0)
-    fit.start(mode_subspaces(entries, residuals / deviation, fitted_ranks, rng), rng)
-    n_iter, converged = run_sweeps(fit, max_iter, tol)
-    model = fit.completion(n_iter, converged)
-    if fitted_ranks == [*ranks]:
-        return model
-    return with_orthonormal_factors(model, ranks, model.factors, model.core)
+    known_variance = (noise_variance or 0.0) / deviation**2
+    residuals /= deviation
+    subspaces = mode_subspaces(entries, residuals, fitted_ranks, rng)
+    core = fit_core(entries, residuals, subspaces, rng)
+    posterior = _TuckerPosterior(entries, (targets - start.mean) / deviation, known_variance)
+    posterior.begin(start, deviation, subspaces, core)
+    n_iter, converged = run_sweeps(posterior, max_iter, tol, known_variance)
+    return posterior.tucker(start.mean, deviation, n_iter, converged, ranks)
 
 
-class _Alternation:
-    """Alternating ridge regression of factors, biases and core of standardised values."""
+class _TuckerPosterior(Posterior):
+    """Mean-field posterior of mean, biases, factors and core of standardised values."""
 
-    def __init__(
-        self,
-        entries: SortedEntries,
-        start: CPCompletion,
-        values: Floats,
-        deviation: float,
-        least_noise_variance: float,
+    _core: Floats
+    _core_covariance: Floats  # (n, n) for the n entries of the core
+
+    def begin(
+        self, start: CPCompletion, deviation: float, subspaces: Sequence[Floats], core: Floats
     ) -> None:
-        self._entries = entries
-        self._deviation = deviation
-        self._offset = start.mean
-        self._values = (values - start.mean) / deviation
-        self._sorted_values = [
-            self._values[entries.fibres(m).order] for m in range(entries.n_modes)
-        ]
-        self._counts = [counts.astype(np.float64) for counts in entries.counts]
-        self._mean = 0.0
+        """Begin with the biases of a CP model, orthonormal factors and a core."""
         self._biases = [bias / deviation for bias in start.biases]
+        self._bias_variances = [variances / deviation**2 for variances in start.bias_variances]
         self._bias_prior_variances = np.maximum(
             start.bias_prior_variances / deviation**2, _LEAST_VARIANCE
         )
-        self._bias_variances = [variances / deviation**2 for variances in start.bias_variances]
-        self._least_noise_variance = max(least_noise_variance / deviation**2, _LEAST_NOISE)
-        self._noise_variance = max(1.0, self._least_noise_variance)
-        self._n_effective = np.zeros(entries.n_modes)  # effective parameters of each factor
-        # Norm of the factors' columns: with it their rows have unit variance.
-        self._roots = [math.sqrt(n) for n in entries.shape]
-
-    def start(self, subspaces: Sequence[Floats], rng: np.random.Generator) -> None:
-        """Begin with orthonormal factors `subspaces`, and the core that fits the values best."""
-        targets = self._values - self._entries.at_entries(self._biases)
-        core = fit_core(self._entries, targets, subspaces, rng)
-        self._factors = [U * root for U, root in zip(subspaces, self._roots, strict=True)]
-        self._core = core / math.prod(self._roots)
-
-    def sweep(self) -> float:
-        """Update the factors of all modes in turn, then the core; return the noise variance."""
-        for mode in range(self._entries.n_modes):
-            self._update_factor(mode)
-        self._update_core()
-        return self._noise_variance
+        self.set_factors(list(subspaces))
+        self._core, self._core_covariance = core, np.zeros((core.size, core.size))
+        self._rescale()
 
     def state(self) -> list[Floats]:
-        """Mean, biases, factors and core: the parameters that sweeps extrapolate."""
-        return [np.array([self._mean]), *self._biases, *self._factors, self._core]
+        """Posterior means of mean, biases, factors and core."""
+        return [*super().state(), self._core]
 
     def restore(self, state: Sequence[Floats], variance: float) -> None:
-        """Replace the parameters by an extrapolated `state`, and the noise variance."""
-        n_modes, self._noise_variance = self._entries.n_modes, variance
-        self._mean, self._core = float(state[0][0]), state[-1]
-        self._biases, self._factors = list(state[1 : 1 + n_modes]), list(state[1 + n_modes : -1])
+        """Replace the posterior means and the noise variance; covariances stay."""
+        *others, self._core = state
+        super().restore(others, variance)
 
-    def completion(self, n_iter: int, converged: bool) -> TuckerCompletion:
-        """Fitted model in the units of the values, its core in the form of a HOSVD."""
-        core = self._core * math.prod(self._roots) * self._deviation
-        orthonormal = [A / root for A, root in zip(self._factors, self._roots, strict=True)]
-        factors, core = hosvd_form(orthonormal, core)
-        return TuckerCompletion(
-            mean=self._offset + self._deviation * self._mean,
-            biases=[self._deviation * b for b in self._biases], factors=factors, core=core,
-            noise_variance=self._deviation**2 * self._noise_variance, n_iter=n_iter,
-            bias_variances=[self._deviation**2 * v for v in self._bias_variances],
-            bias_prior_variances=self._deviation**2 * self._bias_prior_variances,
-            converged=converged,
-        )  # fmt: skip
-
-    def _update_factor(self, mode: int) -> None:
-        """Update the rows and biases of a mode given the rest; the core takes up their scale."""
-        entries, counts, others = self._entries, self._counts[mode], self._entries.others(mode)
-        fibres = entries.fibres(mode)
-        of_fibres = row_effects([self._biases[k] for k in others], fibres.coordinates)
-        targets = self._sorted_values[mode] - np.repeat(self._mean + of_fibres, fibres.sizes)
-        rank = self._core.shape[mode]
-        unfolded = np.moveaxis(self._core, mode, 0).reshape(rank, -1)
-        equations = normal_equations(fibres, [self._factors[k] for k in others], targets, unfolded)
-        sums = np.bincount(fibres.rows, targets, minlength=len(counts)).astype(np.float64)
-        bias_ridge = self._noise_variance / self._bias_prior_variances[mode]
-        ridge = np.full(rank, self._noise_variance)
-        bias, rows, inverse = solve_rows(equations, counts, sums, bias_ridge, ridge)
-        # Of a ridge regression: the trace of G (G + ridge)^-1, that is r - ridge tr (G + ridge)^-1.
-        shrunk = self._noise_variance * inverse[:, diagonal_positions(rank)].sum()
-        self._n_effective[mode] = max(rows.size - shrunk, 0.0)
-        variances = self._noise_variance / (counts + bias_ridge)
-        self._biases[mode], self._bias_variances[mode] = bias, variances
-        squares = (bias**2 + variances)[counts > 0]
-        self._bias_prior_variances[mode] = max(squares.mean(), _LEAST_VARIANCE)
-        Q, R = np.linalg.qr(rows / self._roots[mode])
-        self._factors[mode] = Q * self._roots[mode]
-        self._core = mode_product(self._core, R, mode)
-
-    def _update_core(self) -> None:
-        """Update mean and core by ridge regression, and the variances of core and noise by EM."""
-        # Number of updates of the prior variance of the core at each fit of the core.
-        variance_steps = 5
-        # Least fraction of the entries that counts as degrees of freedom of the residuals.
-        least_freedom = 0.1
-        entries, size = self._entries, self._core.size
-        targets = self._values - entries.at_entries(self._biases)
-        gram, moment, design_sum = core_equations(entries, self._factors, targets)
-        # Rotate to coordinates in which the entries of the core are independent.
-        eigenvalues, frame = np.linalg.eigh(gram)
-        eigenvalues = np.maximum(eigenvalues, 0.0)
-        core, moment, design_sum = (
-            frame.T @ part for part in (self._core.ravel(), moment, design_sum)
+    def _equations(self, mode: int, targets: Floats) -> NormalEquations:
+        ranks, n = self._core.shape, self._core.ndim
+        moments = np.multiply.outer(self._core, self._core)
+        moments += self._core_covariance.reshape(ranks * 2)
+        pairs = np.arange(2 * n).reshape(2, n).T.ravel()  # axes k and n + k side by side
+        moments = moments.transpose(pairs).reshape([rank**2 for rank in ranks])
+        return self._passes.tucker_equations(
+            mode, self._factors, targets, self._second_moments, self._core, moments
         )
-        n = entries.n_entries
-        prior_variance = max(float(np.mean(core**2)), _LEAST_VARIANCE)
-        for _ in range(variance_steps):
-            self._mean = float(targets.sum() - design_sum @ core) / n
-            variances = 1 / (eigenvalues / self._noise_variance + 1 / prior_variance)
-            core = variances * (moment - self._mean * design_sum) / self._noise_variance
-            prior_variance = max(float(np.mean(core**2 + variances)), _LEAST_VARIANCE)
-        self._core = (frame @ core).reshape(self._core.shape)
-        centred = targets - self._mean
-        # Squared residuals: |x - D c|^2 = |x|^2 - 2 c' D' x + c' D' D c, D the design.
-        squares = centred @ centred - 2.0 * core @ (moment - self._mean * design_sum)
-        squares_total = max(float(squares + eigenvalues @ core**2), 0.0)
-        freedom = max(n - self._n_effective.sum() - size, least_freedom * n)
-        self._noise_variance = max(squares_total / freedom, self._least_noise_variance)
 
+    def _balance(self) -> None:
+        """Update the core, whose entries have prior variance 1, and the scales of columns."""
+        ranks, n, size = self._core.shape, self._core.ndim, self._core.size
+        targets = self._arranged - self._mean
+        for mode, biases in enumerate(self._biases):
+            targets -= self._passes.at(biases, mode)
+        moment = self._passes.core_sums(self._factors, targets).ravel()
+        gram = self._passes.core_sums(self._second_moments)
+        for mode, rank in enumerate(ranks):
+            gram = gram.take(packed_places(rank).ravel(), axis=mode)
+        apart = np.arange(2 * n).reshape(n, 2).T.ravel()  # the first axes of all pairs come first
+        gram = gram.reshape(np.repeat(ranks, 2)).transpose(apart).reshape(size, size)
+        # With the eigenvectors V and eigenvalues l of the Gram matrix, covariance and mean are
+        # V diag(s / (l + s)) V' and V diag(1 / (l + s)) V' moment, s the noise variance.
+        eigenvalues, frame = np.linalg.eigh(gram)
+        inverse = (frame / (np.maximum(eigenvalues, 0.0) + self._noise_variance)) @ frame.T
+        self._core = (inverse @ moment).reshape(ranks)
+        self._core_covariance = self._noise_variance * inverse
+        self._rescale()
 
-def hosvd_form(factors: Sequence[Floats], core: Floats) -> tuple[list[Floats], Floats]:
-    """Factors and core of the same tensor, whose slices of each mode are orthogonal (HOSVD)."""
-    rotations = [
-        np.linalg.svd(np.moveaxis(core, mode, 0).reshape(rank, -1))[0]
-        for mode, rank in enumerate(core.shape)
-    ]
-    for mode, rotation in enumerate(rotations):
-        core = mode_product(core, rotation.T, mode)
-    return [U @ rotation for U, rotation in zip(factors, rotations, strict=True)], core
+    def _rescale(self) -> None:
+        """Scale columns so that the entries of each slice of the core have mean square 1."""
+        for mode, rank in enumerate(self._core.shape):
+            squares = self._core**2 + np.diag(self._core_covariance).reshape(self._core.shape)
+            means = np.moveaxis(squares, mode, 0).reshape(rank, -1).mean(axis=1)
+            scale = np.sqrt(np.maximum(means, _LEAST_VARIANCE))
+            self._factors[mode] = self._factors[mode] * scale
+            self._second_moments[mode] = self._second_moments[mode] * packed_products(scale[None])
+            self._factor_prior_variances[mode] = self._factor_prior_variances[mode] * scale**2
+            inverse = np.moveaxis(np.ones_like(self._core), mode, -1) / scale
+            inverse = np.moveaxis(inverse, -1, mode)
+            self._core = self._core * inverse
+            self._core_covariance = self._core_covariance * np.outer(inverse, inverse)
 
-
-def mode_product(core: Floats, matrix: Floats, mode: int) -> Floats:
-    """Product of a tensor with `matrix` along one mode: matrix times the mode's unfolding."""
-    return np.moveaxis(np.tensordot(matrix, core, axes=(1, mode)), 0, mode)
+    def tucker(
+        self, mean: float, deviation: float, n_iter: int, converged: bool, ranks: Sequence[int]
+    ) -> TuckerCompletion:
+        """Fitted model in the units of the values."""
+        model = TuckerCompletion(
+            mean=mean + deviation * self._mean, biases=[deviation * b for b in self._biases],
+            factors=self._factors, core=deviation * self._core, n_iter=n_iter,
+            noise_variance=deviation**2 * self._noise_variance, converged=converged,
+            bias_variances=[deviation**2 * v for v in self._bias_variances],
+            bias_prior_variances=deviation**2 * self._bias_prior_variances,
+            unit_covariance=np.diag(self._factor_prior_variances[0]),
+        )  # fmt: skip
+        return with_orthonormal_factors(
+            model, ranks, model.factors, model.core, model.unit_covariance
+        )
 
 
 def with_orthonormal_factors(
@@ -316,20 +274,35 @@ def with_orthonormal_factors(
     ranks: Sequence[int],
     factors: Sequence[Floats],
     core: Floats,
+    unit_covariance: Floats,
 ) -> TuckerCompletion:
-    """Tucker model in HOSVD form of `factors` and `core`, with mean and biases of `model`."""
+    """Tucker model in HOSVD form of `factors` and `core`, with mean and biases of `model`.
+
+    `unit_covariance` is the prior covariance of a row of the first factor.
+    """
     # A factor A of fewer columns than its rank is padded: A = Q R, and the core takes up R.
-    orthonormal = []
+    orthonormal, moves = [], []
     for mode, (factor, rank) in enumerate(zip(factors, ranks, strict=True)):
         n_rows, n_columns = factor.shape
         padded = np.concatenate([factor, np.eye(n_rows, rank)], axis=1)
         frame, triangle = np.linalg.qr(padded)
         orthonormal.append(frame[:, :rank])
-        core = mode_product(core, triangle[:rank, :n_columns], mode)
-    orthonormal, core = hosvd_form(orthonormal, core)
+        moves.append(triangle[:rank, :n_columns])
+        core = mode_product(core, moves[-1], mode)
+    # Slices of each mode become orthogonal (HOSVD).
+    rotations = [
+        np.linalg.svd(np.moveaxis(core, mode, 0).reshape(rank, -1))[0]
+        for mode, rank in enumerate(ranks)
+    ]
+    for mode, rotation in enumerate(rotations):
+        core = mode_product(core, rotation.T, mode)
+    # A row a of the first factor becomes the q with q R = a.
+    inverse = np.linalg.pinv(moves[0]) @ rotations[0]
     return TuckerCompletion(
-        model.mean, model.biases, orthonormal, core, model.noise_variance, model.n_iter,
-        model.bias_variances, model.bias_prior_variances, model.converged,
+        model.mean, model.biases,
+        [U @ rotation for U, rotation in zip(orthonormal, rotations, strict=True)], core,
+        model.noise_variance, model.n_iter, model.bias_variances, model.bias_prior_variances,
+        inverse.T @ unit_covariance @ inverse, model.converged,
     )  # fmt: skip
 
 
@@ -337,4 +310,6 @@ def tucker_of_cp(model: CPCompletion, ranks: Sequence[int]) -> TuckerCompletion:
     """Tucker model of the tensor of a CP model."""
     core = np.zeros((model.rank,) * len(ranks))
     core[(np.arange(model.rank),) * len(ranks)] = model.weights
-    return with_orthonormal_factors(model, ranks, model.factors, core)
+    return with_orthonormal_factors(
+        model, ranks, model.factors, core, np.diag(model.factor_prior_variances[0])
+    )

@@ -12,7 +12,7 @@ from small_tensors import everything
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion
 from sktensor_dp.tensor.alternating import core_components, fit_core, mode_subspaces, run_sweeps
 from sktensor_dp.tensor.cp_completion import complete_cp
-from sktensor_dp.tensor.sorted_entries import SortedEntries, cp_values
+from sktensor_dp.tensor.sorted_entries import SortedEntries, cp_values, tucker_values
 from sktensor_dp.tensor.tucker_completion import complete_tucker
 
 TWO = {"entries": SortedEntries([[0, 0], [1, 1]], (2, 2)), "values": [1.0, 2.0]}
@@ -73,6 +73,26 @@ def test_columns_beyond_the_components_stay_zero(complete, seed):
     )
     # Eight columns that are all used double the error.
     assert many < 1.05 * few
+
+
+def test_a_core_costs_little_at_high_noise(seed):
+    """Components of a Tucker tensor in noise of nine times its variance, against CP's."""
+    shape, rng, ratios = (200, 30, 6), np.random.default_rng(seed), []
+    for _ in range(4):
+        factors = [rng.standard_normal((n, 2)) for n in shape]
+        truth = tucker_values(rng.standard_normal((2, 2, 2)), factors, everything(shape))
+        truth /= truth.std()
+        where = rng.random(len(truth)) < 0.5
+        values = truth[where] + 3 * rng.standard_normal(np.count_nonzero(where))
+        entries = SortedEntries(everything(shape)[where], shape)
+        tucker, cp = (
+            relative_error(complete(entries, values, 2, noise_variance=9.0), truth, shape)
+            for complete in (tucker_of, complete_cp)
+        )
+        ratios.append(tucker / cp)
+    # The core's 8 numbers add 1.7 % to the factors' 472, .9 % of the error. Sweeps that stop early
+    # leave about as much. Of single draws one in fifty is 2 to 3 % worse, most are better.
+    assert np.mean(ratios) < 1.02
 
 
 # The subspaces to start from need more entries than the fit: of the last shape a twelfth

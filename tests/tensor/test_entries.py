@@ -1,5 +1,8 @@
 """Sorted entries, passes over them and their normal equations, against dense sums."""
 
+import math
+from itertools import product
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -74,13 +77,11 @@ def test_normal_equations_are_sums_over_rows(problem):
     entries, factors, values, _ = problem
     for mode in range(entries.n_modes):
         fibres, others = entries.fibres(mode), [factors[k] for k in entries.others(mode)]
-        mixing = np.random.default_rng(0).standard_normal((2, 3 ** len(others)))
         kronecker = kronecker_rows(others, entries.coordinates[:, entries.others(mode)])
         targets = values[fibres.order]
         for found, z in (
             (equations(entries, mode, factors, values), designs(entries, factors, mode)),
             (normal_equations(fibres, others, targets), kronecker),
-            (normal_equations(fibres, others, targets, mixing), kronecker @ mixing.T),
         ):
             expected = by_row(entries, mode, z[:, :, None] * z[:, None, :])
             np.testing.assert_allclose(full(found), expected, atol=1e-12)
@@ -238,3 +239,39 @@ def test_other_values_make_another_matrix_of_the_same_kind(kind, index, seed):
     assert found.has_canonical_format
     assert np.array_equal(found[::-1].toarray(), expected.toarray()[::-1])
     assert np.array_equal(X.data, before)
+
+
+@pytest.mark.usefixtures("block_size")
+def test_equations_of_tucker_models_are_expectations(problem):
+    entries, factors, values, rng = problem
+    factors = [a[:, : 1 + k % 3] for k, a in enumerate(factors)]
+    n, ranks = entries.n_modes, [a.shape[1] for a in factors]
+    core, size = rng.standard_normal(ranks), math.prod(ranks)
+    # Second moments are those of a few equally likely draws of each row, and of the core.
+    draws = [a + rng.standard_normal((4, *a.shape)) for a in factors]
+    cores = core + rng.standard_normal((2, *ranks))
+    second = [np.mean([packed_products(a) for a in drawn], axis=0) for drawn in draws]
+    flat = cores.reshape(2, size)
+    pairs = np.arange(2 * n).reshape(2, n).T.ravel()
+    of_core = (flat.T @ flat / 2).reshape(ranks * 2).transpose(pairs)
+    of_core = of_core.reshape([rank**2 for rank in ranks])
+    passes = EntryPasses(entries)
+    arranged = passes.arrange(values)
+    for mode in range(n):
+        found = passes.tucker_equations(mode, factors, arranged, second, core, of_core)
+        others = list(entries.others(mode))
+        expected = 0.0
+        for chosen in product(range(4), repeat=len(others)):
+            rows = [draws[k][i] for k, i in zip(others, chosen, strict=True)]
+            kronecker = kronecker_rows(rows, entries.coordinates[:, others])
+            for one in cores:
+                z = kronecker @ np.moveaxis(one, mode, -1).reshape(-1, ranks[mode])
+                expected += by_row(entries, mode, z[:, :, None] * z[:, None, :])
+        np.testing.assert_allclose(full(found), expected / 2 / 4 ** len(others), atol=1e-9)
+        z = kronecker_rows([factors[k] for k in others], entries.coordinates[:, others])
+        z = z @ np.moveaxis(core, mode, -1).reshape(-1, ranks[mode])
+        np.testing.assert_allclose(found.design, by_row(entries, mode, z), atol=1e-10)
+        moment = by_row(entries, mode, z * values[:, None])
+        np.testing.assert_allclose(found.moment, moment, atol=1e-10)
+    z = kronecker_rows(factors, entries.coordinates)
+    np.testing.assert_allclose(passes.core_sums(factors, arranged).ravel(), values @ z, atol=1e-10)
