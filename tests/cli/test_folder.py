@@ -40,6 +40,14 @@ def arguments(posts: Path) -> tuple:
     return ("topics", posts, "--text", "post", "--epsilon", 2, *SMALL)
 
 
+@pytest.fixture
+def as_in_the_foreground() -> Iterator[None]:
+    """What a shell starts in the background, as it may a suite of tests, ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
     command, arguments, posts, tmp_path
 ):
@@ -270,6 +278,7 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
     assert not list((tmp_path / "private-topics").glob("*journal"))
 
 
+@pytest.mark.usefixtures("as_in_the_foreground")
 @pytest.mark.parametrize(
     ("within", "presses", "status", "kept"),
     [
