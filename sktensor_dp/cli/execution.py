@@ -11,7 +11,7 @@ from datetime import date
 from functools import reduce
 from pathlib import Path
 
-from sktensor_dp.cli.folder import MANIFEST, STATEMENT, Folder, held
+from sktensor_dp.cli.folder import MANIFEST, OF_PAYER, STATEMENT, Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, write_officer_pages
@@ -90,13 +90,16 @@ def _run(options: Namespace) -> int:
                 return 0
             if options.budget is not None:  # it holds for later runs, also if this one stops
                 folder.keep()
-            if run.too_few() and not options.anyway:
+            anyway = options.anyway or run.paid.keys() == run.models.keys()  # costs nothing more
+            if run.too_few() and not anyway:
                 raise NotEnoughDataError(_why_stopped(run, folder))
-            if (missing := run.missing_guess()) and not options.anyway:
+            if (missing := run.missing_guess()) and not anyway:
                 raise NotEnoughDataError(f"{missing}. Nothing was spent.")
             run.build(folder.keep())
             with Interrupts(progress.note) as interrupts:
                 reports = _checked(run, folder, progress)
+                stated = run.settings()
+                folder.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
                 interrupts.between()
                 with progress.step(f"Learning {options.command}"):
                     *_, last = run.models
@@ -128,8 +131,9 @@ def _open_folder(run: Run, path: Path) -> Folder:
     first_budget = math.inf if options.file is None else options.epsilon
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
     run.build()
-    if paid := folder.take_up(run.asked_for(), [*run.models], run.of_whole):
+    if paid := folder.take_up(run.asked_for(), [*run.models], ended_too=run.of_whole):
         run.paid = {name: run.models[name].load(path / f"{name}.model") for name in paid}
+        run.of_payer = {name: folder.asked[name] for name in OF_PAYER if name in folder.asked}
         options.epsilon = folder.epsilon
         run.build()
     folder.epsilon = options.epsilon = folder.fitting(run.charge, options.epsilon)
@@ -264,7 +268,7 @@ def _write_officer_pages(
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
         "what it shows": run.shown(),
     }  # fmt: skip
-    names = ", ".join([*folder.protected, *PAGES])
+    names = ", ".join(dict.fromkeys([*folder.protected, *PAGES]))
     source = (
         f"Each of these files ({MANIFEST} has the SHA-256 of each, which sktensor-dp report check "
         f"FOLDER compares), and no other: {names},"

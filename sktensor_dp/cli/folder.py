@@ -41,6 +41,8 @@ LOCK = ".run"  # file that a run locks while it writes to the folder
 MANIFEST = "manifest.json"
 STATEMENT = "statement.json"
 EARLIER = re.compile(r"earlier-(\d+)")
+# Settings, in words, that a run which uses models of another takes from it.
+OF_PAYER = ("checked first", "words per text")
 # Digest in the list of a file that is still being written.
 UNFINISHED = ""
 
@@ -99,19 +101,23 @@ class Folder:
         self._spent, _ = self.ledger.total()
         self._n_before = self._n_paid()
 
-    def take_up(self, asked: dict[str, str], models: Sequence[str], of_whole: str) -> list[str]:
+    def take_up(
+        self, asked: dict[str, str], models: Sequence[str], *, ended_too: bool
+    ) -> list[str]:
         """Names of those `models` that a run of the same settings paid for, now of this run.
 
-        If it ended, they are only for a file `of_whole` that is still to be written.
+        Those of a run that ended are taken only if `ended_too`.
         """
         self.asked = asked
         (protected, private), (before, epsilon) = _made(self.path), _asked(self.path)
         kept = [name for name in models if protected.get(f"{name}.model")]
         ended = len(kept) == len(models)
-        if not (kept and protected.get(STATEMENT)) or (ended and of_whole in ("", *private)):
+        if not (kept and protected.get(STATEMENT)) or (ended and not ended_too):
             return []
+        of_payer = {name: before.pop(name) for name in OF_PAYER if name in before}
         others = [n for n in dict.fromkeys([*before, *asked]) if before.get(n) != asked.get(n)]
         if not others:
+            self.asked = asked | of_payer
             self.protected, self.private, self.epsilon = protected, private, epsilon
             return kept
         if not ended:

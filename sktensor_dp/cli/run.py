@@ -76,9 +76,10 @@ class Run:
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
     strict: Collection[str] = ()  # those of them that nearly all rows should pass
     groups: Labels | None = None  # of persons
-    of_whole = ""  # file that is to be made of all models, which may be paid for
-    # Models that an earlier run of the same settings paid for, by their names.
+    of_whole = False  # True if a file is asked for that models which are paid for give for nothing
+    # Models that an earlier run of the same settings paid for, by their names, and what it stated.
     paid: Mapping[str, Any] = MappingProxyType({})
+    of_payer: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -203,7 +204,7 @@ class Run:
         return {
             name.replace("_", " "): f"column {value!r}" if name in COLUMNS else in_words(value)
             for name, value in given.items()
-        } | checked
+        } | {**checked, **self.of_payer}
 
     def asked_for(self) -> dict[str, str]:
         """Settings, in words, of which another run would go on with models that this one paid for.

@@ -326,11 +326,18 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
     assert spent(tmp_path) == pytest.approx(2)
     assert "epsilon is 2," in (folder / "for-the-officer.md").read_text("utf-8")
     # Shares of texts are made of models that were paid for.
-    done = command(*arguments, "--shares")
-    assert "words.model and topics.model of private-topics are used" in done.err
-    assert spent(tmp_path) == pytest.approx(2)
-    assert report == load_statement((folder / "statement.json").read_bytes())
-    assert len(table(folder / topics.SHARES)) == 1200
+    of_author = ("--id", "author", "--words-per-text", 10)  # too few, if they were to be paid for
+    for more, column in (((), "text"), (of_author, "author"), ((), "text")):
+        done = command(*arguments, "--shares", *more)
+        assert "words.model and topics.model of private-topics are used" in done.err
+        assert spent(tmp_path) == pytest.approx(2)
+        assert report == load_statement((folder / "statement.json").read_bytes())
+        shares = table(folder / topics.SHARES)
+        assert (len(shares), next(iter(shares[0]))) == (1200, column)
+        page = (folder / "for-the-officer.md").read_text("utf-8")
+        assert "checked first: " in page
+        assert [page.count(name) for name in ("officer.html", topics.SHARES)] == [1, 1]
+    assert "words per text: 10" in page
 
 
 def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_path, monkeypatch):
