@@ -36,6 +36,19 @@ def is_table(data: object) -> bool:
     return dependencies.is_into_dataframe(as_arrow_table(data))
 
 
+def refuse_other_index(X: object, groups: object) -> None:
+    """Raise ValueError where rows and labels are of pandas, with indexes that differ."""
+    pair = (X, groups)
+    if any(is_dask(one) or not hasattr(type(one), "iloc") for one in pair):
+        return
+    ours, theirs = (cast(Any, one).index for one in pair)
+    if len(ours) == len(theirs) and not ours.equals(theirs):
+        raise ValueError(
+            "groups must have the index of the rows: its own differs, so labels may be in another "
+            "order. If each stands beside its row, pass groups.set_axis(X.index)."
+        )
+
+
 def refuse_lazy(data: object, name: str) -> None:
     """Raise TypeError for a lazy query that has no data yet, such as a ``LazyFrame`` of polars."""
     if any(is_lazy(data) for is_lazy in LAZY):

@@ -84,10 +84,11 @@ class Directions:
         # A second moment of units' weights is m for directions that explain nothing, and 1 for the
         # assumed variance: a moment M says that they explain (M - m) / (1 - m). The first sweep
         # tells m, the mean eigenvalue of its moment, which is its trace, as moments are stored over
-        # r. Weights of posterior variance p then have means of variance p (1 - p), so m is the sum
-        # of both, and 1 - m = (1 - p)^2.
+        # r. (It is near p + p (1 - p) for weights of posterior variance p; what is left of 1 where
+        # units have a good part of all rows differs, and is measured.)
+        least_excess = 0.05  # where units have next to no entries, m is near 1
         r, at_first = len(self._moments[0]), float(np.trace(self._moments[0]))
-        assumed_excess = (1 - untold_of_weight(self._n_entries_each)) ** 2
+        assumed_excess = max(1 - at_first, least_excess)
         excess = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
         sigma = self._sigma / (MOMENT_WEIGHT * self._ask.n_units)
         noise = float(moment_noise(sigma, r, last))

@@ -235,7 +235,8 @@ def _recommended(estimator: Any, of: Any) -> list[np.ndarray]:
     found = [estimator.predict_rows(of, mode, context=context)]
     if isinstance(of, range) and estimator.unit_mode is not None:
         of = None
-    found += estimator.recommend(of, 4, exclude=[[1, 2, 2], [4, 3, 1]], mode=mode, context=context)
+    exclude = None if of is None else [[1, 2, 2], [4, 3, 1]]
+    found += estimator.recommend(of, 4, exclude=exclude, mode=mode, context=context)
     try:
         found += estimator.similar_rows(mode, np.arange(SHAPE[mode]), 3)
     except ValueError as error:

@@ -2,12 +2,14 @@
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
 from sktensor_dp import (
     BudgetAccountant,
     PrivateCountVectorizer,
+    PrivateGaussianMixture,
     PrivateSearchCV,
     PrivateSpectralLDA,
 )
@@ -60,3 +62,23 @@ def test_the_next_fit_refuses_another_unit_before_its_charge(kind, first, second
     assert budget.entries == ()
     if others is not None:
         assert topics.fit(others, groups=second).privacy_report_.rows
+
+
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        (PrivateCountVectorizer(max_words_per_document=2), pd.Series(TEXTS)),
+        (PrivateSpectralLDA(1), pd.DataFrame(np.ones((1200, 3), int))),
+        (PrivateGaussianMixture(1, data_norm=2.0), pd.DataFrame(np.ones((1200, 2)))),
+        (PrivateSearchCV(PrivateSpectralLDA(1), {}), pd.DataFrame(np.ones((1200, 3), int))),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_labels_in_another_order_are_refused_before_the_charge(model, rows):
+    budget = BudgetAccountant(9.0, units="owner")
+    model = clone(model).set_params(accountant=budget)
+    owners = pd.Series(OWNERS % 37, name="owner")
+    with pytest.raises(ValueError, match=r"groups.set_axis\(X.index\)"):
+        model.fit(rows, groups=owners.sort_values())
+    assert budget.total()[0] == 0
+    assert model.fit(rows, groups=owners).privacy_report_.unit == "person"
