@@ -76,7 +76,7 @@ def test_the_next_fit_refuses_another_unit_before_its_charge(kind, first, second
 )
 def test_labels_in_another_order_are_refused_before_the_charge(model, rows):
     budget = BudgetAccountant(9.0, units="owner")
-    model = clone(model).set_params(accountant=budget)
+    model = clone(model).set_params(accountant=budget, epsilon=9.0)
     owners = pd.Series(OWNERS % 37, name="owner")
     with pytest.raises(ValueError, match=r"groups.set_axis\(X.index\)"):
         model.fit(rows, groups=owners.sort_values())
