@@ -569,13 +569,14 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )  # fmt: skip
 
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        """As in the base class: all that is wrong in numbered entries, repeats in named ones."""
         # Names are looked up in lists, which may be candidates of the search. A unit's repeated
         # values are averaged; without units, a repeated entry is refused.
-        named = self.row_names is not None or "row_names" in searched
-        if not named:
-            refuse_entries(self, X, y)
-        elif self.unit_mode is None:
+        if "row_names" not in searched:
+            shape = None if "shape" in searched else self.shape
+            refuse_entries(self, X, y, indices_of(self.row_names), shape)
+            return
+        checked_values(self, y)
+        if self.unit_mode is None:
             refuse_repeated_names(X)
 
     def _unit_labels_in(self, X: object) -> NDArray[np.generic] | None:

@@ -25,6 +25,7 @@ from sktensor_dp.estimator.base import column_attributes
 from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.estimator.lazy import checked_columns, computed, partitions_beside, row_partitions
 from sktensor_dp.queries.query import SIZE_EDGES
+from sktensor_dp.tensor.arrays import Floats
 
 # Squares of values in this range, and their ratios, neither overflow nor underflow.
 LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
@@ -170,15 +171,10 @@ def read_entries(
             return lazy_persons(checked, X, y, indices, shape, unit_mode, bounds)
     # If a value is the unit, coordinates are public, and needed as a whole here.
     X, y = computed(X, "Reading X"), computed(y, "Reading y")
-    if indices is None:
-        given, values = coordinate_array(checked, X, reset=True), checked_values(checked, y)
-    else:
-        values = checked_values(checked, y)
-        given, values, shape = _known_entries(checked, X, values, indices, shape)
-    coordinates, values, sizes = as_entries(given, values, shape)
     each_protected = unit_mode is None and repeated is None and checked.epsilon < math.inf
-    if each_protected and are_repeated(coordinates, sizes):
-        raise ValueError(REPEATED)
+    coordinates, values, sizes = checked_entries(
+        checked, X, y, indices, shape, each_protected=each_protected
+    )
     # Under the caller's error state, whether rounding warns or raises may depend on one unit.
     with np.errstate(all="ignore"):
         if unit_mode is not None:
@@ -186,13 +182,41 @@ def read_entries(
         return EntryChunks(coordinates, values, sizes, bounds)
 
 
-def refuse_entries(estimator: Parameters, X: Any, y: Any) -> None:
-    """Raise an error for coordinates and values that no fit takes, whatever its shape."""
-    coordinates, _, shape = as_entries(
-        coordinate_array(estimator, X, reset=True), checked_values(estimator, y)
-    )
-    if estimator.unit_mode is None and are_repeated(coordinates, shape):
+def checked_entries(
+    checked: Parameters,
+    X: Any,
+    y: Any,
+    indices: Indices | None,
+    shape: Sequence[int] | None,
+    *,
+    each_protected: bool,
+) -> tuple[NDArray[np.intp], Floats, tuple[int, ...]]:
+    """Coordinates, values and shape of entries in memory; an error for all that no fit takes.
+    Where each value is protected by itself, repeated coordinates are refused.
+    """
+    if indices is None:
+        given, values = coordinate_array(checked, X, reset=True), checked_values(checked, y)
+    else:
+        values = checked_values(checked, y)
+        given, values, shape = _known_entries(checked, X, values, indices, shape)
+    coordinates, values, sizes = as_entries(given, values, shape)
+    if each_protected and are_repeated(coordinates, sizes):
         raise ValueError(REPEATED)
+    return coordinates, values, sizes
+
+
+def refuse_entries(
+    estimator: Parameters, X: Any, y: Any, indices: Indices | None, shape: Sequence[int] | None
+) -> None:
+    """Raise an error for entries that no fit takes, whatever the numbers of units."""
+    unit_mode = estimator.unit_mode
+    coordinates, values, sizes = checked_entries(
+        estimator, X, y, indices, None, each_protected=unit_mode is None
+    )
+    if shape is not None:
+        # A part of the units is numbered anew, so `shape` says nothing of their numbers.
+        of_units = np.arange(len(sizes)) == unit_mode
+        as_entries(np.where(of_units, 0, coordinates), values, shape)
 
 
 def refuse_repeated_names(X: object) -> None:

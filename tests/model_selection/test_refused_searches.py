@@ -38,6 +38,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarnin
 COUNTS = np.random.default_rng(0).poisson(1.0, (200, 6)).astype(float)
 TOPICS = np.eye(2, 6) + 0.1
 CELLS, RATINGS = np.argwhere(np.ones((20, 10))), np.linspace(0, 1, 200)
+ITEMS = [f"film {number}" for number in range(10)]
+NAMED = np.array([(row, ITEMS[column]) for row, column in CELLS.tolist()], dtype=object)
 TEXTS = ["some words here", "other words there", "more of the same words"] * 60
 SCORER = make_private_scorer("log_likelihood", bounds=(-9, 0))
 
@@ -170,6 +172,17 @@ DATA = [
         (entries(row_names=names), (CELLS[[*range(199), 0]], RATINGS), "different coordinates")
         for names in (None, (range(20), None))
     ),
+    *((entries(row_names=(None, ITEMS), **units), data, message)
+      for units in ({}, {"unit_mode": 0, "shape": (20, 10)}) for data, message in (
+        ((NAMED, with_one(np.nan, RATINGS)), "y contains NaN"),
+        ((NAMED, with_one(INF, RATINGS)), "y contains NaN or infinity"),
+        ((NAMED[:, [0, 1, 1]], RATINGS), "a column for each of the 2 elements"),
+        ((CELLS, RATINGS), "a column of numbers where row_names are text"),
+    )),
+    (entries(row_names=(None, ITEMS)), (NAMED[:, [1, 1]], RATINGS), "coordinates in column 0"),
+    *((entries(shape=(20, 9), unit_mode=mode), (CELLS, RATINGS), "beyond shape")
+      for mode in (None, 0)),
+    (entries(shape=(20, 10, 2)), (CELLS, RATINGS), "for each of the 2 columns of X"),
     (NoisyMean(), (COUNTS,), "needs y"),
     (entries(), (CELLS, with_one(np.nan, RATINGS)), "y contains NaN"),
     (entries(), (CELLS - 1, RATINGS), "coordinates >= 0"),
