@@ -18,7 +18,7 @@ from sktensor_dp.tensor.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """What errors of means are made of."""
+    """Noise of averaged sums and shares of observed cells, of which errors of means are made."""
 
     noise: StepNoise  # of the averaged sums that parameters are made of
     observed: Floats  # (d,): estimated shares of cells that are observed

@@ -72,7 +72,7 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
 def lost_shifts(
     model: Gaussians, second: Floats, sigma: float, offset: float, far: float, n_rows: int
 ) -> Floats:
-    """What clips at `far` may have taken of means (k, d), in deviations: 0 unless moments show it.
+    """Most that clips at `far` took of means (k, d), in deviations: 0 unless moments show it.
 
     Beyond c, |x| - c is (x^2 - c^2) / (2 c) at most: a mean has lost no more than the variance that
     released `second` moments, of complete rows with a constant `offset`, have beyond the model's.

@@ -243,7 +243,7 @@ class Balance:
         return (spent.search_left if kind == "search" else spent.vocabulary_left)(*budget)
 
     def advice(self, kind: str) -> str:
-        """What a fit of a kind may ask for, or one of pure noise, as the start of a sentence."""
+        """Say how much a fit of a kind may ask for, or one of pure noise."""
         for one in (kind if self.delta else "pure", "pure"):
             left = self.left(1, one)
             epsilon, delta = (_rounded_down(value * (1 + ROUNDING), 3) for value in left)
