@@ -512,7 +512,7 @@ def names_of(X: Any) -> list[str]:
 
 def _frame(X: np.ndarray) -> pd.DataFrame:
     """With an index of its own, which says nothing of the places of rows."""
-    return pd.DataFrame(X, columns=names_of(X), index=np.arange(len(X))[::-1])
+    return pd.DataFrame(X, columns=names_of(X), index=np.arange(len(X), 0, -1))
 
 
 def untidy_csr(X: np.ndarray) -> sp.csr_matrix:

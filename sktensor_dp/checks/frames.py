@@ -36,16 +36,15 @@ def is_table(data: object) -> bool:
     return dependencies.is_into_dataframe(as_arrow_table(data))
 
 
-def refuse_other_index(X: object, groups: object) -> None:
-    """Raise ValueError where rows and labels are of pandas, with indexes that differ."""
-    pair = (X, groups)
-    if any(is_dask(one) or not hasattr(type(one), "iloc") for one in pair):
+def refuse_other_order(X: object, groups: object) -> None:
+    """Raise ValueError where labels of pandas have the index of the rows in another order."""
+    if any(is_dask(one) or not hasattr(type(one), "iloc") for one in (X, groups)):
         return
-    ours, theirs = (cast(Any, one).index for one in pair)
-    if len(ours) == len(theirs) and not ours.equals(theirs):
+    ours, theirs = (cast(Any, one).index for one in (X, groups))
+    if len(ours) == len(theirs) and not ours.equals(theirs) and ours.isin(theirs).all():
         raise ValueError(
-            "groups must have the index of the rows: its own differs, so labels may be in another "
-            "order. If each stands beside its row, pass groups.set_axis(X.index)."
+            "groups must be in the order of the rows: their index is that of the rows in another "
+            "order. If each label stands beside its row, pass groups.set_axis(X.index)."
         )
 
 
