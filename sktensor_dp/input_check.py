@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.checks.parameters import OneOf, check_parameters
 from sktensor_dp.data.units import Units
@@ -128,7 +128,7 @@ def _flags(matches: Any) -> np.ndarray[Any, Any]:
     if not isinstance(matches, Mapping) or not matches:
         raise ValueError(f"{expected}.")
     given = [as_numbers(one, "matches") for one in matches.values()]
-    columns = [read(partial(np.asarray, one), "matches") for one in given]
+    columns = [call_unquoted(partial(np.asarray, one), "matches") for one in given]
     for name, one in zip(matches, columns, strict=True):
         if one.dtype != bool or one.ndim != 1 or len(one) != len(columns[0]):
             raise ValueError(f"{expected}; that of {name!r} is none.")

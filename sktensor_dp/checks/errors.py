@@ -66,12 +66,12 @@ PASSED = (KeyboardInterrupt, SystemExit, GeneratorExit)
 END = object()
 
 
-def read(
+def call_unquoted(
     call: Callable[[], Result],
     name: str,
     reword: Callable[[str], str | None] = lambda message: None,
 ) -> Result:
-    """Return ``call()``, in which another library reads `name`; replace its errors."""
+    """Return ``call()``, in which another library reads `name`; its errors are raised unquoted."""
     # In this order: ``reword(message)`` as a ValueError; a known error of conversion, explained;
     # the old error if its text shows no data; else one of its nearest built-in type. None of them,
     # nor its context, holds an entry of the data.

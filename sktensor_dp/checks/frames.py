@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from narwhals import dependencies
 
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 
 BACKENDS = ("pandas", "polars", "pyarrow")
 # Packages whose collections are lazy.
@@ -66,7 +66,7 @@ def _wrapped(data: object, name: str) -> Any:
         return None
     if is_dask(data):
         return None
-    wrapped = read(
+    wrapped = call_unquoted(
         lambda: nw.from_native(
             as_arrow_table(data), eager_only=True, allow_series=True, pass_through=True
         ),
@@ -79,10 +79,10 @@ def named_columns(table: Any, name: str) -> list[tuple[str, Any]]:
     """Names and arrays of the columns of a data frame in memory."""
     if hasattr(type(table), "iloc"):  # names may be equal
         places = range(table.shape[1])
-        arrays = [read(table.iloc[:, place].to_numpy, name) for place in places]
+        arrays = [call_unquoted(table.iloc[:, place].to_numpy, name) for place in places]
     else:
         table = _wrapped(table, name)
-        arrays = [read(table[one].to_numpy, name) for one in table.columns]
+        arrays = [call_unquoted(table[one].to_numpy, name) for one in table.columns]
     return list(zip(map(str, table.columns), arrays, strict=True))
 
 
@@ -162,13 +162,13 @@ def refuse_other_columns(data: Any, names: Any, name: str = "X") -> None:
 def as_numbers(data: object, name: str) -> Any:
     """Convert a table or column to a numpy array; return anything else as given."""
     wrapped = _wrapped(data, name)
-    return data if wrapped is None else read(wrapped.to_numpy, name)
+    return data if wrapped is None else call_unquoted(wrapped.to_numpy, name)
 
 
 def as_documents(data: object, name: str) -> Any:
     """Convert a column to a list of texts; return anything else as given."""
     wrapped = _wrapped(data, name)
-    return read(wrapped.to_list, name) if isinstance(wrapped, nw.Series) else data
+    return call_unquoted(wrapped.to_list, name) if isinstance(wrapped, nw.Series) else data
 
 
 def taken(data: Any, rows: Any) -> Any:

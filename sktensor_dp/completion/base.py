@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import column_names, is_dask, refuse_other_columns, taken
 from sktensor_dp.checks.parameters import (
     Condition,
@@ -396,7 +396,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         values = checked_values(self, computed(y, "Reading y"))
         predicted = computed(self.predict(X), "Predicting")
         # Errors of `r2_score` may quote y.
-        return float(read(lambda: r2_score(values, predicted, sample_weight=sample_weight), "y"))
+        return float(
+            call_unquoted(lambda: r2_score(values, predicted, sample_weight=sample_weight), "y")
+        )
 
     def complete(self) -> Floats:
         """Predict all values of the tensor.

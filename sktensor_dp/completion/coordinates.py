@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.checks.errors import error_or, read
+from sktensor_dp.checks.errors import call_unquoted, error_or
 from sktensor_dp.checks.frames import as_numbers, is_dask, refuse_lazy
 from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.model import SharedModel
@@ -221,7 +221,7 @@ def refuse_entries(
 
 def refuse_repeated_names(X: object) -> None:
     """Raise ValueError for rows of names, or of names and numbers, that are there twice."""
-    columns = [read(partial(np.asarray, column), "X").tolist() for column in _columns(X)]
+    columns = [call_unquoted(partial(np.asarray, column), "X").tolist() for column in _columns(X)]
     rows = list(zip(*columns, strict=True))
     if len(set(rows)) < len(rows):
         raise ValueError(REPEATED)
@@ -240,7 +240,7 @@ def coordinate_array(estimator: Parameters, X: Any, *, reset: bool) -> NDArray[A
     refuse_other_kinds(X, "X", CATEGORIES)
     if estimator.unit_mode is not None and estimator.shape is not None:
         X = empty_list_as_table(X, len(estimator.shape))
-    given = read(lambda: np.asarray(X), "X")
+    given = call_unquoted(lambda: np.asarray(X), "X")
     if given.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got X of {given.ndim} dimension(s). Reshape your data: X must "
@@ -252,7 +252,7 @@ def coordinate_array(estimator: Parameters, X: Any, *, reset: bool) -> NDArray[A
     options = {"ensure_min_samples": 0, "ensure_min_features": 2 if reset else 1}
     # Without names of columns in the fit, modes are known by position.
     table = X if reset or "feature_names_in_" in column_attributes(estimator) else given
-    checked = read(
+    checked = call_unquoted(
         lambda: validate_data(
             estimator, table, reset=reset, dtype=None, ensure_all_finite=False, **options
         ),
@@ -316,7 +316,7 @@ def checked_values(estimator: Any, y: object) -> NDArray[Any]:
     if sp.issparse(y):
         raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
     refuse_other_kinds(y, "y", "encode it first")
-    column = read(lambda: _column(y), "y", told)
+    column = call_unquoted(lambda: _column(y), "y", told)
     return plain_numbers(column, "y", "y must hold numbers, one for each row of X.")
 
 
@@ -345,7 +345,7 @@ def plain_numbers(array: NDArray[Any], name: str, message: str) -> NDArray[Any]:
         return array
     # Replaces numpy's message, which quotes the entry.
     of_others = ("could not convert", "datetime")
-    return read(
+    return call_unquoted(
         lambda: array.astype(np.float64), name,
         lambda said: message if any(part in said for part in of_others) else None,
     )  # fmt: skip
@@ -400,7 +400,7 @@ def coordinates_of(estimator: Any, X: Any, indices: Indices | None) -> NDArray[A
 def unit_labels(X: object, mode: int, indices: Indices | None) -> NDArray[Any]:
     """Number or id of the unit of each entry, (n,)."""
     if indices is None:
-        numbers = plain_numbers(read(lambda: np.asarray(X), "X"), "X", OF_NUMBERS)
+        numbers = plain_numbers(call_unquoted(lambda: np.asarray(X), "X"), "X", OF_NUMBERS)
         return coordinates_or_unknown(numbers)[:, mode]
     if mode < len(indices) and indices[mode] is not None:
         raise ValueError(
@@ -430,7 +430,7 @@ def named_numbers(
     `columns_to_numbers`.
     """
     if reset or "feature_names_in_" in column_attributes(estimator):
-        read(lambda: validate_data(estimator, X, reset=reset, skip_check_array=True), "X")
+        call_unquoted(lambda: validate_data(estimator, X, reset=reset, skip_check_array=True), "X")
     return columns_to_numbers(X, indices, nobody)
 
 
@@ -451,7 +451,7 @@ def columns_to_numbers(X: object, indices: Indices, nobody: int | None = None) -
         elif mode == nobody:
             numbers.append(np.full(len(column), -1, dtype=np.intp))
         else:
-            given = read(partial(np.asarray, column), "X")
+            given = call_unquoted(partial(np.asarray, column), "X")
             numbers.append(plain_numbers(given, "X", WITHOUT_NAMES.format(mode=mode)))
     return np.column_stack(numbers)
 
@@ -464,7 +464,7 @@ def _columns(X: Any) -> list[Any]:
     names = getattr(X, "column_names", None) or getattr(X, "columns", None)
     if isinstance(names, list):
         return [X[name] for name in names]
-    rows = read(lambda: np.asarray(X, dtype=None if hasattr(X, "dtype") else object), "X")
+    rows = call_unquoted(lambda: np.asarray(X, dtype=None if hasattr(X, "dtype") else object), "X")
     if rows.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got X of {rows.ndim} dimension(s). X must have one row per entry "

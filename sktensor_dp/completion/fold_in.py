@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import refuse_other_columns
 from sktensor_dp.completion.coordinates import (
     OF_NUMBERS,
@@ -136,7 +136,7 @@ class UnitParameters:
         """
         warn_of_score()
         found = self.predict(X)
-        return float(read(lambda: r2_score(y, found), "y"))  # whose errors may quote y
+        return float(call_unquoted(lambda: r2_score(y, found), "y"))  # whose errors may quote y
 
     def _values(self, rows: Integers, part: slice) -> Floats:
         """Predictions, not clamped, for some units at `rows` of coordinates: (n_units, n_rows)."""
@@ -149,7 +149,7 @@ class UnitParameters:
         """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
         refuse_other_columns(X, self._columns)
         if self._indices is None:
-            given = plain_numbers(read(lambda: np.asarray(X), "X"), "X", OF_NUMBERS)
+            given = plain_numbers(call_unquoted(lambda: np.asarray(X), "X"), "X", OF_NUMBERS)
         else:
             given = columns_to_numbers(X, self._indices)
         coordinates = coordinates_or_unknown(given)

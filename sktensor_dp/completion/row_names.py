@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.parameters import Number, shown
 from sktensor_dp.tensor.arrays import Integers
 
@@ -98,7 +98,7 @@ class RowIndex:
         # From this number on floats skip integers, so a float could stand for another id.
         largest_float = 2.0**53
         given_type = None if hasattr(values, "dtype") else object
-        column = read(lambda: np.asarray(values, given_type), "X")
+        column = call_unquoted(lambda: np.asarray(values, given_type), "X")
         items = column.tolist()
         dtype = _kind_of_items(items) if given_type is object else values.dtype
         _check_kind(dtype, type(self._names[0]))
@@ -109,7 +109,7 @@ class RowIndex:
                 "number from 2**53 on. Pass ids as integers."
             )
         rows = {name: row for row, name in enumerate(self._names)}
-        found = read(lambda: [rows.get(item, -1) for item in items], "X")
+        found = call_unquoted(lambda: [rows.get(item, -1) for item in items], "X")
         return np.array(found, dtype=np.intp)
 
     def decode(self, rows: object) -> NDArray[np.generic]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.tensor.arrays import Integers
 
@@ -56,14 +56,14 @@ def read_labels(groups: object, n_rows: int | None, name: str) -> Labels:
     if np.ma.is_masked(groups):
         raise ValueError(f"{expected}.")  # an array would hold what lies behind the mask
     dtype: Any = None if hasattr(groups, "dtype") else object
-    labels = read(lambda: np.asarray(groups, dtype), name, lambda message: f"{expected}.")
+    labels = call_unquoted(lambda: np.asarray(groups, dtype), name, lambda message: f"{expected}.")
     if labels.ndim != 1:
         raise ValueError(f"{expected}; got an array of {labels.ndim} dimensions.")
     if n_rows is not None and len(labels) != n_rows:
         raise ValueError(f"{expected}; its length is not the number of rows.")
     if not len(labels):
         return np.zeros(0, np.int64)  # a chunk without rows: no label is of a wrong kind
-    checked = read(lambda: _of_one_kind(labels), name)
+    checked = call_unquoted(lambda: _of_one_kind(labels), name)
     if checked is None:
         # Types of texts say how long the longest label is.
         kind = "" if labels.dtype.kind in "OST" else f"; got type {labels.dtype}"
@@ -114,7 +114,7 @@ def are_several(labels: Labels) -> bool:
 
 def distinct(labels: Labels) -> tuple[Labels, Integers]:
     """Distinct labels, sorted, and the index of each row's label among them."""
-    return read(lambda: _distinct(labels), "groups")
+    return call_unquoted(lambda: _distinct(labels), "groups")
 
 
 def _distinct(labels: Labels) -> tuple[Labels, Integers]:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.checks.errors import call_untrusted, read, read_each
+from sktensor_dp.checks.errors import call_unquoted, call_untrusted, read_each
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.data.labels import (
     EXPECTED,
@@ -435,10 +435,13 @@ class RowChunks(Chunks, Generic[ChunkT]):
                 raise ValueError(MIXED)
             if waiting is None:
                 for block in _blocks_of(X):
-                    rows, has_yielded = read(partial(self._checked_part, block), "a chunk"), True
+                    rows, has_yielded = (
+                        call_unquoted(partial(self._checked_part, block), "a chunk"),
+                        True,
+                    )
                     yield rows, Units.single(rows.shape[0])
                 continue
-            rows = read(partial(self._checked_part, X), "a chunk")
+            rows = call_unquoted(partial(self._checked_part, X), "a chunk")
             complete = waiting.add(rows, as_labels(groups, rows.shape[0]))
             if complete is not None:
                 has_yielded = True

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import (
     as_arrow_table,
     as_numbers,
@@ -111,13 +111,13 @@ def dense_tensor(T: object, advice: str) -> NDArray[np.float64]:
             f"T.toarray(){advice}."
         )
     refuse_other_kinds(T, "T", "encode it first")
-    given = read(lambda: with_nan(np.asarray(as_numbers(T, "T"))), "T")
+    given = call_unquoted(lambda: with_nan(np.asarray(as_numbers(T, "T"))), "T")
     refuse_other_kinds(given, "T", "encode it first")  # lists have a kind only now
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: T must hold real numbers.")
     # Replaces numpy's message, which quotes the entry.
     wrong = "T must hold numbers; it holds values that are none."
-    return read(
+    return call_unquoted(
         lambda: np.asarray(given, dtype=np.float64),
         "T",
         lambda message: wrong if message.startswith("could not convert") else None,
@@ -135,14 +135,14 @@ def with_nan(array: NDArray[np.generic]) -> NDArray[np.generic]:
 
 def checked_mask(mask: object, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Mask as booleans of a shape, from booleans or from 0 and 1; ValueError for others."""
-    given = read(lambda: np.asarray(as_numbers(mask, "mask")), "mask")
+    given = call_unquoted(lambda: np.asarray(as_numbers(mask, "mask")), "mask")
     if given.shape != shape:
         raise ValueError(f"mask must have shape {shape}, got {given.shape}.")
     # NaN and any non-empty text would count as True.
     wrong = "mask must hold True or False, or 1 or 0, and nothing else."
     if given.dtype.kind not in "biufO":
         raise ValueError(wrong)
-    numbers = read(lambda: np.asarray(given, dtype=np.float64), "mask", lambda _: wrong)
+    numbers = call_unquoted(lambda: np.asarray(given, dtype=np.float64), "mask", lambda _: wrong)
     if not np.isin(numbers, (0.0, 1.0)).all():
         raise ValueError(wrong)
     return numbers == 1
@@ -196,7 +196,7 @@ def checked_table(
         where = in_columns([name for name, column in columns if not _is_numeric(column)])
         return text.format(shape=shape, columns=where, text=advice_on_text(estimator))
 
-    return read(validate, "X", reworded)
+    return call_unquoted(validate, "X", reworded)
 
 
 def precision_of(X: object) -> type[np.floating]:
@@ -249,7 +249,7 @@ class CheckedChunks:
             refuse_lazy(X, "a chunk")
             refuse_other_columns(X, columns, "a chunk")
             columns = columns or column_names(X)
-            given = X if hasattr(X, "shape") else read(partial(np.asarray, X), "a chunk")
+            given = X if hasattr(X, "shape") else call_unquoted(partial(np.asarray, X), "a chunk")
             refuse_other_kinds(given, "a chunk")
             if not isinstance(given, np.ndarray):
                 given = as_numbers(given, "a chunk")

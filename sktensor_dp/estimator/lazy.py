@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.checks.errors import call_untrusted, read
+from sktensor_dp.checks.errors import call_unquoted, call_untrusted
 from sktensor_dp.checks.frames import column_names, is_dask, refuse_other_columns
 from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.data.labels import ONE_GROUP
@@ -45,7 +45,7 @@ def checked_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None
             "call X.compute_chunk_sizes(), which computes X."
         )
     meta = X._meta if hasattr(X, "columns") else np.zeros((1, int(X.shape[1])))
-    read(lambda: validate_data(estimator, meta, reset=reset, skip_check_array=True), "X")
+    call_unquoted(lambda: validate_data(estimator, meta, reset=reset, skip_check_array=True), "X")
     if not hasattr(X, "columns") and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
     return X
@@ -103,7 +103,7 @@ def partitions_beside(given: Lazy, X: Lazy, n_parts: int, name: str, noun: str) 
             )
         import dask.array as da
 
-        items = read(lambda: np.asarray(given), name)
+        items = call_unquoted(lambda: np.asarray(given), name)
         if items.shape != (n_rows,):
             raise unequal
         # Without `name=False` Dask would name the array by a digest of the data.

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import as_numbers, refuse_other_columns
 from sktensor_dp.checks.parameters import Number, Numbers, check_parameters, shown
 from sktensor_dp.data.labels import distinct
@@ -217,7 +217,7 @@ def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object
     if method != "predict":
         return y
     refuse_other_kinds(y, "y", "encode it first")
-    values = read(lambda: np.asarray(as_numbers(y, "y"), dtype=np.float64), "y")
+    values = call_unquoted(lambda: np.asarray(as_numbers(y, "y"), dtype=np.float64), "y")
     if values.ndim == 2 and values.shape[1] == 1:
         values = values.ravel()
     if values.ndim != 1:

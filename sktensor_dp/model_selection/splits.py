@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import indexable
 
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import is_dask, taken
 from sktensor_dp.checks.parameters import Number, shown
 from sktensor_dp.data.labels import as_labels, distinct
@@ -32,10 +32,10 @@ def checked_units(
                 f"{type(given).__name__}. Pass {name}.compute(), or a part of the rows."
             )
     if groups is None and neighbours != "add_remove":
-        return (*read(partial(indexable, X, y), "X or y"), None)
+        return (*call_unquoted(partial(indexable, X, y), "X or y"), None)
     # The number of rows is private in this case.
     said = "X and y must be tables, arrays or lists with equally many rows."
-    X, y = read(partial(indexable, X, y), "X or y", lambda message: said)
+    X, y = call_unquoted(partial(indexable, X, y), "X or y", lambda message: said)
     return X, y, checked_groups(groups, n_rows(X), neighbours)
 
 

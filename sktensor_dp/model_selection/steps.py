@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import BACKENDS, as_documents, as_numbers, new_frame
 from sktensor_dp.checks.parameters import Number, check_parameters, nearest, shown
 from sktensor_dp.checks.ranges import RANGE, check_range
@@ -96,11 +96,13 @@ class RangeScaler(TransformerMixin, BaseEstimator):
         is a table, so that a model of them knows which is which.
         """
         low, high = self._ends()
-        table = X if hasattr(X, "columns") else read(lambda: np.asarray(X).T, "X")
+        table = X if hasattr(X, "columns") else call_unquoted(lambda: np.asarray(X).T, "X")
 
         def numbers(name: Any) -> NDArray[np.float64]:
             wrong = f"column {name!r} of X must be there, and hold numbers or NaN."
-            return read(lambda: np.asarray(table[name], dtype=np.float64), "X", lambda _: wrong)
+            return call_unquoted(
+                lambda: np.asarray(table[name], dtype=np.float64), "X", lambda _: wrong
+            )
 
         values = np.clip(np.column_stack([numbers(name) for name in self.ranges]), low, high)
         scaled, backend = (2 * values - low - high) / (high - low), type(X).__module__.split(".")[0]
@@ -235,7 +237,7 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
     texts = isinstance(first, RowByRow) or get_tags(first).input_tags.string
     if texts or _kind(first) == "FunctionTransformer" or not isinstance(X, list | tuple):
         return X
-    return read(lambda: np.asarray(X, dtype=np.float64), "X")
+    return call_unquoted(lambda: np.asarray(X, dtype=np.float64), "X")
 
 
 def checked_distributions(given: object) -> list[Mapping[str, object]]:

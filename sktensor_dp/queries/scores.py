@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.data.sums import SUM_SLACK
 from sktensor_dp.data.units import Chunks, Units
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
@@ -73,7 +73,7 @@ class HeldOutScores(Signed):
         with np.errstate(all="ignore"):
             returned = self._row_scores(chunk)
             # The original message could quote data.
-            scores = read(
+            scores = call_unquoted(
                 lambda: np.asarray(returned, dtype=np.float64), "The score",
                 lambda message: "Scoring must return numbers.",
             )  # fmt: skip

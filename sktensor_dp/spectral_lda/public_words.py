@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import is_table, named_columns
 from sktensor_dp.tensor.arrays import Floats
 
@@ -32,7 +32,7 @@ def expected_frequencies(
                 "[frequencies.get(word, 0) for word in vectorizer.get_feature_names_out()]."
             )
         given = [given.get(str(name), 0.0) for name in names]
-    values = read(lambda: np.asarray(given, dtype=np.float64), "word_frequencies")
+    values = call_unquoted(lambda: np.asarray(given, dtype=np.float64), "word_frequencies")
     if values.shape != (n_features,):
         raise ValueError(
             f"word_frequencies must have one number for each of the {n_features} columns, in an "
@@ -85,7 +85,7 @@ def public_topics(
         # The last row is for words that the topics lack.
         padded = np.vstack([columns, np.zeros((1, columns.shape[1]))])
         given = padded[[places.get(str(name), -1) for name in names]].T
-    values = read(lambda: np.asarray(given, dtype=np.float64), NAME)
+    values = call_unquoted(lambda: np.asarray(given, dtype=np.float64), NAME)
     if values.ndim != 2 or values.shape[1] != n_features:
         raise ValueError(
             f"{NAME} must have a row for each topic and a number in it for each of the "
@@ -111,7 +111,7 @@ def check_public_topics(given: Any, most: int) -> None:
     if (by_word := _by_word(given)) is not None:
         public_topics(given, most, len(by_word[0]), by_word[0])
     else:
-        shape = read(lambda: np.shape(given), NAME)
+        shape = call_unquoted(lambda: np.shape(given), NAME)
         public_topics(given, most, shape[-1] if shape else 0, None)
 
 
@@ -130,7 +130,7 @@ def _by_word(given: object) -> tuple[list[str], Floats] | None:
         named = list(given.items())
     else:
         return None
-    columns = read(lambda: np.asarray([one for _, one in named], dtype=np.float64), NAME)
+    columns = call_unquoted(lambda: np.asarray([one for _, one in named], dtype=np.float64), NAME)
     if columns.ndim != 2:
         raise ValueError(
             f"{NAME} must map each word to a list of its probabilities, one for each topic; got "

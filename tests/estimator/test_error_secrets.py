@@ -28,7 +28,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
     make_private_scorer,
 )
-from sktensor_dp.checks.errors import call_untrusted, read
+from sktensor_dp.checks.errors import call_unquoted, call_untrusted
 from sktensor_dp.data.texts import TextChunks
 
 pytestmark = [pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")]
@@ -260,7 +260,7 @@ def test_what_led_to_an_error_that_is_passed_on_is_cut_off():
             raise second from first
 
     with pytest.raises(TypeError, match="not 'dict'") as caught:
-        read(inner, "X")
+        call_unquoted(inner, "X")
     assert TEXT not in held_by(caught.value)
     assert caught.value.__cause__ is caught.value.__context__ is None
 
@@ -279,8 +279,11 @@ def test_entries_cannot_speak_in_the_name_of_numpy(saying, capfd):
 def test_messages_that_show_none_are_passed_on():
     fitted = quietly(partial(lda().fit, COUNTS))
     for call, message in (
-        (lambda: read(lambda: float({}), "X"), r"^X must hold numbers: .* not 'dict'.$"),  # type: ignore[arg-type]
-        (lambda: read(lambda: np.array([[1], [2, 3]]), "X"), "X must be a table of numbers with r"),
+        (lambda: call_unquoted(lambda: float({}), "X"), r"^X must hold numbers: .* not 'dict'.$"),  # type: ignore[arg-type]
+        (
+            lambda: call_unquoted(lambda: np.array([[1], [2, 3]]), "X"),
+            "X must be a table of numbers with r",
+        ),
         (lambda: lda().fit(np.zeros((0, 3))), "Found array with 0 sample"),
         (lambda: fitted.transform(np.ones((2, 4))), "4 features, but PrivateSpectralLDA is expect"),
     ):

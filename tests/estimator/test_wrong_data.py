@@ -28,7 +28,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
     make_private_scorer,
 )
-from sktensor_dp.checks.errors import read
+from sktensor_dp.checks.errors import call_unquoted
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
@@ -177,7 +177,7 @@ def test_what_is_of_a_wrong_kind_is_refused_for_nothing(name, case, data, call, 
 def test_columns_of_one_name_are_called_that():
     """Which versions of scikit-learn refuse them differs; how it is said does not."""
     with pytest.raises(ValueError, match="X must have columns of different names"):
-        read(lambda: nw.from_native(FRAME[["n", "n"]]), "X")
+        call_unquoted(lambda: nw.from_native(FRAME[["n", "n"]]), "X")
 
 
 @pytest.mark.parametrize(
