@@ -60,7 +60,8 @@ class InputCheck(HasAccountant):
     def ask(self, matches: Any, groups: Any) -> list[str]:
         """Release the fractions; return the tests that less than one half of the rows may pass."""
         tests, flags = list(matches), _flags(matches)
-        labels = checked_groups(groups, len(flags), self.neighbours)
+        for one in matches.values():
+            labels = checked_groups(groups, one, len(flags), self.neighbours)
         order, units = None, Units.single(len(flags))
         if labels is not None:
             order, units = Units.gathered(labels)

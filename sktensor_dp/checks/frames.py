@@ -36,15 +36,15 @@ def is_table(data: object) -> bool:
     return dependencies.is_into_dataframe(as_arrow_table(data))
 
 
-def refuse_other_order(X: object, groups: object) -> None:
-    """Raise ValueError where labels of pandas have the index of the rows in another order."""
-    if any(is_dask(one) or not hasattr(type(one), "iloc") for one in (X, groups)):
+def refuse_other_order(X: object, beside: object, name: str = "groups") -> None:
+    """Raise ValueError where a column of pandas has the index of the rows in another order."""
+    if any(is_dask(one) or not hasattr(type(one), "iloc") for one in (X, beside)):
         return
-    ours, theirs = (cast(Any, one).index for one in (X, groups))
+    ours, theirs = (cast(Any, one).index for one in (X, beside))
     if len(ours) == len(theirs) and not ours.equals(theirs) and ours.isin(theirs).all():
         raise ValueError(
-            "groups must be in the order of the rows: their index is that of the rows in another "
-            "order. If each label stands beside its row, pass groups.set_axis(X.index)."
+            f"{name} must be in the order of the rows: its index is that of the rows in another "
+            f"order. If each item stands beside its row, pass {name}.set_axis(X.index)."
         )
 
 

@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.checks.errors import call_unquoted, error_or
-from sktensor_dp.checks.frames import as_numbers, is_dask, refuse_lazy
+from sktensor_dp.checks.frames import as_numbers, is_dask, refuse_lazy, refuse_other_order
 from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, RowIndex
@@ -194,6 +194,7 @@ def checked_entries(
     """Coordinates, values and shape of entries in memory; an error for all that no fit takes.
     Where each value is protected by itself, repeated coordinates are refused.
     """
+    refuse_other_order(X, y, "y")
     if indices is None:
         given, values = coordinate_array(checked, X, reset=True), checked_values(checked, y)
     else:

@@ -22,6 +22,7 @@ from sktensor_dp.checks.frames import (
     named_columns,
     refuse_lazy,
     refuse_other_columns,
+    refuse_other_order,
 )
 from sktensor_dp.data.labels import ONE_GROUP, Labels, are_several, as_labels
 from sktensor_dp.data.units import split_chunk
@@ -215,10 +216,13 @@ def refuse_lists(X: object) -> None:
         )
 
 
-def checked_groups(groups: object, n_rows: int, neighbours: str = "replace_one") -> Labels | None:
-    """Label of the group of each row, or None; ValueError for wrong ones, or a single group."""
+def checked_groups(
+    groups: object, X: object, n_rows: int, neighbours: str = "replace_one"
+) -> Labels | None:
+    """Label of the group of each row of `X` as given, or None; ValueError for wrong ones."""
     if groups is None:
         return None
+    refuse_other_order(X, groups)
     labels = as_labels(groups, n_rows)
     # If groups are added or removed, a single group is allowed.
     if neighbours != "add_remove" and not are_several(labels):

@@ -143,7 +143,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
                 prepared=partial(CheckedChunks, columns=column_names(X)),
             )
         X = self._validated_rows(X, reset=reset, fits=True, grouped=groups is not None)
-        labels = checked_groups(groups, X.shape[0], self.neighbours)
+        labels = checked_groups(groups, given, X.shape[0], self.neighbours)
         chunks = self._chunk_class(X, n_units=X.shape[0], n_features=X.shape[1], groups=labels)
         check_marked_number(given, chunks.n_units)
         return chunks

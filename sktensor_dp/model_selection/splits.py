@@ -13,7 +13,7 @@ from sklearn.utils import indexable
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import is_dask, taken
 from sktensor_dp.checks.parameters import Number, shown
-from sktensor_dp.data.labels import as_labels, distinct
+from sktensor_dp.data.labels import distinct
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.privacy.parts import assigned, coin_parts, keyed_coins, secret_key
 from sktensor_dp.tensor.arrays import Integers
@@ -36,7 +36,7 @@ def checked_units(
     # The number of rows is private in this case.
     said = "X and y must be tables, arrays or lists with equally many rows."
     X, y = call_unquoted(partial(indexable, X, y), "X or y", lambda message: said)
-    return X, y, checked_groups(groups, n_rows(X), neighbours)
+    return X, y, checked_groups(groups, X, n_rows(X), neighbours)
 
 
 def take(data: object, rows: NDArray[np.intp] | slice) -> Any:
@@ -184,7 +184,8 @@ class PrivateKFold(BaseCrossValidator):
             If `groups` is not one label per row.
         """
         n_given = n_rows(X)
-        labels = np.arange(n_given) if groups is None else as_labels(groups, n_given)
+        labels = checked_groups(groups, X, n_given, "add_remove")  # one group is allowed
+        labels = np.arange(n_given) if labels is None else labels
         names, places = distinct(labels)
         folds = coin_parts(keyed_coins(self._key, names), self.n_splits)[places]
         for fold in range(self.n_splits):

@@ -645,8 +645,9 @@ class PrivateTensorPowerMethod(
                 "perturbation='stream' splits rows at random, which lie in partitions here. Pass "
                 "parts of them that stand for all to partial_fit."
             )
-        X = checked._validated_rows(X, reset=True, fits=True, grouped=groups is not None)
-        labels = checked_groups(groups, X.shape[0], self.neighbours)
+        given = X
+        X = checked._validated_rows(given, reset=True, fits=True, grouped=groups is not None)
+        labels = checked_groups(groups, given, X.shape[0], self.neighbours)
         plan = plan_moments(self, X.shape[1], "stream")
         # Enough batches to find all components, and some to refine them.
         n_batches = (plan.n_components + 1) * (plan.max_iter + 1)

@@ -24,7 +24,7 @@ from sktensor_dp.checks.display import (
     finite,
     plain,
 )
-from sktensor_dp.checks.frames import column_names, refuse_other_order
+from sktensor_dp.checks.frames import column_names
 from sktensor_dp.checks.parameters import check_sizes, shown
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
@@ -695,7 +695,6 @@ def telling_spending(method: Any) -> Any:
         X = args[0] if args else options.get("X")
         before = COLUMN.set(column_of_units(self, X, options.get("groups")) or COLUMN.get())
         try:
-            refuse_other_order(X, options.get("groups"))
             return method(self, *args, **options)
         except BaseException as error:
             spent = ""

@@ -17,6 +17,7 @@ from sklearn import get_config
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.checks.errors import call_untrusted
+from sktensor_dp.checks.frames import as_documents
 from sktensor_dp.data.partitions import DaskPartitions, ThreadedPartitions
 from sktensor_dp.data.sources import TextsInParts
 from sktensor_dp.data.sums import PartialQuery
@@ -146,10 +147,11 @@ def text_chunks(
     content = vectorizer._validation_copy()
     content.input = "content"
     analyze = content.build_analyzer()
-    documents = read_documents(vectorizer, texts, grouped=groups is not None, part=part)
+    column = as_documents(texts, "raw_documents")
+    documents = read_documents(vectorizer, column, grouped=groups is not None, part=part)
     # A single group is allowed, as one partition may hold just one.
     relation = "add_remove" if part else vectorizer.neighbours
-    labels = checked_groups(groups, len(documents), relation)
+    labels = checked_groups(groups, texts, len(documents), relation)
     return TextChunks(documents, analyze, groups=labels)
 
 

@@ -10,7 +10,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.checks.frames import is_dask, is_table, named_columns, refuse_lazy
+from sktensor_dp.checks.frames import (
+    is_dask,
+    is_table,
+    named_columns,
+    refuse_lazy,
+    refuse_other_order,
+)
 from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.model_files.fields import Words
@@ -234,6 +240,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
 
     def _chunks_of(self, X: object, groups: object, n_samples: object) -> Any:
         names, rows = rows_of(X)
+        refuse_other_order(X, groups)
         chunks: Any = super()._chunks_of(rows, groups, n_samples)
         chunks.columns = names
         return chunks

@@ -449,7 +449,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         np.dtype(self.dtype)  # raises TypeError before a text is read
         if is_read_in_parts(raw_documents):
             return lazy_texts(self, raw_documents, groups, n_samples)
-        return text_chunks(self, as_documents(raw_documents, "raw_documents"), groups)
+        return text_chunks(self, raw_documents, groups)
 
     def _given_words(self) -> dict[str, int]:
         """Columns of the words of the given vocabulary; ValueError if they are not different."""

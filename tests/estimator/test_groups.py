@@ -9,9 +9,15 @@ from sklearn.base import clone
 from sktensor_dp import (
     BudgetAccountant,
     PrivateCountVectorizer,
+    PrivateCPCompletion,
     PrivateGaussianMixture,
+    PrivateKFold,
+    PrivateOneHotEncoder,
     PrivateSearchCV,
     PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
+    check_inputs,
+    make_private_scorer,
 )
 
 pytestmark = [
@@ -64,21 +70,39 @@ def test_the_next_fit_refuses_another_unit_before_its_charge(kind, first, second
         assert topics.fit(others, groups=second).privacy_report_.rows
 
 
-@pytest.mark.parametrize(
-    ("model", "rows"),
-    [
-        (PrivateCountVectorizer(max_words_per_document=2), pd.Series(TEXTS)),
-        (PrivateSpectralLDA(1), pd.DataFrame(np.ones((1200, 3), int))),
-        (PrivateGaussianMixture(1, data_norm=2.0), pd.DataFrame(np.ones((1200, 2)))),
-        (PrivateSearchCV(PrivateSpectralLDA(1), {}), pd.DataFrame(np.ones((1200, 3), int))),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_labels_in_another_order_are_refused_before_the_charge(model, rows):
-    budget = BudgetAccountant(9.0, units="owner")
-    model = clone(model).set_params(accountant=budget, epsilon=9.0)
-    owners = pd.Series(OWNERS % 37, name="owner")
-    with pytest.raises(ValueError, match=r"groups.set_axis\(X.index\)"):
-        model.fit(rows, groups=owners.sort_values())
+FRAME = pd.DataFrame(np.ones((1200, 3), int), columns=["a", "b", "c"])
+SIZES = {"n_samples": 37, "n_features": 3}
+SCORED = PrivateSpectralLDA(1, epsilon=np.inf)
+LABELLED = {
+    "texts": lambda X, labels, **paid: PrivateCountVectorizer(
+        max_words_per_document=2, **paid).fit(X["a"].map(lambda _: "cats"), groups=labels),
+    "categories": lambda X, labels, **paid: PrivateOneHotEncoder(**paid).fit(
+        X.astype(str), groups=labels),
+    "counts": lambda X, labels, **paid: PrivateSpectralLDA(1, **paid).fit(X, groups=labels),
+    "batches": lambda X, labels, **paid: PrivateSpectralLDA(1, **paid).partial_fit(
+        X, groups=labels),
+    "chunks": lambda X, labels, **paid: PrivateSpectralLDA(1, **paid).fit_chunks(
+        [(X, labels)], **SIZES),
+    "samples": lambda X, labels, **paid: PrivateGaussianMixture(1, data_norm=2.0, **paid).fit(
+        X, groups=labels),
+    "stream": lambda X, labels, **paid: PrivateTensorPowerMethod(
+        1, data_norm=2.0, perturbation="stream", **paid).fit(X, groups=labels),
+    "search": lambda X, labels, **paid: PrivateSearchCV(PrivateSpectralLDA(1), {}, **paid).fit(
+        X, groups=labels),
+    "score": lambda X, labels, **paid: make_private_scorer(
+        "log_likelihood_per_token", **paid)(SCORED.fit(X), X, groups=labels),
+    "folds": lambda X, labels, **paid: next(PrivateKFold(2).split(X, groups=labels)),
+    "check": lambda X, labels, **paid: check_inputs({"one": X["a"] == 1}, groups=labels, **paid),
+    "values": lambda X, labels, **paid: PrivateCPCompletion(
+        1, bounds=(0, 40), shape=(2, 2), unit_mode=0, **paid).fit(X[["a", "b"]], labels),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*(topics asked for|above 1 in|deviations from)")
+@pytest.mark.parametrize("door", LABELLED)
+def test_labels_in_another_order_are_refused_before_the_charge(door):
+    owners, budget = pd.Series(OWNERS % 37, name="owner"), BudgetAccountant(9.0)
+    with pytest.raises(ValueError, match=r"(groups|y).set_axis\(X.index\)"):
+        LABELLED[door](FRAME, owners.sort_values(), epsilon=9.0, accountant=budget)
     assert budget.total()[0] == 0
-    assert model.fit(rows, groups=owners).privacy_report_.unit == "person"
+    LABELLED[door](FRAME, owners, epsilon=9.0, accountant=budget)
