@@ -1,7 +1,7 @@
 """A check of data against public lists and bounds, before the budget of a fit is spent."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import NormalDist
@@ -27,6 +27,9 @@ from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 # Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
 # the deviation from which on it is useless.
 AIM, MOST_FRACTION, USELESS = 0.01, 0.02, 0.1
+# Fraction of rows beyond bounds or a list that is refused, if it is certain: codes move an average
+# by up to this part of the range, and as many rows make a group of their own.
+MOST_BEYOND = 0.03
 SPENDER = "check_inputs"  # as ledgers name it
 
 
@@ -57,9 +60,11 @@ class InputCheck(HasAccountant):
     count_sigma: float = field(init=False)
     privacy_report_: PrivacyReport = field(init=False)
 
-    def ask(self, matches: Any, groups: Any) -> list[str]:
-        """Release the fractions; return the tests that less than one half of the rows may pass."""
+    def ask(self, matches: Any, groups: Any, may_fail: Collection[str]) -> list[str]:
+        """Release the fractions; return the tests that too few rows pass."""
         tests, flags = list(matches), _flags(matches)
+        if isinstance(may_fail, str) or not {*may_fail} <= {*tests}:
+            raise ValueError(f"may_fail must name tests of matches, got {may_fail!r}.")
         for one in matches.values():
             labels = checked_groups(groups, one, len(flags), self.neighbours)
         order, units = None, Units.single(len(flags))
@@ -93,7 +98,11 @@ class InputCheck(HasAccountant):
         self.privacy_report_ = replace(report, notes=(*report.notes, str(self)))
         if self.is_hidden:
             return []
-        return [name for name, distance in from_middle.items() if distance < 2 * answer.sigma]
+        return [
+            name for name, distance in from_middle.items()
+            if distance < 2 * answer.sigma
+            or (name not in may_fail and self.fractions[name] + 2 * self.sigma < 1 - MOST_BEYOND)
+        ]  # fmt: skip
 
     @property
     def is_hidden(self) -> bool:
@@ -140,6 +149,7 @@ def check_inputs(
     matches: Mapping[str, ArrayLike],
     *,
     groups: ArrayLike | None = None,
+    may_fail: Collection[str] = (),
     unit: str = "sample",
     neighbours: str = "replace_one",
     epsilon: float = 0.1,
@@ -158,6 +168,8 @@ def check_inputs(
         value may depend on its row and on public numbers alone.
     groups : array-like of shape (n_rows,), optional
         Label of the person behind each row: protects all rows of a person, who all count alike.
+    may_fail : collection of str, default=()
+        Names of tests that up to one half of the rows may fail, such as "age given".
     unit : str, default="sample"
         Name of what a row is, as the fit protects it: "sample", "document" or "entry".
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
@@ -176,11 +188,12 @@ def check_inputs(
     Raises
     ------
     NotEnoughDataError
-        If it is not certain that most rows match: for some test their fraction is less than one
-        half and two deviations of the noise, which is .1 at most. The message shows the released
+        If it is certain, by two deviations of the noise, that over 3 % of the rows fail some test,
+        or for those in `may_fail` not certain that most pass it. The message shows the released
         fraction. The check is charged all the same.
     ValueError
-        If `matches` are no booleans, or groups are malformed; nothing is charged.
+        If `matches` are no booleans, groups are malformed, or `may_fail` names no test; nothing is
+        charged.
 
     Notes
     -----
@@ -204,12 +217,13 @@ def check_inputs(
     names = ("epsilon", "delta", "accountant")
     own = {"unit": [OneOf(*UNITS)], "neighbours": [OneOf("replace_one", "add_remove")]}
     check_parameters(check, {**{name: known[name] for name in names}, **own})
-    if low := check.ask(matches, groups):
+    if low := check.ask(matches, groups, may_fail):
         shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in low)
         raise NotEnoughDataError(
-            f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}): it is not "
-            "certain that most do. Is it the right column, are list and bounds the right ones, or "
-            "are many cells missing? Only this check was charged."
+            f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). Is it the "
+            "right column, are list and bounds the right ones, or are cells missing, perhaps with "
+            "a code such as -9 (--missing in the command)? Only this check was charged. May up to "
+            f"half of the rows fail? In Python, may_fail={low} says so."
         )
     return check
 

@@ -31,16 +31,19 @@ def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed:
         with pytest.raises(NotEnoughDataError, match=r"Too few rows match \(listed: ") as raised:
             check_inputs({"listed": rng.random(len(PERSONS)) < share, "in bounds": listed}, **given)
         assert "in bounds" not in str(raised.value)
-    some = check_inputs({"listed": rng.random(len(PERSONS)) < 0.7, "in bounds": listed}, **given)
+    tests = {"listed": rng.random(len(PERSONS)) < 0.7, "in bounds": listed}
+    with pytest.raises(NotEnoughDataError, match=r"\(listed: (7.|6\d)%; .*may_fail=\['listed'\]"):
+        check_inputs(tests, **given)
+    some = check_inputs(tests, may_fail=["listed"], **given)
     assert re.search(r"^Of rows perhaps (3.|2\d)% fail 'listed'.*; noise has", str(some))
-    assert len({entry.fit for entry in budget.entries}) == 4
+    assert len({entry.fit for entry in budget.entries}) == 5
     assert budget.total()[0] < 0.5
 
 
 def test_a_person_with_many_rows_counts_as_one() -> None:
     groups = np.append(np.zeros(10_000, int), np.arange(1, 1001))
-    check = check_inputs({"listed": groups <= 600}, groups=groups, epsilon=np.inf)
-    assert check.fractions["listed"] == pytest.approx(601 / 1001)
+    check = check_inputs({"a": groups <= 600}, groups=groups, epsilon=np.inf, may_fail=["a"])
+    assert check.fractions["a"] == pytest.approx(601 / 1001)
     assert check.sigma == 0
 
 
@@ -83,4 +86,7 @@ def test_what_is_no_test_of_each_row_is_refused_before_the_charge(matches: objec
         check_inputs(matches, groups=[1, 2], accountant=budget)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'unit' parameter"):
         check_inputs({"a": [True, False]}, unit="text", accountant=budget)
+    for names in ("a", ["b"]):
+        with pytest.raises(ValueError, match="may_fail must name tests"):
+            check_inputs({"a": [True, False]}, may_fail=names, accountant=budget)
     assert not budget.entries

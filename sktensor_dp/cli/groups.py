@@ -77,8 +77,9 @@ class Groups(Run):
         if not options.no_check:
             named = [*self._numbers, *self._public]
             within = [f"{column} in its range" for column in self._numbers]
-            self.strict = [*within, *(f"{column} in its categories" for column in self._public)]
-            self.tests = [*(f"{column} given" for column in named), *self.strict]
+            self.may_fail = [f"{column} given" for column in named]
+            listed = [f"{column} in its categories" for column in self._public]
+            self.tests = [*self.may_fail, *within, *listed]
         for column, values in self._public.items():
             if len(values) == 1 and "," in values[0]:
                 raise ValueError(f"--category {column}: leave blanks between values, no commas")

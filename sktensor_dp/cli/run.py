@@ -45,9 +45,6 @@ MEASURED = {
     "second_moments": "how columns vary together",
     "mixture_statistics": "averages of groups, in standard deviations",
 }
-# Fraction of rows beyond bounds or a list of all values that stops a run, if it is certain: codes
-# move an average by up to this part of the range, and as many rows make a group of their own.
-MOST_BEYOND = 0.03
 VERDICTS = ("too few", "likely too few", "may be enough", "enough")
 HOPEFUL = VERDICTS[2:]  # others stop a run
 
@@ -74,7 +71,7 @@ class Run:
     models: dict[str, Any]
     fractions: tuple[float, ...]  # of the budget: for words or categories, and for what follows
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
-    strict: Collection[str] = ()  # those of them that nearly all rows should pass
+    may_fail: Sequence[str] = ()  # those of them that up to half of the rows may fail
     groups: Labels | None = None  # of persons
     of_whole = False  # True if a file is asked for that models which are paid for give for nothing
     # Models that an earlier run of the same settings paid for, by their names, and what it stated.
@@ -174,20 +171,10 @@ class Run:
             return
         self.checked = result = check_inputs(
             dict(zip(self.tests, self.matches(), strict=True)), groups=self.groups,
+            may_fail=self.may_fail,
             unit=self.ledger_unit, neighbours=self.neighbours, accountant=accountant,
             **self._for_check,
         )  # fmt: skip
-        beyond = [
-            f"{name}: {part:.0%}" for name, part in result.fractions.items()
-            if name in self.strict and part + 2 * result.sigma < 1 - MOST_BEYOND
-        ]  # fmt: skip
-        if beyond and not result.is_hidden:
-            raise NotEnoughDataError(
-                f"Too few rows match ({', '.join(beyond)}; noise has a deviation of "
-                f"{result.sigma:.1%}): it is certain that over {MOST_BEYOND:.0%} do not. Is it the "
-                "right column, and are list and bounds the right ones? Codes for missing values, "
-                "such as -9, are listed by --missing. Only this check was charged."
-            )
         if self.neighbours == "replace_one" or self.options.anyway:
             return
         most = round(result.n_units + 2 * result.count_sigma)

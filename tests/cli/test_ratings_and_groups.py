@@ -200,7 +200,7 @@ def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, rati
     ratings.write_text("\n".join([head, *coded]), "utf-8")
     asked = (*STARS, "--items", "films.csv", "--rank", 0)
     stopped = command("ratings", ratings, *asked, "--epsilon", 8, "--output", "o", status=2).err
-    assert re.search(r"\(ratings within --bounds: 8\d%; .* by --missing", stopped)
+    assert re.search(r"\(ratings within --bounds: 8\d%; .*--missing", stopped)
     missing, exact = ("--missing", "-9"), ("--epsilon", "inf", "--output")
     done = command("ratings", ratings, *asked, *missing, *exact, "p")
     assert "1,001 persons; each" in done.err
@@ -388,10 +388,10 @@ def test_codes_among_numbers_stop_a_run_and_absent_intervals_have_a_reason(
         visits.write_text("\n".join([head, *map(",".join, coded)]), "utf-8")
         return command("groups", visits, *asked, "--output", f"o{every}{code}", status=status)
 
-    assert "certain that most do. Is it the right column" in run(1, "-9", 2).err
+    assert "(age in its range: " in run(1, "-9", 2).err
     # The fit would follow codes in one in nine; cells that are empty count for nothing.
     few = run(9, "-9", 2).err
-    assert re.search(r"\(age in its range: (8|9)\d%; .* over 3% do not\..* by --missing", few)
+    assert re.search(r"\(age in its range: (8|9)\d%; .*Is it the right column.*--missing", few)
     done = run(3, "", 0)
     assert "fail 'age given'" in done.err
     page = Path("o3", "for-the-officer.md").read_text("utf-8")
