@@ -41,6 +41,11 @@ UNLISTED = (
     "bounds right?"
 )
 
+WIDE = (
+    "Values of one person differ by less than {:.0%} of the range between bounds: are the bounds "
+    "far wider than values can be, which adds noise, or do most have a single value?"
+)
+
 
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitResult:
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
@@ -85,12 +90,15 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitRes
 
 def _doubts(mean: float, deviation: float, sigma: float, half: float) -> tuple[Warning, ...]:
     """Warnings, from the released `mean` and `deviation` of units' values with noise of `sigma`,
-    that most values are clamped to the range -`half` to `half`, or that few units have values.
+    that values are clamped to the range -`half` to `half`, that few units have values, or that
+    the range is far wider than they are.
     """
     # Units without entries count as 0.
     if math.hypot(mean, deviation) <= 3 * sigma < 3 * LITTLE * half:
         return (UserWarning(UNLISTED),)
-    return warnings_of_edge(mean, sigma, half)
+    edge = warnings_of_edge(mean, sigma, half)
+    is_wide = deviation + 2 * sigma < 2 * half * LEAST_DEVIATION and sigma < LITTLE * half
+    return (UserWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide and not edge else edge
 
 
 def warnings_of_edge(mean: float, sigma: float, half: float) -> tuple[Warning, ...]:

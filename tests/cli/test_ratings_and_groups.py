@@ -128,24 +128,29 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     columns = STARS[: STARS.index("--bounds")]
     cells[0][film] = "unknown"
     own = "\n".join([head, *(",".join(row) for row in cells)])
-    for written in ("Written", "Replaced"):
-        ratings.write_text(own, "utf-8")
-        done = command("recommend", folder, ratings, *columns, "--number", 3)
-        assert f"Known items in 19,999 of 20,000 ratings.\n{written}: " in done.out
-        for wrong, said in (
-            (own.replace(",film ", ",id "), "of 20,000 ratings none names a known item"),
-            (own.replace(",5", ",9"), "is outside of the bounds of the run, 1 to 5"),
-            (own.replace(",5", ",x"), "or list such cells by --missing"),
-        ):
-            ratings.write_text(wrong, "utf-8")
-            failed = command("recommend", folder, ratings, *columns, status=2)
-            assert said in failed.err
-    swapped = ("--person", "film", "--item", "user", "--rating", "stars")
+    ratings.write_text(own, "utf-8")
+    done = command("recommend", folder, ratings, *columns, "--number", 3)
+    assert "Known items in 19,999 of 20,000 ratings.\nWritten: " in done.out
+    again = command("recommend", folder, ratings, *columns, status=2).err
+    assert "is there already, and was left as it is: move it away, or name another" in again
+    for wrong, said in (
+        (own.replace(",film ", ",id "), "of 20,000 ratings none names a known item"),
+        (own.replace(",5", ",9"), "is outside of the bounds of the run, 1 to 5"),
+        (own.replace(",5", ",x"), "or list such cells by --missing"),
+    ):
+        ratings.write_text(wrong, "utf-8")
+        failed = command("recommend", folder, ratings, *columns, "--output", "r", status=2)
+        assert said in failed.err
+    swapped = ("--person", "film", "--item", "user", "--rating", "stars", "--output", "r")
     failed = command("recommend", folder, ratings, *swapped, status=2)
     assert failed.err == "error: --person film: in the run it was --person user\n"
+    ratings.write_text(own, "utf-8")
+    command("recommend", folder, ratings, *columns, "--number", 3, "--output", "r")
+    (made, other) = (place / "PRIVATE-recommendations.csv" for place in (folder, Path("r")))
+    assert made.read_bytes() == other.read_bytes()
+    assert made.stat().st_mode & 0o777 == 0o600
     assert "3 items at most for each of 1,000 persons. Nothing protects it" in done.out
-    found = table(folder / "PRIVATE-recommendations.csv")
-    found = [(row["person"], row["item"]) for row in found]
+    found = [(row["person"], row["item"]) for row in table(made)]
     assert len(found) == 3000
     assert not {*found} & {(row[user], row[film]) for row in cells}
     alike = [int(who.removeprefix("person")) % 2 == int(what[5:]) % 2 for who, what in found]
@@ -155,7 +160,7 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     earlier = shutil.copytree(folder, Path("o", "earlier-1"))
     failed = command("recommend", "o", ratings, *columns, status=2).err
     assert f"a run of ratings; those of earlier runs are in {earlier}" in failed
-    ratings.write_text(own, "utf-8")
+    Path(earlier, made.name).unlink()
     command("recommend", earlier, ratings, *columns)
 
 
@@ -179,6 +184,9 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
     assert "(ratings within --bounds: " in command("ratings", ratings, *STARS, *rest, status=2).err
     edge = command("ratings", ratings, *STARS, *rest, "--no-check", "--raise-budget", 9).err
     assert "lies at the edge of the range" in edge
+    ratings.write_text(text)
+    wide = (*STARS[:-2], -50, 50, *rest[:2], "--rank", 0, "--output", "w")
+    assert "are the bounds far wider than values can be" in command("ratings", ratings, *wide).err
     rest = (*rest[:2], "--epsilon", 0.01, "--anyway", "--output", "p")
     hard = command("ratings", ratings, *STARS, *rest).err
     assert "No check of what rows can be used: noise would hide the result." in hard
