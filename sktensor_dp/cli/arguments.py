@@ -106,6 +106,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("ratings recommend", "--person COLUMN", str, REQUIRED, "column of who rated"),
     ("ratings recommend", "--item COLUMN", str, REQUIRED, "column of what was rated"),
     ("ratings recommend", "--rating COLUMN", str, REQUIRED, "column of the rating"),
+    ("recommend", "--output FOLDER", Path, None, "where to write; that of the run if not given"),
     ("recommend", "--number N", integer(1, 1000), 10, "items for each person"),
     ("ratings forecast-ratings", "--bounds LOW HIGH", float, REQUIRED, "ratings there can be"),
     ("ratings", "--items FILE", Path, None, "public list of all items: lines, or a table with the "
@@ -137,7 +138,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics groups", "--persons N", ABOUT, None, "with --add-remove: about how many "
      "persons, texts or rows there are; a guess without the data"),
     (FORECASTS, "--find WHICH", ("epsilon", "persons"), None,
-     "the least epsilon, or the fewest persons, that would be enough"),
+     "the least epsilon, or the fewest persons, that would be enough; ratings need --error"),
     ("forecast-ratings", "--error X", POSITIVE, None, "typical error that --find is to reach"),
     (f"{RUNS} {FORECASTS}", "--epsilon E", POSITIVE, "4",
      "what the run may give away; less protects more, inf adds no noise"),

@@ -21,7 +21,7 @@ from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.cli.statements import check_statements, show_budget
 from sktensor_dp.cli.topics import SHARES, Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
-from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
 from sktensor_dp.privacy.report import PrivacyReport, library_version
@@ -75,8 +75,13 @@ def _run(options: Namespace) -> int:
             asked, spending = options.epsilon, []
             if path.is_dir() or not options.forecast:
                 run_alone.enter_context(held(path))
-                folder = _open_folder(run, path)
-                spending = [folder.spending(options.epsilon, asked, run.paid)]
+                try:
+                    folder = _open_folder(run, path)
+                    spending = [folder.spending(options.epsilon, asked, run.paid)]
+                except BudgetError as error:
+                    if not options.forecast:
+                        raise
+                    progress.note(f"warning: a run would be refused: {error}")
             used = [f"{what}: {value}" for what, value in run.settings().items()]
             progress.note("; ".join([*used, *spending]))
             if folder is not None and folder.advice:

@@ -343,7 +343,7 @@ def held(path: Path) -> Iterator[None]:
 def _refuse_others(folder: Path) -> None:
     """Raise ValueError for files that the command did not make, or that were changed since."""
     protected, private = _made(folder)
-    own = {LEDGER, f"{LEDGER}-journal", *private, *([MANIFEST] if protected else [])}
+    own = {LEDGER, f"{LEDGER}-journal", *private, *([MANIFEST] if protected or private else [])}
 
     def is_own(path: Path) -> bool:
         if path.name.startswith(".") or (EARLIER.fullmatch(path.name) and path.is_dir()):

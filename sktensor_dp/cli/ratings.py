@@ -93,6 +93,13 @@ class Ratings(Run):
                 "them in the file"
             )
         self._items = dict(zip(names, shown, strict=True))
+        twice = [
+            name for name, title in zip(names, shown, strict=True) if title != self._items[name]
+        ]
+        if twice:
+            raise ValueError(
+                f"--items has several titles for {twice[0]!r}: is --item the column of its names?"
+            )
         self.n_items = len(self._items)
         self._entries = np.array([self.groups, what], object).T
         self._is_given = ~np.isnan(self._values)
@@ -281,8 +288,14 @@ def recommend(options: argparse.Namespace) -> int:
         kept = sorted(str(one.parent) for one in options.folder.glob(f"earlier-*/{file.name}"))
         also = f"; those of earlier runs are in {', '.join(kept)}" if kept else ""
         raise ValueError(f"{file} does not exist: FOLDER must be that of a run of ratings{also}")
-    with held(options.folder):
-        _recommend(options, PrivateCPCompletion.load(file))
+    path = options.output or options.folder
+    if (path / RECOMMENDED).exists():
+        raise ValueError(
+            f"{path / RECOMMENDED} is there already, and was left as it is: move it away, or name "
+            "another folder, --output FOLDER"
+        )
+    with held(path):
+        _recommend(options, PrivateCPCompletion.load(file), path)
     return 0
 
 
@@ -295,8 +308,8 @@ def _titles(file: Path) -> dict[str, str]:
     return {row["item"]: row["title"] for row in rows}
 
 
-def _recommend(options: argparse.Namespace, model: PrivateCPCompletion) -> None:
-    """Write recommendations into the folder of the run that made the model."""
+def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Path) -> None:
+    """Write recommendations by the model of a run into the folder `path`."""
     # Columns may have other names than in the run, but none that the other one had.
     named = model.__dict__.pop("feature_names_in_", ())
     for option, here, there in zip(("person", "item"), named, named[::-1], strict=False):
@@ -329,13 +342,12 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion) -> None:
         for rank, (item, value) in enumerate(zip(items, expected, strict=True), start=1)
         if item is not None
     )
-    folder = Folder.of_last_run(options.folder)
+    folder = Folder.of_last_run(path)
     head = ["person", "rank", "item", "expected_rating", *["title"] * bool(titles)]
-    done = "Replaced" if (options.folder / RECOMMENDED).exists() else "Written"
     folder.add(RECOMMENDED, table_of([head, *rows]), private=True)
     print(f"Known items in {known:,} of {counted(len(what), 'rating')}.")
     print(
-        f"{done}: {options.folder / RECOMMENDED}, {counted(options.number, 'item')} at most for "
+        f"Written: {path / RECOMMENDED}, {counted(options.number, 'item')} at most for "
         f"each of {counted(len(own.units), 'person')}. Nothing protects it: show each person their "
         "own rows alone"
     )

@@ -108,6 +108,11 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
 
 def _sound(path: Path, changed: list[str]) -> PrivacyReport:
     """Report of a statement that adds up, beside unchanged files; else ValueError."""
+    if path.suffix == ".model":
+        raise StatementError(
+            "it is a model: name its folder, or in Python write privacy_report_.to_json() of the "
+            "loaded model to a file."
+        )
     with path.open("rb") as stream:
         # One byte more than is allowed: a larger file is refused without reading all of it.
         report = load_statement(stream.read(MOST_BYTES + 1))

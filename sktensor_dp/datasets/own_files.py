@@ -3,6 +3,7 @@
 Errors name files, lines, numbers of columns and types, and never show what is in a file.
 """
 
+import difflib
 import gzip
 import json
 import re
@@ -278,7 +279,7 @@ def read_columns(
             converted.append(numbers_in_column(path, name, cells, decimal, missing))
             continue
         texts = texts_in_column(path, name, holds, cells)
-        if holds != "text" and not all(texts):
+        if holds != "text" and not all(map(str.strip, texts)):
             raise ValueError(
                 f"some rows of {path.name!r} have no {holds}; each needs one: leave such rows "
                 f"out of the file, or give each a {holds} of its own"
@@ -537,9 +538,10 @@ def choose_column(
     elif column in columns:
         problem = f"column {column!r} occurs more than once"
     else:
-        # Suggest only names that differ in case or blanks, which the caller knows: the first line
-        # of a file without a header is data.
+        # Suggest only what is nearly the name that the caller gave: the first line of a file
+        # without a header is data.
         alike = [name for name in columns if name.strip().casefold() == column.strip().casefold()]
+        alike += difflib.get_close_matches(column, columns, 1, 0.75)
         problem = f"column {column!r} does not exist" + "".join(
             f"; did you mean {name!r}?" for name in alike[:1]
         )
@@ -549,10 +551,10 @@ def choose_column(
     )
     if public:
         where = f"of {', '.join(map(repr, columns))}"
+    asked = ", is the delimiter another? Else" if len(columns) == 1 else ";"
     raise ValueError(
-        f"{problem}: {path.name!r} has {counted(len(columns), 'column')}; give the name of the one "
-        f"that holds the {holds}, {where}"
-        + ("; or is the delimiter another?" if len(columns) == 1 else "")
+        f"{problem}: {path.name!r} has {counted(len(columns), 'column')}{asked} give the name of "
+        f"the one that holds the {holds}, {where}"
     )
 
 

@@ -82,9 +82,10 @@ def load_word_frequencies(
     for place, row in enumerate(rows[n_headers:], start=1 + n_headers):
         number = _number(row[1]) if len(row) == 2 else math.nan
         if not 0 <= number < math.inf:
+            swapped = len(row) == 2 and _number(row[0]) >= 0
             raise ValueError(
                 f"row {place} of {path.name!r} must be a word and a finite number >= 0, in this "
-                "order"
+                f"order{': its first cell is the number' * swapped}"
             )
         word = from_cell(row[0])
         word = word.lower() if lowercase else word

@@ -110,9 +110,10 @@ def test_runs_of_other_files_add_up_and_other_units_are_refused(
     assert spent(tmp_path) == pytest.approx(2.94, abs=0.01)
     done = command(*arguments, "--person", "author", status=2)
     assert "protect one document, this one would protect one" in done.err
-    # A forecast knows the folder as the run does.
-    command(*arguments, "--person", "author", "--forecast", status=2)
-    assert "--output" in done.err
+    # A forecast knows the folder as the run does, and is shown all the same.
+    said = command(*arguments, "--person", "author", "--forecast").err
+    assert "warning: a run would be refused: Earlier runs in private-topics protect one" in said
+    assert "this was the forecast" in said.lower()
     folder = tmp_path / "private-topics"
     beyond = command("report", "check", folder, "--at-most", 2.5, status=1)
     assert "but epsilon of all runs in this folder is 2.94" in beyond.err

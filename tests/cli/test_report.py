@@ -123,6 +123,9 @@ def test_each_of_several_files_is_checked(path, report):
     altered.write_text(json.dumps(claims), "utf-8")
     with huge.open("wb") as file:  # sparse: no more of it is read than a statement may have
         file.truncate(100 * MOST_BYTES)
+    model = path.rename(path.with_name("cp.model"))
+    assert "it is a model: name its folder" in report("check", model, status=1).err
+    model.rename(path)
     done = report("check", path, wrong, "missing", altered, huge, path, status=1)
     assert done.out.count("adds up") == len(done.out.splitlines()) == 2
     for said in ("not JSON", "missing: cannot be read", "longer than"):

@@ -37,6 +37,9 @@ def files(posts: Path, tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("id;title\nx;Up\n")
     (tmp_path / "items.csv").write_text("what;title\nx;Up\n")
     (tmp_path / "stars.tsv").write_text("who\twhat\tstars\na\tx\t4\n")
+    (tmp_path / "twice.csv").write_text("what,title\nx,Up\ny,Up\nx,Down\n")
+    (tmp_path / "blank.tsv").write_text("who\twhat\tstars\na\t \t4\n")
+    (tmp_path / "swapped.csv").write_text("count,word\n5,the\n")
     half = {"who": "a", "what": "\ud800", "stars": 4}
     (tmp_path / "half.jsonl").write_text(json.dumps(half))
     (tmp_path / "comma.tsv").write_text("who\twhat\tstars\na\tx\t4,5\n")
@@ -55,6 +58,8 @@ WRONG = [
     ((*TEXT, "--persons", "author"), "must be a number of persons (--person names a column)"),
     ((*TEXT, "--persons", 9), "--add-remove and --persons N go together"),
     (("topics", "posts.csv", "--text", "Post "), "'Post ' does not exist; did you mean 'post'?"),
+    ((*TEXT, "--person", "authors"), "'authors' does not exist; did you mean 'author'?"),
+    ((*TEXT, "--delimiter", ";"), "has 1 column, is the delimiter another? Else give the name"),
     (("topics", "posts.xlsx", "--text", "post"), "'posts.xlsx' is a spreadsheet: save its sheet"),
     (("topics", "-", "--text", "post"), "standard input cannot be read several times"),
     ((*TEXT, "--pers", "author"), "unrecognized arguments: --pers author"),
@@ -108,6 +113,12 @@ WRONG = [
     (("ratings", "posts.csv", *STARS, "--bounds", 5, 1), "--bounds LOW HIGH needs two numbers"),
     (("ratings", "posts.csv", "--bounds", 1, 5), "required: --person, --item, --rating"),
     (("ratings", "half.jsonl", *RATED, "--items-are-public"), "that no file can hold (surrogates)"),
+    (
+        ("ratings", "stars.tsv", *RATED, "--items", "twice.csv", "--title", "title"),
+        "--items has several titles for 'x': is --item the column of its names?",
+    ),
+    (("ratings", "blank.tsv", *RATED, "--items-are-public"), "have no item; each needs one"),
+    ((*TEXT, "--vocabulary", "swapped.csv"), "in this order: its first cell is the number"),
     (("ratings", "comma.tsv", *RATED, "--items-are-public"), "decimal commas need --decimal ,"),
     (("ratings", "stars.tsv", *RATED, "--items", "odd"), "'odd' is not cp1252 text at line 1"),
     (("ratings", "stars.tsv", *RATED, "--items", "list.csv"), "column 'what' does not exist"),
