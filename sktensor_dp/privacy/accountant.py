@@ -92,12 +92,6 @@ def _checked(name: str, value: object, rule: str, allowed: Callable[[float], boo
     )
 
 
-def _spent(now: Balance) -> float:
-    """Spent epsilon, at the budget's delta; all of the budget if it is spent up to rounding."""
-    spent = now.spent.epsilon_at(now.delta)
-    return now.epsilon if math.isclose(spent, now.epsilon, rel_tol=ROUNDING) else spent
-
-
 def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object]]:
     """Charges as dicts, with a value for each column of the table."""
     costs = [(entry.cost, entry.uses) for entry in entries]
@@ -228,6 +222,7 @@ class BudgetAccountant(TableDisplay):
         self.scope, self.delta = self._ledger.open(epsilon, delta)
         self.path: str | None = None if path is None else str(self._ledger.file)
         self.units = units
+        self._gaussian_parts: set[tuple[float, float]] = set()  # that `split` gave
         person = PERSON if units == PERSON else person_of(units)
         if units not in ("one", "any") and person not in self._ledger.balance().spent.units:
             self.charge([LedgerEntry("caller", "units", uses=1, cost=PrivacyCost(), unit=person)])
@@ -264,7 +259,7 @@ class BudgetAccountant(TableDisplay):
             lowered later.
         """
         now = self._ledger.balance()
-        return _spent(now), now.delta
+        return now.spent_epsilon, now.delta
 
     def remaining(self, k: int = 1, kind: str = "gaussian") -> FitBudget:
         """Return what each of ``k`` further fits of one kind of noise may ask for.
@@ -412,7 +407,14 @@ class BudgetAccountant(TableDisplay):
             )
 
     def _check_delta(self, plan: ReleasePlan) -> None:
-        """Raise BudgetError where a smaller delta of the budget makes a plan cost more epsilon."""
+        """Raise BudgetError for a delta that the budget, or its split, did not provide for."""
+        if plan.cost.delta > 0 and (plan.epsilon, plan.delta) in self._gaussian_parts:
+            raise BudgetError(
+                "This fit sets half of its delta aside, and split() gave this part to Gaussian "
+                "noise, whose delta is that of all parts: later ones could not be paid. Nothing "
+                "was charged. Give split(kinds=) 'vocabulary' for a fit that finds words or "
+                "categories, 'gaussian' for others."
+            )
         unlimited = math.isinf(self.epsilon) or plan.cost.mu == 0
         if unlimited or not 0 < self.delta * (1 + ROUNDING) < plan.delta:
             return
@@ -448,7 +450,8 @@ class BudgetAccountant(TableDisplay):
             Relative fraction of each fit: of epsilon for pure noise and searches, and of the
             ``mu ** 2`` of the rest for others.
         kinds : sequence of {"gaussian", "pure", "vocabulary", "search"}, optional
-            Kind of each fit, as for :meth:`remaining`; all are ``"gaussian"`` by default.
+            Kind of each fit, as for :meth:`remaining`; all are ``"gaussian"`` by default, and a
+            vocabulary that is given such a part is refused.
 
         Returns
         -------
@@ -494,6 +497,8 @@ class BudgetAccountant(TableDisplay):
                 tails = delta - used * (kind == "vocabulary")
                 part = gaussian_epsilon(mu * math.sqrt(fraction / noise), tails)
             budgets.append({"epsilon": part, "delta": delta})
+            if kind == "gaussian" and len(parts) > 1:
+                self._gaussian_parts.add((part, delta))
         return budgets
 
     def to_frame(self, backend: str = "pandas") -> Any:
@@ -528,7 +533,7 @@ class BudgetAccountant(TableDisplay):
                 "path": self.path,
                 "epsilon": now.epsilon,
                 "delta": now.delta,
-                "spent": _spent(now),
+                "spent": now.spent_epsilon,
                 "changes": [
                     {**asdict(one), "when": one.when.isoformat(timespec="seconds")}
                     for one in changes
@@ -546,7 +551,7 @@ class BudgetAccountant(TableDisplay):
         now, entries, changes = self._ledger.contents()
         fits = len({entry.fit for entry in entries})
         title = (
-            f"{self.scope}: epsilon {_spent(now):.6g} of {now.epsilon:g} is spent at "
+            f"{self.scope}: epsilon {now.spent_epsilon:.6g} of {now.epsilon:g} is spent at "
             f"delta {plain(self.delta)}, by {counted(fits, 'fit')}"
         )
         rows = [[cell(*item) for item in row.items()] for row in _rows(now, entries)]
@@ -563,7 +568,7 @@ class BudgetAccountant(TableDisplay):
             check_one_unit(now.spent.units, after.units)
         if now.covers(after):
             return
-        lacks_delta, spent = now.lacks_delta(after), _spent(now)
+        lacks_delta, spent = now.lacks_delta(after), now.spent_epsilon
         # Where delta is short, epsilon is compared as if nothing were set aside.
         without_delta = replace(after, delta=0) if lacks_delta and now.delta > 0 else after
         lacks_epsilon_too = now.delta > 0 and not now.covers(without_delta)
@@ -573,20 +578,20 @@ class BudgetAccountant(TableDisplay):
                 f"Epsilon is what is short: the budget is {now.epsilon:g}, of which {spent:.6g} is "
                 f"spent, and this would bring it to {without_delta.epsilon_at(now.delta):.6g} at "
                 f"delta {plain(now.delta)}{'; delta is short, too' * lacks_delta}. Nothing was "
-                f"charged. {now.advice(kind)}or use a larger budget."
+                f"charged. {now.advice(kind)}use a larger budget."
             )
         raise BudgetError(
             f"Delta is what is short: of the budget's {plain(now.delta)}, "
             f"{now.spent.cost.delta:.3g} is used up; of its epsilon {now.epsilon:g}, {spent:.6g}. "
             f"{USES_DELTA.get(kind, 'Gaussian noise needs some')}. Nothing was charged. "
-            f"{now.advice(kind)}or use a budget of larger delta."
+            f"{now.advice(kind)}use a budget of larger delta."
         )
 
     def _so_far(self) -> str:
         """Sentence that says what is spent; empty if nothing is, or the ledger is not readable."""
         with suppress(LedgerError):
             now = self._ledger.balance()
-            if spent := _spent(now):
+            if spent := now.spent_epsilon:
                 return f" Of the budget, epsilon {spent:.6g} of {now.epsilon:g} is spent."
         return ""
 
@@ -637,7 +642,7 @@ class BudgetAccountant(TableDisplay):
         kept = "" if self.path is None else f", path={self.path!r}, scope={self.scope!r}"
         try:
             now = self._ledger.balance()
-            budget, spent = f"epsilon={now.epsilon!r}, ", f"spent epsilon {_spent(now):.6g}"
+            budget, spent = f"epsilon={now.epsilon!r}, ", f"spent epsilon {now.spent_epsilon:.6g}"
         except LedgerError:
             # An error in repr would hide the error that is being displayed.
             budget, spent = "", "ledger not readable"

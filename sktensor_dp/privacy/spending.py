@@ -233,8 +233,18 @@ class Balance:
         """Return True if the budget covers a spending."""
         return spending.within(self.epsilon, self.delta)
 
+    @property
+    def spent_epsilon(self) -> float:
+        """Spent epsilon, at the budget's delta; all of the budget if it is spent up to rounding."""
+        spent = self.spent.epsilon_at(self.delta)
+        return self.epsilon if math.isclose(spent, self.epsilon, rel_tol=ROUNDING) else spent
+
     def left(self, k: int, kind: str) -> tuple[float, float]:
         """Epsilon and delta that each of `k` further fits of one of the `KINDS` may ask for."""
+        epsilon, delta = self._left(k, kind)
+        return (0.0 if self.spent_epsilon == self.epsilon < math.inf else epsilon), delta
+
+    def _left(self, k: int, kind: str) -> tuple[float, float]:
         spent, budget = self.spent, (k, self.epsilon, self.delta)
         if kind == "pure" or self.delta == 0:
             return spent.pure_left(*budget), self.delta
@@ -251,9 +261,9 @@ class Balance:
                 asked = "pure noise (delta=0)" if one == "pure" else f"delta={delta:g}"
                 return (
                     f"Ask for {asked}, with epsilon={epsilon:g} at most (see remaining(kind="
-                    f"{one!r})), "
+                    f"{one!r})), or "
                 )
-        return "Ask for nothing more, "
+        return "Nothing is left: "
 
     def strands(self, after: Spending) -> bool:
         """Return True if spending `after` uses all of delta up and leaves epsilon."""

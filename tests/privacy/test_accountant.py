@@ -19,6 +19,7 @@ import pytest
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
+    PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
     check_inputs,
@@ -170,19 +171,32 @@ def test_a_lack_of_delta_names_a_guarantee_that_is_left(spent):
 @pytest.mark.parametrize(
     ("spent", "asked", "threshold", "short", "told"),
     [
-        ((2.0, 0), (0.1, 1e-6), False, "Epsilon .* bring it to", "nothing more, or use a larger"),
-        ((1.99, 0), (0.5, 1e-6), True, "Epsilon .* bring it to", "delta=1e-06, with epsilon=0.0"),
-        ((2.0, 1e-6), (0.5, 1e-6), False, "Epsilon .* delta is short, too", "nothing more"),
-        ((2.0, 1e-6), (0.5, 1e-6), True, "Epsilon .* delta is short, too", "nothing more"),
-        ((1.4, 1e-6), (1, 1e-6), False, "Epsilon .* too", r"pure noise .* epsilon=0\.6 at most"),
-        ((1.9, 1e-6), (0.05, 1e-6), False, "Delta", "pure noise"),
-        ((1.0, 8e-7), (0.5, 1e-6), True, "Delta", "delta=2e-07.*'vocabulary'"),
+        ((2.0, 0), (0.1, 1e-6), False, "Epsilon .* bring it to", "Nothing is left: use a larger"),
+        ((2 - 1e-9, 0), (0.1, 1e-6), False, "Epsilon .* bring it to", "Nothing is left: use"),
+        (
+            (1.99, 0),
+            (0.5, 1e-6),
+            True,
+            "Epsilon .* bring it to",
+            "Ask for delta=1e-06, with epsilon=0.0",
+        ),
+        ((2.0, 1e-6), (0.5, 1e-6), False, "Epsilon .* delta is short, too", "Nothing is left"),
+        ((2.0, 1e-6), (0.5, 1e-6), True, "Epsilon .* delta is short, too", "Nothing is left"),
+        (
+            (1.4, 1e-6),
+            (1, 1e-6),
+            False,
+            "Epsilon .* too",
+            r"Ask for pure noise .* epsilon=0\.6 at most",
+        ),
+        ((1.9, 1e-6), (0.05, 1e-6), False, "Delta", "Ask for pure noise"),
+        ((1.0, 8e-7), (0.5, 1e-6), True, "Delta", "Ask for delta=2e-07.*'vocabulary'"),
     ],
 )
 def test_an_excess_is_named_by_what_is_short(spent, asked, threshold, short, told):
     """Whoever has no epsilon left is not advised to ask for another delta."""
     budget = BudgetAccountant(2.0, 1e-6).spend(*spent)
-    with pytest.raises(BudgetError, match=rf"^{short}.* Nothing was charged. Ask for {told}"):
+    with pytest.raises(BudgetError, match=rf"^{short}.* Nothing was charged. {told}"):
         fit(budget, *asked, threshold=threshold)
 
 
@@ -259,6 +273,19 @@ def test_split_of_special_budgets():
     assert budget.split(np.array([1, 3])) == BudgetAccountant(2, 0).split([1, 3]) == pure
     endless = BudgetAccountant().split([1, 3])
     assert endless == [{"epsilon": math.inf, "delta": 1e-6}] * 2
+
+
+def test_a_part_for_gaussian_noise_pays_for_no_vocabulary():
+    """Its threshold would take delta from the other parts, which is found when they are fitted."""
+    budget, counts = BudgetAccountant(4.0, 1e-6), PrivateCountVectorizer(max_words_per_document=2)
+    words, topics = budget.split([0.3, 0.7])
+    with pytest.raises(BudgetError, match=r"split\(kinds=\) 'vocabulary'"):
+        counts.set_params(accountant=budget, **words).fit(["cats dogs"] * 50)
+    assert budget.entries == ()
+    words, topics = budget.split([0.3, 0.7], ["vocabulary", "gaussian"])
+    counts.set_params(**words).fit(["cats dogs"] * 50)
+    fit(budget, **topics)
+    assert budget.total()[0] == 4.0
 
 
 def test_a_larger_delta_than_the_budgets_is_refused_before_its_charge():
