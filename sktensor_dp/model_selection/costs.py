@@ -154,7 +154,13 @@ def report_of_search(
     note = (
         "These are the releases of one trial. Trials with candidates drawn at random were "
         f"repeated a secret number of times, geometrically distributed with mean {n_trials:g}, and "
-        "the best was released alone: the guarantee is that of the whole search."
+        "the best was released alone: the guarantee is that of the whole search. "
+    )
+    note += (
+        "A unit is in the fit or in the score, whose fractions add up to 100 % each."
+        if n_folds is None
+        else f"A unit is in {n_folds - 1} of {n_folds} fits, one score and the last fit, whose "
+        "fractions add up to 100 %."
     )
     last, notes = reports[-1], dict.fromkeys(said for one in reports for said in one.notes)
     # The number of units: public, or as the trial released it.

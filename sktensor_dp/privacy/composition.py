@@ -160,14 +160,14 @@ def membership_costs(
 def _repeated(costs: Sequence[PrivacyCost], times: int) -> tuple[PrivacyCost, ...]:
     """Possible costs to a unit in `times` parts, each of which costs at most one of `costs`."""
     if times > 1:  # each may cost another one: take a cost that covers them
-        costs = [_cover(costs)]
+        costs = [cover(costs)]
     return tuple(PrivacyCost.total([(cost, times)]) for cost in costs)
 
 
 def _combined(lists: Sequence[Sequence[PrivacyCost]]) -> tuple[PrivacyCost, ...]:
     """Possible costs of composing one cost from each list, without those that others cover."""
     if math.prod(map(len, lists)) > MOST_COSTS:
-        lists = [[_cover(costs)] for costs in lists]
+        lists = [[cover(costs)] for costs in lists]
     return _largest(PrivacyCost.total((cost, 1) for cost in one) for one in product(*lists))
 
 
@@ -175,14 +175,14 @@ def _largest(costs: Iterable[PrivacyCost]) -> tuple[PrivacyCost, ...]:
     """Costs that no other covers, largest first; one that covers all if they are too many."""
     different = sorted(set(costs), key=lambda cost: cost.amounts, reverse=True)
     if len(different) > MOST_COSTS:
-        return (_cover(different),)
+        return (cover(different),)
     kept: list[PrivacyCost] = []
     for cost in different:
-        if not any(_cover([other, cost]) == other for other in kept):
+        if not any(cover([other, cost]) == other for other in kept):
             kept.append(cost)
     return tuple(kept)
 
 
-def _cover(costs: Sequence[PrivacyCost]) -> PrivacyCost:
+def cover(costs: Sequence[PrivacyCost]) -> PrivacyCost:
     """Smallest cost that is at least each of the given, in mu, epsilon and delta."""
     return PrivacyCost(*map(max, zip(*(cost.amounts for cost in costs), strict=True)))

@@ -12,6 +12,7 @@ from sktensor_dp.privacy.composition import (
     Composition,
     Part,
     ReleaseRecord,
+    cover,
     membership_costs,
     role_costs,
     unit_costs,
@@ -169,12 +170,17 @@ class PrivacyReport(TableDisplay):
 
     @property
     def fractions(self) -> tuple[float | None, ...]:
-        """Fraction of ``mu ** 2``, or of epsilon, that a row costs a unit; None without noise."""
+        """Fraction of ``mu ** 2``, or of epsilon, that a row costs a unit; None without noise.
+        In a search it is that of a trial.
+        """
 
         def of_budget(rows: tuple[ReleaseRecord, ...]) -> list[float | None]:
             costs = [(row.cost, row.uses) for row in rows]
             return budget_fractions(costs, self.epsilon, self.delta)
 
+        if self.composition.kind == "selection":  # the cost of all trials is no sum over releases
+            trial = cover(unit_costs(self.composition.parts[0].composition))
+            return tuple(fraction_of(row.cost, row.uses, trial) for row in self.rows)
         if self.composition.kind != "parallel":
             return tuple(of_budget(self.rows))
         # A unit is in one part only, and bears the uses there.
@@ -189,9 +195,10 @@ class PrivacyReport(TableDisplay):
     def fractions_of(self) -> str:
         """Whole that `fractions` refer to: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
         pure = [row.epsilon > 0 for row in self.rows]
+        of_trial = "trial's " * (self.composition.kind == "selection")
         if pure and all(pure) and not any(row.mu for row in self.rows):
-            return "epsilon"
-        return "budget" if any(pure) else "mu^2"
+            return f"{of_trial}epsilon"
+        return of_trial + ("budget" if any(pure) else "mu^2")
 
     def joined(self, later: "PrivacyReport") -> "PrivacyReport":
         """Report on this and a `later` batch of a stream, on other units: parallel composition.

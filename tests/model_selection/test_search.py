@@ -232,6 +232,11 @@ def test_shows_the_winner_alone(cv):
     assert search.best_estimator_.accountant is None
     report = search.privacy_report_
     assert (len(report.rows), report.n_units) == (7 if cv else 2, 2000)
+    # A unit is in the fit or the score; in two of three fits, one score and the last fit.
+    shares = report.fractions
+    sums = [sum([*shares[:3], shares[6]])] if cv else shares
+    assert sums == pytest.approx([1.0] * len(sums))
+    assert "fraction of trial's mu^2" in str(report)
     assert search.best_estimator_.privacy_report_ is report
     assert search.best_estimator_.mean_ == pytest.approx(5.0, abs=0.5)
 
