@@ -269,7 +269,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             else:
                 fitted = fit_entries(ask, plan, options)
         warnings = (*warnings_of_range(ValueHistogram.name, seen=seen), *fitted.warnings)
-        # Where names or bounds are doubted, more budget is no advice.
+        # Warnings of a fit of persons doubt names or bounds, for which more budget is no advice.
         if unit is None or not fitted.warnings:
             warnings += self._warnings_of_noise(fitted.attributes, plan, n_units, shape)
         n_found, most = count_components(fitted.attributes), max(ranks)
@@ -296,8 +296,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         slow_core = 2500
         if max(ranks) > 0 and not plan.seeks_components:
             return [self._nothing_found(n_units, shape)]
-        solves = plan.seeks_components and isinstance(plan, CompletionPlan) and self._full_core
-        return [UserWarning(SLOW)] if solves and math.prod(ranks) > slow_core else []
+        # Only a model of entries has a core of its own; that of persons is shared.
+        fits_core = plan.seeks_components and isinstance(plan, CompletionPlan) and self._full_core
+        return [UserWarning(SLOW)] if fits_core and math.prod(ranks) > slow_core else []
 
     def _warnings_of_noise(
         self, attributes: Mapping[str, Any], plan: CompletionPlan | PersonPlan, n_units: int,

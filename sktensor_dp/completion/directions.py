@@ -138,7 +138,7 @@ class Directions:
         return residual_variance(self._biases, float((self._shares @ factor**2).sum()))
 
     def _n_recent(self) -> int:
-        """Number of the last sweeps, a quarter of all, which determine the released moments."""
+        """Number of the last sweeps whose moments say what directions explain: a quarter so far."""
         return max(len(self._moments) // 4, 2)
 
     def _kept_weights(self) -> Floats:
@@ -160,6 +160,8 @@ class Directions:
         grams = weights[:, None, None] * np.eye(r)
         noise = np.broadcast_to((self._covariance + self._covariance.T) / 2, grams.shape)
         residual = self._variance_by_units()
+        # First prior variance of a row: that of the noise in the estimate of an average row, or any
+        # without noise.
         variance = float(np.mean(self._covariance.diagonal()))
         prior = (variance / max(float(np.mean(weights)) ** 2, 1e-100)) or 1.0
         return posterior_rows(self._sums, grams, noise, residual, prior)

@@ -63,7 +63,8 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
         model = with_columns(model, columns)
         components = SharedComponents((columns,), full_core=False) if columns.size else None
     else:
-        # Variance of exact values about the model: known noise subtracted, or the assumed one.
+        # Variance of exact values about the model: known noise subtracted, or the assumed one
+        # where noise is larger than that, so that a difference would be of noise alone.
         residual_variance = max(model.noise_variance - noise_variance, LEAST_RESIDUAL * assumed)
         if noise_variance > assumed:
             residual_variance = assumed
@@ -101,7 +102,8 @@ def _from_values(ask: Session, options: ModelOptions) -> EntryModel:
     # The values: `as_sum` undoes the division by their number.
     noisy, index_set = ask(Entries(ask.public("half"))).as_sum(), ask.public("index_set")
     variance, released = noisy.sigma**2, [noisy.value + ask.public("middle")]
-    # Free the values: a number for each entry is a large part of all memory.
+    # Keep the values in the list alone, from which `pop` hands them over, for the fit to free them:
+    # a number for each entry is a large part of all memory.
     del noisy
     rng, max_iter = options.random_state, SWEEPS if options.max_iter is None else options.max_iter
     if options.full_core:

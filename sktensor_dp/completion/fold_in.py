@@ -135,8 +135,8 @@ class UnitParameters:
             1 at best. Nothing protects it.
         """
         warn_of_score()
-        found = self.predict(X)
-        return float(call_unquoted(lambda: r2_score(y, found), "y"))  # whose errors may quote y
+        predicted = self.predict(X)
+        return float(call_unquoted(lambda: r2_score(y, predicted), "y"))  # whose errors may quote y
 
     def _values(self, rows: Integers, part: slice) -> Floats:
         """Predictions, not clamped, for some units at `rows` of coordinates: (n_units, n_rows)."""

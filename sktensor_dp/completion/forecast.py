@@ -90,18 +90,17 @@ def entry_errors(
 ) -> Errors:
     """Expected errors where one value is the unit."""
     residual, count = assumed.about_biases, min(ASSUMED.n_components, rank)
-    # Variance of one component, and entries per row of each mode.
-    variance = assumed.component_share * assumed.deviation**2 / max(count, 1)
-    rows = [n_observed / n for n in shape]
+    variance = assumed.component_share * assumed.deviation**2 / max(count, 1)  # of one component
+    per_row = [n_observed / n for n in shape]  # entries of a row of each mode
     cosines = [0.0] * len(shape)  # squared, by mode
     if plan.perturbation == "input":
         noise_variance = piecewise_variance(plan.releases.epsilon, min(assumed.deviation, 0.5))
-        cosines = squared_cosines(rows, variance, noise_variance + residual, count)
+        cosines = squared_cosines(per_row, variance, noise_variance + residual, count)
     # Error variance of a bias of each mode before shrinkage, for an average row.
     if plan.perturbation == "sufficient_statistics":
         spent = plan.releases.cost_of(RowSums.name).epsilon
         noise = bias_variances_by_sums(n_observed, shape, spent, math.sqrt(residual))
-    else:
+    else:  # steps of descent, and the last factor, count as values do
         epsilon = plan.releases.epsilon
         noise = bias_variances_by_values(n_observed, shape, epsilon, math.sqrt(residual))
     biases = assumed.shrunk(noise)
@@ -115,7 +114,7 @@ def entry_errors(
         snr = snr_in_pairs(n_observed, shape, plan.releases.cost_of(EntryPairs.name))
         cosine = _cosine_by_pairs(snr, variance, residual)
     of_row = _fold_in_variance(
-        rows[0], [variance * cosine] * count, residual, assumed.bias_deviation**2
+        per_row[0], [variance * cosine] * count, residual, assumed.bias_deviation**2
     )
     folded = math.sqrt(of_row + math.fsum(biases[1:]))
     # Below the threshold of a spiked model cosines fall to 0, at it as one over the steps.
@@ -124,17 +123,17 @@ def entry_errors(
     return Errors(error, model, folded, finds, biases)
 
 
-def squared_cosines(rows: list[float], variance: float, noise: float, count: int) -> list[float]:
+def squared_cosines(per_row: list[float], variance: float, noise: float, count: int) -> list[float]:
     """Squared cosine of each mode's true and fitted factor of a component, one per mode.
 
-    `rows` are entries per row of each mode, `variance` is that of a component, `noise` that of
+    `per_row` are entries of a row of each mode, `variance` is that of a component, `noise` that of
     values with all components in it, and `count` the number of components.
     """
     # State evolution of a spiked model with normal factors (Lesieur, Krzakala and Zdeborova 2017).
-    cosines = [1.0] * len(rows)
+    cosines = [1.0] * len(per_row)
     for _ in range(STEPS):
         residual = noise - count * variance * math.prod(cosines)
-        for mode, n in enumerate(rows):
+        for mode, n in enumerate(per_row):
             others = math.prod(cosines[:mode] + cosines[mode + 1 :])
             ratio = n * variance * others / residual
             cosines[mode] = ratio / (1 + ratio)
@@ -154,11 +153,13 @@ def _cosine_by_pairs(snr: float, variance: float, residual: float) -> float:
     return max(1 - 1 / (2 * ratio) ** 2, 0.0) if ratio > 0 else 0.0
 
 
-def _fold_in_variance(n: float, variances: list[float], residual: float, bias: float) -> float:
+def _fold_in_variance(
+    n: float, variances: list[float], residual: float, bias_variance: float
+) -> float:
     """Error variance of a value after folding in the row's own `n` entries.
 
     `variances` are those of the components that are known, `residual` is the variance about biases,
-    `bias` that of the row's bias.
+    and `bias_variance` that of the row's bias, which may be 0.
     """
     # Of a component of variance a entries tell the fraction r / (1 + r), r = n a / noise; the noise
     # is all that is left of values: a fixed point.
@@ -169,7 +170,9 @@ def _fold_in_variance(n: float, variances: list[float], residual: float, bias: f
         explained = math.fsum(a * r / (1 + r) for a, r in zip(variances, ratios, strict=True))
     noise = residual - explained
     # n entries about a bias of variance b leave b noise / (b n + noise) of it.
-    return noise + (bias * noise / (bias * n + noise) if bias > 0 else 0.0)
+    if bias_variance == 0:
+        return noise
+    return noise + bias_variance * noise / (bias_variance * n + noise)
 
 
 def person_errors(
@@ -177,12 +180,11 @@ def person_errors(
 ) -> Errors:
     """Expected errors where units are persons."""
     each = max(n_observed / shape[plan.unit_mode], 1.0)
-    bias = assumed.bias_deviation**2
     residual = assumed.about_biases
     # Error variance of a unit's level, fitted to its entries with the library's prior, which counts
     # as `prior` more entries: from its distance to the prior mean, and from its entries.
     prior = 1 / kernel_defaults.LEVEL_VARIANCE
-    level = (bias * prior**2 + residual * each) / (each + prior) ** 2
+    level = (assumed.bias_deviation**2 * prior**2 + residual * each) / (each + prior) ** 2
     explained, biases = None, _bias_variances(each, shape, plan, assumed)
     if plan.n_sweeps > 0:
         n_left = plan.n_sweeps - trial_sweeps(plan.n_sweeps)
@@ -242,23 +244,23 @@ class _Search:
         self._trial = trial_sweeps(plan.n_sweeps)
         self._weight = row_weight(n_units, each, n_cells)
         weights = np.full(n_cells, self._weight)
-        self._columns = columns_worth(weights, n_units, plan, rank)
-        self._by_chance = variance_by_chance(weights, n_units, self._columns)
+        self._n_columns = columns_worth(weights, n_units, plan, rank)
+        self._by_chance = variance_by_chance(weights, n_units, self._n_columns)
         self._residual = assumed.about_biases
         # As many components as have the assumed variance and as were asked for, and the share of
         # each in the variance about biases; columns may hold fewer.
         share = assumed.component_share * assumed.deviation**2 / self._residual
         number = max(min(round(share / defaults.COMPONENT_VARIANCE), rank), 1)
-        self._number, self._share = min(number, self._columns), share / number
+        self._n_components, self._share = min(number, self._n_columns), share / number
         mu = plan.releases.cost_of(SharedFactorSums.name).mu
         self._deviation = SharedFactorSums.farthest / mu  # of the noise of one sweep
-        self._cosine = min(self._columns / n_cells, 1.0)  # of random directions
+        self._cosine = min(self._n_columns / n_cells, 1.0)  # of random directions
         self.overlap = self._cosine
         # Sum of a row in one column: expected value for a component of size one there, and variance
         # by noise; and the weight of all releases in it.
         self._signal = self._noise_variance = self._weight_of_all = 0.0
         # Variance of one release's sum by units.
-        self._by_units_once = self._weight / math.sqrt(each) / self._columns
+        self._by_units_once = self._weight / math.sqrt(each) / self._n_columns
         # Variance that all directions explain, by sweep, in units of that assumed of one.
         self._explained: list[float] = []
 
@@ -269,7 +271,7 @@ class _Search:
             if step + 1 == self._trial and not self._worth_more_than_biases(by_chance):
                 return None
         snr = self._snr_of_weight()
-        share = self._number * self._share * self.overlap
+        share = self._n_components * self._share * self.overlap
         # A unit's weights keep s / (1 + s) of their variance, s = snr / (1 - share), as residuals
         # lack what components explain.
         return self._residual * share * snr / (1 + snr - share)
@@ -288,7 +290,7 @@ class _Search:
         snr = self._snr_of_weight()
         # Weights are divided by their norm: each column counts 1 by chance, and `snr` more for a
         # component in it.
-        norm_of_weights = math.sqrt(self._columns + self._number * snr)
+        norm_of_weights = math.sqrt(self._n_columns + self._n_components * snr)
         response = mean_length * math.sqrt(snr) / norm_of_weights
         self._signal = kept * self._signal + self._weight * math.sqrt(self._share) * response
         self._noise_variance = kept**2 * self._noise_variance + self._deviation**2
@@ -298,7 +300,7 @@ class _Search:
         ratio = self._signal**2 / (self._noise_variance + by_units)
         # The first sweep is no worse than the random start.
         self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
-        share = self._number * self._share * self.overlap
+        share = self._n_components * self._share * self.overlap
         self._explained.append(share / defaults.COMPONENT_VARIANCE)
         return self._by_chance * by_units / (by_units + self._noise_variance)
 
@@ -310,12 +312,12 @@ class _Search:
         """True if components are expected to gain more than biases, by the test of `Directions`."""
         last, untold = judged_sweeps(self._trial), untold_of_weight(self._each)
         sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - untold) ** 2
-        noise = float(moment_noise(sigma, self._columns, last))
-        eigenvalue = math.fsum(self._explained[-last:]) / last / self._number
+        noise = float(moment_noise(sigma, self._n_columns, last))
+        eigenvalue = math.fsum(self._explained[-last:]) / last / self._n_components
         # An eigenvalue is visible if it exceeds half the edge of the noise.
-        hidden = eigenvalue <= edge_of_noise(noise, self._columns) / 2
+        hidden = eigenvalue <= edge_of_noise(noise, self._n_columns) / 2
         explained = 0.0 if hidden else eigenvalue - noise - by_chance
-        gain = gain_of_components(np.full(self._number, explained), self._each, 1.0)
+        gain = gain_of_components(np.full(self._n_components, explained), self._each, 1.0)
         return gain * self._residual > self._gain_of_biases
 
 
@@ -451,7 +453,10 @@ class CompletionForecast(InvertibleForecast):
         found["units"] = least_number(
             lambda n: self._again(**self._sized(n)).finds_components, now["units"], most
         )
-        helping = {n: float(x) for n, x in found.items() if x is not None and x > now[n]}
+        helping = {
+            name: float(least)
+            for name, least in found.items() if least is not None and least > now[name]
+        }  # fmt: skip
         return dict(sorted(helping.items(), key=lambda item: item[1] / now[item[0]]))
 
     def advice(self) -> str:
@@ -501,8 +506,8 @@ class CompletionForecast(InvertibleForecast):
         """Modes of which the bias of an average row has a larger error than differences, as
         a fit would see them.
         """
-        # Found biases vary by the true variance less that of errors, and `SharedEffects.is_hidden`
-        # once this is no more than the errors' own.
+        # Shrunk estimates with errors of variance v have the variance bias_deviation^2 - v;
+        # `SharedEffects.is_hidden` where that is v at most. NaN, for units, is not hidden.
         most = self.bias_deviation**2 / 2
         return [m for m, error in enumerate(self.bias_errors) if error**2 > most]
 

@@ -93,8 +93,8 @@ class _BlockGaussNewton:
     def _scales(self) -> tuple[float, float]:
         """Scales of factors and of core at which all parts of the Jacobian are of similar size."""
         # An entry's derivatives in mean and biases have squared norm 1 + n_modes. Those in all
-        # factors get the same at the entry where they are largest, or half of it with a core,
-        # whose own derivatives get the other half.
+        # factors get as much at most, or half of it with a core, whose own derivatives get the
+        # other half. `largest` bounds the squared norm in all factors by the largest in each.
         index_set, n_modes = self._index_set, self._index_set.n_modes
         largest = sum(float(np.square(self._rows(m)).sum(axis=1).max()) for m in range(n_modes))
         if self._core is None:

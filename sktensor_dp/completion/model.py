@@ -41,7 +41,7 @@ def unexplained(deviation: float, explained: float) -> float:
 
 def count_components(attributes: Mapping[str, Any]) -> int:
     """Number of components in fitted attributes, or for Tucker the largest rank of a mode.
-    Those that change no prediction do not count, nor those with the weight of others.
+    Those that change no prediction do not count, and of linearly dependent weights only the rank.
     """
     # By weights or the core, unless they are absent or 0; then by what a unit's own parameters are
     # fitted to, of the model itself or for `fold_in` alone.
@@ -182,11 +182,11 @@ class SavedCompletion(SavedState):
             found["_indices"] = indices_of(estimator.row_names) or ()
         check_parts(shape, self.bounds_, found.get("_indices"), units)
         if self.mean_ is ABSENT:
-            only = found.keys().isdisjoint(("biases_", "factors_", "weights_", "core_"))
+            right = found.keys().isdisjoint(("biases_", "factors_", "weights_", "core_"))
             if units.components is not None:
                 columns = [factor.shape[1] for factor in units.components.factors]
-                only = only and columns == [*np.delete(ranks, units.unit_mode)]
-            require(only, "factors must be of the ranks, and only what units share")
+                right = right and columns == [*np.delete(ranks, units.unit_mode)]
+            require(right, "factors must be of the ranks, and only what units share")
             of_units = attributes_of_units(units, shape[units.unit_mode], ranks)
             return {**found, **of_units, "_model": units}
         require("factors_" in found and "biases_" in found, "there must be factors and biases")

@@ -72,7 +72,7 @@ def _shared_factor(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
             f"mode must not be {mode}, that of units: nothing was released of a unit that could "
             "be compared."
         )
-    if model.components is None:
+    if model.components is None:  # all slices are 0, which `profiles` refuses
         return np.zeros((1, 1)), np.zeros((1, 1))
     place = mode - (mode > model.unit_mode)
     factors = model.components.factors
@@ -213,15 +213,16 @@ class RecommenderMixin(FoldInMixin):
                     "model.recommend(model.fold_in(X, y)). The rows that are best on average are "
                     "model.recommend(None)."
                 )
-        seen, n_rows = self._excluded(exclude, of, chosen, units), self.shape_[chosen]
+        n_rows = self.shape_[chosen]
+        of_units, rows = self._excluded(exclude, of, chosen, units)
         # Nobody but the holder of these entries sees it.
-        if seen is not None and len(units) and len(seen[0]):
-            known = np.isin(seen[0], units) & (seen[1] >= 0) & (seen[1] < n_rows)
-            if not known.any():
+        if len(units) and len(of_units):
+            leaves_out = np.isin(of_units, units) & (rows >= 0) & (rows < n_rows)
+            if not leaves_out.any():
                 warnings.warn(NOTHING_EXCLUDED, stacklevel=level_of_caller())
         found = top_rows_by_parts(
             len(units), n_rows, int(n), predict,
-            lambda part: None if seen is None else seen_by(units[part], n_rows, *seen),
+            lambda part: rows_of_units(units[part], n_rows, of_units, rows),
             block=BLOCK, order=partial(log_choices, self._shared, chosen),
         )  # fmt: skip
         names = names_of(found.rows, self._indices, chosen)
@@ -261,15 +262,15 @@ class RecommenderMixin(FoldInMixin):
         check_is_fitted(self)
         chosen = checked_mode(self._mode(mode), len(self.shape_))
         check_sizes(n=n)
-        of_rows, (rows, single) = profiles(self, chosen), self._rows(chosen, row)
-        inside = (rows >= 0) & (rows < len(of_rows))
+        all_profiles, (rows, single) = profiles(self, chosen), self._rows(chosen, row)
+        inside = (rows >= 0) & (rows < len(all_profiles))
         if not inside.all():
             raise ValueError(
                 f"row must be of mode {chosen}: a name of row_names, or a number from 0 to "
-                f"{len(of_rows) - 1}."
+                f"{len(all_profiles) - 1}."
             )
-        itself = rows[:, None] == np.arange(len(of_rows))
-        found = top_rows(np.clip(of_rows[rows] @ of_rows.T, -1.0, 1.0), n, itself)
+        itself = rows[:, None] == np.arange(len(all_profiles))
+        found = top_rows(np.clip(all_profiles[rows] @ all_profiles.T, -1.0, 1.0), n, itself)
         found = TopRows(names_of(found.rows, self._indices, chosen), found.values)
         return TopRows(found.rows[0], found.values[0]) if single else found
 
@@ -317,10 +318,11 @@ class RecommenderMixin(FoldInMixin):
 
     def _excluded(
         self, exclude: Any, of: Any, mode: int, units: Integers
-    ) -> tuple[Integers, Integers] | None:
+    ) -> tuple[Integers, Integers]:
         """Units and rows to leave out, from entries or from a list of rows of a single unit."""
         if exclude is None:
-            return None
+            none = np.zeros(0, dtype=np.intp)
+            return none, none
         if np.ndim(exclude) != 1:
             if np.ndim(exclude) == 2 and np.shape(exclude)[1] != len(self.shape_):
                 raise ValueError(
@@ -387,11 +389,15 @@ def log_choices(model: SharedModel, mode: int, values: Floats) -> Floats:
     return np.asarray(log_weights - slope * rows.effects + max(slope, liking) * above_mean)
 
 
-def seen_by(units: Integers, n_rows: int, of: Integers, rows: Integers) -> NDArray[np.bool_]:
-    """Mask (n_units, n_rows) of the `rows` that entries `of` units hold; a unit may come twice."""
+def rows_of_units(
+    units: Integers, n_rows: int, of_units: Integers, rows: Integers
+) -> NDArray[np.bool_]:
+    """Mask (n_units, n_rows) of the rows of each of `units`; a unit may come twice.
+    Pairs (of_units, rows) say whose they are; those of other units or beyond the rows are ignored.
+    """
     distinct, again = np.unique(units, return_inverse=True)
-    places = np.searchsorted(distinct, of)
-    known = np.append(distinct, -2)[places] == of  # -2 is no unit, for places past the end
+    places = np.searchsorted(distinct, of_units)
+    known = np.append(distinct, -2)[places] == of_units  # -2: no unit, for places past the end
     known &= (rows >= 0) & (rows < n_rows)
     held = np.zeros((len(distinct), n_rows), dtype=bool)
     held[places[known], rows[known]] = True

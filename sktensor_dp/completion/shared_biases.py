@@ -113,18 +113,18 @@ class SharedBiases:
     def _clip(self) -> float:
         """Clip of the next release's residuals, in their deviations.
 
-        It rises to UNCLIPPED the less noise the last release had.
+        After the first release it rises to UNCLIPPED the less noise the last one had.
         """
-        # By the variance of values, not of residuals: biases explain as much of it as of the
-        # largest one there can be, so values at the bounds count as such in every round.
+        # By values, not residuals: biases take as much from the variance as from its largest value,
+        # so nearness to the bounds stays the same in every round.
         clip = residual_clip(self.deviation, self._half, self.level)
         if not self._released:
             return clip
-        # Variance of a row's sum that comes from values, each counted with variance 1. The smaller
-        # the noise beside it, the less there is to gain by clipping.
+        # Clipping only saves noise: clip less, the more of the variance of a row's sum is by
+        # values, of which each residual is counted with variance 1.
         by_values = float(self.weights.mean()) / root_of_entries(self.weights, self._ask.n_units)
-        share = by_values / (by_values + self._released[-1].sigma ** 2)
-        return share * UNCLIPPED + (1 - share) * clip
+        share_of_values = by_values / (by_values + self._released[-1].sigma ** 2)
+        return share_of_values * UNCLIPPED + (1 - share_of_values) * clip
 
     def _fit(self, n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps."""
@@ -134,7 +134,8 @@ class SharedBiases:
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
             response=release.response, about=release.about, max_iter=n_steps,
         )  # fmt: skip
-        # Popularity is half the logarithm of a weight over the mean weight.
+        # Popularity is half the logarithm of a weight over the mean weight, which noise may make
+        # negative.
         self.weights = max(float(release.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
         self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
         # Clipped residuals show whether values are above the unit's level, not how far. If values

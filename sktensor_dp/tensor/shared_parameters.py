@@ -111,8 +111,7 @@ def shared_effects(
     fit = _GridPosterior(S, W, grid, noise_std, weight_each, response, effect_variance, about)
     for _ in range(max_iter):
         fit.step()
-    mean_weight = max(total / len(S), 1e-9)
-    log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(mean_weight)
+    log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(total / len(S))
     return fit.effects(popularity_power * log_ratios)
 
 

@@ -206,10 +206,8 @@ class CellUnits:
             means *= self._deviations[:, None]
             begin = len(packed) - sum(map(len, roots))
             np.clip(packed[begin:], -1.0, 1.0, out=packed[begin:])
-            # The terms are too small to overflow, so a sum is finite if they are; means, which are
-            # larger, count as 0, or as NaN where they are not finite.
-            sums = sum_of_rows(packed[begin:]) + sum_of_rows(means * 0.0)
-        lost = ~np.isfinite(sums)
+        finite = [np.isfinite(numbers).all(axis=0) for numbers in (means, packed[begin:])]
+        lost = ~(finite[0] & finite[1])
         if lost.any():
             means[:, lost], packed[:, lost] = 0.0, 0.0
         return means, roots

@@ -379,8 +379,6 @@ def components_of_pairs(
         values = values / 2 * (1 + np.sqrt(1 - (edge / values) ** 2))
         loadings = vectors * np.sqrt(values) / np.maximum(margin, 1e-100)[:, None]
         model = loadings @ loadings.T
-    if not loadings.size:
-        return np.zeros((n, 0))
     # Loadings have a normal prior of variance value / |margin|^2, and errors, of first order in the
     # noise E (E u)_i / (margin_i sqrt(value)), of variance noise_std^2 / (margin_i^2 value).
     squares = np.maximum(margin, 1e-100)[:, None] ** 2
