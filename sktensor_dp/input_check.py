@@ -228,7 +228,7 @@ def check_inputs(
     return check
 
 
-def check_fraction(n_units: int, mu: float, n_tests: int, neighbours: str) -> float:
+def fraction_of_check(n_units: int, mu: float, n_tests: int, neighbours: str) -> float:
     """Fraction of a budget `mu` (of its square) that a check takes; 0 where it would be no use."""
     if math.isinf(mu):
         return MOST_FRACTION

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sktensor_dp import BudgetAccountant, NotEnoughDataError, check_inputs
-from sktensor_dp.input_check import AIM, MOST_FRACTION, USELESS, check_fraction
+from sktensor_dp.input_check import AIM, MOST_FRACTION, USELESS, fraction_of_check
 from sktensor_dp.privacy.conversions import gaussian_mu
 
 PERSONS = np.arange(30_000) // 3
@@ -17,7 +17,7 @@ PERSONS = np.arange(30_000) // 3
 def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed: int) -> None:
     rng, budget = np.random.default_rng(seed), BudgetAccountant(4.0, 1e-6)
     mu = gaussian_mu(4.0, 1e-6)
-    fraction = check_fraction(10_000, mu, 2, neighbours)
+    fraction = fraction_of_check(10_000, mu, 2, neighbours)
     part, _ = budget.split([fraction, 1 - fraction])
     given = {"groups": PERSONS, "neighbours": neighbours, "accountant": budget, **part}
     listed = pd.Series(rng.random(len(PERSONS)) < 0.97)
@@ -67,7 +67,7 @@ def test_its_part_of_a_budget_follows_from_public_numbers() -> None:
     mu = gaussian_mu(1.0, 1e-6)
     sigmas = []
     for n in (100, 1_000, 10_000, 100_000):
-        fraction = check_fraction(n, mu, 2, "replace_one")
+        fraction = fraction_of_check(n, mu, 2, "replace_one")
         assert 0 <= fraction <= MOST_FRACTION
         sigmas.append(np.sqrt(2 / fraction) / (n * mu) if fraction else np.inf)
     assert sigmas == pytest.approx([np.inf, 0.0422, AIM, AIM], rel=0.01)

@@ -135,7 +135,7 @@ def shown(value: object) -> str:
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """Name that does not exist, with the nearest of those `known`, or all of them."""
+    """End of a message on a `name` that does not exist: the nearest of those `known`, or all."""
     guesses = [OTHER_NAMES.get(name), *difflib.get_close_matches(name, known, 1)]
     meant = next((guess for guess in guesses if guess in known), None)
     if meant is None:

@@ -18,7 +18,7 @@ from sktensor_dp.data.labels import Labels, as_labels, distinct, normalise_label
 from sktensor_dp.datasets.own_files import read_columns
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.input_check import InputCheck, check_fraction, check_inputs
+from sktensor_dp.input_check import InputCheck, check_inputs, fraction_of_check
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -144,7 +144,7 @@ class Run:
         epsilon, thresholds, most = self.options.epsilon, int(self.has_threshold()), 0.0
         if self.tests and self.n_units:
             mu = self._whole_cost(epsilon).mu
-            most = check_fraction(self.n_units, mu, len(self.tests), self.neighbours)
+            most = fraction_of_check(self.n_units, mu, len(self.tests), self.neighbours)
         whole = self.fractions if thresholds else (1.0,)
         for checked in (most, 0.0):
             fractions = [part * (1 - checked) for part in whole]

@@ -277,9 +277,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         public = {**column_attributes(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
         if indices is not None:
             public["_indices"] = indices
-        return self._publish_with_report(
-            ask, replace(fitted, warnings=warnings, notes=notes), public
-        )
+        fitted = replace(fitted, warnings=warnings, notes=notes)
+        return self._publish_result(self._with_report(ask, fitted, public))
 
     @property
     def n_components_(self) -> int:

@@ -183,9 +183,9 @@ class _Average:
         """Add the equations of a step to the average; a larger `variance` means longer memory."""
         self._right = self._right + self._share * (right - self._right)
         self._gram = self._gram + self._share * (gram - self._gram)
-        # share^2 of the new variance, and (1 - share)^2 = 1 - (2 - share) share of the former one.
-        former = self._variance
-        self._variance += self._share**2 * variance - (2 - self._share) * self._share * former
+        # share^2 of the new variance, and (1 - share)^2 = 1 - (2 - share) share of the averaged.
+        averaged = self._variance
+        self._variance += self._share**2 * variance - (2 - self._share) * self._share * averaged
         # Mean variance of the right-hand side by values themselves, beside that by noise.
         size = residual * float(np.trace(gram, axis1=1, axis2=2).sum()) / max(right.size, 1)
         # Without noise only the last step counts; with noise alone all steps count equally.

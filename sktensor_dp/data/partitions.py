@@ -163,9 +163,9 @@ class DaskPartitions(PartitionedSource):
         """Delayed sum of a delayed query over all partitions, merged eight at a time."""
         import dask
 
-        asked = dask.delayed(_asked, pure=False)
+        sum_of_part = dask.delayed(_sum_of_part, pure=False)
         merged = dask.delayed(_merged, pure=False)
-        level = [asked(query, part) for part in self._parts]
+        level = [sum_of_part(query, part) for part in self._parts]
         while len(level) > 1:
             level = [
                 merged(query, level[start : start + FAN_IN])
@@ -174,7 +174,7 @@ class DaskPartitions(PartitionedSource):
         return level[0]
 
 
-def _asked(query: PartialQuery, part: object) -> PartialSum:
+def _sum_of_part(query: PartialQuery, part: object) -> PartialSum:
     """Sum of a query over one partition, as a task of Dask."""
     return query(part)
 

@@ -93,7 +93,7 @@ class GroupBuffer:
 
     def __init__(self, table: GroupTable) -> None:
         self._table = table
-        self._left = table.sizes.copy()
+        self._left = table.sizes.copy()  # rows of each group that are still to come
         self._n_chunks = 0
         # Waiting rows by the chunk that completes their groups: each row is moved once.
         self._waiting: defaultdict[int, list[tuple[Rows, Integers]]] = defaultdict(list)

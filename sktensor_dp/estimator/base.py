@@ -408,7 +408,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         public: Mapping[str, object],
         earlier: PrivacyReport | None = None,
     ) -> FitResult:
-        """Add the report of a session, joined to that on `earlier` batches, to what was fitted."""
+        """Fit with its report, joined to that on `earlier` batches, `public` facts and warnings."""
         report = ask.report(fitted.notes)
         if earlier is not None:
             report = earlier.joined(report)
@@ -425,17 +425,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
             return ()
         return warnings_of_delta(plan.delta, n_units, unit)
 
-    def _publish_with_report(
-        self,
-        ask: Session,
-        fitted: FitResult,
-        public: Mapping[str, object],
-        earlier: PrivacyReport | None = None,
-    ) -> Self:
-        """Publish what was fitted, with the report of its session, and issue the warnings."""
-        return self._publish_and_warn(self._with_report(ask, fitted, public, earlier))
-
-    def _publish_and_warn(self, fitted: FitResult) -> Self:
+    def _publish_result(self, fitted: FitResult) -> Self:
         """Publish the attributes of a finished fit, then issue its warnings."""
         self._publish(fitted.attributes)
         self._warn(fitted.warnings)

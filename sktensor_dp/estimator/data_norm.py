@@ -50,8 +50,9 @@ def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[W
     d = len(second.value) - 1
     squared_norm, sigma = float(np.trace(second.value[:d, :d])), second.sigma * math.sqrt(d)
     largest = (1 - 1e-9) * ball.radius**2  # exact sums have rounding errors
-    may_be_largest, is_seen = max(squared_norm, square) + 2 * sigma >= largest, 10 * sigma < largest
-    if not (may_be_largest and is_seen):
+    may_be_largest = max(squared_norm, square) + 2 * sigma >= largest
+    noise_is_small = 10 * sigma < largest  # else any norm might be the largest
+    if not (may_be_largest and noise_is_small):
         return ()
     return (
         UserWarning(

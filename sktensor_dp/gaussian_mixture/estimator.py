@@ -565,7 +565,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             plan = plan_mixture(self, ask.count(), chunks.n_features)
             ask.complete_plan(plan.releases)
             fitted = fit_mixture(ask, plan)
-        return self._publish_with_report(ask, fitted, columns)
+        return self._publish_result(self._with_report(ask, fitted, columns))
 
     def _log_joint(self, X: Any) -> Floats:
         """Log of weight times density of each sample and group."""

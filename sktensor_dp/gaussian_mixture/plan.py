@@ -66,13 +66,13 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
         n_steps = int(min(max(round(FEWEST - 1 + allowed), FEWEST), MOST))
     n_statistics = n_steps + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
-    norm = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
+    radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
     releases = ReleasePlan.split(estimator.epsilon, estimator.delta, fractions, uses)
     # A group has a k-th of the rows, and noise is averaged over steps.
     noise = k * step_sigma(estimator, releases, n_samples, n_features) / math.sqrt(n_steps)
     return MixturePlan(
         n_components=k, n_features=n_features, covariance_type=estimator.covariance_type,
-        n_steps=n_steps, radius=norm, chooses_norm=chooses_norm,
+        n_steps=n_steps, radius=radius, chooses_norm=chooses_norm,
         random_state=estimator.random_state, releases=releases,
         has_intervals=not no_intervals_by(estimator, n_samples, n_features),
         clip=clip_for(n_features, defaults.QUANTILE, noise, math.sqrt(2 * k / n_samples)),

@@ -104,7 +104,8 @@ def release_mixture(
         way=way_from(start, model) if k == most else np.zeros((k, n_scores(1, plan.n_features))),
         lost=np.zeros_like(found.means),
     )  # fmt: skip
-    # Moments are of complete rows unless they show that cells are missing.
+    # Moments are of complete rows unless they show that cells are missing. Without noise next to
+    # nothing is clipped.
     if second.sigma > 0 and share + 2 * second.sigma / ball.offset**2 >= 1:
         of_second = second.value, second.sigma, ball.offset
         lost = lost_shifts(found, *of_second, plan.clip.far, ask.n_units)
@@ -123,7 +124,8 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     """
     rng = as_generator(plan.random_state)
     d, offset, radius = plan.n_features, ball.offset, ball.radius
-    # Missing cells make the constant less: its mean square shows by how much.
+    # Missing cells make the constant less, by half of its square at most: its mean square shows by
+    # how much.
     constant = np.sqrt(np.clip(second.value[-1, -1], offset**2 / 2, offset**2))
     mean = scaled_to_radius(second.value[-1:, :-1] / constant, radius)[0]
     covariance = second.value[:-1, :-1] - np.outer(mean, mean)
@@ -142,6 +144,7 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
             limit=clip.limit, centre=0.0, scales=SPHERE_SCALES, radius=MOST_RADII * radius,
             shape_part="spherical", pooled=True, fill=mean,
         ))  # fmt: skip
+        # A sphere that is moved needs steps to settle in: the last two leave it out instead.
         drops = step >= defaults.SPHERE_STEPS - 2
         spheres = spheres_after_step(
             spheres, clipped_statistics(answer), answer.sigma, clip, radius, rng, drops=drops

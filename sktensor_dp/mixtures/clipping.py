@@ -48,10 +48,11 @@ class Clipping:
         """
         others, fitted = self.width - 1, 1.0
         near, far = (math.sqrt(limit**2 - others) for limit in (self.limit, self.far))
-        normal = float(chi2.cdf(near**2, 3) + near**2 * chi2.sf(near**2, 1))
+        # E min(x^2, near^2) of a normal coordinate, which the fit takes x for.
+        of_normal = float(chi2.cdf(near**2, 3) + near**2 * chi2.sf(near**2, 1))
         for _ in range(30):  # fixed point: the clip is in fitted deviations
             c = fitted * near
-            fitted = math.sqrt((1 - 2 * (1 + c) * math.exp(-1 - c)) / normal)
+            fitted = math.sqrt((1 - 2 * (1 + c) * math.exp(-1 - c)) / of_normal)
         return 1 / fitted, math.exp(-1 - fitted * far) / fitted
 
     def scales(self, *, shapes: bool) -> Scales:

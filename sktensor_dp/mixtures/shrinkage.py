@@ -26,8 +26,8 @@ class Scatters:
     frames: Floats  # (k, d, d): lower factors; a covariance is frame @ whitened @ frame.T
     whitened: Floats  # (k, d, d)
     weights: Floats  # (k,), adding up to 1
-    of_shape: Floats  # (k,): deviation of an orthonormal coordinate of the traceless part
-    of_size: Floats  # (k,): deviation of the mean eigenvalue
+    shape_sigma: Floats  # (k,): of an orthonormal coordinate of the traceless part
+    size_sigma: Floats  # (k,): of the mean eigenvalue
     n_shape: int  # number of coordinates of the traceless part; 0 if all is round
 
 
@@ -36,12 +36,12 @@ def shrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
     d = noisy.whitened.shape[1]
     sizes = np.clip(np.trace(noisy.whitened, axis1=1, axis2=2) / d, *SIZES)
     log_frames = 2 * np.log(np.diagonal(noisy.frames, axis1=1, axis2=2)).mean(axis=1)
-    scales = np.exp(_shrunk_sizes(np.log(sizes) + log_frames, noisy.of_size / sizes, noisy))
+    scales = np.exp(_shrunk_sizes(np.log(sizes) + log_frames, noisy.size_sigma / sizes, noisy))
     shapes = np.broadcast_to(np.eye(d), noisy.frames.shape)
     if noisy.n_shape:
         inner = noisy.whitened / sizes[:, None, None]
         inner = noisy.frames @ inner @ noisy.frames.swapaxes(1, 2)
-        relative = replace(noisy, of_shape=noisy.of_shape / sizes)
+        relative = replace(noisy, shape_sigma=noisy.shape_sigma / sizes)
         shapes = _shrunk_shapes(inner / np.exp(log_frames)[:, None, None], log_frames, relative)
     return np.array(
         [
@@ -71,9 +71,9 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Float
     d, n_shape, p = shapes.shape[1], noisy.n_shape, noisy.weights
     # The common shape: the weighted mean, itself shrunk to a round one.
     common = _round_or_not(
-        np.einsum("j,jab->ab", p, shapes), float(p**2 @ noisy.of_shape**2), n_shape
+        np.einsum("j,jab->ab", p, shapes), float(p**2 @ noisy.shape_sigma**2), n_shape
     )
-    noise_variance = noisy.of_shape**2
+    noise_variance = noisy.shape_sigma**2
     # Variances that noise does not explain: of each shape, and their mean, weighted by precision.
     excess = _mean_squares(shapes - common, log_frames, noisy) - noise_variance
     # A mean square of normal numbers has the variance 2 (true variance + noise)^2 / n_shape; for
@@ -89,7 +89,7 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Float
     # A shape's variance is halfway between the mean of all, which is more precise, and its own.
     variances = (mean_variance + own_variances) / 2 if len(shapes) > 1 else own_variances
     kept = variances / np.maximum(variances + noise_variance, 1e-300)
-    each = zip(shapes, kept, noisy.of_shape, strict=True)
+    each = zip(shapes, kept, noisy.shape_sigma, strict=True)
     shares = [_safe_share(common, shape, share, sigma, d) for shape, share, sigma in each]
     return np.array([
         _unit_shape(common + share * (shape - common))

@@ -53,12 +53,13 @@ def small_spheres(
     mean: Floats, covariance: Floats, noise: float, radius: float, n_directions: int,
     n_spheres: int, rng: np.random.Generator,
 ) -> Spheres:  # fmt: skip
-    """Spheres spread over the leading directions of a covariance, whose `noise` is known."""
+    """Spheres spread over the leading directions of a covariance; `noise` is its deviation."""
     values, vectors = np.linalg.eigh(covariance)
-    values = np.clip(values, -(radius**2), radius**2)
+    values = np.clip(values, -(radius**2), radius**2)  # rows in a ball vary by no more
     n_rest = len(mean) - n_directions
     leading = np.maximum(values[n_rest:], max(noise, LEAST_OF_LARGEST * abs(values[-1])))
     basis, outside = vectors[:, n_rest:], vectors[:, :n_rest]
+    # A row is at most two radii from the mean, about which centres are.
     centres = scaled_to_radius(
         _spread_points(n_spheres, n_directions, rng) * np.sqrt(leading), 2 * radius
     )
@@ -88,7 +89,7 @@ def spheres_after_step(
     kept = np.clip(1 - width * (sigma / counts) ** 2 / squares, 0, 1)
     centres = spheres.centres + clip_length * shifts * kept[:, None]
     # Clipped size minus its expectation for a normal law, divided by its derivative; noise may make
-    # it negative.
+    # it negative: a step at most halves the deviation, or doubles the variance.
     growth = 1 + (size * clip.limit**2 / width - clip.mean) / clip.size_response
     variance = min(spheres.variance * float(np.clip(growth, 0.25, 2)), radius**2)
     alive = weights > RESOLVED * sigma

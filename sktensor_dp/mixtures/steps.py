@@ -168,9 +168,9 @@ def gaussians_after_step(
     sampling_variance = 2 / (n_rows * shares)  # of an orthonormal coordinate
     noisy = Scatters(
         frames=model.factors[:n_shapes], whitened=whitened, weights=shares / shares.sum(),
-        of_shape=np.sqrt((noise.shape * in_seconds / shares) ** 2 + sampling_variance),
+        shape_sigma=np.sqrt((noise.shape * in_seconds / shares) ** 2 + sampling_variance),
         # A mean eigenvalue is the mean of `width` coordinates.
-        of_size=np.sqrt(
+        size_sigma=np.sqrt(
             (noise.size * in_seconds / shares) ** 2 + sampling_variance / statistics.clipping.width
         ),
         n_shape=statistics.n_shape,

@@ -82,6 +82,7 @@ def lost_shifts(
     about_mean = squares - 2 * mean * firsts + mean**2
     noise = sigma * np.hypot(1, np.sqrt(2) * mean / offset)  # a first has half of its variance
     whole = model.weights @ (np.square(model.means - mean) + variances)
+    # By sampling, a mean of n squares has a deviation of (2 / n)^(1/2) times itself.
     noise, missing = np.hypot(noise, (2 / n_rows) ** 0.5 * whole), about_mean - whole
     most = np.where(missing > LOST * noise, missing + noise, 0.0)
     return np.asarray(most / (2 * far * variances * model.weights[:, None]))

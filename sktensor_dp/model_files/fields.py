@@ -26,7 +26,7 @@ NUMBERS = frozenset(
 )
 
 
-def write(value: object, arrays: Arrays, where: str) -> Any:
+def as_json(value: object, arrays: Arrays, where: str) -> Any:
     """JSON form of a parameter or a part of a state; arrays go to `arrays` by the name `where`."""
     if value is None or isinstance(value, bool | np.bool_ | str):
         return bool(value) if isinstance(value, np.bool_) else value
@@ -36,13 +36,13 @@ def write(value: object, arrays: Arrays, where: str) -> Any:
         number = float(value)
         return number if math.isfinite(number) else {"float": str(number)}
     if isinstance(value, list):
-        return [write(item, arrays, f"{where}{i}") for i, item in enumerate(value)]
+        return [as_json(item, arrays, f"{where}{i}") for i, item in enumerate(value)]
     for name, kind in KINDS.items():
         if type(value) is kind:
             items: Any = value if kind is tuple else sorted(value)
-            return {name: write(list(items), arrays, where)}
+            return {name: as_json(list(items), arrays, where)}
     if isinstance(value, Mapping):
-        return {"mapping": [write(list(pair), arrays, where) for pair in value.items()]}
+        return {"mapping": [as_json(list(pair), arrays, where) for pair in value.items()]}
     if isinstance(value, np.ndarray) and value.dtype.name in NUMBERS:
         # Convert to the machine's byte order, which files have.
         plain = np.asarray(value, dtype=value.dtype.newbyteorder("="))
@@ -54,11 +54,11 @@ def write(value: object, arrays: Arrays, where: str) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         prefix = where and f"{where.strip('_')}_"
         parts = {part.name: getattr(value, part.name) for part in dataclasses.fields(value)}
-        return {n: write(v, arrays, prefix + n) for n, v in parts.items() if v is not ABSENT}
+        return {n: as_json(v, arrays, prefix + n) for n, v in parts.items() if v is not ABSENT}
     if is_table(value):
         # A data frame is saved as its columns by name; constructors accept that form too.
         columns = named_columns(value, "a parameter")
-        return write({n: np.float64(one).tolist() for n, one in columns}, arrays, where)
+        return as_json({n: np.float64(one).tolist() for n, one in columns}, arrays, where)
     if isinstance(value, np.dtype | type) and np.dtype(value).name in NUMBERS:
         return {"dtype": np.dtype(value).name}
     raise TypeError(type(value).__name__)
@@ -121,7 +121,7 @@ class Form:
     """Declared form of a value in a file; `read` returns the value or raises ModelFileError.
 
     Letters name the lengths of axes: equal letters are equal lengths, "?" is any, a capital may
-    differ at each place of a list. "+" means that no number is below 0.
+    differ at each place of a list. A last "+" means that no number is below 0.
     """
 
     def read(self, reader: Reader, value: object, where: str) -> Any:

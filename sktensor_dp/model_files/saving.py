@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.exceptions import ModelFileError
 from sktensor_dp.model_files.container import Arrays, pack, read_file, require, unpack, write_file
-from sktensor_dp.model_files.fields import SavedState, read_parameter, write
+from sktensor_dp.model_files.fields import SavedState, as_json, read_parameter
 from sktensor_dp.privacy.accountant import NEEDS_PAYER, attribute_of_payment
 
 FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
@@ -57,7 +57,7 @@ class ModelFileMixin:
                 f"This {type(self).__name__} is not fitted: it has no {error}. Call fit before "
                 "save."
             ) from None
-        parts = _pieces(self, write(state, arrays, ""), arrays)
+        parts = _pieces(self, as_json(state, arrays, ""), arrays)
         # Refuse, before anything is written, a model that could not be loaded.
         _model_in(type(self), b"".join(parts))
         write_file(path, parts)
@@ -109,7 +109,7 @@ def _pieces(estimator: Any, state: Any, arrays: Arrays) -> list[bytes]:
     cls, parameters = type(estimator), {}
     for name in _parameter_names(cls):
         try:
-            parameters[name] = write(
+            parameters[name] = as_json(
                 estimator._parameter_to_save(name), arrays, f"parameter_{name}"
             )
         except TypeError:

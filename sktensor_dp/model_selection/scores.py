@@ -198,7 +198,9 @@ def check_scoring(scoring: object, name: str) -> None:
 
 
 def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object, name: str) -> Any:
-    """Targets as an array of shape (n_rows,) for scores of predictions; for others `y` as it is."""
+    """Targets as an array of shape (n_rows,) for scores of predictions; for others `y` as it is.
+    An error if the score, X or y does not fit the estimator; `name` is the parameter of the score.
+    """
     method = SCORES[scoring]
     if not hasattr(estimator, method):
         raise ValueError(

@@ -494,7 +494,7 @@ class PrivateSearchCV(
         return self
 
     def _prepared(self, request: Request, X: object, y: object, groups: object) -> Trials:
-        """Refuse data that every fit would refuse; else split them."""
+        """Trials on split data, or an error for data that every fit would refuse."""
         if request.number_is_private:
             refuse_lists(X)
         check_mark(X, groups is not None, request.neighbours)
@@ -620,7 +620,7 @@ class PrivateSearchCV(
             warnings.warn(warning, stacklevel=level_of_caller())
 
     def _request(self, groups: object, unsupported: Mapping[str, object]) -> Request:
-        """Refuse wrong parameters and arguments; else what they ask for."""
+        """Request that the parameters make; an error for wrong ones, and for wrong arguments."""
         check_parameters(
             self, {**PrivateEstimatorMixin._privacy_constraints, **self._own_constraints}
         )

@@ -117,6 +117,7 @@ class RangeScaler(TransformerMixin, BaseEstimator):
         return (low + high + np.asarray(X, dtype=np.float64) * (high - low)) / 2
 
     def _ends(self) -> NDArray[np.float64]:
+        """Low and high ends of the ranges, (2, n_ranges)."""
         return np.array(list(self.ranges.values()), dtype=np.float64).T
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.generic]:

@@ -369,9 +369,9 @@ class PrivateTensorPowerMethod(
             now = (self.epsilon, self.delta, self.data_norm)
             check_same("epsilon, delta and data_norm", stream.settings, now)
         batch = checked._chunks_of(X, groups, n_samples, reset=stream is None)
-        earlier = None if stream is None else self.privacy_report_
+        earlier = None if stream is None else self.privacy_report_  # on the batches so far
         # No warning of a stream that is not complete: more batches may come.
-        return self._publish_and_warn(
+        return self._publish_result(
             self._fitted_by_batch(batch, stream, column_attributes(checked), earlier)
         )
 
@@ -425,7 +425,7 @@ class PrivateTensorPowerMethod(
             found = fit_by_steps(ask, plan, TensorPowerIterations, bound)
             warned = warnings_of_noise(found, plan.n_components, self.epsilon)
             fitted = FitResult(attributes_of(found, plan), warned)
-        return self._publish_with_report(ask, fitted, columns)
+        return self._publish_result(self._with_report(ask, fitted, columns))
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
         """Coordinates of samples: probabilities in a mixture, projections otherwise.
@@ -680,7 +680,7 @@ class PrivateTensorPowerMethod(
             ask.count()  # releases nothing where the number is public
             ask.complete_plan(plan.releases)  # the same, whatever the number of units
             fitted = fit_moments(ask, plan)
-        return self._publish_with_report(ask, fitted, columns)
+        return self._publish_result(self._with_report(ask, fitted, columns))
 
     def _fit_stream(self, batches: Iterable[SampleChunks], checked: object) -> Self:
         """Make one power step on each batch of a stream; set fitted attributes after the last."""
@@ -695,7 +695,7 @@ class PrivateTensorPowerMethod(
             ).attributes  # fmt: skip
         if not state:
             raise ValueError("the source of chunks yielded none.")
-        return self._publish_and_warn(
+        return self._publish_result(
             FitResult(state, warnings_of_stream(state["_stream"], self.n_components))
         )
 

@@ -167,12 +167,12 @@ def forecast_moments(
     for planned in releases.planned:
         if planned.name in (COUNT, NormHistogram.name, ThirdMomentHistogram.name):
             continue
-        dimension, sensitivity, noise, signal = _expected(
+        dimension, sensitivity, unit_noise, signal = _expected(
             planned.name, plan, ball, estimator.neighbours
         )
         scale = spherical_spread(dimension) / planned.cost.epsilon if pure else 1 / planned.cost.mu
         sigma = sensitivity * scale / max(n_samples // n_batches, 1)
-        noise *= sigma
+        noise = sigma * unit_noise
         needed.append(n_samples * noise / signal)
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
     return Forecast(
@@ -191,12 +191,12 @@ def _expected(
     eigenvalue = length**3 / k
     cubes = ball.norm**3 if neighbours == "add_remove" else ball.farthest_cubes
     if name == SecondMoments.name:
-        moved = SecondMoments(ball).sensitivity("l2", neighbours)
-        return n_unique(size, 2), moved, noise_norm(1.0, size), length**2 / k
+        sensitivity = SecondMoments(ball).sensitivity("l2", neighbours)
+        return n_unique(size, 2), sensitivity, noise_norm(1.0, size), length**2 / k
     if name == ProjectedThirdMoments.name:
         # The mean squared norm of a whitened sample is k.
-        moved = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
-        return n_unique(k, 3), moved, math.sqrt(n_unique(k, 3)), k
+        sensitivity = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
+        return n_unique(k, 3), sensitivity, math.sqrt(n_unique(k, 3)), k
     if name == PowerIterations.name:
         # A step maps the best start, of overlap o with a component, to eigenvalue o^2 along it, and
         # adds noise of norm sigma sqrt(d): o grows if eigenvalue o / sqrt(d) > sigma.

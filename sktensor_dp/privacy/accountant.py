@@ -488,14 +488,14 @@ class BudgetAccountant(TableDisplay):
         deltas = {"pure": self.delta, "search": used, "vocabulary": used / THRESHOLD_FRACTION}
         # Epsilons of guarantees are added to that of all Gaussian noise together.
         parts = list(zip(fractions, kinds, strict=True))
-        noise = math.fsum(part for part, kind in parts if kind not in ("pure", "search"))
-        mu = gaussian_mu(epsilon * (noise / whole), gaussian_delta) if noise else 0.0
+        gaussian = math.fsum(part for part, kind in parts if kind not in ("pure", "search"))
+        mu = gaussian_mu(epsilon * (gaussian / whole), gaussian_delta) if gaussian else 0.0
         budgets: list[FitBudget] = []
         for fraction, kind in parts:
             delta, part = deltas.get(kind, gaussian_delta), epsilon * fraction / whole
             if kind in ("gaussian", "vocabulary"):
-                tails = delta - used * (kind == "vocabulary")
-                part = gaussian_epsilon(mu * math.sqrt(fraction / noise), tails)
+                delta_of_noise = delta - used * (kind == "vocabulary")
+                part = gaussian_epsilon(mu * math.sqrt(fraction / gaussian), delta_of_noise)
             budgets.append({"epsilon": part, "delta": delta})
             if kind == "gaussian" and len(parts) > 1:
                 self._gaussian_parts.add((part, delta))
@@ -698,7 +698,7 @@ def telling_spending(method: Any) -> Any:
     def run(self: Any, *args: object, **options: object) -> Any:
         begun = BEGUN.get()
         X = args[0] if args else options.get("X")
-        before = COLUMN.set(column_of_units(self, X, options.get("groups")) or COLUMN.get())
+        token = COLUMN.set(column_of_units(self, X, options.get("groups")) or COLUMN.get())
         try:
             return method(self, *args, **options)
         except BaseException as error:
@@ -719,7 +719,7 @@ def telling_spending(method: Any) -> Any:
                 tell(error, "The vocabulary of X is paid for:", f" {how}")
             raise
         finally:
-            COLUMN.reset(before)
+            COLUMN.reset(token)
 
     return run
 

@@ -206,10 +206,10 @@ class Ledger:
     def change_budget(self, old: float, new: float) -> None:
         """Change the budget's epsilon, unless it is no longer `old`; charges stay."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
-            kept = self._balance(connection).epsilon
-            if kept != old:
+            stored = self._balance(connection).epsilon
+            if stored != old:
                 raise BudgetError(
-                    f"The budget was epsilon {old:g} and has become {kept:g} in the meantime. "
+                    f"The budget was epsilon {old:g} and has become {stored:g} in the meantime. "
                     "Nothing was changed or charged."
                 )
             connection.execute(

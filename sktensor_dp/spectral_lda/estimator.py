@@ -548,7 +548,7 @@ class PrivateSpectralLDA(
             ask.complete_plan(plan.releases)
             budget = (self.epsilon, self.delta) if begins else None
             fitted = fit_topics(ask, limits, plan, options, budget)
-        return self._publish_with_report(ask, fitted, columns)
+        return self._publish_result(self._with_report(ask, fitted, columns))
 
     def _learn_batch(self, batch: CountChunks, stream: TopicStream) -> Self:
         """Make one EM step on a further batch of the stream: plan, open, ask, publish."""
@@ -562,7 +562,7 @@ class PrivateSpectralLDA(
                 ask, stream, self.clip_norm_, frequencies,
                 min(self.n_components, batch.n_features),
             )  # fmt: skip
-        return self._publish_with_report(ask, fitted, columns, self.privacy_report_)
+        return self._publish_result(self._with_report(ask, fitted, columns, self.privacy_report_))
 
     def _plan(self, n_samples: int, n_features: int) -> TopicPlan:
         """Plan a fit from parameters and public sizes."""

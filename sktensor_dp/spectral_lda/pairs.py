@@ -48,8 +48,8 @@ class WhitenedPairs:
 
     def with_concentration(self, concentration: float) -> "WhitenedPairs":
         """Return a copy corrected for another concentration; the whitener stays."""
-        old = self.correction
-        correction = PriorCorrection(concentration, old.frequencies, sigma=old.variance**0.5)
+        frequencies, sigma = self.correction.frequencies, self.correction.variance**0.5
+        correction = PriorCorrection(concentration, frequencies, sigma)
         return replace(
             self, correction=correction,
             corrected=corrected_pairs(self.released, correction),

@@ -90,8 +90,9 @@ def plan_topics(
     if not exact:
         n_effective = n_samples * (gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4)
     # Where moments are matched, the clipped fraction falls with the noise, so that estimates
-    # converge. Otherwise nine in ten are clipped: noise is less, and bias more.
-    most_clipped, low_quantile = 0.05, 0.1
+    # converge: so many effective documents are clipped. Otherwise nine in ten are: noise is less,
+    # and bias more.
+    most_clipped, n_clipped, low_quantile = 0.05, 500, 0.1
     in_word_space, n_numbers = perturbation == "moment_tensor", n_features * n_components
     matches = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * n_numbers
     kind = "word_space" if in_word_space else "few_words" if matches else "many_words"
@@ -108,7 +109,7 @@ def plan_topics(
     return TopicPlan(
         n_components=min(n_components, n_features), n_words=n_words,
         all_words=n_words == n_features, triples=triples, match_moments=matches,
-        clip_quantile=1 - min(most_clipped, 500 / n_effective) if matches else low_quantile,
+        clip_quantile=1 - min(most_clipped, n_clipped / n_effective) if matches else low_quantile,
         asks_public=asks_public, multiplies_pairs=exact and n_words > max_words,
         n_refinements=n_steps, n_single=n_single,
         releases=_release_plan(epsilon, delta, fractions, triples, n_steps, limits),

@@ -155,10 +155,10 @@ class _SpectralFit:
         else:
             fitted, assumed = self._from_third_moment(pairs)
         if plan.n_refinements > 0:
-            before = fitted.concentration
+            by_moments = fitted.concentration
             fitted = refine(self._ask, plan, options, self._frequencies, count_clip, pairs, fitted)
             # Steps may have found the concentration that pairs did not tell.
-            assumed = assumed and fitted.concentration == before
+            assumed = assumed and fitted.concentration == by_moments
         coherence = coherence_of(pairs, fitted.topics)
         return replace(fitted, n_resolved=pairs.white.n_resolved, coherence=coherence), assumed
 
@@ -226,14 +226,14 @@ class _SpectralFit:
             "n_iter": FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
         }  # fmt: skip
         # Eigenvalues of E2 that noise gives, expected and at most, in units of M2.
-        edge, apart = (scale * x + shift for x in noise_edges(*chance, pure=pure))
-        white = noisy_whitener(corrected, wanted, edge=edge, apart=apart, **search)
+        edge, most = (scale * x + shift for x in noise_edges(*chance, pure=pure))
+        white = noisy_whitener(corrected, wanted, edge=edge, most_by_chance=most, **search)
         if white.n_resolved >= wanted:
             return white
         # If sampling is most of what varies, frequent words hide topics of rare ones: search again
         # with words weighted so that all entries vary about alike.
         weights, *edges = scaled_edges(*chance, self._ask.n_units, pure=pure)
-        edge, apart = (scale * x + shift * float(weights.max()) ** 2 for x in edges)
+        edge, most = (scale * x + shift * float(weights.max()) ** 2 for x in edges)
 
         def weighted(V: Floats) -> Floats:
             return weights[:, None] * product_of(corrected, weights[:, None] * V)
@@ -241,7 +241,7 @@ class _SpectralFit:
         values, _ = top_eigenpairs(weighted, wanted, **search)
         n_weighted = int((values > edge).sum())
         # One eigenvalue is always above chance: that of the word frequencies.
-        if n_weighted <= max(white.n_resolved, 1) or values[1] <= apart:
+        if n_weighted <= max(white.n_resolved, 1) or values[1] <= most:
             return white
         # Weighted words tell how many topics there are; the whitener is of words as they are.
         white = noisy_whitener(corrected, n_weighted, edge=0.0, **search)

@@ -190,10 +190,10 @@ def run_sweeps(
     anderson, starts_at_sweep = _Anderson(), True
     start, variance = _flat(alternation.state()), np.inf  # of the next sweep
     for n_iter in range(1, max_iter + 1):
-        former, variance = variance, alternation.sweep()
+        variance_before, variance = variance, alternation.sweep()
         end = alternation.state()
         # Targets have unit variance; differences below `tol` of that are rounding errors.
-        settles = abs(former - variance) < tol * max(variance, known_variance, tol)
+        settles = abs(variance_before - variance) < tol * max(variance, known_variance, tol)
         if settles and starts_at_sweep and n_iter >= first_sweeps:
             return n_iter, True
         # A small change after an extrapolation is no convergence: another sweep has to start where

@@ -333,18 +333,18 @@ def noisy_whitener(
     n_components: int,
     *,
     edge: float,
-    apart: float = 0.0,
+    most_by_chance: float = 0.0,
     largest: float | None = None,
     **eigen_options: Any,
 ) -> NoisyWhitener:
     """Whitener by the eigenpairs above the noise `edge`.
 
-    Keeps the first eigenpair alone unless two eigenvalues are above both `edge` and `apart`.
-    Rounding errors are relative to the eigenvalue `largest`.
+    Keeps the first eigenpair alone unless a second eigenvalue is above both `edge` and
+    `most_by_chance`. Rounding errors are relative to the eigenvalue `largest`.
     """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > edge).sum())
-    if n_resolved > 1 and values[1] <= apart:
+    if n_resolved > 1 and values[1] <= most_by_chance:
         n_resolved = 1
     kept = max(n_resolved, 1)
     if largest is None:

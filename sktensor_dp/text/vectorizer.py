@@ -462,14 +462,14 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             state = {"vocabulary_": self._given_words(), "fixed_vocabulary_": True}
             with self._session(chunks, ReleasePlan(self.epsilon, 0.0, ())) as ask:
                 fitted = FitResult(state, notes=("The vocabulary was given; it is public.",))
-            return self._publish_with_report(ask, fitted, {})
+            return self._publish_result(self._with_report(ask, fitted, {}))
         plan = self._plan(chunks, self._public_number(chunks))
         check_words(self, plan, None if self._number_is_private else chunks.n_units)
         with self._session(chunks, plan.releases) as ask:
             plan = self._plan(chunks, ask.count())
             ask.complete_plan(plan.releases)
             fitted = learn_vocabulary(ask, plan, self.max_features)
-        return self._publish_with_report(ask, fitted, self._attributes_of(chunks))
+        return self._publish_result(self._with_report(ask, fitted, self._attributes_of(chunks)))
 
     def _attributes_of(self, chunks: Texts) -> dict[str, Any]:
         """Public attributes of what was read, by name; overridden by the encoder."""

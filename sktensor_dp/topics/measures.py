@@ -18,9 +18,9 @@ def umass(
         return np.zeros(k)
     least = max(sigma, 1e-12)
     later, earlier = np.tril_indices(m, -1)
-    words, before = leading[:, later], leading[:, earlier]
-    together = np.maximum(pairs[words, before], least)
-    alone = np.maximum(frequencies[before], least)
+    words, words_before = leading[:, later], leading[:, earlier]
+    together = np.maximum(pairs[words, words_before], least)
+    alone = np.maximum(frequencies[words_before], least)
     values: Floats = np.log(together / alone).mean(axis=1)
     return values
 

@@ -20,7 +20,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.model_files.container import Arrays
-from sktensor_dp.model_files.fields import write as written
+from sktensor_dp.model_files.fields import as_json as written
 
 pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")

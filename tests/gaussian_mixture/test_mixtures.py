@@ -184,8 +184,8 @@ def test_shapes_of_round_groups_are_round_again(seed, size):
     rng, d, k, noise = np.random.default_rng(seed), 6, 12, 0.08
     drawn = noise * rng.standard_normal((k, n_unique(d, 2)))
     found = size * np.eye(d) + np.array([coordinates_to_symmetric(one, d, 2) for one in drawn])
-    frames, weights, of_shape = np.tile(np.eye(d), (k, 1, 1)), np.full(k, 1 / k), np.full(k, noise)
-    scatters = Scatters(frames, found, weights, of_shape, of_shape / d**0.5, len(drawn[0]) - 1)
+    frames, weights, sigma = np.tile(np.eye(d), (k, 1, 1)), np.full(k, 1 / k), np.full(k, noise)
+    scatters = Scatters(frames, found, weights, sigma, sigma / d**0.5, len(drawn[0]) - 1)
     values = np.linalg.eigvalsh(shrunk_covariances(scatters, 1e-9, 1e9))
     assert np.median(values[:, -1] / values[:, 0]) < 2
 

@@ -29,7 +29,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.model_files.container import LARGEST_FILE, Arrays
-from sktensor_dp.model_files.fields import read_parameter, write
+from sktensor_dp.model_files.fields import as_json, read_parameter
 from sktensor_dp.model_files.saving import check_saving
 
 ROOT = Path(sktensor_dp.__file__).parents[1]
@@ -224,7 +224,7 @@ PARAMETERS = [
 @pytest.mark.parametrize("value", PARAMETERS, ids=str)
 def test_parameters_come_back_as_they_were(value):
     arrays = Arrays()
-    found = read_parameter(json.loads(json.dumps(write(value, arrays, "x"))), arrays)
+    found = read_parameter(json.loads(json.dumps(as_json(value, arrays, "x"))), arrays)
     assert type(found) is type(value)
     assert equal(found, value)
     assert len(arrays.by_name) == isinstance(value, np.ndarray)
@@ -232,9 +232,9 @@ def test_parameters_come_back_as_they_were(value):
 
 def test_numbers_of_numpy_are_plain_ones_and_other_kinds_are_refused():
     for number, kind in ((np.int64(1), int), (np.float64(1), float), (np.bool_(1), bool)):
-        assert type(write(number, Arrays(), "x")) is kind
+        assert type(as_json(number, Arrays(), "x")) is kind
     with pytest.raises(ModelFileError, match="must name an array"):
         read_parameter({"array": "none"}, Arrays())
     for value in (len, object(), 1j, np.array([None]), object, range(3)):
         with pytest.raises(TypeError):
-            write(value, Arrays(), "x")
+            as_json(value, Arrays(), "x")

@@ -44,7 +44,7 @@ class NoisyMean(RegressorMixin, PrivateEstimatorMixin, BaseEstimator):
             found = float(ask(query).value[0]) + query.middle
         fitted = FitResult({"mean_": found, "seed_": self.random_state})
         columns = {"n_features_in_": X.shape[1]}
-        return self._publish_with_report(ask, fitted, columns)
+        return self._publish_result(self._with_report(ask, fitted, columns))
 
     def predict(self, X):
         return np.full(len(X), self.mean_ + self.shift)
