@@ -79,6 +79,10 @@ SLOW = (
     "square of the product of the ranks. Interrupted, it has spent its budget; a smaller rank is "
     "faster."
 )
+AS_NEWCOMERS = (
+    " Everybody is scored as a newcomer here, whatever the rank: those two, and score of fold_in, "
+    "predict a unit's values by its others."
+)
 BOUNDS = f"two finite numbers (low, high) of size {LARGEST_SIZE:g} at most"
 NAMES = (
     "a tuple with an element for each mode: RowIndex.from_public(names), a list or column of "
@@ -391,7 +395,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         float
             1 at best.
         """
-        warn_of_score()
+        warn_of_score("" if self.unit_mode is None else AS_NEWCOMERS)
         # Compute both Dask collections together.
         values = checked_values(self, computed(y, "Reading y"))
         predicted = computed(self.predict(X), "Predicting")

@@ -180,13 +180,13 @@ def warnings_of_delta(delta: float, n_units: int, unit: str) -> tuple[Warning, .
 
 
 @cache  # once in a process, unless the warning is raised as an error
-def warn_of_score() -> None:
-    """Warn once in a process that a score shows an exact number of the rows handed in."""
+def warn_of_score(more: str = "") -> None:
+    """Warn once in a process that a score shows an exact number of the rows handed in; and more."""
     warnings.warn(
         UnprotectedScoreWarning(
             "A score shows an exact number of the rows handed in, which no noise protects: show "
             "it only where these rows are public. make_private_scorer releases scores with noise, "
-            "and PrivateSearchCV chooses by such. This is said once."
+            f"and PrivateSearchCV chooses by such.{more} This is said once."
         ),
         stacklevel=level_of_caller(),
     )
