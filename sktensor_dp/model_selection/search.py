@@ -78,7 +78,12 @@ from sktensor_dp.model_selection.steps import (
     steps_of,
     tried_steps,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, attribute_of_payment
+from sktensor_dp.privacy.accountant import (
+    BudgetAccountant,
+    HasAccountant,
+    attribute_of_payment,
+    column_of_units,
+)
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
@@ -466,7 +471,8 @@ class PrivateSearchCV(
             expected = self._forecast(request, number, trials.bounds, trials.n_features)
             if expected.is_noise or expected.shows_nothing:
                 warnings.warn(str(expected), NotEnoughDataWarning, stacklevel=level_of_caller())
-        payer = Payer(type(self).__name__, self._accountant_to_charge())
+        column = column_of_units(request.last, X, groups)
+        payer = Payer(type(self).__name__, self._accountant_to_charge(), column=column)
         charge = replace(request.charge, unit=unit)
         payer.charge_entries([charge])
         self._say("search begins")
@@ -573,6 +579,9 @@ class PrivateSearchCV(
         """
         request = self._request(None, {})
         check_sizes(n_units=n_units)
+        announced = request.last._public_facts().n_units
+        if announced not in (None, n_units):
+            raise ValueError(f"n_units must be {announced}, the units of shape; got {n_units}.")
         bounds = self._bounds(request, n_features)
         self._check_budget(request)
         guess = {} if document_length is None else {"document_length": document_length}

@@ -1,6 +1,7 @@
 """Searches with groups: whole persons are held out, fitted, scored and protected."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from internals import parts_of_trials
@@ -83,6 +84,13 @@ def test_the_ledger_knows_what_a_search_protects():
     assert {entry.unit for entry in search.accountant.entries} == {"person"}
     with pytest.raises(BudgetError, match=r"'document', but .* 'person'"):
         search.fit(X)
+    # A table's column says whose row it is, as in a fit of the completion alone.
+    budget = BudgetAccountant(units="user")
+    X, y = ratings(0, N)
+    raters(N, epsilon=INF, accountant=budget).fit(pd.DataFrame(X, columns=["user", "film"]), y)
+    assert budget.entries[-1].unit == "person: user"
+    with pytest.raises(ValueError, match=f"n_units must be {N}, the units of shape; got 60"):
+        raters(N).forecast(60)
 
 
 def ratings(seed, people, n=60):
