@@ -129,6 +129,14 @@ def _run(options: Namespace) -> int:
     return 0
 
 
+def _changed_since(file: Path | None, model: Path) -> str:
+    """Sentence that a file, or its folder, is younger than a model of it; "" if it is not."""
+    # No digest of the data is kept: whoever has the folder could compare guesses with it.
+    if file is None or file.stat().st_mtime <= model.stat().st_mtime:
+        return ""
+    return f" {file} was changed since {model.name} was learned, which is of its former rows."
+
+
 def _open_folder(run: Run, path: Path) -> Folder:
     """Open the folder, and make the models with the epsilon that its budget leaves to the run."""
     options = run.options
@@ -141,6 +149,7 @@ def _open_folder(run: Run, path: Path) -> Folder:
         run.of_payer = {name: folder.asked[name] for name in OF_PAYER if name in folder.asked}
         options.epsilon = folder.epsilon
         run.build()
+        folder.advice = _changed_since(options.file, path / f"{paid[0]}.model")
     folder.epsilon = options.epsilon = folder.fitting(run.charge, options.epsilon)
     run.build()
     for model in run.models.values():

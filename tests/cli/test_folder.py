@@ -3,10 +3,12 @@
 import hashlib
 import json
 import math
+import os
 import pkgutil
 import re
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -319,8 +321,10 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
     done = command(*arguments, "--epsilon", 1, "--forecast")
     assert "not pay for it again (epsilon: 2)" in done.err
     assert "(epsilon: 2)" in command(*arguments, "--epsilon", 1.99, status=2).err.splitlines()[-1]
+    os.utime(arguments[1], (now := time.time() + 9, now))
     done = command(*arguments)
     assert "words.model of private-topics are used: they are paid for" in done.err
+    assert "was changed since words.model was learned, which is of its former rows." in done.err
     report = load_statement((folder / "statement.json").read_bytes())
     assert report.epsilon == pytest.approx(2)
     assert {"word_votes", "pair_moments", "matching_rows"} <= {row.name for row in report.rows}
