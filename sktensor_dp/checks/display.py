@@ -108,9 +108,7 @@ def as_html(table: Table, link: str = "") -> str:
     )
 
 
-def as_frame(
-    rows: Sequence[Mapping[str, object]], columns: Sequence[str], backend: str = "pandas"
-) -> Any:
+def as_frame(rows: Sequence[Mapping[str, object]], columns: Sequence[str], backend: str) -> Any:
     """Table of pandas, polars or pyarrow (`backend`) from dicts by column."""
     return new_frame({name: [row[name] for row in rows] for name in columns}, backend)
 

@@ -91,7 +91,10 @@ def split_units(
     random_state: object,
     n_units: int | None = None,
 ) -> Splits:
-    """Split units into `cv` folds or, without, two parts: by `random_state`, or by secret coins."""
+    """Split units into `cv` folds or, without, two parts: by `random_state`, or by secret coins.
+
+    `n_units` is their public number, if some may have no rows.
+    """
     part_of_unit, unit_of_row = assigned(
         n_rows, labels, n_parts=cv, fraction=test_size, sizes_private=number_is_private,
         random_state=random_state, n_units=n_units,

@@ -332,8 +332,8 @@ def released_sensitivity(
     mechanism: Mechanism | PartitionSelection,
     query: Query,
     n_units: int,
-    neighbours: str = "replace_one",
-    most_units: int | None = None,
+    neighbours: str,
+    most_units: int,
 ) -> float:
     """Sensitivity of a query's mean over `n_units`, raised for rounding of up to `most_units`.
 
@@ -342,9 +342,8 @@ def released_sensitivity(
     of_sum = query.sensitivity(mechanism.law.norm, neighbours)
     if isinstance(mechanism, PartitionSelection) or isinstance(query, UnitCount):
         return of_sum
-    most = n_units if most_units is None else most_units
     # With half the sensitivity, the same rounding error is twice as large relative to it.
-    terms = 2 * most if neighbours == "add_remove" else most
+    terms = 2 * most_units if neighbours == "add_remove" else most_units
     return of_sum * excess(terms) / n_units
 
 

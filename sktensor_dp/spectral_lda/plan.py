@@ -259,7 +259,7 @@ def forecast_topics(
     document_length: float,
     concentration: float | None,
     pure: bool,
-    neighbours: str = "replace_one",
+    neighbours: str,
 ) -> TopicForecast:
     """Forecast noise and signal of each planned release; `pure` means delta = 0."""
     # Effective number of words of a topic in ordinary text: one over the sum of its squared

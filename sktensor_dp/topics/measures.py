@@ -7,9 +7,7 @@ from scipy.spatial.distance import cdist
 from sktensor_dp.tensor.arrays import Floats
 
 
-def umass(
-    leading: NDArray[np.intp], pairs: Floats, frequencies: Floats, sigma: float = 0.0
-) -> Floats:
+def umass(leading: NDArray[np.intp], pairs: Floats, frequencies: Floats, sigma: float) -> Floats:
     """UMass coherence (k,) of `leading` words (k, m) (Mimno et al., 2011), from moments of tokens:
     mean of log P(word | word before it), of probabilities not below the noise `sigma`.
     """

@@ -26,7 +26,7 @@ def std_of_refined(
     unigram: Floats,
     weights: Floats,
     concentration: float,
-    public: Floats | None = None,
+    public: Floats | None,
 ) -> Floats:
     """Standard deviations (k, d) of topics that come from noisy expected counts."""
     k, d = expected_counts.shape

@@ -106,7 +106,7 @@ def breach(case: Case, sound: Any, space: Any, changes: dict[str, Any]) -> str |
             return None
         bounds = []
         for law in filter(None, (entry.gaussian, entry.pure)):
-            moved = released_sensitivity(law, query, 1)
+            moved = released_sensitivity(law, query, 1, "replace_one", 1)
             try:
                 check_sensitivity(moved, query)
             except RuntimeError:
