@@ -94,15 +94,16 @@ def _run(options: Namespace) -> int:
                 progress.note("This was the forecast: nothing was spent.")
                 return 0
             if options.budget is not None:  # it holds for later runs, also if this one stops
-                folder.keep()
+                folder.write_budget()
             anyway = options.anyway or run.paid.keys() == run.models.keys()  # costs nothing more
             if run.too_few() and not anyway:
                 raise NotEnoughDataError(_why_stopped(run, folder))
             if (missing := run.missing_guess()) and not anyway:
                 raise NotEnoughDataError(f"{missing}. Nothing was spent.")
-            run.build(folder.keep())
+            folder.write_budget()
+            run.build(folder.ledger)
             with Interrupts(progress.note) as interrupts:
-                reports = _checked(run, folder, progress)
+                reports = _reports_of_check(run, folder, progress)
                 stated = run.settings()
                 folder.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
                 interrupts.between()
@@ -112,13 +113,13 @@ def _run(options: Namespace) -> int:
                     # statement never lacks what is beside it.
                     for name in run.fit():
                         reports.append(run.models[name].privacy_report_)
-                        _state(run, folder, reports)
+                        _stated(run, folder, reports)
                         folder.add(f"{name}.model", run.models[name].save)
                         if name != last:
                             interrupts.between()
                 if doubts := run.doubts():
                     progress.note(f"warning: {doubts}")
-                _write(run, folder, progress, _state(run, folder, reports))
+                _write(run, folder, progress, _stated(run, folder, reports))
     except KeyboardInterrupt:
         print(f"\nStopped. {_cost(run, folder)}", file=sys.stderr)
         return 130
@@ -215,9 +216,11 @@ def _why_stopped(run: Run, folder: Folder) -> str:
     )
 
 
-def _checked(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport]:
-    """Check what rows can be used, for a charge of its own; reports on what the run paid for."""
-    if run.paid:
+def _reports_of_check(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport]:
+    """Reports on what the run has paid for: a check of what rows can be used, made here unless an
+    earlier run paid, for a charge of its own.
+    """
+    if run.paid:  # whose statement has the check of the run that paid
         return [load_statement((folder.path / STATEMENT).read_bytes())]
     try:
         run.check(folder.ledger)
@@ -237,8 +240,8 @@ def _checked(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport
     return [run.checked.privacy_report_]
 
 
-def _state(run: Run, folder: Folder, reports: Sequence[PrivacyReport]) -> PrivacyReport:
-    """Write one statement of all steps so far, and return it."""
+def _stated(run: Run, folder: Folder, reports: Sequence[PrivacyReport]) -> PrivacyReport:
+    """Report on all steps so far together, once it is written as the folder's statement."""
     steps = [replace(report, unit=run.unit) for report in reports]
     paid = [report for report in steps if report.rows] or steps
     whole = reduce(lambda one, later: one.followed_by(later, run.options.delta), paid)

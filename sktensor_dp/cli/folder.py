@@ -80,26 +80,28 @@ class Folder:
         self.epsilon = 0.0
         self.advice = ""  # where an interrupted run of other settings could go on
         wanted = budget if raised is None else raised
-        self._known, self._kept = self._file.exists(), False
-        self._unit: list[LedgerEntry] = []  # charge of nothing that names the column of persons
-        if self._known:
+        self._existed, self._budget_written = self._file.exists(), False
+        # Charge of nothing that names the column of persons, if the run protects persons.
+        self._column_charge: list[LedgerEntry] = []
+        if self._existed:
             # A ledger that was made elsewhere keeps its own scope.
             self.ledger = BudgetAccountant(path=self._file)
-            self._before = Ledger(self._file).balance()
-            if raised is None and budget is not None and budget > self._before.epsilon:
+            self._balance_before = Ledger(self._file).balance()
+            if raised is None and budget is not None and budget > self._balance_before.epsilon:
                 raise BudgetError(
-                    f"The budget of {path} is {self._before.epsilon:g}, and --budget {budget:g} is "
-                    "more. If it is decided that everyone may lose that much: --raise-budget "
-                    f"{budget:g}. Nothing was spent."
+                    f"The budget of {path} is {self._balance_before.epsilon:g}, and --budget "
+                    f"{budget:g} is more. If it is decided that everyone may lose that much: "
+                    f"--raise-budget {budget:g}. Nothing was spent."
                 )
         else:
             self.ledger = BudgetAccountant(first_budget, delta)
-            self._before = Balance(first_budget, delta, Spending())
+            self._balance_before = Balance(first_budget, delta, Spending())
         # Budget that the run will have once it begins.
-        self._budget = self._before.epsilon if wanted is None else wanted
-        self._limited = self._known or wanted is not None
-        self._spent, _ = self.ledger.total()
-        self._n_before = self._n_paid()
+        self._budget = self._balance_before.epsilon if wanted is None else wanted
+        # Else the first run of a folder sets the budget: what it costs.
+        self._limited = self._existed or wanted is not None
+        self._spent_before, _ = self.ledger.total()
+        self._n_paid_before = self._n_paid()
 
     def take_up(
         self, asked: dict[str, str], models: Sequence[str], *, ended_too: bool
@@ -109,26 +111,30 @@ class Folder:
         Those of a run that ended are taken only if `ended_too`.
         """
         self.asked = asked
-        (protected, private), (before, epsilon) = _made(self.path), _asked(self.path)
-        kept = [name for name in models if protected.get(f"{name}.model")]
-        ended = len(kept) == len(models)
-        if not (kept and protected.get(STATEMENT)) or (ended and not ended_too):
+        (protected, private) = _files_made(self.path)
+        settings, epsilon = _settings_of_run(self.path)
+        paid = [name for name in models if protected.get(f"{name}.model")]
+        ended = len(paid) == len(models)
+        if not (paid and protected.get(STATEMENT)) or (ended and not ended_too):
             return []
-        of_payer = {name: before.pop(name) for name in OF_PAYER if name in before}
-        others = [n for n in dict.fromkeys([*before, *asked]) if before.get(n) != asked.get(n)]
-        if not others:
+        of_payer = {name: settings.pop(name) for name in OF_PAYER if name in settings}
+        differing = [
+            name for name in dict.fromkeys([*settings, *asked])
+            if settings.get(name) != asked.get(name)
+        ]  # fmt: skip
+        if not differing:
             self.asked = asked | of_payer
             self.protected, self.private, self.epsilon = protected, private, epsilon
-            return kept
+            return paid
         if not ended:
             were = ", ".join(
-                f"{name.replace('_', ' ')}: {before.get(name, 'not given')}"
-                for name in others
+                f"{name.replace('_', ' ')}: {settings.get(name, 'not given')}"
+                for name in differing
                 if name != "lists"
             )
             were = were or "the contents of its public lists"
             self.advice = (
-                f" A run that stopped there has paid for {kept[0]}.model; with its settings the "
+                f" A run that stopped there has paid for {paid[0]}.model; with its settings the "
                 f"command would go on with that, and not pay for it again ({were})."
             )
         return []
@@ -138,39 +144,38 @@ class Folder:
         """Folder with the files that its last run made, to add to them."""
         # The run left a ledger: the first budget and delta, for a new one, are not used.
         folder = cls(path, first_budget=inf, delta=0.5, budget=None, raised=None)
-        folder.protected, folder.private = _made(path)
-        folder.asked, folder.epsilon = _asked(path)
+        folder.protected, folder.private = _files_made(path)
+        folder.asked, folder.epsilon = _settings_of_run(path)
         return folder
 
-    def keep(self) -> BudgetAccountant:
+    def write_budget(self) -> None:
         """Write a new or changed budget to the ledger, before the first charge of a run."""
-        if self._kept:
-            return self.ledger
-        self._kept = True
-        if not self._known:
-            budget = self._budget, self._before.delta
+        if self._budget_written:
+            return
+        self._budget_written = True
+        if not self._existed:
+            budget = self._budget, self._balance_before.delta
             self.ledger = BudgetAccountant(*budget, path=self._file, scope=SCOPE)
-        elif self._budget != self._before.epsilon:
-            Ledger(self._file).change_budget(self._before.epsilon, self._budget)
-        if any(one.protects not in self._before.spent.units for one in self._unit):
-            self.ledger.charge(self._unit)
-        return self.ledger
+        elif self._budget != self._balance_before.epsilon:
+            Ledger(self._file).change_budget(self._balance_before.epsilon, self._budget)
+        if any(one.protects not in self._balance_before.spent.units for one in self._column_charge):
+            self.ledger.charge(self._column_charge)
 
     def fitting(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
         """Epsilon of a run: less by checks that stopped runs before it, if it would not fit.
 
         `charge` is that of a run by epsilon; BudgetError if the budget is short without them too.
         """
-        of_run, before = charge(epsilon), self._before.spent.units
+        of_run, units_before = charge(epsilon), self._balance_before.spent.units
         unit = without_column(of_run.protects)
-        others = {*map(without_column, before)} - {unit}
+        others = {*map(without_column, units_before)} - {unit}
         if others:
             raise BudgetError(
                 f"Earlier runs in {self.path} protect one {min(others)}, this one would protect "
                 f"one {unit}, and the two do not add up to one promise. {APART}. Nothing was spent."
             )
         if (own := column_of(of_run.protects)) and (
-            columns := {*map(column_of, before)} - {own, ""}
+            columns := {*map(column_of, units_before)} - {own, ""}
         ):
             raise BudgetError(
                 f"Earlier runs in {self.path} protect persons by column "
@@ -178,7 +183,7 @@ class Folder:
                 "same persons alone. If they are the same, give the column one name in all files. "
                 f"{APART}. Nothing was spent."
             )
-        self._unit = [replace(of_run, release="persons", cost=PrivacyCost())] * bool(own)
+        self._column_charge = [replace(of_run, release="persons", cost=PrivacyCost())] * bool(own)
         if self.covers(of_run):
             return epsilon
         # The largest multiple of a thousandth that the budget covers.
@@ -189,7 +194,7 @@ class Folder:
         left = n_covered * step
         if left and self.covers(charge(epsilon), beside=self._after_fits()):
             return left
-        balance = replace(self._before, epsilon=self._budget)
+        balance = replace(self._balance_before, epsilon=self._budget)
         both = PrivacyCost.total([(balance.spent.cost, 1), (charge(epsilon).cost, 1)])
         needed = both.epsilon_at(balance.delta)
         less = "Ask for less (--epsilon), or decide" if left else "Decide"
@@ -203,7 +208,7 @@ class Folder:
         )
         raise BudgetError(
             f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
-            f"{self._spent:.4g} of {self._budget:g} is spent, and "
+            f"{self._spent_before:.4g} of {self._budget:g} is spent, and "
             f"{f'--epsilon {left:g}' if left else 'nothing'} is left (epsilons of runs add up to "
             f"less than their sum). {advice}. Nothing was spent.{self.advice}"
         )
@@ -217,7 +222,7 @@ class Folder:
 
     def covers(self, entry: LedgerEntry, beside: Spending | None = None) -> bool:
         """Return True if the budget covers one more run `beside` others, or this is the first."""
-        balance = replace(self._before, epsilon=self._budget)
+        balance = replace(self._balance_before, epsilon=self._budget)
         return not self._limited or balance.covers((beside or balance.spent).plus([entry]))
 
     def spending(self, epsilon: float, asked: float, paid: Collection[str]) -> str:
@@ -226,13 +231,14 @@ class Folder:
             names = " and ".join(f"{name}.model" for name in paid)
             return f"{names} of {self.path} are used: they are paid for"
         less = f" ({asked:g} less what stopped runs spent)" * (epsilon < asked)
-        before = f", of which earlier runs spent {self._spent:.4g}" * (self._n_before > 0)
         of = f" of {self._budget:g}" * isfinite(self._budget)
-        return f"this run spends epsilon {epsilon:g}{less}{of}{before}"
+        if self._n_paid_before:
+            of += f", of which earlier runs spent {self._spent_before:.4g}"
+        return f"this run spends epsilon {epsilon:g}{less}{of}"
 
     def spent_by_run(self) -> bool:
         """Return True if this run was charged."""
-        return self._n_paid() > self._n_before
+        return self._n_paid() > self._n_paid_before
 
     def _n_paid(self) -> int:
         """Number of charges of more than nothing."""
@@ -246,9 +252,9 @@ class Folder:
         limit = self.ledger.epsilon
         of = "no limit is set" if isinf(limit) else f"the budget is {limit:g}"
         said = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}."
-        if not self._n_before:
+        if not self._n_paid_before:
             return said
-        if any(unit.startswith(PERSON) for unit in self._before.spent.units):
+        if any(unit.startswith(PERSON) for unit in self._balance_before.spent.units):
             said += " That holds if a person has the same label in all of them."
         odds = [f"{low} to {high}" for _, low, high in odds_in_hundred(epsilon)]
         return (
@@ -300,7 +306,7 @@ class Folder:
 
     def _keep_earlier(self) -> None:
         """Move the files of the previous run, which were paid for, to a folder of their own."""
-        protected, private = _made(self.path)
+        protected, private = _files_made(self.path)
         found = [name for name in (*protected, *private) if (self.path / name).exists()]
         if not found:
             return
@@ -342,7 +348,7 @@ def held(path: Path) -> Iterator[None]:
 
 def _refuse_others(folder: Path) -> None:
     """Raise ValueError for files that the command did not make, or that were changed since."""
-    protected, private = _made(folder)
+    protected, private = _files_made(folder)
     own = {LEDGER, f"{LEDGER}-journal", *private, *([MANIFEST] if protected or private else [])}
 
     def is_own(path: Path) -> bool:
@@ -385,14 +391,14 @@ def total_of(ledger: BudgetAccountant) -> tuple[float, float]:
 
 def changed_files(path: Path) -> tuple[int, list[str]]:
     """Number of files with a checksum in the manifest of a folder; those that differ, or miss."""
-    protected, _ = _made(path)
+    protected, _ = _files_made(path)
     if not protected and (path / MANIFEST).exists():
         return 0, [MANIFEST]
     kept = {name: (path / name).is_file() and _digest(path / name) for name in protected}
     return len(kept), [name for name, digest in protected.items() if kept[name] != digest]
 
 
-def _made(path: Path) -> tuple[dict[str, str], list[str]]:
+def _files_made(path: Path) -> tuple[dict[str, str], list[str]]:
     """Files that the manifest in a folder names: protected, with SHA-256, and with raw data."""
     try:
         made = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
@@ -404,7 +410,7 @@ def _made(path: Path) -> tuple[dict[str, str], list[str]]:
     return protected, private
 
 
-def _asked(path: Path) -> tuple[dict[str, str], float]:
+def _settings_of_run(path: Path) -> tuple[dict[str, str], float]:
     """Settings of the run that made the files in a folder, and its epsilon."""
     with suppress(OSError, ValueError, TypeError, KeyError):
         made = json.loads((path / MANIFEST).read_text(encoding="utf-8"))

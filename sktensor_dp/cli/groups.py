@@ -223,10 +223,11 @@ class Groups(Run):
         wrong = "; ".join(
             f"the averages of {name} lie at the end of its range: is {OPTIONS[int(of_log)]} right?"
             for name, of_log, end in zip(self._numbers, self._of_logs, farthest, strict=False)
-            if end >= 0.98
+            if end >= 0.98  # within a hundredth of the range
         )
         shares = self._means[:, len(self._numbers) :]  # of each category in each group
-        # A category that groups have nearly all or nothing of has no spread, and separates most.
+        # A category that groups have nearly all or nothing of, to a tenth, has no spread, and
+        # separates most.
         split = (np.abs(shares - 0.5) >= 0.4).all(axis=0) & (np.ptp(shares, axis=0) > 0.5)
         names = [self._columns[len(self._numbers) + place] for place in np.flatnonzero(split)]
         follow = (

@@ -13,28 +13,30 @@ class Interrupts:
     """Block in which a first Ctrl-C after a charge waits for `between`; a second one does not."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
-        self._note, self._asked, self._begun = note, False, BEGUN.get()
-        self._before = signal.getsignal(signal.SIGINT)
+        self._note, self._is_asked = note, False
+        self._begun = BEGUN.get()  # fits that had begun when the run last could stop
+        self._handler_before = signal.getsignal(signal.SIGINT)
 
     def __enter__(self) -> Self:
         in_main = threading.current_thread() is threading.main_thread()
-        if in_main and self._before is signal.default_int_handler:  # else it is ignored, or held
+        # Another handler than Python's own ignores or holds the signal.
+        if in_main and self._handler_before is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
         if signal.getsignal(signal.SIGINT) == self._interrupt:
-            signal.signal(signal.SIGINT, self._before)
+            signal.signal(signal.SIGINT, self._handler_before)
 
     def between(self) -> None:
         """Stop here if that was asked for: what was paid is written, what follows is not paid."""
-        if self._asked:
+        if self._is_asked:
             raise KeyboardInterrupt
         self._begun = BEGUN.get()
 
     def _interrupt(self, *_: object) -> None:
-        if self._asked or BEGUN.get() == self._begun:
+        if self._is_asked or BEGUN.get() == self._begun:  # for a second time, or nothing was paid
             raise KeyboardInterrupt
-        self._asked = True
+        self._is_asked = True
         with suppress(RuntimeError):  # of a line that the interrupt met half written
             self._note("\nWhat is paid for is finished and written first. Ctrl-C again loses it")

@@ -282,7 +282,7 @@ def read_ratings(run: Run) -> tuple[list[str], Any]:
 
 
 def recommend(options: argparse.Namespace) -> int:
-    """Write what people may like by their own ratings, which stay with them; it costs nothing."""
+    """Write what people may like by their own ratings, at no cost; exit status 0."""
     file = options.folder / "ratings.model"
     if not file.exists():
         kept = sorted(str(one.parent) for one in options.folder.glob(f"earlier-*/{file.name}"))

@@ -141,21 +141,21 @@ class Run:
 
     def split(self) -> list[FitBudget]:
         """Fractions of the budget for a first step, if any, for the second, and for a check."""
-        epsilon, thresholds, most = self.options.epsilon, int(self.has_threshold()), 0.0
+        epsilon, thresholds, for_check = self.options.epsilon, int(self.has_threshold()), 0.0
         if self.tests and self.n_units:
             mu = self._whole_cost(epsilon).mu
-            most = fraction_of_check(self.n_units, mu, len(self.tests), self.neighbours)
+            for_check = fraction_of_check(self.n_units, mu, len(self.tests), self.neighbours)
         whole = self.fractions if thresholds else (1.0,)
-        for checked in (most, 0.0):
-            fractions = [part * (1 - checked) for part in whole]
-            if checked > 0:
-                fractions.append(checked)
+        for fraction in (for_check, 0.0):
+            fractions = [part * (1 - fraction) for part in whole]
+            if fraction > 0:
+                fractions.append(fraction)
             kinds = ["vocabulary"] * thresholds + ["gaussian"] * (len(fractions) - thresholds)
             parts = BudgetAccountant(epsilon, self.options.delta).split(fractions, kinds)
             # Without a check where only delta would pay for it, which may be large.
             if parts[-1]["epsilon"] > 0:
                 break
-        self._for_check = parts.pop() if checked else None
+        self._for_check = parts.pop() if fraction else None
         return parts
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:

@@ -36,7 +36,7 @@ NO_LEDGER = f"Not checked: what other runs cost; {LEDGER} is not in the folder. 
 
 
 def show_budget(options: argparse.Namespace) -> int:
-    """Print every charge of a ledger, or of the ledger of a folder."""
+    """Print every charge of a ledger, or of the ledger of a folder; exit status 0."""
     path = Path(options.file)
     path = path / LEDGER if path.is_dir() else path
     if not path.exists():
@@ -57,7 +57,7 @@ def _verified(path: Path) -> BudgetAccountant:
 
 
 def check_statements(options: argparse.Namespace) -> int:
-    """Compute the totals of statements from their releases, and print what they claim."""
+    """Compute totals of statements from releases, and print their claims; the worst exit status."""
     if options.kind == "schema":
         print(schema_text(), end="")
         return 0
@@ -66,7 +66,7 @@ def check_statements(options: argparse.Namespace) -> int:
 
 
 def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
-    """Check one file and say what was found, or write it for the registry; 0 if it adds up."""
+    """Check one file and say what was found, or write it for the registry; exit status."""
     n_files, changed = changed_files(path) if path.is_dir() else (0, [])
     ledger = path / LEDGER if path.is_dir() else None
     path = path / "statement.json" if path.is_dir() else path

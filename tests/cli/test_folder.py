@@ -363,7 +363,8 @@ def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_p
 def test_many_runs_are_stated_at_the_delta_they_need(tmp_path):
     folder = Folder(tmp_path, math.inf, 1e-6, None, None)
     of_a_run = topics.Topics(parse(["topics"])).charge(0.5).cost
-    folder.keep().charge([LedgerEntry("topics", "all", 11, of_a_run, "document")])
+    folder.write_budget()
+    folder.ledger.charge([LedgerEntry("topics", "all", 11, of_a_run, "document")])
     assert "at delta 2.1e-6; no limit is set" in folder.summary()
 
 
