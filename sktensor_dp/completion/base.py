@@ -1,7 +1,8 @@
 """Base of completions: parameters, fit, prediction, forecast."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -34,7 +35,6 @@ from sktensor_dp.completion.coordinates import (
     read_entries,
     refuse_beyond,
     refuse_entries,
-    refuse_repeated_names,
     unit_labels,
 )
 from sktensor_dp.completion.entry_recipe import fit_entries
@@ -574,16 +574,17 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             ),
         )  # fmt: skip
 
-    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        # Names are looked up in lists, which may be candidates of the search. A unit's repeated
-        # values are averaged; without units, a repeated entry is refused.
-        if "row_names" not in searched:
-            shape = None if "shape" in searched else self.shape
-            refuse_entries(self, X, y, indices_of(self.row_names), shape)
-            return
-        checked_values(self, y)
-        if self.unit_mode is None:
-            refuse_repeated_names(X)
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool) -> None:
+        refuse_entries(self, X, y, indices_of(self.row_names), self.shape)
+
+    def _refuse_columns(self, columns: Mapping[str, Any]) -> None:
+        if self._full_core:
+            shape = self.shape
+            if shape is None:  # lengths are data, or those of lists
+                names = self.row_names
+                n_modes = columns["n_features_in_"] if names is None else len(names)
+                shape = (sys.maxsize,) * n_modes
+            checked_ranks(type(self).__name__, self.rank, shape)
 
     def _unit_labels_in(self, X: object) -> NDArray[np.generic] | None:
         if self.unit_mode is None:

@@ -220,14 +220,6 @@ def refuse_entries(
         as_entries(np.where(of_units, 0, coordinates), values, shape)
 
 
-def refuse_repeated_names(X: object) -> None:
-    """Raise ValueError for rows of names, or of names and numbers, that are there twice."""
-    columns = [call_unquoted(partial(np.asarray, column), "X").tolist() for column in _columns(X)]
-    rows = list(zip(*columns, strict=True))
-    if len(set(rows)) < len(rows):
-        raise ValueError(REPEATED)
-
-
 def coordinate_array(estimator: Parameters, X: Any, *, reset: bool) -> NDArray[Any]:
     """Coordinates as an array of shape (n, n_modes) from an array, a frame or a list.
     `reset` is True in a fit, where coordinates below 0 raise a ValueError and columns are stored.

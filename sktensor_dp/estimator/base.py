@@ -8,7 +8,7 @@ import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -308,10 +308,11 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     def _check_combined(self) -> None:
         """Raise ValueError for parameters that contradict each other for any data."""
 
-    def _refuse_rows(
-        self, X: object, y: object, *, grouped: bool, searched: Collection[str]
-    ) -> None:
-        """Raise an error for data that every fit would refuse, whatever is `searched`."""
+    def _refuse_rows(self, X: object, y: object, *, grouped: bool) -> None:
+        """Raise an error for data that every fit would refuse."""
+
+    def _refuse_columns(self, columns: Mapping[str, Any]) -> None:
+        """Raise an error for columns, by attributes of `COLUMNS`, that this fit would refuse."""
 
     def _checked_copy(
         self, X: object, n_samples: object, unsupported: Mapping[str, object]

@@ -1,7 +1,7 @@
 """Base of estimators whose data are the rows of a table: documents, or samples."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -173,7 +173,5 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         # Not numpy's error, which names the number of rows.
         raise MemoryError("there is too little memory for X.")
 
-    def _refuse_rows(
-        self, X: object, y: object, *, grouped: bool, searched: Collection[str]
-    ) -> None:
+    def _refuse_rows(self, X: object, y: object, *, grouped: bool) -> None:
         self._validated_rows(X, reset=True, fits=True, grouped=grouped)

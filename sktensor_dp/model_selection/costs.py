@@ -126,7 +126,7 @@ def costs_of_trials(
     """Delta of a search, 0 if a `private` step has pure noise; and costs of a trial, part of whose
     delta is set aside if a `tried` step does that.
     """
-    sets_aside = max([step._public_facts().delta_set_aside for step in tried]) > 0
+    sets_aside = max(step._public_facts().delta_set_aside for step in tried) > 0
     if any(step._public_facts().is_pure for step in private.values()):
         delta = 0.0
     if sets_aside and delta == 0 and math.isfinite(epsilon):

@@ -30,6 +30,7 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     check_arguments,
     check_output,
+    column_attributes,
     level_of_caller,
     unit_of,
     warn_of_score,
@@ -69,6 +70,7 @@ from sktensor_dp.model_selection.splits import (
     take,
 )
 from sktensor_dp.model_selection.steps import (
+    Tried,
     before_private,
     check_fractions,
     checked_distributions,
@@ -114,6 +116,7 @@ class Request:
     """Request of a search, from its parameters alone."""
 
     steps: dict[str, PrivateEstimatorMixin]  # private ones, by name
+    tried: Sequence[Tried]  # the same with listed values
     distributions: Sequence[Mapping[str, object]]  # of the candidates
     scoring: str  # score of each row
     delta: float  # of the search, at which the epsilon of each fit is stated; 0 for pure noise
@@ -511,11 +514,11 @@ class PrivateSearchCV(
             partial(before_private, self.estimator, X), "A step",
             rows_private=labels is not None or request.number_is_private,
         )  # fmt: skip
-        names = {full for candidates in request.distributions for full in candidates}
-        request.steps[step_name]._validation_copy()._refuse_rows(
-            rows, y, grouped=groups is not None,
-            searched={full.removeprefix(f"{step_name}__") for full in names},
-        )  # fmt: skip
+        checked = request.steps[step_name]._validation_copy()
+        checked._refuse_rows(rows, y, grouped=groups is not None)
+        for tried in request.tried:
+            if tried.whole:
+                tried.steps[step_name]._refuse_columns(column_attributes(checked))
         in_data, n_units = unit_labels_in(self.estimator, X), request.last._public_facts().n_units
         if in_data is not None:  # then no `groups` are given: units of X are its groups
             labels = in_data
@@ -650,7 +653,8 @@ class PrivateSearchCV(
                 "that learn nothing from the data before the search."
             )
         tried, stop = tried_steps(distributions, self.estimator), stop_probability(self.n_trials)
-        delta, costs = costs_of_trials(steps, tried, self.epsilon, self.delta, stop, self.cv)
+        every = [step for one in tried for step in one.steps.values()]
+        delta, costs = costs_of_trials(steps, every, self.epsilon, self.delta, stop, self.cv)
         scoring = self.scoring
         if scoring is None:
             regressor = get_tags(self.estimator).estimator_type == "regressor"
@@ -666,7 +670,7 @@ class PrivateSearchCV(
             cost=PrivacyCost(epsilon=float(self.epsilon), delta=delta),
             neighbours=last.neighbours,
         )  # fmt: skip
-        return Request(steps, distributions, scoring, delta, stop, costs, charge)
+        return Request(steps, tried, distributions, scoring, delta, stop, costs, charge)
 
     def _attributes(self, best: Trial, delta: float, paid: bool) -> dict[str, Any]:
         """Fitted attributes of the search that ended with `best`, and that an accountant `paid`."""

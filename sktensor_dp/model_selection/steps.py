@@ -1,8 +1,9 @@
 """Steps of an estimator: private ones, and known ones that learn nothing from the data."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +23,7 @@ from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.model_selection.splits import n_rows, one_row
 
 # Parameters of private steps that the search sets, or that decide what it protects.
-OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours", "unit_mode")
+OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours", "unit_mode", "shape", "row_names")
 # Classes of scikit-learn that learn nothing and treat every row separately.
 VECTORIZERS = ("HashingVectorizer", "CountVectorizer")
 STATELESS = (*VECTORIZERS, "Normalizer", "Binarizer", "FunctionTransformer")
@@ -262,14 +263,22 @@ def check_fractions(fractions: object, steps: Mapping[str, BaseEstimator]) -> No
         raise ValueError(f"step_fractions must be None{rule}; got {shown(fractions)}.")
 
 
+@dataclass(frozen=True)
+class Tried:
+    """Private steps, by name, with values that are listed."""
+
+    steps: Mapping[str, BaseEstimator]
+    whole: bool  # whether these are all values of a candidate
+
+
 def tried_steps(
     distributions: Iterable[Mapping[str, Any]], estimator: BaseEstimator
-) -> list[BaseEstimator]:
+) -> list[Tried]:
     """Private steps with each listed value of parameters; ValueError for wrong names or values."""
     # At most this many combinations of listed values are checked before anything is charged.
     most_combinations = 256
     steps = steps_of(estimator)
-    tried = list(private_steps(estimator).values())
+    tried = []
     for candidates in distributions:
         for full in candidates:
             step, parameter = owner_of(full, steps)
@@ -284,15 +293,17 @@ def tried_steps(
                 )
             if parameter in OWN and isinstance(step, PrivateEstimatorMixin):
                 raise ValueError(
-                    f"{full!r} cannot be searched over: the search sets it, or protects by it."
+                    f"{full!r} cannot be searched over: the search sets it, or protects by it, or "
+                    "it says what the data are."
                 )
         listed = {full: values for full, values in candidates.items() if not hasattr(values, "rvs")}
         # Whole candidates, where all their values are listed; else each value by itself.
         combinations: Any = ParameterGrid(listed)
         whole = len(listed) == len(candidates) and len(combinations) <= most_combinations
-        one_by_one = ({full: value} for full, values in listed.items() for value in values)
+        one_by_one = [{}, *({full: value} for full, values in listed.items() for value in values)]
         for choice in combinations if whole else one_by_one:
-            tried += _checked_steps(estimator, choice, whole=whole)
+            drawn = candidates.keys() - choice.keys()
+            tried.append(Tried(_checked_steps(estimator, choice, drawn), whole))
     return tried
 
 
@@ -309,17 +320,15 @@ def with_values(estimator: BaseEstimator, choice: Mapping[str, object]) -> BaseE
 
 
 def _checked_steps(
-    estimator: BaseEstimator, choice: Mapping[str, object], *, whole: bool
-) -> list[BaseEstimator]:
-    """Private steps with the checked values of `choice`, which is a `whole` candidate or a part."""
-    model = with_values(estimator, choice)
-    steps, private = steps_of(model), list(private_steps(model).values())
-    for full in choice:
-        step, parameter = owner_of(full, steps)
-        if step in private and parameter in step._own_constraints:
-            check_parameters(step, {parameter: step._own_constraints[parameter]})
-    if whole:
-        for step in private:
+    estimator: BaseEstimator, choice: Mapping[str, object], drawn: Collection[str]
+) -> dict[str, BaseEstimator]:
+    """Private steps with the values of `choice`, checked but for parameters that are `drawn`."""
+    private = private_steps(with_values(estimator, choice))
+    for name, step in private.items():
+        rules = {**step._own_constraints, "random_state": step._privacy_constraints["random_state"]}
+        full = {own: f"{name}__{own}" if name else own for own in rules}
+        check_parameters(step, {own: rules[own] for own in rules if full[own] not in drawn})
+        if not drawn:
             step._check_combined()
     return private
 

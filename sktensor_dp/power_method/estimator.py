@@ -1,7 +1,7 @@
 """Private tensor power method: components of third moments."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -740,10 +740,8 @@ class PrivateTensorPowerMethod(
         weights = np.log(np.maximum(self.weights_, 1e-300))
         return np.asarray(weights - 0.5 * (distances / self.covariances_ + log_volumes))
 
-    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        X = self._validated_rows(X, reset=True, fits=True, grouped=grouped)
-        if "n_components" not in searched:
-            check_width(self, X.shape[1])
+    def _refuse_columns(self, columns: Mapping[str, Any]) -> None:
+        check_width(self, columns["n_features_in_"])
 
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(

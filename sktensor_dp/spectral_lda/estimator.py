@@ -586,6 +586,9 @@ class PrivateSpectralLDA(
         # If only topics are public, expected frequencies are those of the topics.
         return None if topics is None else frequencies_of_topics(topics), topics
 
+    def _refuse_columns(self, columns: Mapping[str, Any]) -> None:
+        self._public_words(columns["n_features_in_"], columns)  # for its errors
+
     def _check_combined(self) -> None:
         self._checked_limits()  # for its errors
         if self.public_components is None:

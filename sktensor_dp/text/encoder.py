@@ -1,7 +1,7 @@
 """One-hot columns of categories that are found privately."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -235,7 +235,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
         (texts,), (others,), _ = worst_texts(1, n_units, self.neighbours)
         return ([[x] for x in texts],), ([[x] for x in others],), _second_category
 
-    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool) -> None:
         rows_of(X)  # for its errors
 
     def _chunks_of(self, X: object, groups: object, n_samples: object) -> Any:

@@ -3,7 +3,7 @@
 import copy
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -108,6 +108,29 @@ def _is_range(value: Any) -> bool:
     return pair and value[0] <= value[1]
 
 
+def _are_columns(value: Any) -> bool:
+    """True for different words, or a mapping of words to columns, as ``CountVectorizer`` takes."""
+    with suppress(Exception):
+        return bool(_columns_of(value))
+    return False
+
+
+def _columns_of(words: Any) -> dict[str, int]:
+    """Columns of the words of a given vocabulary; ValueError if they are not different."""
+    return dict(CountVectorizer(vocabulary=words).fit([""]).vocabulary_)
+
+
+def _is_number_type(value: Any) -> bool:
+    """True for a numpy dtype of real numbers, or what names one."""
+    with suppress(Exception):
+        return np.dtype(value).kind in "iuf"
+    return False
+
+
+DTYPE = Condition(_is_number_type, "a numpy dtype of numbers")
+VOCABULARY = Condition(
+    _are_columns, "a collection of different words, or a mapping of words to columns 0, 1, ..."
+)
 PATTERN = Condition(_is_pattern, "a str that is a regular expression")
 N_GRAMS = Condition(_is_range, "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n")
 # Parameters that decide what is accepted as a document.
@@ -238,7 +261,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         "max_df": [Number(0, 1, closed="right"), Number(1, math.inf, integer=True)],
         "min_df": [Number(0, 1), Number(0, math.inf, integer=True)],
         "max_features": [POSITIVE, NONE],
-        "vocabulary": [InstanceOf(Iterable), NONE],
+        "vocabulary": [VOCABULARY, NONE],
+        "dtype": [DTYPE],
         "binary": [BOOLEAN],
         "max_words_per_document": [POSITIVE],
         **NEIGHBOURS,
@@ -367,7 +391,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             check_is_fitted(self, "vocabulary_")
             return self._marked(lazy_counts(self, raw_documents))
         if self.vocabulary is not None and "vocabulary_" not in vars(self):
-            self._given_words()  # for its error
+            _columns_of(self.vocabulary)  # for its error
         documents = as_documents(raw_documents, "raw_documents")
         if self.input == "content":
             documents = read_documents(self, documents, grouped=False, part=True)
@@ -433,9 +457,13 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             worst_case=self._worst_case,
         )  # fmt: skip
 
-    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool, searched: Collection[str]) -> None:
-        if self.input == "content" and not READ_BY & set(searched):
-            read_documents(self, as_documents(X, "X"), grouped=grouped)  # for its errors
+    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool) -> None:
+        if self.input != "content":
+            return
+        documents = read_documents(self, as_documents(X, "X"), grouped=grouped)
+        functions = (self.preprocessor, self.tokenizer, self.analyzer, self.strip_accents)
+        if any(map(callable, functions)):  # of the caller, which may fail on a document
+            TextChunks(documents, self.build_analyzer())
 
     def _word_counter(self) -> Callable[[Any], Any]:
         """Picklable function from texts to the number of words of each."""
@@ -446,20 +474,15 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def _chunks_of(self, raw_documents: object, groups: object, n_samples: object) -> Texts:
         """Words of each document, read and split here, or by workers for lazy documents."""
-        np.dtype(self.dtype)  # raises TypeError before a text is read
         if is_read_in_parts(raw_documents):
             return lazy_texts(self, raw_documents, groups, n_samples)
         return text_chunks(self, raw_documents, groups)
-
-    def _given_words(self) -> dict[str, int]:
-        """Columns of the words of the given vocabulary; ValueError if they are not different."""
-        return dict(CountVectorizer(vocabulary=self.vocabulary).fit([""]).vocabulary_)
 
     def _learn(self, chunks: Texts) -> Self:
         """Plan the vocabulary, open a session, ask for its words, publish."""
         if self.vocabulary is not None:
             # Take the given words, in a session that is asked for nothing.
-            state = {"vocabulary_": self._given_words(), "fixed_vocabulary_": True}
+            state = {"vocabulary_": _columns_of(self.vocabulary), "fixed_vocabulary_": True}
             with self._session(chunks, ReleasePlan(self.epsilon, 0.0, ())) as ask:
                 fitted = FitResult(state, notes=("The vocabulary was given; it is public.",))
             return self._publish_result(self._with_report(ask, fitted, {}))

@@ -110,11 +110,15 @@ OPTIONS_OF_TEXTS = [
         ({"counts": [PrivateCountVectorizer()]}, "no parameter of .*: counts"),
         ({"nothing__epsilon": [1.0]}, "no parameter of .*__epsilon"),
         ({"counts__max_words_per_document": [0]}, "max_words_per_document"),
+        ({"counts__dtype": ["f5"]}, "'dtype' parameter"),
+        ({"counts__vocabulary": [["a", "a"]]}, "'vocabulary' parameter"),
     )),
     ({"model": pipeline(neighbours="add_remove")}, "neighbours of all private steps"),
     ({"model": pipeline(neighbours="add_remove").set_params(topics__neighbours="add_remove")},
      "by itself where .* a part may have no rows"),
     ({"model": pipeline(accountant=BudgetAccountant())}, "must have accountant=None"),
+    ({"model": pipeline(tokenizer=int)}, "Splitting documents into words failed"),
+    ({"model": pipeline(vocabulary=["a", "a"])}, "'vocabulary' parameter"),
 ]  # fmt: skip
 LEARNING = [
     StandardScaler(), OrdinalEncoder(), CountVectorizer(), GaussianProcessRegressor(),
@@ -139,8 +143,17 @@ TOGETHER = [
      [{"privatespectrallda__n_components": [number]} for number in (3, 1)], TOO_FEW),
     (entries(), {"bounds": [(0, 1), (1, 0)]}, "low < high"),
     (entries(), {"bounds": [(0, 1), (0.4, 0.6)]}, "give score_bounds"),
-    (entries(), {"shape": [(20, 10), (20, 11)], "row_names": [(None, list(range(10)))]},
-     "the number of different names"),
+    (entries(shape=(20, 9), row_names=(None, ITEMS)), {}, "the number of different names"),
+    *((entries(), {name: [None]}, f"'{name}' cannot be searched over: .* what the data are")
+      for name in ("shape", "row_names")),
+    *((PrivateTuckerCompletion(rank, bounds=(0, 1)), candidates, "one for each of the 2 modes")
+      for rank, candidates in (((), {}), (1, {"rank": [1, ()]}))),
+    *((PrivateSpectralLDA(1, **given), candidates, "one number for each of the 2 columns")
+      for given, candidates in (
+          ({"word_frequencies": [1.0]}, {}), ({}, {"word_frequencies": [None, [1.0]]}))),
+    (samples(moment=None), {}, "'moment' parameter"),
+    (samples(moment=None), {"whiten": stats.bernoulli(0.5)}, "'moment' parameter"),
+    (samples(random_state="a"), {}, "'random_state' parameter"),
     (PrivateGaussianMixture(), {"n_components": [1, 2]}, "'data_norm' parameter .* must be given"),
     (mixture(), {"whiten": [True, False]}, "needs whiten=True"),
 ]  # fmt: skip

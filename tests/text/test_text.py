@@ -155,7 +155,7 @@ def test_given_vocabulary_is_free():
     assert not hasattr(vectorizer, "document_frequencies_")
     assert small(vocabulary={"cats", "dogs"}).transform(PETS).shape == (3, 2)
     for method in ("fit", "fit_transform", "transform"):
-        with pytest.raises(ValueError, match="Duplicate term in vocabulary: 'cats'"):
+        with pytest.raises(ValueError, match=r"different words|Duplicate term"):
             getattr(small(vocabulary=["cats", "cats"]), method)(PETS)
 
 
