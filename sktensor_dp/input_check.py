@@ -98,6 +98,7 @@ class InputCheck(HasAccountant):
         self.privacy_report_ = replace(report, notes=(*report.notes, str(self)))
         if self.is_hidden:
             return []
+        # Perhaps not half of the rows pass; or of a test that may not fail, surely not nearly all.
         return [
             name for name, distance in from_middle.items()
             if distance < 2 * answer.sigma

@@ -98,7 +98,9 @@ def as_arrow_table(data: object) -> Any:
 
 
 def kinds_of(data: object, name: str) -> list[tuple[str, str]]:
-    """Kind of each column ("text", "time" or "other"), and the name of its type."""
+    """Kind of each column ("text", "time" or "other"), and the name of its type; none are known of
+    what is neither a table, a column nor an array.
+    """
     refuse_lazy(data, name)
     types: Any = getattr(data, "dtypes", None)  # of a table
     if types is None and hasattr(data, "dtype"):

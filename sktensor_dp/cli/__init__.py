@@ -54,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ImportError, OSError, ValueError) as error:
+        # Errors name parameters of estimators; whoever runs the command knows its options.
         text = " ".join(str(error).split())
         for parameter, option in {**OPTIONS, "n_components": f"--{options.command}"}.items():
             text = text.replace(parameter, option)

@@ -86,6 +86,7 @@ def _run(options: Namespace) -> int:
             progress.note("; ".join([*used, *spending]))
             if folder is not None and folder.advice:
                 progress.note(f"warning:{folder.advice}")
+            # Without noise there is no promise that delta could weaken.
             weak = large_delta(options.delta, run.n_units, run.unit) * math.isfinite(asked)
             if weak and not (options.anyway or options.forecast):
                 raise ValueError(f"{weak[0]}, or go on all the same: --anyway. Nothing was spent.")
@@ -164,6 +165,7 @@ def _cost(run: Run, folder: Folder | None) -> str:
         return "Nothing was spent."
     where = folder.where()
     files = f"\nWhat it found before is in {where}" if where else ""
+    # Something was paid for, and the last model was not.
     if STATEMENT in folder.protected and f"{[*run.models][-1]}.model" not in folder.protected:
         files += "\nThe same command goes on from there: what is paid for is not paid again"
     return f"What was charged is spent. {folder.summary()}{files}"

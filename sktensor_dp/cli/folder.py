@@ -162,7 +162,7 @@ class Folder:
             self.ledger.charge(self._column_charge)
 
     def fitting(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
-        """Epsilon of a run: less by checks that stopped runs before it, if it would not fit.
+        """Epsilon that a run can have: `epsilon`, or less by what checks of stopped runs spent.
 
         `charge` is that of a run by epsilon; BudgetError if the budget is short without them too.
         """
@@ -192,6 +192,7 @@ class Folder:
             range(1, n_steps + 1), True, key=lambda n: not self.covers(charge(n * step))
         )
         left = n_covered * step
+        # Beside the fits alone all of it would fit: what is missing went to checks.
         if left and self.covers(charge(epsilon), beside=self._after_fits()):
             return left
         balance = replace(self._balance_before, epsilon=self._budget)

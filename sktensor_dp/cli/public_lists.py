@@ -49,6 +49,7 @@ def form_of(path: Path, other: str | None) -> tuple[str | None, str]:
     delimiter, encoding = None, encoding_of(path, other)
     if suffix_of(path) in (".csv", ".tsv"):
         head = decoded(path, encoding).partition("\n")[0]
+        # A line `sep=;` says it, which the reader of the table obeys.
         if not SEPARATOR.fullmatch(head):
             delimiter = max("\t,;|", key=head.count)
     return delimiter, encoding

@@ -66,7 +66,7 @@ class Directions:
         kept = self._kept_weights()
         effects, level = tuple(one.effects for one in self._biases), self._biases[0].level
         about = ReleasedEffects(effects, level, self._deviation**2)
-        scale = 2 * self._ask.public("half")
+        scale = 2 * self._ask.public("half")  # no residual is larger than the range is wide
         query = SharedFactorSums(self._ask.public("shape"), about, self._directions, scale)
         noisy, n_cells = self._ask(query).as_sum(), len(self._sums)
         moment = noisy.value[n_cells:] / (MOMENT_WEIGHT * self._ask.n_units)

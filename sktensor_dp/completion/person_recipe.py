@@ -28,7 +28,7 @@ from sktensor_dp.tensor.sorted_entries import mode_product
 
 # Least standard deviation of values about their unit's level, in widths of the bounds.
 LEAST_DEVIATION = 1 / 16
-# Noise, in half widths, from which on levels are by chance far from their ends and from 0.
+# Noise, in half widths, from which on a level may be near an end of its range, or 0, by chance.
 LITTLE = 0.05
 AT_EDGE = (
     "The average that was found lies at the edge of the range of values, as where they are clamped "
@@ -55,9 +55,9 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitRes
     found_mean, found_deviation = levels.value.tolist()
     # Shrink mean and deviation by their known noise, towards the middle of their range, in which
     # their prior is uniform: its variance is half**2 / 3.
-    share = half**2 / (half**2 + 3 * levels.sigma**2)
-    mean = share * float(np.clip(found_mean, -half, half))
-    deviation = half / 2 + share * (found_deviation - half / 2)
+    shrinkage = half**2 / (half**2 + 3 * levels.sigma**2)
+    mean = shrinkage * float(np.clip(found_mean, -half, half))
+    deviation = half / 2 + shrinkage * (found_deviation - half / 2)
     deviation = float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
     modes = [mode for mode in range(n_modes) if mode != plan.unit_mode]
     biases = [SharedBiases(ask, mode, mean, deviation) for mode in modes]
@@ -72,8 +72,8 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitRes
     else:  # what is left of their budget pays for more biases
         longest(biases).release_rounds(1, biases, paid_by=SharedFactorSums)
         noise_variance = residual_variance(biases)
-    # The prior of units' levels has this mean, whose noise adds to the prior's variance.
-    level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + share * levels.sigma**2
+    # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
+    level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + shrinkage * levels.sigma**2
     model = SharedModel(
         level=mean + ask.public("middle"), noise_variance=noise_variance,
         unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
@@ -93,11 +93,13 @@ def _doubts(mean: float, deviation: float, sigma: float, half: float) -> tuple[W
     that values are clamped to the range -`half` to `half`, that few units have values, or that
     the range is far wider than they are.
     """
-    # Units without entries count as 0.
-    if math.hypot(mean, deviation) <= 3 * sigma < 3 * LITTLE * half:
+    if sigma >= LITTLE * half:  # noise tells nothing from chance
+        return ()
+    # Units without entries count as 0: of these alone, both would be noise.
+    if math.hypot(mean, deviation) <= 3 * sigma:
         return (UserWarning(UNLISTED),)
     edge = warnings_of_edge(mean, sigma, half)
-    is_wide = deviation + 2 * sigma < 2 * half * LEAST_DEVIATION and sigma < LITTLE * half
+    is_wide = deviation + 2 * sigma < 2 * half * LEAST_DEVIATION
     return (UserWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide and not edge else edge
 
 

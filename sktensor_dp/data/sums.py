@@ -94,7 +94,8 @@ def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) ->
 def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
     """Sum `terms` (n_terms, ...) by their row, accurately; (n_rows, ...)."""
     columns = terms.reshape(len(terms), math.prod(terms.shape[1:])).T
-    squares = float(np.square(np.bincount(rows, minlength=n_rows).astype(np.float64)).sum())
+    n_terms = np.bincount(rows, minlength=n_rows).astype(np.float64)  # of each row
+    squares = float(np.square(n_terms).sum())
 
     def add(part: Floats) -> Floats:
         # bincount returns integers where there are no entries.

@@ -430,6 +430,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
         for number, part in enumerate(read_each(self._source, "The source of chunks")):
             X, groups = split_chunk(part)
             if number == 0 and groups is not None:
+                # Where the number of groups is private, it may be anything.
                 least = 2 if self._announced_units is not None else 0
                 self._table = self._table or GroupTable.of(self._source, least)
                 self.grouped, waiting = True, GroupBuffer(self._table)
@@ -437,10 +438,8 @@ class RowChunks(Chunks, Generic[ChunkT]):
                 raise ValueError(MIXED)
             if waiting is None:
                 for block in _blocks_of(X):
-                    rows, has_yielded = (
-                        call_unquoted(partial(self._checked_part, block), "a chunk"),
-                        True,
-                    )
+                    rows = call_unquoted(partial(self._checked_part, block), "a chunk")
+                    has_yielded = True
                     yield rows, Units.single(rows.shape[0])
                 continue
             rows = call_unquoted(partial(self._checked_part, X), "a chunk")

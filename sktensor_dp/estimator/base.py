@@ -433,7 +433,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         return self
 
     def _adopt(self, report: PrivacyReport, paid: bool) -> None:
-        """Take the privacy report of the search that chose this model, and whether one paid it."""
+        """Take the privacy report of the search that chose this model; `paid` if it was charged."""
         # The search was charged as a whole: a stream that goes on from its model is charged again.
         state = self._fitted_state()
         state.pop(NEEDS_PAYER, None)

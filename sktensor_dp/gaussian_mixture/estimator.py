@@ -577,8 +577,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         warn_of_score()
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.means_.shape
-        n_of_shapes = {"full": k * d * (d + 1) // 2, "tied": d * (d + 1) // 2, "diag": k * d}
-        n_parameters = k - 1 + k * d + n_of_shapes.get(self.covariance_type, k)
+        unique = d * (d + 1) // 2
+        n_of_shapes = {"full": k * unique, "tied": unique, "diag": k * d, "spherical": k}
+        n_parameters = k - 1 + k * d + n_of_shapes[self.covariance_type]
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
     def _public_facts(self) -> PublicFacts:

@@ -62,7 +62,7 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
     ratios, by_noise = squares / whole, np.square(sigma / whole)
     precision = np.square(whole) / np.square(whole).sum()
     mean = float(precision @ ratios)
-    if mean <= 0:
+    if mean <= 0:  # noise alone, in which columns do not differ
         return np.full(len(ratios), share)
     spread = max(float(precision @ (np.square(ratios - mean) - by_noise)), 0.0)
     kept = spread / np.maximum(spread + by_noise, 1e-300)

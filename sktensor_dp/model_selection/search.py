@@ -646,7 +646,8 @@ class PrivateSearchCV(
                 check_arguments(one, ["groups"])
         last = [*steps.values()][-1]
         check_fractions(self.step_fractions, steps)
-        if list(steps) != [""] and last.neighbours == "add_remove":
+        is_pipeline = "" not in steps
+        if is_pipeline and last.neighbours == "add_remove":
             raise ValueError(
                 "estimator must be a private estimator by itself where neighbours='add_remove', "
                 "not a pipeline: a part may have no rows, which other steps refuse. Apply steps "

@@ -186,7 +186,9 @@ def steps_of(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
 
 
 def private_steps(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
-    """Private steps of an estimator by name; ValueError if others may learn from the data."""
+    """Private steps of an estimator by name, "" for itself; ValueError if others may learn from the
+    data, or if they do not go together.
+    """
     steps = steps_of(estimator)
     if any(getattr(one, "_skl_callbacks", None) for one in (estimator, *steps.values())):
         raise ValueError("estimator must have no callbacks: they would see every trial.")
@@ -198,8 +200,9 @@ def private_steps(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
             _refuse_unlisted(step, f"step {name!r}, a" if name else "a")
     if not found:
         raise ValueError("estimator must be private, or a pipeline with a private step; got none.")
+    is_pipeline = "" not in found
     for step in found.values():
-        if step._public_facts().units_in_data and list(found) != [""]:
+        if is_pipeline and step._public_facts().units_in_data:
             raise ValueError(
                 f"A {type(step).__name__} with a unit_mode must be by itself, not a step of a "
                 "pipeline: which rows are one unit's is read from X. Apply steps that learn "
@@ -236,6 +239,7 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
         if getattr(X, "ndim", 1) != 1 or not all(isinstance(text, str) for text in X):
             raise ValueError("X must hold texts, in a list or a column.")
         return [encodable(text) for text in X]
+    # What takes texts, or a row at a time, takes X as it is.
     texts = isinstance(first, RowByRow) or get_tags(first).input_tags.string
     if texts or _kind(first) == "FunctionTransformer" or not isinstance(X, list | tuple):
         return X
@@ -259,7 +263,8 @@ def check_fractions(fractions: object, steps: Mapping[str, BaseEstimator]) -> No
     right = set(given) == set(steps) and all(map(positive.accepts, given.values()))
     if fractions is not None and not right:
         mapping = f", or map each private step of {[*steps]} to a number > 0, its part of the cost"
-        rule = mapping if "" not in steps else ""  # of a pipeline alone
+        is_pipeline = "" not in steps
+        rule = mapping if is_pipeline else ""
         raise ValueError(f"step_fractions must be None{rule}; got {shown(fractions)}.")
 
 
@@ -309,7 +314,8 @@ def tried_steps(
 
 def owner_of(full: str, steps: Mapping[str, BaseEstimator]) -> tuple[BaseEstimator, str]:
     """Step that has the parameter of the full name, or None, and the name that it has there."""
-    name, _, parameter = full.partition("__") if "" not in steps else ("", "", full)
+    is_pipeline = "" not in steps
+    name, _, parameter = full.partition("__") if is_pipeline else ("", "", full)
     return steps.get(name), parameter
 
 

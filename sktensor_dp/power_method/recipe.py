@@ -268,9 +268,8 @@ def release_moments_of_means(
     spherical = spherical_diagonal(len(white.basis))
     # Expected squared distance from the span, over the variance.
     freedom = max(float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum()), 1e-3)
-    rho = (
-        3 / (len(spherical) - white.n_components)
-    ) ** 0.5  # as the proof of `ThirdMoments` has it
+    n_outside = len(spherical) - white.n_components  # dimensions outside the span
+    rho = (3 / n_outside) ** 0.5  # as the proof of `ThirdMoments` has it
     if plan.perturbation == "whitened_tensor":
         # Residuals rho s y are half as long as y y y: |y|^2 is k on average, s freedom * variance.
         rho = 0.5 * white.n_components / (freedom * variance)

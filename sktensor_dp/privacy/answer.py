@@ -51,7 +51,7 @@ class Answer:
         if self.cost.epsilon > 0:  # the tails of pure laws are heavier
             level = _laplace_level(1 / (200 * n_bins))
         kept = np.where(self.value > self.sigma * level, self.value, 0.0)
-        if not kept.any():
+        if not kept.any():  # nothing stands out: any bin may hold units
             kept = np.maximum(self.value, 0.0)
         reached = np.cumsum(kept) >= quantile * kept.sum()
         return float(edges[1 + int(np.argmax(reached))])

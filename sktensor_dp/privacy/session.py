@@ -277,6 +277,7 @@ class Session(AbstractContextManager["Session"]):
             watch(row, count - sum(self._left.values()), count)
         if self._receipt is not None:
             self._receipt.announce(row.name, row.sensitivity, row.sigma)
+        # A release like the last one counts as one more use of it.
         if self._records and replace(self._records[-1], uses=1) == row:
             row = replace(row, uses=self._records.pop().uses + 1)
         self._records.append(row)

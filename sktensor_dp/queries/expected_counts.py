@@ -83,6 +83,7 @@ class ExpectedCounts(NonNegative):
         posterior = topic_posterior(chunk.X, self.topics, self.prior)
         counts = self._scaled(chunk)
         norms = self._bounds(counts)
+        # The exact norm is Euclidean.
         if self.order == 2 and (norms > self.limit).any():
             of_rows = np.sqrt((posterior**2).sum(axis=1) * counts.squares)
             exact = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, None)
@@ -93,7 +94,7 @@ class ExpectedCounts(NonNegative):
     def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         """Sparse ratios and clipped topic proportions, under LDA by mean field."""
         units, norms = chunk.units, self._bounds(self._scaled(chunk))
-        # Compute the exact norm only where the cheap bound exceeds the limit.
+        # Compute the exact norm, which is Euclidean, only where the cheap bound exceeds the limit.
         too_long = (norms > self.limit) & (self.order == 2)
         alone = (too_long & (units.sizes == 1))[units.of_rows]
         weights = None if self.scales is None else (1 / self.scales).astype(np.float32)
@@ -112,6 +113,7 @@ class ExpectedCounts(NonNegative):
         if too_long.any():
             words = chunk.sorted_unit_words
             exact = norms_of_mean_counts(words, ratios.data, expected, self.topics)
+            # Of a unit of one document the field computed it, or left infinity where it is short.
             row_norms = np.empty(len(dropped))
             row_norms[field.order] = field.norms
             exact = np.where(units.sizes == 1, row_norms[units.starts[:-1]], exact)

@@ -173,7 +173,7 @@ class SharedRowSums(Query):
         rows = chunk.coordinates[:, self.mode]
         # Each entry weighs one over the norm of its unit's counts C.
         norms = chunk.count_norms(self.mode)
-        if self.order == 1:
+        if self.order == 1:  # the L1 norm is the number of entries
             norms = np.maximum(_unit_sums(chunk, None), 1.0)
         weights, size = 1 / norms[chunk.unit_of_entry], self.shape[self.mode]
         return sums_by_row(rows, np.stack([weights * residuals, weights], axis=1), size).T.copy()

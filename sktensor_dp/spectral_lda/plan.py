@@ -85,7 +85,8 @@ def plan_topics(
     # Most words whose pairs are released: with more, eigenvectors would take most of the time.
     max_words = 1500
     exact = math.isinf(epsilon)
-    # Number of documents times the mu of one Gaussian release; times epsilon / 4 if delta is 0.
+    # Number of documents times the mu of one Gaussian release; times epsilon / 4 if delta is 0,
+    # about the mu of that epsilon at a delta of 1e-6.
     n_effective = math.inf
     if not exact:
         n_effective = n_samples * (gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4)

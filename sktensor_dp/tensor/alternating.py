@@ -222,6 +222,8 @@ class _Anderson:
         # Number of steps that an extrapolation combines, and the ridge of its least squares
         # relative to the trace.
         memory, ridge = 5, 1e-10
+        # The last step began where an extrapolation led, and made it worse: begin where the step
+        # before ended.
         if objective > self._objective and len(self._ends) > 1:
             plain = self._ends[-1]
             self._ends, self._moves = [], []

@@ -199,7 +199,7 @@ class LazyTexts(Chunks):
 def lazy_texts(
     vectorizer: CountVectorizer, raw_documents: Any, groups: Any, n_samples: Any
 ) -> LazyTexts:
-    """Validate texts in partitions without computing them."""
+    """Texts in partitions, which are validated by their metadata and not computed."""
     in_parts = isinstance(raw_documents, TextsInParts)
     if in_parts and groups is not None:
         raise ValueError(
@@ -216,6 +216,7 @@ def lazy_texts(
     n_units = number_of_units(vectorizer, known, groups, n_samples, "documents")
     partitions: DaskPartitions | ThreadedPartitions
     if in_parts:
+        # More threads gain nothing: Python, which splits texts into words, runs one at a time.
         partitions = ThreadedPartitions(raw_documents, 1)
     else:
         partitions = partitions_by_group(raw_documents, groups)

@@ -292,7 +292,7 @@ def rows_of(X: object) -> tuple[list[str], list[list[str]]]:
                 words.append(f"{name}{SEPARATOR}{value}")
             elif (
                 value is None
-                or type(value).__name__ == "NAType"
+                or type(value).__name__ == "NAType"  # of pandas, which need not be installed
                 or (isinstance(value, float) and math.isnan(value))
             ):
                 words.append("")  # a missing value has no word

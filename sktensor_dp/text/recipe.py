@@ -55,6 +55,7 @@ def _pruned(
 ) -> NDArray[np.intp]:
     """Indices of the words that ``min_df``, ``max_df`` and ``max_features`` keep, by their size."""
     allowed = (sizes >= plan.least) & (sizes <= plan.most)
+    # Without frequencies there are no `min_df` and `max_df` to keep to, and sizes only rank words.
     kept = np.flatnonzero(allowed) if plan.frequencies else np.arange(len(words))
     if max_features is not None:
         most = np.argsort(-sizes[kept], kind="stable")[:max_features]
