@@ -31,7 +31,7 @@ RECOMMENDED = "PRIVATE-recommendations.csv"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
     "Standard errors are of how items differ, by noise and sampling; skewed ratings add to them. "
-    "Items rated by few are drawn to the mean and may be off by twice their standard error."
+    "Items rated by few are drawn to the mean, which their standard error counts."
 )
 ORDER = "They are in order of how likely each is to be chosen and liked, not of the rating shown."
 # Verdicts on ratings, with the least fraction of the differences of items that noise and sampling

@@ -84,8 +84,9 @@ class PrivateCPCompletion(
     biases_ : list of ndarray of shape (shape[m],)
         One per mode; 0 for rows never observed, and for units.
     bias_errors_ : list of ndarray of shape (shape[m],)
-        Standard errors of ``biases_``, from noise and sampling; NaN for ``unit_mode``, or where
-        it is None for the first mode.
+        Standard errors of ``biases_``, from noise and sampling, and with ``unit_mode`` of how far
+        rows of few entries are drawn to 0; NaN for ``unit_mode``, or where it is None for the
+        first mode.
     bounds_ : tuple of (low, high)
         Range that values were clamped to.
     shape_ : tuple of int

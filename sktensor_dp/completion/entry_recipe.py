@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion.gradient_steps import fit_gradients
@@ -22,7 +21,12 @@ from sktensor_dp.queries.gradients import LARGEST, Jacobian, RidgeBlock
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp, with_factors
 from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features
-from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects, clipped_response
+from sktensor_dp.tensor.shared_parameters import (
+    SharedComponents,
+    SharedEffects,
+    clipped_response,
+    clipped_variance,
+)
 from sktensor_dp.tensor.tucker_completion import (
     complete_tucker,
     tucker_of_cp,
@@ -189,21 +193,13 @@ def released_pair_components(
     bias_variance = float(index_set.counts[0] / index_set.n_entries @ model.bias_variances[0])
     response = clipped_response(clip, residual) ** 2
     # Products of two residuals vary by themselves, beside the released noise.
-    product_variance = _clipped_variance(clip) ** 2 * float(counts.mean())
+    product_variance = clipped_variance(clip) ** 2 * float(counts.mean())
     loadings = components_of_pairs(
         sums - counts * (response * bias_variance), counts, response,
         math.hypot(noisy.sigma, math.sqrt(product_variance)), min(options.ranks),
     )  # fmt: skip
     explained = float((index_set.counts[1] / index_set.n_entries @ loadings**2).sum())
     return loadings, unexplained(residual, explained)
-
-
-def _clipped_variance(t: float) -> float:
-    """Mean square of ``clip(x, -t, t) / t`` for a standard normal x."""
-    # Inside, E[x^2; |x| < t] = P(|x| < t) - 2 t phi(t); beyond, clipped values have square 1.
-    inside = 2 * ndtr(t) - 1
-    density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
-    return float((inside - 2 * t * density) / t**2 + 1 - inside)
 
 
 def with_columns(model: EntryModel, loadings: Floats) -> EntryModel:

@@ -14,7 +14,12 @@ from sktensor_dp.queries.persons import ReleasedEffects, SharedRowSums
 from sktensor_dp.queries.query import Query
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.shared_parameters import SharedEffects, clipped_response, shared_effects
+from sktensor_dp.tensor.shared_parameters import (
+    SharedEffects,
+    clipped_variance,
+    mean_response,
+    shared_effects,
+)
 
 # Least sum of weights, to avoid a division by 0.
 LEAST_WEIGHT = 1e-100
@@ -33,6 +38,7 @@ class EffectRelease:
     sigma: float  # deviation of the noise of each number
     response: float  # of the mean of a clipped residual, to an effect of 1
     about: Floats  # (n_rows,)
+    spread: float  # deviation of a clipped residual
 
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"]) -> "EffectRelease":
@@ -40,8 +46,6 @@ class EffectRelease:
         # Divided by its response, each release holds the same sums of effects, with noise of
         # variance (sigma / response)^2 and another centre. Averaged by precision and multiplied by
         # the root of the mean squared response, sums have the same noise as counts.
-        if len(releases) == 1:
-            return releases[0]
         sigmas = np.array([one.sigma for one in releases])
         # Without noise all releases weigh the same.
         precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
@@ -49,12 +53,14 @@ class EffectRelease:
         of_counts, of_effects = precisions / precisions.sum(), precisions * responses**2
         response = math.sqrt(of_effects.sum() / precisions.sum())
         of_effects /= of_effects.sum()
+        of_sums = response * of_effects / responses
         return cls(
-            sums=response * (of_effects / responses) @ np.stack([one.sums for one in releases]),
+            sums=of_sums @ np.stack([one.sums for one in releases]),
             counts=of_counts @ np.stack([one.counts for one in releases]),
             sigma=float(np.sqrt(of_counts**2 @ sigmas**2)),
             response=response,
             about=of_effects @ np.stack([one.about for one in releases]),
+            spread=float(of_sums @ [one.spread for one in releases]),  # of the same values
         )
 
 
@@ -70,7 +76,8 @@ class SharedBiases:
         self.level, self.deviation = level, deviation
         self._shape: tuple[int, ...] = ask.public("shape")
         self._half: float = ask.public("half")
-        self._released: list[EffectRelease] = []
+        # Each release, with the clip and the deviation of its residuals.
+        self._released: list[tuple[EffectRelease, float, float]] = []
         none = np.zeros(self._shape[mode])
         self.effects, self.shares = SharedEffects(none, none, none, prior_variance=0.0), none
 
@@ -84,17 +91,19 @@ class SharedBiases:
         """
         for n_left in range(n_rounds, 0, -1):
             variance = residual_variance(biases)
-            about = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
+            known = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
             deviation = math.sqrt(variance)
             clip = self._clip()  # in deviations of residuals
             order = 1 if self._ask.is_pure else 2
-            query = SharedRowSums(self.mode, self._shape, about, clip * deviation, order)
-            noisy, response = self._ask(query, paid_by).as_sum(), clipped_response(clip, deviation)
+            query = SharedRowSums(self.mode, self._shape, known, clip * deviation, order)
+            noisy = self._ask(query, paid_by).as_sum()
             sums, counts = noisy.value
-            self._released.append(
-                EffectRelease(sums, counts, noisy.sigma, response, self.effects.effects)
-            )
-            self._fit(STEPS if n_left == 1 else ROUGH_STEPS)
+            spread = math.sqrt(clipped_variance(clip))
+            release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.effects, spread)
+            self._released.append((release, clip * deviation, deviation))
+            self._fit(ROUGH_STEPS)
+            if n_left == 1:  # about the effects just found
+                self._fit(STEPS)
 
     def explained(self) -> float:
         """Variance of values about a unit's level that biases explain."""
@@ -123,16 +132,16 @@ class SharedBiases:
         # Clipping only saves noise: clip less, the more of the variance of a row's sum is by
         # values, of which each residual is counted with variance 1.
         by_values = float(self.weights.mean()) / root_of_entries(self.weights, self._ask.n_units)
-        share_of_values = by_values / (by_values + self._released[-1].sigma ** 2)
+        share_of_values = by_values / (by_values + self._released[-1][0].sigma ** 2)
         return share_of_values * UNCLIPPED + (1 - share_of_values) * clip
 
     def _fit(self, n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps."""
-        release = EffectRelease.combined(self._released)
+        release = EffectRelease.combined([self._linear(*one) for one in self._released])
         found = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, n_units=self._ask.n_units,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
-            response=release.response, about=release.about, max_iter=n_steps,
+            response=release.response, about=release.about, spread=release.spread, max_iter=n_steps,
         )  # fmt: skip
         # Popularity is half the logarithm of a weight over the mean weight, which noise may make
         # negative.
@@ -146,6 +155,14 @@ class SharedBiases:
             found, effects=np.clip(found.effects - mean, -widest, widest),
             variances=np.minimum(found.variances, widest**2),
         )  # fmt: skip
+
+    def _linear(self, released: EffectRelease, clip: float, deviation: float) -> EffectRelease:
+        """Release with a linear response to effects that is right in the mean at those found."""
+        deviations = np.sqrt(deviation**2 + self.effects.variances)
+        shifts = self.effects.effects - released.about
+        mean, slopes = mean_response(clip, shifts, deviations)
+        response = float(np.average(slopes, weights=np.maximum(released.counts, LEAST_WEIGHT)))
+        return replace(released, response=response, about=self.effects.effects - mean / response)
 
 
 def residual_variance(biases: Sequence[SharedBiases], factor_variance: float = 0.0) -> float:

@@ -78,6 +78,27 @@ def clipped_response(clip: float, deviation: float = 1.0) -> float:
     return float(2 * ndtr(clip) - 1) / (clip * deviation)
 
 
+def clipped_variance(t: float) -> float:
+    """Mean square of ``clip(x, -t, t) / t`` for a standard normal x."""
+    # Inside, E[x^2; |x| < t] = P(|x| < t) - 2 t phi(t); beyond, clipped values have square 1.
+    inside = 2 * ndtr(t) - 1
+    density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
+    return float((inside - 2 * t * density) / t**2 + 1 - inside)
+
+
+def mean_response(clip: float, shifts: Floats, deviations: Floats) -> tuple[Floats, Floats]:
+    """Mean of ``clip(x, -c, c) / c`` for normal x about `shifts`, and its slope in the shift.
+
+    `clip`, c, is in units of x. Of a shift that is itself normal with a deviation, which
+    `deviations` contain, they are the best line (Price 1958).
+    """
+    high, low = (clip - shifts) / deviations, (-clip - shifts) / deviations
+    inside = ndtr(high) - ndtr(low)
+    density = (np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2)) / math.sqrt(2 * math.pi)
+    mean = ndtr(-high) - ndtr(low) + (shifts * inside + deviations * density) / clip
+    return mean, inside / clip
+
+
 def shared_effects(
     sums: ArrayLike,
     weights: ArrayLike,
@@ -87,6 +108,7 @@ def shared_effects(
     response: float,
     effect_variance: float,
     about: Floats | None = None,
+    spread: float = 1.0,
     max_iter: int = 60,
 ) -> SharedEffects:
     """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights."""
@@ -95,20 +117,22 @@ def shared_effects(
     # Popularity is the logarithm of this power of a row's weight.
     popularity_power = 0.5
     # Row i reports W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise; responses r in [-1, 1]
-    # have mean response * (b_i - about_i). Effects b are normal; weights have any distribution on a
-    # grid (Kiefer & Wolfowitz 1956). Both distributions are estimated from all rows by EM.
+    # have mean response * (b_i - about_i) and deviation `spread`. Effects b are normal; weights
+    # have any distribution on a grid (Kiefer & Wolfowitz 1956). Both distributions are estimated
+    # from all rows by EM.
     S, W = np.asarray(sums, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     total = max(float(W.sum()), 1.0)
     # Mean weight of a unit in an entry: the sum of squared weights of a row is this times the row's
     # weight.
     weight_each = min(n_units / total, 1.0)
+    variance_each = weight_each * spread**2
     largest = max(float(W.max()), largest_of_noise * noise_std, 1.0)
     # Logarithmic grid of possible weights; without noise weights are known.
     grid = np.maximum(W, 0.0)[:, None]
     if noise_std > 0:
         ends = np.log(largest * _GRID_RATIO), np.log(largest * _GRID_MARGIN)
         grid = np.exp(np.linspace(*ends, GRID_SIZE))[None, :]
-    fit = _GridPosterior(S, W, grid, noise_std, weight_each, response, effect_variance, about)
+    fit = _GridPosterior(S, W, grid, noise_std, variance_each, response, effect_variance, about)
     for _ in range(max_iter):
         fit.step()
     log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(total / len(S))
@@ -117,7 +141,7 @@ def shared_effects(
 
 class _GridPosterior:
     """EM over each row's true weight on a grid (or one known weight) and its effect.
-    Arguments are those of `shared_effects`; `weight_each` is the mean weight of an entry.
+    Arguments are those of `shared_effects`; `variance_each` is that of a sum, over its weight.
     """
 
     def __init__(
@@ -126,7 +150,7 @@ class _GridPosterior:
         weights: Floats,
         grid: Floats,  # (1, n_points), or (n_rows, 1) where weights are known
         noise_std: float,
-        weight_each: float,
+        variance_each: float,
         response: float,
         effect_variance: float,
         about: Floats | None = None,
@@ -136,9 +160,9 @@ class _GridPosterior:
         if about is not None:
             self._sums = self._sums + self._slopes * about[:, None]
         self._squares = self._sums**2
-        # Variance of a row's sum: by noise, and by its entries, whose squared weights sum to
-        # grid * weight_each. Responses are at most 1, so their variance is at most 1.
-        self._variances = noise_std**2 + grid * weight_each + _TINY
+        # Variance of a row's sum: by noise, and by its entries, whose squared weights sum to its
+        # weight times the mean weight of an entry.
+        self._variances = noise_std**2 + grid * variance_each + _TINY
         self._log_likelihoods = (
             0.0 if noise_std == 0 else -0.5 * ((weights[:, None] - grid) / noise_std) ** 2
         )
@@ -164,15 +188,29 @@ class _GridPosterior:
         """Posterior of effects and of `popularity`, a value for each weight of the grid."""
         posterior, effects, variances = self._posterior()
         mean = _expected(posterior, effects)
+        # Means of rows of little weight are drawn to 0, though what few choose is often valued
+        # less: add the square of a line in the root of the weight, less its own variance.
+        weights, roots = posterior * self._grid, np.sqrt(self._grid)
+        about = roots - float(np.sum(weights * roots) / np.sum(weights))
+        weighted = posterior * self._slopes * about / self._marginal_variances()
+        precision = max(float(np.sum(weighted * self._slopes * about)), _TINY)
+        moment = float(np.sum(weighted * self._sums))
+        squared_slope = max(moment**2 - precision, 0.0) / precision**2
+        drawn = variances / self.prior_variance
+        variances = variances + drawn**2 * squared_slope * about**2
         variance = _expected(posterior, effects**2 + variances) - mean**2
         expected = _expected(posterior, np.broadcast_to(popularity, posterior.shape))
         return SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
+
+    def _marginal_variances(self) -> Floats:
+        """Variances of sums whose effects are not known."""
+        return np.asarray(self._slopes**2 * self.prior_variance + self._variances)
 
     def _posterior(self) -> tuple[Floats, Floats, Floats]:
         """Posterior probabilities of grid points, and the effect's mean and variance at each."""
         # Both arrays are overwritten by the next call.
         posterior, effects = self._scratch
-        marginal_variances = self._slopes**2 * self.prior_variance + self._variances
+        marginal_variances = self._marginal_variances()
         # First the logarithm of the likelihood.
         np.divide(self._squares, marginal_variances, out=posterior)
         posterior += np.log(marginal_variances)

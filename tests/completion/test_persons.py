@@ -150,13 +150,15 @@ def test_releases_of_other_gains_and_centres_are_one(seed):
     for gain, sigma in ((0.5, 2.0), (0.8, 1.0)):
         centre = rng.standard_normal(6)
         sums = gain * weights * (effects - centre)
-        released.append(EffectRelease(sums, weights, sigma, gain, centre))
+        released.append(EffectRelease(sums, weights, sigma, gain, centre, gain))
     both = EffectRelease.combined(released)
     expected = both.response * weights * (effects - both.about)
     np.testing.assert_allclose(both.sums, expected, atol=1e-12)
     np.testing.assert_allclose(both.counts, weights, rtol=1e-12)
     assert both.sigma == pytest.approx((1 / 4 + 1) ** -0.5)
     assert (both.response / both.sigma) ** 2 == pytest.approx(0.5**2 / 4 + 0.8**2)
+    # Deviations of the same values that are in proportion to their gains stay so.
+    assert both.spread == pytest.approx(both.response)
 
 
 def components_fitted(data, seed, epsilon, kind=PrivateCPCompletion, rank=4, **options):
