@@ -87,7 +87,7 @@ def named_columns(table: Any, name: str) -> list[tuple[str, Any]]:
 
 
 def as_arrow_table(data: object) -> Any:
-    """Convert pyarrow arrays and record batches to chunked arrays and tables."""
+    """Convert pyarrow arrays and record batches to chunked arrays and tables; others stay."""
     if type(data).__module__.split(".")[0] != "pyarrow":
         return data
     import pyarrow as pa

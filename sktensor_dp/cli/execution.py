@@ -146,7 +146,7 @@ def _open_folder(run: Run, path: Path) -> Folder:
     first_budget = math.inf if options.file is None else options.epsilon
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
     run.build()
-    if paid := folder.take_up(run.asked_for(), [*run.models], ended_too=run.of_whole):
+    if paid := folder.take_up(run.asked_for(), [*run.models], ended_too=run.uses_ended_run):
         run.paid = {name: run.models[name].load(path / f"{name}.model") for name in paid}
         run.of_payer = {name: folder.asked[name] for name in OF_PAYER if name in folder.asked}
         options.epsilon = folder.epsilon

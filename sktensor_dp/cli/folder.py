@@ -111,7 +111,7 @@ class Folder:
         Those of a run that ended are taken only if `ended_too`.
         """
         self.asked = asked
-        (protected, private) = _files_made(self.path)
+        protected, private = _files_made(self.path)
         settings, epsilon = _settings_of_run(self.path)
         paid = [name for name in models if protected.get(f"{name}.model")]
         ended = len(paid) == len(models)
@@ -355,6 +355,7 @@ def _refuse_others(folder: Path) -> None:
     def is_own(path: Path) -> bool:
         if path.name.startswith(".") or (EARLIER.fullmatch(path.name) and path.is_dir()):
             return True
+        # A link would be no file of this folder; but its ledger may be one.
         if path.name != LEDGER and (path.is_symlink() or not path.is_file()):
             return False
         kept = protected.get(path.name)

@@ -64,13 +64,14 @@ class Groups(Run):
         ranges = [*(("--range", *given) for given in options.range or ()), *logs]
         if not ranges:
             raise ValueError("--range COLUMN LOW HIGH must be given, for each column to use")
-        self._numbers, self._logs = [column for _, column, *_ in ranges], len(logs)
+        self._numbers, self._n_logs = [column for _, column, *_ in ranges], len(logs)
         self._bounds = [public_range(*given) for given in ranges]
         given = options.category = [[*map(str.strip, one)] for one in options.category or ()]
         self._sought = [column for column, *values in given if not values]
         self._categories = [(column, value) for column, *values in given for value in values]
         assumed = [(column, str(n)) for column in self._sought for n in range(CATEGORIES)]
         self._arrange([*self._categories, *assumed])
+        # All different names would be one more than those of numbers.
         if len({options.person, *self._numbers}) <= len(self._numbers):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
         self._public = {column: values for column, *values in given if values}
@@ -98,7 +99,7 @@ class Groups(Run):
         self._columns = [*self._numbers, *(f"{column}={value}" for column, value in categories)]
         self._ranges = np.array(self._bounds + [(0.0, 1.0)] * len(categories))
         self._of_logs = np.zeros(len(self._columns), bool)
-        self._of_logs[len(self._numbers) - self._logs : len(self._numbers)] = True
+        self._of_logs[len(self._numbers) - self._n_logs : len(self._numbers)] = True
         self._ranges[self._of_logs] = np.log10(self._ranges[self._of_logs])
         # Of rows of one category alone a Gaussian would be singular, and steps would not settle:
         # uniform noise of width 1, which is of mean 0, makes ones and zeros continuous.
@@ -312,7 +313,7 @@ class Groups(Run):
             for place, name in enumerate(self._columns)
         ]  # fmt: skip
         head = ("group", "share", "column", "average", "within (90%)")
-        logs = ", ".join(self._numbers[len(self._numbers) - self._logs :])
+        logs = ", ".join(self._numbers[len(self._numbers) - self._n_logs :])
         of_logs = [f"Averages of {logs} are geometric means."] if logs else []
         of_categories = [CATEGORY] if len(self._columns) > len(self._numbers) else []
         notes = (*CENTRES, *self._on_intervals, *of_logs, *of_categories, *self._places())

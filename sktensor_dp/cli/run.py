@@ -73,7 +73,8 @@ class Run:
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
     may_fail: Sequence[str] = ()  # those of them that up to half of the rows may fail
     groups: Labels | None = None  # of persons
-    of_whole = False  # True if a file is asked for that models which are paid for give for nothing
+    # True if a file is asked for that paid models of a run that ended give at no cost.
+    uses_ended_run = False
     # Models that an earlier run of the same settings paid for, by their names, and what it stated.
     paid: Mapping[str, Any] = MappingProxyType({})
     of_payer: Mapping[str, str] = MappingProxyType({})

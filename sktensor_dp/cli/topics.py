@@ -55,7 +55,7 @@ class Topics(Run):
         self._ids: list[list[str]] = []
         if options.command == "forecast":
             return
-        self.of_whole = options.shares
+        self.uses_ended_run = options.shares
         if options.person is None:
             self.unit, self.ledger_unit = "text", "document"
         if options.stop_words != "none":

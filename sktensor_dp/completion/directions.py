@@ -112,13 +112,13 @@ class Directions:
         values, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
         least = max(defaults.CERTAIN * noise, float(edge_of_noise(noise, len(values))))
         variances, by_former = np.zeros(len(values)), 0.0
-        for place, value in enumerate(beyond_noise(values, noise)):
+        for place, denoised in enumerate(beyond_noise(values, noise).tolist()):
             by_chance = self._by_chance(by_former)
             if values[place] <= by_chance + least:
                 break
             # An eigenvalue v becomes sqrt(v^2 - by_chance^2).
-            variances[place] = math.sqrt(max(float(value) ** 2 - by_chance**2, 0.0))
-            by_former += float(value) * self._size**2
+            variances[place] = math.sqrt(max(denoised**2 - by_chance**2, 0.0))
+            by_former += denoised * self._size**2
         return self._directions @ (vectors * np.sqrt(variances))
 
     def _by_chance(self, by_former: float = 0.0) -> float:

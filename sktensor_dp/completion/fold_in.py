@@ -104,7 +104,7 @@ class UnitParameters:
         return self._predict(X, warn=True)
 
     def _predict(self, X: ArrayLike, *, warn: bool) -> Floats:
-        """Predict values; `warn` says whether if no row is of these units."""
+        """Predicted values; with `warn`, a warning if no row is of these units."""
         coordinates, numbers = self._coordinates(X), self._numbers()
         units = coordinates[:, self._shared.unit_mode]
         # Nobody but the holder of these units sees it.
@@ -201,7 +201,7 @@ class FoldInMixin:
         return self._fold_in(X, y, warn=True)
 
     def _fold_in(self, X: Any, y: Any, *, warn: bool) -> UnitParameters:
-        """Fit the parameters of units; `warn` says whether of doubtful names and values, too."""
+        """Parameters of the entries' units; with `warn`, warnings of doubtful names and values."""
         check_is_fitted(self)
         shared, indices = self._shared, self._indices
         # Refuse before ids are read from a wrong column.

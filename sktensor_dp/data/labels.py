@@ -47,7 +47,7 @@ def as_labels(groups: object, n_rows: int, name: str = "groups") -> Labels:
 
 
 def read_labels(groups: object, n_rows: int | None, name: str) -> Labels:
-    """Labels of one kind, which may be malformed, from a column, an array or a list."""
+    """Labels of one kind from a column, an array or a list; ValueError for malformed ones."""
     # Errors show no label, and no number of rows, as the number of rows of a unit is private. NumPy
     # would turn a list with a missing label into text, with 'nan' as a label.
     expected = EXPECTED.format(name=name)

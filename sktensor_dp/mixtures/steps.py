@@ -129,6 +129,7 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     frames = model.factors[: len(statistics.shapes)]
     d = means.shape[1]
     counts = statistics.weights.sum(keepdims=True) if pooled else statistics.weights
+    # Sizes and shapes are what E yy' has beyond that of standard normal y, the count times I.
     whitened = np.eye(d) * (counts + statistics.sizes / (d * clip.size_response))[:, None, None]
     whitened = whitened + statistics.shapes / clip.shape_response
     moves = np.einsum("jab,jb->ja", model.factors, statistics.shifts / clip.shift_response)

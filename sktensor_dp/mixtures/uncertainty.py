@@ -153,6 +153,8 @@ def _information(model: Gaussians, observed: Floats, rng: np.random.Generator) -
             whitened = whitened_rows(model.sample(chosen, rng), model.means, seen.whiteners)
             shares = shares_of(seen.log_scales - np.einsum("nkd,nkd->nk", whitened, whitened) / 2)
             products = _entries(whitened[..., :, None] * whitened[..., None, :] - seen.projectors)
+            # Scores of a row in weights, means and shapes: its shares times 1, E y, and E yy' less
+            # what is expected of it, given the cells that are there.
             ones = np.ones((len(shares), k, 1))
             scores = np.concatenate([ones, whitened, products], axis=2) * shares[:, :, None]
             scores[:, :, 0] -= model.weights

@@ -196,6 +196,6 @@ def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tu
         most_for_noise = cost.delta / set_aside - cost.delta
         epsilon, delta_for_noise = as_parameters(PrivacyCost(mu=cost.mu), most_for_noise)
         return epsilon, delta_for_noise / (1 - set_aside)
-    # At a larger delta no epsilon would be needed.
+    # From this delta on no epsilon would be needed; half of it needs one above 0.
     delta = min(delta, gaussian_delta(cost.mu, 0.0) / 2)
     return gaussian_epsilon(cost.mu, delta), delta

@@ -488,17 +488,17 @@ class BudgetAccountant(TableDisplay):
         deltas = {"pure": self.delta, "search": used, "vocabulary": used / THRESHOLD_FRACTION}
         # Epsilons of guarantees are added to that of all Gaussian noise together.
         parts = list(zip(fractions, kinds, strict=True))
-        gaussian = math.fsum(part for part, kind in parts if kind not in ("pure", "search"))
-        mu = gaussian_mu(epsilon * (gaussian / whole), gaussian_delta) if gaussian else 0.0
+        by_noise = math.fsum(part for part, kind in parts if kind not in ("pure", "search"))
+        mu = gaussian_mu(epsilon * (by_noise / whole), gaussian_delta) if by_noise else 0.0
         budgets: list[FitBudget] = []
-        for fraction, kind in parts:
-            delta, part = deltas.get(kind, gaussian_delta), epsilon * fraction / whole
+        for part, kind in parts:
+            delta, own_epsilon = deltas.get(kind, gaussian_delta), epsilon * part / whole
             if kind in ("gaussian", "vocabulary"):
                 delta_of_noise = delta - used * (kind == "vocabulary")
-                part = gaussian_epsilon(mu * math.sqrt(fraction / gaussian), delta_of_noise)
-            budgets.append({"epsilon": part, "delta": delta})
+                own_epsilon = gaussian_epsilon(mu * math.sqrt(part / by_noise), delta_of_noise)
+            budgets.append({"epsilon": own_epsilon, "delta": delta})
             if kind == "gaussian" and len(parts) > 1:
-                self._gaussian_parts.add((part, delta))
+                self._gaussian_parts.add((own_epsilon, delta))
         return budgets
 
     def to_frame(self, backend: str = "pandas") -> Any:

@@ -109,8 +109,10 @@ def zcdp_epsilon_at_delta(rho: float, delta: float) -> float:
 
 def zcdp_rho_at_delta(epsilon: float, delta: float) -> float:
     """Largest known rho for which rho-zCDP implies (epsilon, delta)-DP."""
-    if math.isinf(epsilon) or delta <= 0:
-        return epsilon if math.isinf(epsilon) else 0.0
+    if math.isinf(epsilon):
+        return math.inf
+    if delta <= 0:
+        return 0.0
     # Start from the rho of a simpler bound, epsilon = rho + 2 sqrt(rho) tail.
     tail = math.sqrt(-math.log(delta))
     root = epsilon / (math.hypot(tail, math.sqrt(epsilon)) + tail)

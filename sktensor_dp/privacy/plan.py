@@ -207,7 +207,7 @@ def with_histogram(name: str, fractions: Mapping[str, float]) -> dict[str, float
 def budget_fractions(
     costs: Sequence[tuple[PrivacyCost, int]], epsilon: float, delta: float
 ) -> list[float | None]:
-    """Fraction of (epsilon, delta) that each (cost, uses) takes; None if the budget is infinite."""
+    """Fraction of (epsilon, delta) that each (cost, uses) takes; None if epsilon is inf or 0."""
     if not 0 < epsilon < math.inf:
         return [None] * len(costs)
     # What is not set aside of delta is for the tails of Gaussian noise.

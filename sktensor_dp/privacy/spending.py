@@ -172,8 +172,10 @@ class Spending:
         # Vocabularies share the delta that is left; each sets a fraction of its own aside.
         each = max(delta - self.cost.delta, 0.0) / k
         aside = THRESHOLD_FRACTION * each
-        if each == 0 or math.isinf(epsilon):
-            return (epsilon if math.isinf(epsilon) else 0.0), each
+        if math.isinf(epsilon):
+            return math.inf, each
+        if each == 0:
+            return 0.0, each
         later = replace(self, delta=self.delta + k * _decimal_units(aside))
         mu = math.sqrt(later._square_left(epsilon, delta) / k)
         return gaussian_epsilon(mu, each - aside), each

@@ -265,11 +265,11 @@ def dp_spectral_lda(
         raise ValueError(f"X must have at least 3 documents, got {chunk.X.shape[0]}.")
     printed = PrintedSensitivities(chunk.X.shape[0], concentration, n_components)
     moments, exact = CorpusMoments(chunk, concentration), math.inf
-    releases = 4 if configuration == 3 else 3
+    n_releases = 4 if configuration == 3 else 3
     topics, weights = _noisy_topics(
-        configuration, moments, printed, epsilon / releases, delta / releases, random_state
+        configuration, moments, printed, epsilon / n_releases, delta / n_releases, random_state
     )
-    unit = printed_sigma(1.0, epsilon / 3, delta / 3)
+    unit = printed_sigma(1.0, epsilon / n_releases, delta / n_releases)
     if configuration == 1 and unit > 0:
         # Three Gaussian releases, by the L2 bounds that are proved_sensitivities.
         pairs, triples = printed.proved_sensitivities

@@ -120,6 +120,7 @@ class MeanField:
         logs = psi(gamma) - psi(total)
         bound = sum((prior - gamma) * logs + gammaln(gamma) - gammaln(prior))
         bound += gammaln(sum(prior)) - gammaln(total)
+        # `_fit` is that of mixtures whose largest proportion is 1: each token gets it back.
         return np.asarray(bound + self._fit + self._lengths * logs.max(axis=0))
 
 
@@ -203,7 +204,7 @@ def columns(
     """Counts and words of a batch, one column per document, padded; and the mask of words."""
     ends = counts.indptr[batch.start : batch.stop + 1]
     per_row = np.diff(ends)
-    n, longest = len(per_row), int(per_row[-1])
+    n, longest = len(per_row), int(per_row[-1])  # rows are sorted by their number of words
     used = np.arange(longest) < per_row[:, None]
     shape = longest, -(-n // LANES) * LANES
     data, words = np.zeros(shape, counts.dtype), np.zeros(shape, counts.indices.dtype)

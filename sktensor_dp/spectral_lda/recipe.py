@@ -174,6 +174,7 @@ class _SpectralFit:
         """Release pair moments of `words`, or of all if None; correct them for the prior, and
         whiten them above their noise.
         """
+        # Pairs of all words are of the documents of all moments; of some, of those with a pair.
         min_tokens = MIN_TOKENS if words is None else 2
         other_clips = () if count_clip is None else (count_clip,)
         query = PairMoments(pair_clip, DIAGONAL_WEIGHT, other_clips, words, min_tokens)

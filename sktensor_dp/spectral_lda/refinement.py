@@ -173,8 +173,8 @@ def expected_counts(
     # If a document has only one topic, no iteration is needed.
     single = concentration == 0 or len(topics) == 1
     prior = weights if single else np.full(len(topics), concentration / len(topics))
-    last = ask.left(ExpectedCounts) <= LAST_STEPS
-    n_iter = EXACT_MEAN_FIELD if ask.is_exact and last else MEAN_FIELD
+    near_end = ask.left(ExpectedCounts) <= LAST_STEPS
+    n_iter = EXACT_MEAN_FIELD if ask.is_exact and near_end else MEAN_FIELD
     query = ExpectedCounts(topics, prior, single, clip.limit, count_order(ask), n_iter, scales)
     return ask(query, paid_by)
 

@@ -62,6 +62,7 @@ class BatchMean:
         if not (before + new).all():
             before, new = self.sampling, other.sampling
         rate = before / (before + new)  # weight of the new answer, by inverse variances
+        # For `sample_variance`: what the distance has beyond noise, and what sampling would add.
         distance = np.square(other.value - self.value).mean(axis=0) / share
         excess = (distance - self.noise_variance - other.noise_variance) / (before + new)
         expected = (self.sampling + other.sampling) / (before + new)

@@ -461,6 +461,7 @@ class OnlinePowerMethod:
 
     def _polish(self, answer: BatchMean) -> None:
         """Step of all components at once, from the mean of the answers to their question."""
+        # The answer of a component v_i less what the others explain of it, w_j (v_j' v_i)^2 v_j.
         overlaps = (self.vectors @ self.vectors.T) ** 2
         np.fill_diagonal(overlaps, 0.0)
         answers = answer.value - self.vectors.T @ (self.weights[:, None] * overlaps)

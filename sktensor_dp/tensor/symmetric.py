@@ -239,6 +239,7 @@ def _contract_half(tensor: Floats, U: Floats) -> Floats:
     k, n_columns = U.shape
     columns = np.ascontiguousarray(U.T)
     answer = np.zeros((n_columns, k))
+    # Blocks of a quarter of T at most: within a block both halves are read.
     size = max(1, min(k // 4, cached_numbers // max(1, k * n_columns)))
     for first in range(0, k, size):
         last = min(first + size, k)

@@ -38,6 +38,7 @@ def std_of_refined(
         mean, variance = posterior_moments(expected_counts[row], around, sigma)
         counts[row], std[row] = np.maximum(mean, LEAST_SHARE * around[0]), np.sqrt(variance)
     totals = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
+    # Noise moves topics that documents mix by as much more; a single topic mixes with none.
     by_mixing = 1 + concentration if k > 1 else 1.0
     return _at_most_one(by_mixing * (WORDS_SCALE * std / totals))
 
