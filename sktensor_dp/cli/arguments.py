@@ -147,7 +147,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     (RUNS, "--budget E", POSITIVE, None, "for all runs of a folder; at first that of the run"),
     (RUNS, "--raise-budget E", POSITIVE, None, "a larger one, for a folder that has a budget"),
     (RUNS, "--forecast", bool, False, "show what to expect and stop: nothing is spent"),
-    (RUNS, "--anyway", bool, False, "go on with too few or likely too few, or a large delta"),
+    (RUNS, "--anyway", bool, False, "go on with (likely) too few or a large delta, or pay again"),
     (RUNS, "--output FOLDER", Path, None, "where to write; private-topics and so on if not given"),
     (RUNS, "--open", bool, False, "open the page in a browser"),
     (READS, "--delimiter C", delimiter, None, "what stands between cells; 'tab' for tabs"),

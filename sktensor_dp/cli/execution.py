@@ -11,9 +11,11 @@ from datetime import date
 from functools import reduce
 from pathlib import Path
 
-from sktensor_dp.cli.folder import MANIFEST, OF_PAYER, STATEMENT, Folder, held
+from sktensor_dp.cli.folder import Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
+from sktensor_dp.cli.last_run import OF_PAYER, STATEMENT, LastRun
+from sktensor_dp.cli.manifest import MANIFEST, Manifest
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, write_officer_pages
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings, recommend
@@ -35,6 +37,7 @@ KEPT = (
 BEYOND = (
     "A run beyond the budget is refused; whoever runs it can raise the budget, which is listed. "
 )
+OF_TEXTS = "is about single texts, and nothing protects it: keep it with the texts"
 
 
 def execute(options: Namespace) -> int:
@@ -74,18 +77,19 @@ def _run(options: Namespace) -> int:
                 run.read()
             asked, spending = options.epsilon, []
             if path.is_dir() or not options.forecast:
-                run_alone.enter_context(held(path))
                 try:
+                    run_alone.enter_context(held(path))
                     folder = _open_folder(run, path)
                     spending = [folder.spending(options.epsilon, asked, run.paid)]
-                except BudgetError as error:
+                except ValueError as error:
                     if not options.forecast:
                         raise
                     progress.note(f"warning: a run would be refused: {error}")
             used = [f"{what}: {value}" for what, value in run.settings().items()]
             progress.note("; ".join([*used, *spending]))
-            if folder is not None and folder.advice:
-                progress.note(f"warning:{folder.advice}")
+            for name in list(run.paid)[:1]:
+                if changed := _changed_since(options.file, path / f"{name}.model"):
+                    progress.note(f"warning:{changed}")
             # Without noise there is no promise that delta could weaken.
             weak = large_delta(options.delta, run.n_units, run.unit) * math.isfinite(asked)
             if weak and not (options.anyway or options.forecast):
@@ -103,10 +107,17 @@ def _run(options: Namespace) -> int:
                 raise NotEnoughDataError(f"{missing}. Nothing was spent.")
             folder.write_budget()
             run.build(folder.ledger)
+            if folder.last.is_finished and run.paid:
+                with progress.step(f"Applying {' and '.join(run.paid)}"):
+                    list(run.fit())  # of no model: all are paid for
+                    run.write_shares(folder)
+                print(f"Written: {path / SHARES}, and nothing else. It {OF_TEXTS}")
+                return 0
             with Interrupts(progress.note) as interrupts:
                 reports = _reports_of_check(run, folder, progress)
                 stated = run.settings()
-                folder.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
+                of_payer = {name: str(stated[name]) for name in OF_PAYER if name in stated}
+                folder.made.asked |= of_payer
                 interrupts.between()
                 with progress.step(f"Learning {options.command}"):
                     *_, last = run.models
@@ -146,17 +157,40 @@ def _open_folder(run: Run, path: Path) -> Folder:
     first_budget = math.inf if options.file is None else options.epsilon
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
     run.build()
-    if paid := folder.take_up(run.asked_for(), [*run.models], ended_too=run.uses_ended_run):
-        run.paid = {name: run.models[name].load(path / f"{name}.model") for name in paid}
-        run.of_payer = {name: folder.asked[name] for name in OF_PAYER if name in folder.asked}
-        options.epsilon = folder.epsilon
-        run.build()
-        folder.advice = _changed_since(options.file, path / f"{paid[0]}.model")
-    folder.epsilon = options.epsilon = folder.fitting(run.charge, options.epsilon)
+    _take_up(run, folder)
+    try:
+        options.epsilon = folder.fitting(run.charge, options.epsilon)
+    except BudgetError as error:
+        if told := folder.last.told(path, run.free) * (not run.paid):
+            error.args = (f"{error} {told}.",)
+        raise
+    folder.made.epsilon = options.epsilon
     run.build()
     for model in run.models.values():
         check_saving(model)
     return folder
+
+
+def _take_up(run: Run, folder: Folder) -> None:
+    """Take models that the last run paid for; BudgetError if this one would pay for them again."""
+    options, asked, path = run.options, run.asked_for(), folder.path
+    made = Manifest.of(path)
+    folder.last = last = LastRun.left(made, asked, [*run.models], run.option)
+    wants_free = bool(run.free and vars(options)[run.free])
+    if taken := last.usable(free=wants_free):
+        run.paid = {name: run.models[name].load(path / f"{name}.model") for name in taken}
+        run.of_payer = {name: made.asked[name] for name in OF_PAYER if name in made.asked}
+        options.epsilon = made.epsilon
+        run.build()
+        folder.made = replace(made, asked={**asked, **run.of_payer})
+        return
+    folder.made.asked = asked
+    if last.is_in_the_way(free=wants_free) and folder.is_limited() and not options.anyway:
+        changed = _changed_since(options.file, path / f"{last.paid[0]}.model")
+        raise BudgetError(
+            f"{last.told(path, run.free)}.{changed} To pay for all again: --anyway. Nothing was "
+            "spent."
+        )
 
 
 def _cost(run: Run, folder: Folder | None) -> str:
@@ -165,8 +199,7 @@ def _cost(run: Run, folder: Folder | None) -> str:
         return "Nothing was spent."
     where = folder.where()
     files = f"\nWhat it found before is in {where}" if where else ""
-    # Something was paid for, and the last model was not.
-    if STATEMENT in folder.protected and f"{[*run.models][-1]}.model" not in folder.protected:
+    if any(f"{name}.model" in folder.made.protected for name in run.models):
         files += "\nThe same command goes on from there: what is paid for is not paid again"
     return f"What was charged is spent. {folder.summary()}{files}"
 
@@ -270,8 +303,8 @@ def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) 
     print(f"Written to {folder.where()}")
     if folder.earlier is not None:
         print(f"What an earlier run found is in {folder.earlier}")
-    if folder.private:
-        print(f"{SHARES} is about single texts, and nothing protects it: keep it with the texts")
+    if folder.made.private:
+        print(f"{SHARES} {OF_TEXTS}")
     if options.open:
         page = "topics.html" if options.command == "topics" else PAGES[1]
         webbrowser.open((path / page).resolve().as_uri())
@@ -287,12 +320,12 @@ def _write_officer_pages(
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
         "what it shows": run.shown(),
     }  # fmt: skip
-    names = ", ".join(dict.fromkeys([*folder.protected, *PAGES]))
+    names = ", ".join(dict.fromkeys([*folder.made.protected, *PAGES]))
     source = (
         f"Each of these files ({MANIFEST} has the SHA-256 of each, which sktensor-dp report check "
         f"FOLDER compares), and no other: {names},"
     )
-    if folder.private:
+    if folder.made.private:
         source += f" but not {SHARES} (raw data, which must stay with the texts),"
     changes = "\n".join(f"- {change}." for change in folder.ledger.changes)
     kept = KEPT.format(beyond=BEYOND * math.isfinite(folder.ledger.epsilon))

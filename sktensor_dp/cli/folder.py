@@ -1,9 +1,6 @@
 """Output folder of the command: its files, and one ledger for all runs that write to it."""
 
 import csv
-import hashlib
-import json
-import os
 import re
 import sqlite3
 import tempfile
@@ -15,6 +12,8 @@ from math import ceil, inf, isfinite, isinf, isnan
 from pathlib import Path
 
 from sktensor_dp.checks.display import plain, printable
+from sktensor_dp.cli.last_run import LastRun
+from sktensor_dp.cli.manifest import MANIFEST, UNFINISHED, Manifest, digest_of
 from sktensor_dp.datasets.own_files import as_cell
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.input_check import SPENDER
@@ -37,14 +36,7 @@ APART = (
     "and nobody counts it"
 )
 LOCK = ".run"  # file that a run locks while it writes to the folder
-# Lists the files of a run: protected ones with their SHA-256, then those of raw data.
-MANIFEST = "manifest.json"
-STATEMENT = "statement.json"
 EARLIER = re.compile(r"earlier-(\d+)")
-# Settings, in words, that a run which uses models of another takes from it.
-OF_PAYER = ("checked first", "words per text")
-# Digest in the list of a file that is still being written.
-UNFINISHED = ""
 
 
 class Folder:
@@ -56,10 +48,10 @@ class Folder:
         The folder.
     ledger : BudgetAccountant
         Its ledger; one in memory until a first run keeps its budget.
-    protected : dict of str to str
-        SHA-256 of the files that this run made, by their names.
-    private : list of str
-        Names of the files with raw data that this run made.
+    made : Manifest
+        Files that this run made, and the settings that it was asked for.
+    last : LastRun
+        What the run before left to this one; nothing until that is known.
     earlier : Path or None
         Where the files of the run before were moved to.
     """
@@ -72,13 +64,8 @@ class Folder:
         self.path, self._file = path, path / LEDGER
         if budget is not None and raised is not None:
             raise ValueError("Give --budget or --raise-budget, not both. Nothing was spent.")
-        self.protected: dict[str, str] = {}
-        self.private: list[str] = []
+        self.made, self.last = Manifest(), LastRun()
         self.earlier: Path | None = None
-        # Settings that the run was asked for, and the epsilon that it has for all its steps.
-        self.asked: dict[str, str] = {}
-        self.epsilon = 0.0
-        self.advice = ""  # where an interrupted run of other settings could go on
         wanted = budget if raised is None else raised
         self._existed, self._budget_written = self._file.exists(), False
         # Charge of nothing that names the column of persons, if the run protects persons.
@@ -103,49 +90,16 @@ class Folder:
         self._spent_before, _ = self.ledger.total()
         self._n_paid_before = self._n_paid()
 
-    def take_up(
-        self, asked: dict[str, str], models: Sequence[str], *, ended_too: bool
-    ) -> list[str]:
-        """Names of those `models` that a run of the same settings paid for, now of this run.
-
-        Those of a run that ended are taken only if `ended_too`.
-        """
-        self.asked = asked
-        protected, private = _files_made(self.path)
-        settings, epsilon = _settings_of_run(self.path)
-        paid = [name for name in models if protected.get(f"{name}.model")]
-        ended = len(paid) == len(models)
-        if not (paid and protected.get(STATEMENT)) or (ended and not ended_too):
-            return []
-        of_payer = {name: settings.pop(name) for name in OF_PAYER if name in settings}
-        differing = [
-            name for name in dict.fromkeys([*settings, *asked])
-            if settings.get(name) != asked.get(name)
-        ]  # fmt: skip
-        if not differing:
-            self.asked = asked | of_payer
-            self.protected, self.private, self.epsilon = protected, private, epsilon
-            return paid
-        if not ended:
-            were = ", ".join(
-                f"{name.replace('_', ' ')}: {settings.get(name, 'not given')}"
-                for name in differing
-                if name != "lists"
-            )
-            were = were or "the contents of its public lists"
-            self.advice = (
-                f" A run that stopped there has paid for {paid[0]}.model; with its settings the "
-                f"command would go on with that, and not pay for it again ({were})."
-            )
-        return []
+    def is_limited(self) -> bool:
+        """Return True if the budget is finite."""
+        return isfinite(self._budget)
 
     @classmethod
     def of_last_run(cls, path: Path) -> "Folder":
         """Folder with the files that its last run made, to add to them."""
         # The run left a ledger: the first budget and delta, for a new one, are not used.
         folder = cls(path, first_budget=inf, delta=0.5, budget=None, raised=None)
-        folder.protected, folder.private = _files_made(path)
-        folder.asked, folder.epsilon = _settings_of_run(path)
+        folder.made = Manifest.of(path)
         return folder
 
     def write_budget(self) -> None:
@@ -211,7 +165,7 @@ class Folder:
             f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
             f"{self._spent_before:.4g} of {self._budget:g} is spent, and "
             f"{f'--epsilon {left:g}' if left else 'nothing'} is left (epsilons of runs add up to "
-            f"less than their sum). {advice}. Nothing was spent.{self.advice}"
+            f"less than their sum). {advice}. Nothing was spent."
         )
 
     def _after_fits(self) -> Spending:
@@ -265,18 +219,19 @@ class Folder:
 
     def where(self) -> str:
         """Say where the files of this run are; empty if there are none."""
-        names = ", ".join([*self.protected, *self.private])
+        names = ", ".join(self.made.names)
         return f"{self.path}: {names}" if names else ""
 
     def add(self, name: str, write: Callable[[Path], object], *, private: bool = False) -> None:
         """Write a file by `write`, listed in the manifest before; a digest follows if protected."""
-        if not (self.protected or self.private):
+        made = self.made
+        if not made.names:
             self._keep_earlier()
         if private:
-            self.private = [*dict.fromkeys([*self.private, name])]
+            made.private = [*dict.fromkeys([*made.private, name])]
         else:
-            self.protected[name] = UNFINISHED
-        self._write_manifest()
+            made.protected[name] = UNFINISHED
+        made.write(self.path)
         try:
             if private:
                 (self.path / name).touch(mode=0o600)  # no other user reads it
@@ -284,31 +239,20 @@ class Folder:
         except BaseException:
             # What was not written to its end is none of the files of this run.
             (self.path / name).unlink(missing_ok=True)
-            (self.private.remove if private else self.protected.pop)(name)
-            self._write_manifest()
+            (made.private.remove if private else made.protected.pop)(name)
+            made.write(self.path)
             raise
         if not private:
-            self.protected[name] = _digest(self.path / name)
-            self._write_manifest()
+            made.protected[name] = digest_of(self.path / name)
+            made.write(self.path)
 
     def add_text(self, name: str, text: str) -> None:
         """Make a file of text."""
         self.add(name, lambda path: path.write_text(text, encoding="utf-8"))
 
-    def _write_manifest(self) -> None:
-        """Write the names of all files that this run made."""
-        unfinished = self.path / f".{MANIFEST}.unfinished"
-        made = {
-            "protected": self.protected, "private": self.private, "asked": self.asked,
-            "epsilon": str(self.epsilon),
-        }  # fmt: skip
-        unfinished.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
-        os.replace(unfinished, self.path / MANIFEST)
-
     def _keep_earlier(self) -> None:
         """Move the files of the previous run, which were paid for, to a folder of their own."""
-        protected, private = _files_made(self.path)
-        found = [name for name in (*protected, *private) if (self.path / name).exists()]
+        found = [name for name in Manifest.of(self.path).names if (self.path / name).exists()]
         if not found:
             return
         numbers = [EARLIER.fullmatch(path.name) for path in self.path.iterdir()]
@@ -349,8 +293,8 @@ def held(path: Path) -> Iterator[None]:
 
 def _refuse_others(folder: Path) -> None:
     """Raise ValueError for files that the command did not make, or that were changed since."""
-    protected, private = _files_made(folder)
-    own = {LEDGER, f"{LEDGER}-journal", *private, *([MANIFEST] if protected or private else [])}
+    made = Manifest.of(folder)
+    own = {LEDGER, f"{LEDGER}-journal", *made.private, *([MANIFEST] if made.names else [])}
 
     def is_own(path: Path) -> bool:
         if path.name.startswith(".") or (EARLIER.fullmatch(path.name) and path.is_dir()):
@@ -358,9 +302,9 @@ def _refuse_others(folder: Path) -> None:
         # A link would be no file of this folder; but its ledger may be one.
         if path.name != LEDGER and (path.is_symlink() or not path.is_file()):
             return False
-        kept = protected.get(path.name)
+        kept = made.protected.get(path.name)
         return path.name in own or kept == UNFINISHED or (
-            kept is not None and kept == _digest(path)
+            kept is not None and kept == digest_of(path)
         )  # fmt: skip
 
     others = [printable(path.name) for path in sorted(folder.iterdir()) if not is_own(path)]
@@ -389,41 +333,6 @@ def total_of(ledger: BudgetAccountant) -> tuple[float, float]:
         delta += cost.delta
         epsilon = cost.epsilon_at(delta)
     return epsilon, delta
-
-
-def changed_files(path: Path) -> tuple[int, list[str]]:
-    """Number of files with a checksum in the manifest of a folder; those that differ, or miss."""
-    protected, _ = _files_made(path)
-    if not protected and (path / MANIFEST).exists():
-        return 0, [MANIFEST]
-    kept = {name: (path / name).is_file() and _digest(path / name) for name in protected}
-    return len(kept), [name for name, digest in protected.items() if kept[name] != digest]
-
-
-def _files_made(path: Path) -> tuple[dict[str, str], list[str]]:
-    """Files that the manifest in a folder names: protected, with SHA-256, and with raw data."""
-    try:
-        made = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        protected, private = dict(made["protected"]), list(made["private"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return {}, []  # none, or a file of somebody else's
-    if any(Path(str(name)).name != name for name in (*protected, *private)):
-        return {}, []  # names of files elsewhere
-    return protected, private
-
-
-def _settings_of_run(path: Path) -> tuple[dict[str, str], float]:
-    """Settings of the run that made the files in a folder, and its epsilon."""
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        made = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        return dict(made["asked"]), float(made["epsilon"])
-    return {}, 0.0
-
-
-def _digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def table_of(rows: Iterable[Sequence[object]]) -> Callable[[Path], None]:

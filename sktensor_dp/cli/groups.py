@@ -250,13 +250,14 @@ class Groups(Run):
             found = zip(self._sought, encoder.categories_, strict=True)
             categories = [*categories, *((column, v) for column, values in found for v in values)]
             self._arrange(categories)
-            self.models["groups"].set_params(data_norm=math.sqrt(len(self._columns)))
-        X = self._scaler.transform(self._table(categories))
-        model = self.models["groups"].fit(X, groups=self.groups)
-        name_columns(model, self._named("log10"))
-        self._scaled = model.means_
-        move_to_units(model, self._reach)
-        yield "groups"
+        model = self.models["groups"]
+        if "groups" not in self.paid:
+            model.set_params(data_norm=math.sqrt(len(self._columns)))
+            model.fit(self._scaler.transform(self._table(categories)), groups=self.groups)
+            name_columns(model, self._named("log10"))
+            move_to_units(model, self._reach)
+            yield "groups"
+        self._scaled = self._scaler.transform(model.means_)
         self._take_averages(model, categories)
 
     def _table(self, categories: Sequence[tuple[str, str]]) -> Floats:

@@ -201,13 +201,14 @@ class Ratings(Run):
     def fit(self) -> Iterator[str]:
         """Fit the model that all items share."""
         model, index = self.models["ratings"], RowIndex.from_public(list(self._items))
-        model.set_params(shape=(self.n_units, self.n_items), row_names=(None, index))
-        # A missing rating is one of no listed item: its person counts all the same.
-        entries, low = self._entries.copy(), self.options.bounds[0]
-        entries[~self._is_given, 1] = ""
-        model.fit(entries, np.where(self._is_given, self._values, low))
-        name_columns(model, [self.options.person, self.options.item])
-        yield "ratings"
+        if not self.paid:
+            model.set_params(shape=(self.n_units, self.n_items), row_names=(None, index))
+            # A missing rating is one of no listed item: its person counts all the same.
+            entries, low = self._entries.copy(), self.options.bounds[0]
+            entries[~self._is_given, 1] = ""
+            model.fit(entries, np.where(self._is_given, self._values, low))
+            name_columns(model, [self.options.person, self.options.item])
+            yield "ratings"
         names, self._best = model.recommend(None, self.n_items)
         self._names, order, found = names.tolist(), index.encode(names), int(model.n_components_)
         self._errors = model.bias_errors_[1][order]

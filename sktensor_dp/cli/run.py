@@ -73,8 +73,7 @@ class Run:
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
     may_fail: Sequence[str] = ()  # those of them that up to half of the rows may fail
     groups: Labels | None = None  # of persons
-    # True if a file is asked for that paid models of a run that ended give at no cost.
-    uses_ended_run = False
+    free = ""  # option of a file that costs nothing once a run is finished
     # Models that an earlier run of the same settings paid for, by their names, and what it stated.
     paid: Mapping[str, Any] = MappingProxyType({})
     of_payer: Mapping[str, str] = MappingProxyType({})
@@ -201,7 +200,9 @@ class Run:
         """
         given = {n: v for n, v in vars(self.options).items() if v and n not in GOING_ON}
         parameters = [model.get_params(deep=False) for model in self.models.values()]
-        plain = repr([{**one, "accountant": None} for one in parameters])
+        # How many components there are is among the settings.
+        aside = {"accountant": None, "n_components": None}
+        plain = repr([{**one, **aside} for one in parameters])
         return {
             **{n: str(v) if isinstance(v, list) else in_words(v) for n, v in given.items()},
             "number": self.units, "lists": hashlib.sha256(plain.encode()).hexdigest(),
@@ -248,6 +249,10 @@ class Run:
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write tables and pages, and return a figure; ImportError without matplotlib."""
+        raise NotImplementedError
+
+    def write_shares(self, folder: Folder) -> None:
+        """Write the file of the option `free`."""
         raise NotImplementedError
 
     def common_parameters(self, accountant: BudgetAccountant | None) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sktensor_dp.checks.display import counted, plain, printable
-from sktensor_dp.cli.folder import LEDGER, MANIFEST, changed_files, total_of
+from sktensor_dp.cli.folder import LEDGER, total_of
+from sktensor_dp.cli.manifest import MANIFEST, changed_files
 from sktensor_dp.cli.officer import PAGES, large_delta, write_officer_pages
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.privacy.accountant import BudgetAccountant

@@ -44,7 +44,7 @@ SHARES = "PRIVATE-document-shares.csv"
 class Topics(Run):
     """A vocabulary, then topics."""
 
-    found, option = "topic", "topics"
+    found, option, free = "topic", "topics", "shares"
     fractions = FRACTIONS
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -55,7 +55,6 @@ class Topics(Run):
         self._ids: list[list[str]] = []
         if options.command == "forecast":
             return
-        self.uses_ended_run = options.shares
         if options.person is None:
             self.unit, self.ledger_unit = "text", "document"
         if options.stop_words != "none":
@@ -214,18 +213,14 @@ class Topics(Run):
                 f"the texts? If so, a larger --epsilon or more {self.unit}s would help.",
             )
             raise
-        counts = words.transform(self._texts)
+        self._counts = words.transform(self._texts)
         self._names = [str(word) for word in words.get_feature_names_out()]
         if "topics" not in self.paid:
             model.set_params(n_components=self._supported())
-            model.fit(counts, **groups)
+            model.fit(self._counts, **groups)
             name_columns(model, self._names)
             yield "topics"
         self._topics = topics_of(model, self._names)
-        self._shares = None
-        if self.options.shares:
-            self._shares = model.transform(counts)
-            self._kept = np.asarray(counts.sum(axis=1)).ravel()
 
     def _supported(self) -> int:
         """Number of topics that the released words may tell apart, at most as many as asked for."""
@@ -279,18 +274,25 @@ class Topics(Run):
         table = zip(names, np.column_stack([model.unigram_, model.components_.T]), strict=True)
         rows = ([word, *row] for word, row in table)
         folder.add("topic_words.csv", table_of([["word", "all_texts", *head], *rows]))
-        if self._shares is not None:
-            ids = self._ids[0] if self._ids else range(1, len(self._shares) + 1)
-            column = self.options.id or "text"
-            # A text without any word of the topics has no shares: its cells stay empty.
-            shares = (
-                [text, int(kept), *(row if kept else [""] * len(row))]
-                for text, kept, row in zip(ids, self._kept, self._shares, strict=True)
-            )
-            folder.add(SHARES, table_of([[column, "kept_words", *head], *shares]), private=True)
+        if self.options.shares:
+            self.write_shares(folder)
         footer = (
             "bar: share of a word in its topic; line: where noise may have moved it from (90%); "
             "grey: hidden by noise"
         )
         footer = "\n".join([footer, *self.hidden(), report.in_brief])
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
+
+    def write_shares(self, folder: Folder) -> None:
+        """Write the topics of each text, and how many of its words are known."""
+        n_words = np.asarray(self._counts.sum(axis=1)).ravel()
+        shares = self.models["topics"].transform(self._counts)
+        ids = self._ids[0] if self._ids else range(1, len(shares) + 1)
+        head = [f"topic_{topic.number}" for topic in self._topics]
+        # A text without any word of the topics has no shares: its cells stay empty.
+        rows = (
+            [text, int(kept), *(row if kept else [""] * len(row))]
+            for text, kept, row in zip(ids, n_words, shares, strict=True)
+        )
+        columns = [self.options.id or "text", "kept_words", *head]
+        folder.add(SHARES, table_of([columns, *rows]), private=True)

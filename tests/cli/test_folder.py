@@ -250,8 +250,9 @@ def test_a_fit_that_fails_says_what_it_spent(command, arguments, tmp_path, monke
 
     monkeypatch.setattr(topics.Topics, "fit", failing)
     done = command(*arguments, status=2)
-    *_, cost, where, last = done.err.splitlines()
+    *_, cost, where, further, last = done.err.splitlines()
     assert cost.startswith("What was charged is spent. All runs")
+    assert further.startswith("The same command goes on from there")
     assert where.endswith("in private-topics: statement.json, words.model, topics.model")
     assert last == "error: No word remains."
     assert spent(tmp_path) == pytest.approx(2)
@@ -272,8 +273,8 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
     monkeypatch.setattr(topics.Topics, at, interrupted_later if at == "fit" else interrupted)
     done = command(*arguments, status=130)
     assert "Traceback" not in done.err
-    where = " is in private-topics: statement.json, words.model, topics.model\n"
-    ends = {"fit": where}
+    where = " is in private-topics: statement.json, words.model, topics.model\nThe same command "
+    ends = {"fit": f"{where}goes on from there: what is paid for is not paid again\n"}
     charged = "Stopped. What was charged is spent. All runs in this folder: epsilon 2 at"
     assert (charged in done.err) == (at == "fit")
     assert done.err.endswith(ends.get(at, "Stopped. Nothing was spent.\n"))
@@ -315,12 +316,9 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
         return
     assert "folder: epsilon 1." in command("report", "check", folder).out
     assert "goes on from there: what is paid for is not paid again" in done.err
-    # Words that were found in data are not public, and are not bought twice without a warning.
+    # Words that were found in data are not public, and are not bought twice.
     words = ("--vocabulary", folder / "words.model", "--output", "other")
     assert "those of words.model were found" in command(*arguments, *words, status=2).err
-    done = command(*arguments, "--epsilon", 1, "--forecast")
-    assert "not pay for it again (epsilon: 2)" in done.err
-    assert "(epsilon: 2)" in command(*arguments, "--epsilon", 1.99, status=2).err.splitlines()[-1]
     os.utime(arguments[1], (now := time.time() + 9, now))
     done = command(*arguments)
     assert "words.model of private-topics are used: they are paid for" in done.err
@@ -330,19 +328,90 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
     assert {"word_votes", "pair_moments", "matching_rows"} <= {row.name for row in report.rows}
     assert spent(tmp_path) == pytest.approx(2)
     assert "epsilon is 2," in (folder / "for-the-officer.md").read_text("utf-8")
-    # Shares of texts are made of models that were paid for.
-    of_author = ("--id", "author", "--words-per-text", 10)  # too few, if they were to be paid for
-    for more, column in (((), "text"), (of_author, "author"), ((), "text")):
+    # Shares of texts are made of models that were paid for, and change nothing that may be sent.
+    assert "checked first: " in (folder / "for-the-officer.md").read_text("utf-8")
+    before = {path: path.read_bytes() for path in folder.glob("[!P]*.*") if path.suffix != ".json"}
+    # Too few words, if they were to be paid for.
+    for more, column in (((), "text"), (("--words-per-text", 10), "text")):
         done = command(*arguments, "--shares", *more)
         assert "words.model and topics.model of private-topics are used" in done.err
-        assert spent(tmp_path) == pytest.approx(2)
-        assert report == load_statement((folder / "statement.json").read_bytes())
         shares = table(folder / topics.SHARES)
         assert (len(shares), next(iter(shares[0]))) == (1200, column)
-        page = (folder / "for-the-officer.md").read_text("utf-8")
-        assert "checked first: " in page
-        assert [page.count(name) for name in ("officer.html", topics.SHARES)] == [1, 1]
-    assert "words per text: 10" in page
+        assert before == {path: path.read_bytes() for path in before}
+    command("report", "check", folder)
+
+
+STOPPED = "A run that stopped in private-topics has paid for words.model; with its settings ("
+FINISHED = "This run is finished: its results are in private-topics, --shares costs nothing."
+OTHERS = (
+    "The run in private-topics is finished, with other settings (epsilon: 2); with these --shares "
+    "costs nothing."
+)
+# What a run of topics left, options of the next one, the models that it does not pay for, and why
+# it is refused, if it is.
+LEFT = [
+    ("nothing", (), "", ""),
+    ("words", (), "words.model", ""),
+    ("words", ("--topics", 3, "--anyway"), "words.model", ""),  # words do not depend on it
+    ("words", ("--anyway",), "words.model", ""),
+    ("words", ("--epsilon", 1), "", f"{STOPPED}epsilon: 2) the command goes on from"),
+    ("words", ("--epsilon", 1, "--topics", 3), "", f"{STOPPED}epsilon: 2)"),
+    ("words", ("--stop-words", "none"), "", f"{STOPPED}stop words: not given)"),
+    ("words", ("--epsilon", 1, "--anyway"), "", ""),
+    ("models", (), "words.model and topics.model", ""),
+    ("models", ("--topics", 3), "", "paid for words.model and topics.model; with its settings ("),
+    ("all", (), "", f"{FINISHED} To pay for all again: --anyway. Nothing was spent."),
+    ("all", ("--anyway",), "", ""),
+    ("all", ("--shares",), "words.model and topics.model", ""),
+    ("all", ("--shares", "--anyway"), "words.model and topics.model", ""),
+    ("all", ("--epsilon", 1.8), "", ""),
+    ("all", ("--epsilon", 1.8, "--shares"), "", f"{OTHERS} To pay for all again: --anyway."),
+    ("all", ("--epsilon", 1.8, "--shares", "--anyway"), "", ""),
+    ("all", ("--epsilon", 3), "", OTHERS),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of folders, each as runs that ended at other points leave it."""
+    return tmp_path_factory.mktemp("left")
+
+
+@pytest.mark.parametrize(("ended", "more", "taken", "refused"), LEFT)
+def test_what_was_paid_for_is_not_paid_twice(
+    command, arguments, left, tmp_path, monkeypatch, ended, more, taken, refused
+):
+    """Each state of a folder, and what the next run does there; a forecast is never refused."""
+    asked = (*arguments[:-1], "--words-per-text", 100)  # not --anyway
+    os.utime(arguments[1], (0, 0))  # older than any model
+    if not (left / ended).exists():
+        with monkeypatch.context() as patched:
+            if ended == "words":
+                patched.setattr("sktensor_dp.PrivateSpectralLDA.fit", interrupted)
+            if ended == "models":
+                patched.setattr(module, "save_svg", interrupted)
+            if ended != "nothing":
+                status = 0 if ended == "all" else 130
+                command(*asked, "--budget", 3.5, status=status)
+        (tmp_path / "private-topics").mkdir(exist_ok=True)
+        shutil.copytree("private-topics", left / ended)
+    shutil.copytree(left / ended, "private-topics", dirs_exist_ok=True)
+    before = spent(tmp_path)
+    said = command(*asked, *more, "--forecast").err
+    assert said.endswith("This was the forecast: nothing was spent.\n")
+    assert ("a run would be refused: " in said) is bool(refused)
+    assert refused in said
+    assert spent(tmp_path) == before
+    done = command(*asked, *more, status=2 if refused else 0)
+    assert refused in done.err.splitlines()[-1]
+    assert (f"{taken} of private-topics are used" in done.err) is bool(taken)
+    assert (spent(tmp_path) == before) is bool(refused or "topics.model" in taken)
+    if not refused:
+        assert (tmp_path / "private-topics" / "for-the-officer.html").exists()
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_path, monkeypatch):

@@ -467,7 +467,7 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
     if not whose:
         return
     # The promise is another one than that of runs that show the number.
-    command(*asked, "--raise-budget", 99)
+    command(*asked, "--raise-budget", 99, "--anyway")
     assert "do not add up to one promise" in command(*asked[:-3], status=2).err
     # How many there are does not show by an error, either, but by a released count.
     visits.write_text("patient,age,visits\n", "utf-8")

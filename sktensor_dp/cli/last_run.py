@@ -1,0 +1,88 @@
+"""What the last run of a folder left to the one that is asked for now."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sktensor_dp.cli.manifest import Manifest
+from sktensor_dp.cli.officer import PAGES
+
+STATEMENT = "statement.json"
+# Settings, in words, that a run which uses models of another takes from it.
+OF_PAYER = ("checked first", "words per text")
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """What the last run of a folder left to the one that is asked for now.
+
+    ======== ============== ==================================================================
+    it is    settings       a run that is asked for now
+    ======== ============== ==================================================================
+    new                     pays for all (`paid` is empty)
+    stopped  the same       goes on, and pays for the rest
+    stopped  others         is refused: what was paid for would be lost
+    finished the same       is refused, but for a file that can be made of what was paid for
+    finished others         pays for all; is refused if it asks for that file
+    ======== ============== ==================================================================
+
+    Attributes
+    ----------
+    paid : sequence of str
+        Names of the models that it paid for.
+    is_finished : bool
+        True if it wrote all its files.
+    differs : sequence of str
+        Those of its settings, in words, that are others now.
+    """
+
+    paid: Sequence[str] = ()
+    is_finished: bool = False
+    differs: Sequence[str] = ()
+
+    @classmethod
+    def left(
+        cls, made: Manifest, asked: Mapping[str, str], models: Sequence[str], of_last: str
+    ) -> "LastRun":
+        """Compare the run that `made` lists with one of these `models` and settings.
+
+        On the setting `of_last` none but the last model depends.
+        """
+        paid = [name for name in models if made.protected.get(f"{name}.model")]
+        if not (paid and made.protected.get(STATEMENT)):
+            return cls()
+        names = dict.fromkeys([*made.asked, *asked])
+        for name in (*OF_PAYER, *([of_last] if models[-1] not in paid else [])):
+            names.pop(name, None)
+        others = [name for name in names if made.asked.get(name) != asked.get(name)]
+        differs = [
+            f"{name.replace('_', ' ')}: {made.asked.get(name, 'not given')}"
+            for name in others
+            if name != "lists"  # a digest
+        ]
+        if others and not differs:
+            differs = ["public lists: of other contents"]
+        return cls(paid, bool(made.protected.get(PAGES[-1])), differs)
+
+    def usable(self, *, free: bool) -> Sequence[str]:
+        """Models that a run uses without paying: of a finished one, for a `free` file alone."""
+        return () if self.differs or (self.is_finished and not free) else self.paid
+
+    def is_in_the_way(self, *, free: bool) -> bool:
+        """Return True if a run that pays would pay again for what there is, or lose it."""
+        return bool(self.paid) and (free or self.is_finished != bool(self.differs))
+
+    def told(self, path: object, free: str) -> str:
+        """Sentence on what is in the folder, and what costs nothing: also the option `free`."""
+        if not self.paid:
+            return ""
+        were, at_no_cost = ", ".join(self.differs), f" --{free} costs nothing"
+        if not self.is_finished:
+            paid = " and ".join(f"{name}.model" for name in self.paid)
+            return (
+                f"A run that stopped in {path} has paid for {paid}; with its settings ({were}) "
+                "the command goes on from there, and does not pay again"
+            )
+        if self.differs:
+            with_these = f"; with these{at_no_cost}" * bool(free)
+            return f"The run in {path} is finished, with other settings ({were}){with_these}"
+        return f"This run is finished: its results are in {path}{f',{at_no_cost}' * bool(free)}"

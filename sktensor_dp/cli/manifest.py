@@ -1,0 +1,73 @@
+"""List of the files that a run made, and of the settings that it was asked for."""
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+# Lists protected files with their SHA-256, then those of raw data.
+MANIFEST = "manifest.json"
+# Digest in the list of a file that is still being written.
+UNFINISHED = ""
+
+
+@dataclass
+class Manifest:
+    """Files of a run and its settings.
+
+    Attributes
+    ----------
+    protected : dict of str to str
+        SHA-256 of the files that may be shown, by their names.
+    private : list of str
+        Names of the files with raw data.
+    asked : dict of str to str
+        Settings that the run was asked for, in words.
+    epsilon : float
+        Epsilon that the run has for all its steps.
+    """
+
+    protected: dict[str, str] = field(default_factory=dict)
+    private: list[str] = field(default_factory=list)
+    asked: dict[str, str] = field(default_factory=dict)
+    epsilon: float = 0.0
+
+    @classmethod
+    def of(cls, path: Path) -> "Manifest":
+        """Read that of a folder: empty if there is none, or one of somebody else's."""
+        try:
+            made = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+            protected, private = dict(made["protected"]), list(made["private"])
+            found = cls(protected, private, dict(made["asked"]), float(made["epsilon"]))
+        except (OSError, ValueError, TypeError, KeyError):
+            return cls()
+        are_here = all(Path(str(name)).name == name for name in found.names)
+        return found if are_here else cls()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all files."""
+        return [*self.protected, *self.private]
+
+    def write(self, path: Path) -> None:
+        """Write the list into a folder, as a whole or not at all."""
+        unfinished = path / f".{MANIFEST}.unfinished"
+        made = asdict(self) | {"epsilon": str(self.epsilon)}
+        unfinished.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+        os.replace(unfinished, path / MANIFEST)
+
+
+def changed_files(path: Path) -> tuple[int, list[str]]:
+    """Number of files with a checksum in the manifest of a folder; those that differ, or miss."""
+    protected = Manifest.of(path).protected
+    if not protected and (path / MANIFEST).exists():
+        return 0, [MANIFEST]
+    kept = {name: (path / name).is_file() and digest_of(path / name) for name in protected}
+    return len(kept), [name for name, digest in protected.items() if kept[name] != digest]
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
