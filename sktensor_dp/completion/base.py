@@ -577,14 +577,15 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def _refuse_rows(self, X: Any, y: Any, *, grouped: bool) -> None:
         refuse_entries(self, X, y, indices_of(self.row_names), self.shape)
 
-    def _refuse_columns(self, columns: Mapping[str, Any]) -> None:
-        if self._full_core:
-            shape = self.shape
-            if shape is None:  # lengths are data, or those of lists
-                names = self.row_names
-                n_modes = columns["n_features_in_"] if names is None else len(names)
-                shape = (sys.maxsize,) * n_modes
-            checked_ranks(type(self).__name__, self.rank, shape)
+    def _refuse_sizes(self, n_units: int, columns: Mapping[str, Any]) -> None:
+        if self.shape is not None:
+            shape = tuple(self.shape)
+            plan, ranks = self._plan(n_units, shape)
+            check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
+        elif self._full_core:  # lengths are data, or those of lists
+            names = self.row_names
+            n_modes = columns["n_features_in_"] if names is None else len(names)
+            checked_ranks(type(self).__name__, self.rank, (sys.maxsize,) * n_modes)
 
     def _unit_labels_in(self, X: object) -> NDArray[np.generic] | None:
         if self.unit_mode is None:

@@ -311,8 +311,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     def _refuse_rows(self, X: object, y: object, *, grouped: bool) -> None:
         """Raise an error for data that every fit would refuse."""
 
-    def _refuse_columns(self, columns: Mapping[str, Any]) -> None:
-        """Raise an error for columns, by attributes of `COLUMNS`, that this fit would refuse."""
+    def _refuse_sizes(self, n_units: int, columns: Mapping[str, Any]) -> None:
+        """Raise an error for public sizes, and names in `COLUMNS`, that this fit would refuse."""
 
     def _checked_copy(
         self, X: object, n_samples: object, unsupported: Mapping[str, object]

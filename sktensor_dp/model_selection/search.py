@@ -90,6 +90,7 @@ from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.session import LARGEST_UNIT_COUNT
 from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.privacy.trials import secret_trials, stop_probability
 from sktensor_dp.privacy.unsafe import refuse_recording
@@ -516,9 +517,6 @@ class PrivateSearchCV(
         )  # fmt: skip
         checked = request.steps[step_name]._validation_copy()
         checked._refuse_rows(rows, y, grouped=groups is not None)
-        for tried in request.tried:
-            if tried.whole:
-                tried.steps[step_name]._refuse_columns(column_attributes(checked))
         in_data, n_units = unit_labels_in(self.estimator, X), request.last._public_facts().n_units
         if in_data is not None:  # then no `groups` are given: units of X are its groups
             labels = in_data
@@ -531,6 +529,7 @@ class PrivateSearchCV(
             self.cv, self.test_size, n_rows(X), labels, number_is_private=request.number_is_private,
             random_state=self.random_state, n_units=n_units,
         )  # fmt: skip
+        self._refuse_sizes(request, step_name, splits, column_attributes(checked))
         # What the last step is given, if no other private step decides it.
         alone = request.steps[step_name] is request.last
         shape: tuple[int, ...] = getattr(rows, "shape", ()) if alone else ()
@@ -539,6 +538,22 @@ class PrivateSearchCV(
             self, request, X, y, labels, in_data is not None, splits,
             self._bounds(request, n_features), n_features,
         )  # fmt: skip
+
+    def _refuse_sizes(
+        self, request: Request, first: str, splits: Splits, columns: Mapping[str, object]
+    ) -> None:
+        """Raise the error of candidates whose first private step would refuse public sizes."""
+        n_units, few = LARGEST_UNIT_COUNT, []
+        if not request.number_is_private:
+            n_units = max(int(train.sum()) for train, _ in splits.pairs)
+        for steps in (tried.steps for tried in request.tried if tried.whole):
+            set_budgets(steps, request.costs.fit, self.step_fractions, request.delta)
+            try:
+                steps[first]._refuse_sizes(n_units, columns)
+            except NotEnoughDataError as error:  # loses, unless all do
+                few.append(error)
+        if len(few) == len(request.tried):
+            raise few[0]
 
     def _bounds(self, request: Request, n_features: int | None) -> tuple[float, float]:
         """Public (low, high) that scores are clipped to, given or implied."""

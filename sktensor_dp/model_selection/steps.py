@@ -332,8 +332,9 @@ def _checked_steps(
     private = private_steps(with_values(estimator, choice))
     for name, step in private.items():
         rules = {**step._own_constraints, "random_state": step._privacy_constraints["random_state"]}
-        full = {own: f"{name}__{own}" if name else own for own in rules}
-        check_parameters(step, {own: rules[own] for own in rules if full[own] not in drawn})
+        full = {own: f"{name}__{own}" if name else own for own in step.get_params(deep=False)}
+        listed = {own for own in full if full[own] not in drawn}
+        check_parameters(step, {own: rule for own, rule in rules.items() if own in listed})
         if not drawn:
             step._check_combined()
     return private

@@ -53,7 +53,6 @@ from sktensor_dp.power_method.plan import (
     BY_STEPS,
     PERTURBATIONS,
     check_memory,
-    check_width,
     forecast_moments,
     minus_moment,
     plan_moments,
@@ -740,8 +739,8 @@ class PrivateTensorPowerMethod(
         weights = np.log(np.maximum(self.weights_, 1e-300))
         return np.asarray(weights - 0.5 * (distances / self.covariances_ + log_volumes))
 
-    def _refuse_columns(self, columns: Mapping[str, Any]) -> None:
-        check_width(self, columns["n_features_in_"])
+    def _refuse_sizes(self, n_units: int, columns: Mapping[str, Any]) -> None:
+        check_memory(plan_moments(self, columns["n_features_in_"], self.perturbation))
 
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(

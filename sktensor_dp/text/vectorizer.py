@@ -465,6 +465,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         if any(map(callable, functions)):  # of the caller, which may fail on a document
             TextChunks(documents, self.build_analyzer())
 
+    def _refuse_sizes(self, n_units: int, columns: Mapping[str, Any]) -> None:
+        if self.vocabulary is None:
+            number = None if self._number_is_private else n_units
+            check_words(self, plan_words(self, n_units, self._noun), number)
+
     def _word_counter(self) -> Callable[[Any], Any]:
         """Picklable function from texts to the number of words of each."""
         return partial(document_lengths, self.build_analyzer(), distinct=bool(self.binary))

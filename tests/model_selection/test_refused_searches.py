@@ -20,6 +20,7 @@ from toy_regressor import NoisyMean
 
 from sktensor_dp import (
     BudgetAccountant,
+    NotEnoughDataError,
     NotEnoughDataWarning,
     PrivateCountVectorizer,
     PrivateCPCompletion,
@@ -119,6 +120,7 @@ OPTIONS_OF_TEXTS = [
     ({"model": pipeline(accountant=BudgetAccountant())}, "must have accountant=None"),
     ({"model": pipeline(tokenizer=int)}, "Splitting documents into words failed"),
     ({"model": pipeline(vocabulary=["a", "a"])}, "'vocabulary' parameter"),
+    ({"model": pipeline(min_df=0.5, max_df=0.2)}, "min_df=0.5 asks for more documents"),
 ]  # fmt: skip
 LEARNING = [
     StandardScaler(), OrdinalEncoder(), CountVectorizer(), GaussianProcessRegressor(),
@@ -154,6 +156,10 @@ TOGETHER = [
     (samples(moment=None), {}, "'moment' parameter"),
     (samples(moment=None), {"whiten": stats.bernoulli(0.5)}, "'moment' parameter"),
     (samples(random_state="a"), {}, "'random_state' parameter"),
+    (mixture(), {"n_components": [1, 3]}, "cannot be told apart in 2 features"),
+    (PrivateGaussianMixture(data_norm=9.0), {"n_components": [1, 10**6]}, "GB of memory"),
+    (PrivateTuckerCompletion(bounds=(0, 1), shape=(20, 10)), {"rank": [1, (21, 1)]},
+     "must not exceed the shape"),
     (PrivateGaussianMixture(), {"n_components": [1, 2]}, "'data_norm' parameter .* must be given"),
     (mixture(), {"whiten": [True, False]}, "needs whiten=True"),
 ]  # fmt: skip
@@ -301,7 +307,8 @@ TEXTS = [f"a{i % 7} b{i % 5} c{i % 3}" for i in range(400)]
     (Pipeline([("counts", PrivateCountVectorizer()), ("topics", PrivateSpectralLDA())]),
      "topics__n_components", TEXTS, None),
 ])  # fmt: skip
-def test_trials_that_show_nothing_are_warned_of_before_the_charge(model, name, X, n_features):
+def test_trials_that_show_nothing_are_told_before_the_charge(model, name, X, n_features):
+    """By a warning; by an error where each would be refused."""
     budget = BudgetAccountant()
     search = PrivateSearchCV(model, {name: [20, 30]}, score_bounds=(-20, 0), accountant=budget)
     expected = search.forecast(np.shape(X)[0], n_features=n_features)
@@ -309,6 +316,7 @@ def test_trials_that_show_nothing_are_warned_of_before_the_charge(model, name, X
     assert {verdict for _, verdict in expected.verdicts} == {"too few"}
     with warnings.catch_warnings():
         warnings.simplefilter("error", NotEnoughDataWarning)
-        with pytest.raises(NotEnoughDataWarning, match=f"too few for {name}=20; {name}=30"):
+        told = (NotEnoughDataWarning, NotEnoughDataError)
+        with pytest.raises(told, match=f"too few for {name}=20; {name}=30|but there are 320"):
             search.fit(X)
     assert budget.entries == ()
