@@ -1,7 +1,6 @@
 """Base of completions: parameters, fit, prediction, forecast."""
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -559,9 +558,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _public_facts(self) -> PublicFacts:
         # Completions take noise of pure epsilon wherever it is the smaller one.
-        n_units = None
-        if self.unit_mode is not None and self.shape is not None:
-            n_units = int(self.shape[self.unit_mode])
+        n_units, shape = None, () if self.shape is None else self.shape
+        if self.unit_mode is not None and self.unit_mode < len(shape):
+            n_units = int(shape[self.unit_mode])
         pure = ("auto", "input", "sufficient_statistics")
         return PublicFacts(
             self._unit, units_in_data=self.unit_mode is not None, n_units=n_units,
@@ -574,18 +573,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             ),
         )  # fmt: skip
 
-    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool) -> None:
+    def _refuse_rows(self, X: Any, y: Any) -> None:
         refuse_entries(self, X, y, indices_of(self.row_names), self.shape)
-
-    def _refuse_sizes(self, n_units: int, columns: Mapping[str, Any]) -> None:
-        if self.shape is not None:
-            shape = tuple(self.shape)
-            plan, ranks = self._plan(n_units, shape)
-            check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
-        elif self._full_core:  # lengths are data, or those of lists
-            names = self.row_names
-            n_modes = columns["n_features_in_"] if names is None else len(names)
-            checked_ranks(type(self).__name__, self.rank, (sys.maxsize,) * n_modes)
 
     def _unit_labels_in(self, X: object) -> NDArray[np.generic] | None:
         if self.unit_mode is None:

@@ -465,6 +465,6 @@ def check_model_size(
     check_feasible(
         held,
         f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={rank!r}",
-        "Coordinates must be consecutive numbers from 0 in each mode: for ids and names give "
-        "row_names=, and count times from a public first one. Or ask for a smaller rank.",
+        "Ask for a smaller rank, or for 0. Coordinates must be consecutive numbers from 0 in each "
+        "mode: for ids and names give row_names=, and count times from a public first one.",
     )

@@ -308,11 +308,8 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     def _check_combined(self) -> None:
         """Raise ValueError for parameters that contradict each other for any data."""
 
-    def _refuse_rows(self, X: object, y: object, *, grouped: bool) -> None:
-        """Raise an error for data that every fit would refuse."""
-
-    def _refuse_sizes(self, n_units: int, columns: Mapping[str, Any]) -> None:
-        """Raise an error for public sizes, and names in `COLUMNS`, that this fit would refuse."""
+    def _refuse_rows(self, X: object, y: object) -> None:
+        """Raise an error for data whose units, which `X` says, no fit could be given."""
 
     def _checked_copy(
         self, X: object, n_samples: object, unsupported: Mapping[str, object]

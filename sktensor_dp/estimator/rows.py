@@ -172,6 +172,3 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             return self._chunk_class.convert(X)
         # Not numpy's error, which names the number of rows.
         raise MemoryError("there is too little memory for X.")
-
-    def _refuse_rows(self, X: object, y: object, *, grouped: bool) -> None:
-        self._validated_rows(X, reset=True, fits=True, grouped=grouped)

@@ -567,9 +567,6 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             fitted = fit_mixture(ask, plan)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
-    def _refuse_sizes(self, n_units: int, columns: Mapping[str, Any]) -> None:
-        check_memory(self.n_components, columns["n_features_in_"])
-
     def _log_joint(self, X: Any) -> Floats:
         """Log of weight times density of each sample and group."""
         rows = IncompleteChunk(self._validated_rows(X, reset=False))

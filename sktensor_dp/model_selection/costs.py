@@ -35,7 +35,7 @@ class TrialAccountant(BudgetAccountant):
 
     def __init__(self, allowed: PrivacyCost) -> None:
         super().__init__()
-        self._allowed = allowed
+        self.allowed = allowed
 
     def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> Any:
         """Record the charges in `entries`, or raise BudgetError if they exceed the allowed cost."""
@@ -43,12 +43,26 @@ class TrialAccountant(BudgetAccountant):
         cost = PrivacyCost.total([(self.cost, 1), *asked])
         # Compare each kind of cost by itself: a fit that swaps one kind of noise for another has
         # another privacy profile than was planned.
-        if not cost.is_within(self._allowed):
+        if not cost.is_within(self.allowed):
             raise BudgetError(
                 "A fit of the search asked for more than its part, or for another kind of noise "
                 f"than was planned. Fits of pure noise need delta=0. {NOT_PLANNED}"
             )
         return super().charge(entries, ticket)
+
+
+class ChargeReached(BaseException):
+    """End of a fit that is begun to see what it refuses before its charge."""
+
+
+class RefusingAccountant(TrialAccountant):
+    """Accountant that ends a fit of a search where it would be charged."""
+
+    def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> Any:
+        """Record charges of nothing; of others raise ChargeReached, or BudgetError as a trial."""
+        super().charge(entries, ticket)
+        if entries:
+            raise ChargeReached
 
 
 @dataclass(frozen=True)

@@ -408,7 +408,7 @@ class PrivateScorer(HasAccountant, BaseEstimator):
         X, y, labels = checked_units(X, y, groups, relation)
         # A completion with a unit_mode: X itself says the units.
         if (in_data := unit_labels_in(model, X)) is not None:
-            steps[-1]._validation_copy()._refuse_rows(X, y, grouped=False, searched=())
+            steps[-1]._validation_copy()._refuse_rows(X, y)
             labels = in_data
         words = word_counter(model)
         bounds = checked_score_bounds(

@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from sktensor_dp.checks.errors import call_untrusted
+from sktensor_dp.checks.errors import Result, call_untrusted
 from sktensor_dp.checks.floating_point import under_own_errors
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_parameters, check_sizes
 from sktensor_dp.data.labels import Labels, distinct
@@ -30,7 +30,6 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     check_arguments,
     check_output,
-    column_attributes,
     level_of_caller,
     unit_of,
     warn_of_score,
@@ -40,6 +39,8 @@ from sktensor_dp.estimator.inputs import check_mark, refuse_lists
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_selection.costs import (
+    ChargeReached,
+    RefusingAccountant,
     TrialAccountant,
     TrialCosts,
     as_parameters,
@@ -70,8 +71,8 @@ from sktensor_dp.model_selection.splits import (
     take,
 )
 from sktensor_dp.model_selection.steps import (
-    Tried,
     before_private,
+    candidates_of,
     check_fractions,
     checked_distributions,
     checked_rows,
@@ -79,6 +80,7 @@ from sktensor_dp.model_selection.steps import (
     private_steps,
     steps_of,
     tried_steps,
+    until_charged,
 )
 from sktensor_dp.privacy.accountant import (
     BudgetAccountant,
@@ -90,7 +92,6 @@ from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.session import LARGEST_UNIT_COUNT
 from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.privacy.trials import secret_trials, stop_probability
 from sktensor_dp.privacy.unsafe import refuse_recording
@@ -117,7 +118,6 @@ class Request:
     """Request of a search, from its parameters alone."""
 
     steps: dict[str, PrivateEstimatorMixin]  # private ones, by name
-    tried: Sequence[Tried]  # the same with listed values
     distributions: Sequence[Mapping[str, object]]  # of the candidates
     scoring: str  # score of each row
     delta: float  # of the search, at which the epsilon of each fit is stated; 0 for pure noise
@@ -155,6 +155,29 @@ class Trials:
     bounds: tuple[float, float]  # that all scores are clipped to
     n_features: int | None  # columns of X, where the step that scores is given them
 
+    def refuse(self) -> None:
+        """Begin a fit of each candidate, to refuse unpaid what fits refuse before their charge."""
+        parts = [np.ones(self.splits.n_units, dtype=bool)]
+        if self.labels is None and not self.request.number_is_private:
+            parts.append(self.splits.pairs[0][0])  # by public positions, not by secret coins
+        refused: dict[tuple[object, ...], NotEnoughDataError | None] = {}
+        for params in candidates_of(self.request.distributions):
+            early = until_charged(params, self.search.estimator)
+            if early in refused:
+                continue
+            model = configured(self.search.estimator, params, np.random.RandomState(0))
+            refused[early] = None
+            for chosen in parts:
+                payer = RefusingAccountant(self.request.costs.fit)
+                try:
+                    self._guarded(partial(self._fitted, model, chosen, payer), "A fit")
+                except ChargeReached:
+                    pass
+                except NotEnoughDataError as error:  # a trial may lose by it
+                    refused[early] = error
+        if None not in refused.values():
+            raise NotEnoughDataError(str(next(iter(refused.values()))))
+
     def run_all(self) -> Trial:
         """Best of a random number of trials, refitted."""
         best: Trial | None = None
@@ -171,7 +194,7 @@ class Trials:
             raise NotEnoughDataError(f"No trial of the search could be fitted. {best.failure}")
         return self._guarded(partial(self.refitted, best), "The last fit")
 
-    def _guarded(self, make: Callable[[], Trial], doing: str) -> Trial:
+    def _guarded(self, make: Callable[[], Result], doing: str) -> Result:
         """Call `make`; its errors are raised again without data and name the action `doing`."""
         private = self.labels is not None or self.request.number_is_private
         return call_untrusted(make, doing, rows_private=private)
@@ -188,7 +211,8 @@ class Trials:
         caught: list[warnings.WarningMessage] = []
         try:
             for train, test in self.splits.pairs:
-                model, warned = self._fitted(template, train, self.request.costs.fit)
+                payer = TrialAccountant(self.request.costs.fit)
+                model, warned = self._fitted(template, train, payer)
                 score, report = self._scored(model, test)
                 scores.append(score)
                 caught += warned
@@ -202,20 +226,22 @@ class Trials:
 
     def refitted(self, trial: Trial) -> Trial:
         """Best candidate fitted to all rows; without folds the trial's own model."""
-        if self.request.costs.refit is None:
+        if (cost := self.request.costs.refit) is None:
             return trial
         everything = np.ones(self.splits.n_units, dtype=bool)
-        model, warned = self._fitted(trial.model, everything, self.request.costs.refit)
+        model, warned = self._fitted(trial.model, everything, TrialAccountant(cost))
         parts = (*trial.parts, _fit_part(model, "refit"))
         return replace(trial, model=model, parts=parts, warnings=(*trial.warnings, *warned))
 
     def _fitted(
-        self, template: BaseEstimator, chosen: Mask, cost: PrivacyCost
-    ) -> "tuple[BaseEstimator, list[warnings.WarningMessage]]":
-        """Clone of `template`, fitted to the `chosen` units at `cost`, and its warnings."""
+        self, template: BaseEstimator, chosen: Mask, payer: TrialAccountant
+    ) -> tuple[BaseEstimator, list[warnings.WarningMessage]]:
+        """Clone of `template`, fitted to the `chosen` units at all that `payer` allows, and its
+        warnings.
+        """
         model = clone(template)
         steps = private_steps(model)
-        set_budgets(steps, cost, self.search.step_fractions, self.request.delta)
+        set_budgets(steps, payer.allowed, self.search.step_fractions, self.request.delta)
         rows = self.splits.rows(chosen)
         X, y, groups = take(self.X, rows), take(self.y, rows), {}
         if self.units_in_data:
@@ -227,7 +253,7 @@ class Trials:
         # not an enclosing block, which the whole search was charged to. Groups are passed by names
         # of steps; requests for routing would interfere.
         unrouted = config_context(enable_metadata_routing=False)
-        with TrialAccountant(cost), unrouted, warnings.catch_warnings(record=True) as caught:
+        with payer, unrouted, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(X, **groups) if y is None else model.fit(X, y, **groups)
         return model, caught
@@ -469,6 +495,7 @@ class PrivateSearchCV(
         trials = self._prepared(request, X, y, groups)
         unit = unit_of(request.last._public_facts().unit, trials.labels is not None)
         self._check_budget(request)
+        trials.refuse()
         if not request.number_is_private:
             number = trials.splits.n_units
             self._warn_of_delta(request.delta, number, unit)
@@ -515,8 +542,7 @@ class PrivateSearchCV(
             partial(before_private, self.estimator, X), "A step",
             rows_private=labels is not None or request.number_is_private,
         )  # fmt: skip
-        checked = request.steps[step_name]._validation_copy()
-        checked._refuse_rows(rows, y, grouped=groups is not None)
+        request.steps[step_name]._validation_copy()._refuse_rows(rows, y)
         in_data, n_units = unit_labels_in(self.estimator, X), request.last._public_facts().n_units
         if in_data is not None:  # then no `groups` are given: units of X are its groups
             labels = in_data
@@ -529,7 +555,6 @@ class PrivateSearchCV(
             self.cv, self.test_size, n_rows(X), labels, number_is_private=request.number_is_private,
             random_state=self.random_state, n_units=n_units,
         )  # fmt: skip
-        self._refuse_sizes(request, step_name, splits, column_attributes(checked))
         # What the last step is given, if no other private step decides it.
         alone = request.steps[step_name] is request.last
         shape: tuple[int, ...] = getattr(rows, "shape", ()) if alone else ()
@@ -538,22 +563,6 @@ class PrivateSearchCV(
             self, request, X, y, labels, in_data is not None, splits,
             self._bounds(request, n_features), n_features,
         )  # fmt: skip
-
-    def _refuse_sizes(
-        self, request: Request, first: str, splits: Splits, columns: Mapping[str, object]
-    ) -> None:
-        """Raise the error of candidates whose first private step would refuse public sizes."""
-        n_units, few = LARGEST_UNIT_COUNT, []
-        if not request.number_is_private:
-            n_units = max(int(train.sum()) for train, _ in splits.pairs)
-        for steps in (tried.steps for tried in request.tried if tried.whole):
-            set_budgets(steps, request.costs.fit, self.step_fractions, request.delta)
-            try:
-                steps[first]._refuse_sizes(n_units, columns)
-            except NotEnoughDataError as error:  # loses, unless all do
-                few.append(error)
-        if len(few) == len(request.tried):
-            raise few[0]
 
     def _bounds(self, request: Request, n_features: int | None) -> tuple[float, float]:
         """Public (low, high) that scores are clipped to, given or implied."""
@@ -615,9 +624,7 @@ class PrivateSearchCV(
         forecast = SearchForecast.of(
             request.costs, request.delta, n_units, split, bounds, request.neighbours, request.stop
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # lists may have fewer candidates
-            candidates = [*ParameterSampler(request.distributions, most_candidates, random_state=0)]
+        candidates = candidates_of(request.distributions, most_candidates)
         verdicts, of_rows = [], isinstance(request.last, PrivateRowsMixin)
         n_fitted = max(forecast.n_fitted, 1)
         for params in candidates:
@@ -669,8 +676,7 @@ class PrivateSearchCV(
                 "that learn nothing from the data before the search."
             )
         tried, stop = tried_steps(distributions, self.estimator), stop_probability(self.n_trials)
-        every = [step for one in tried for step in one.steps.values()]
-        delta, costs = costs_of_trials(steps, every, self.epsilon, self.delta, stop, self.cv)
+        delta, costs = costs_of_trials(steps, tried, self.epsilon, self.delta, stop, self.cv)
         scoring = self.scoring
         if scoring is None:
             regressor = get_tags(self.estimator).estimator_type == "regressor"
@@ -686,7 +692,7 @@ class PrivateSearchCV(
             cost=PrivacyCost(epsilon=float(self.epsilon), delta=delta),
             neighbours=last.neighbours,
         )  # fmt: skip
-        return Request(steps, tried, distributions, scoring, delta, stop, costs, charge)
+        return Request(steps, distributions, scoring, delta, stop, costs, charge)
 
     def _attributes(self, best: Trial, delta: float, paid: bool) -> dict[str, Any]:
         """Fitted attributes of the search that ended with `best`, and that an accountant `paid`."""

@@ -1,9 +1,9 @@
 """Steps of an estimator: private ones, and known ones that learn nothing from the data."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +24,9 @@ from sktensor_dp.model_selection.splits import n_rows, one_row
 
 # Parameters of private steps that the search sets, or that decide what it protects.
 OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours", "unit_mode", "shape", "row_names")
+# At most this many combinations of listed values are checked before anything is charged, and so
+# many of others, which are drawn.
+MOST_LISTED, MOST_DRAWN = 256, 10
 # Classes of scikit-learn that learn nothing and treat every row separately.
 VECTORIZERS = ("HashingVectorizer", "CountVectorizer")
 STATELESS = (*VECTORIZERS, "Normalizer", "Binarizer", "FunctionTransformer")
@@ -268,22 +271,12 @@ def check_fractions(fractions: object, steps: Mapping[str, BaseEstimator]) -> No
         raise ValueError(f"step_fractions must be None{rule}; got {shown(fractions)}.")
 
 
-@dataclass(frozen=True)
-class Tried:
-    """Private steps, by name, with values that are listed."""
-
-    steps: Mapping[str, BaseEstimator]
-    whole: bool  # whether these are all values of a candidate
-
-
 def tried_steps(
     distributions: Iterable[Mapping[str, Any]], estimator: BaseEstimator
-) -> list[Tried]:
+) -> list[BaseEstimator]:
     """Private steps with each listed value of parameters; ValueError for wrong names or values."""
-    # At most this many combinations of listed values are checked before anything is charged.
-    most_combinations = 256
     steps = steps_of(estimator)
-    tried = []
+    tried: list[BaseEstimator] = []
     for candidates in distributions:
         for full in candidates:
             step, parameter = owner_of(full, steps)
@@ -304,12 +297,35 @@ def tried_steps(
         listed = {full: values for full, values in candidates.items() if not hasattr(values, "rvs")}
         # Whole candidates, where all their values are listed; else each value by itself.
         combinations: Any = ParameterGrid(listed)
-        whole = len(listed) == len(candidates) and len(combinations) <= most_combinations
+        whole = len(listed) == len(candidates) and len(combinations) <= MOST_LISTED
         one_by_one = [{}, *({full: value} for full, values in listed.items() for value in values)]
         for choice in combinations if whole else one_by_one:
             drawn = candidates.keys() - choice.keys()
-            tried.append(Tried(_checked_steps(estimator, choice, drawn), whole))
+            tried += _checked_steps(estimator, choice, drawn)
     return tried
+
+
+def candidates_of(
+    distributions: Sequence[Mapping[str, object]], most: int = MOST_LISTED
+) -> list[dict[str, Any]]:
+    """All listed candidates if they are at most `most`; else some, drawn with a public seed."""
+    listed = not any(hasattr(values, "rvs") for one in distributions for values in one.values())
+    n = most if listed and len(ParameterGrid(distributions)) <= most else MOST_DRAWN
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there are fewer
+        return [*ParameterSampler(distributions, n, random_state=0)]
+
+
+def until_charged(params: Mapping[str, object], estimator: BaseEstimator) -> tuple[object, ...]:
+    """Key of a candidate's parameters for the steps until the first one that is charged."""
+    names: list[str] = []
+    for name, step in steps_of(estimator).items():
+        names.append(name)
+        if isinstance(step, PrivateEstimatorMixin) and not step._public_facts().releases_nothing:
+            break
+    early = {full: v for full, v in params.items() if full.partition("__")[0] in names}
+    # Values of a list are the same objects in all candidates.
+    return tuple((full, id(v)) for full, v in (params if "" in names else early).items())
 
 
 def owner_of(full: str, steps: Mapping[str, BaseEstimator]) -> tuple[BaseEstimator, str]:
@@ -327,7 +343,7 @@ def with_values(estimator: BaseEstimator, choice: Mapping[str, object]) -> BaseE
 
 def _checked_steps(
     estimator: BaseEstimator, choice: Mapping[str, object], drawn: Collection[str]
-) -> dict[str, BaseEstimator]:
+) -> list[BaseEstimator]:
     """Private steps with the values of `choice`, checked but for parameters that are `drawn`."""
     private = private_steps(with_values(estimator, choice))
     for name, step in private.items():
@@ -337,7 +353,7 @@ def _checked_steps(
         check_parameters(step, {own: rule for own, rule in rules.items() if own in listed})
         if not drawn:
             step._check_combined()
-    return private
+    return [*private.values()]
 
 
 def configured(

@@ -739,9 +739,6 @@ class PrivateTensorPowerMethod(
         weights = np.log(np.maximum(self.weights_, 1e-300))
         return np.asarray(weights - 0.5 * (distances / self.covariances_ + log_volumes))
 
-    def _refuse_sizes(self, n_units: int, columns: Mapping[str, Any]) -> None:
-        check_memory(plan_moments(self, columns["n_features_in_"], self.perturbation))
-
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(
             self._unit, score="log_likelihood", scored_by=frozenset({"moment"}),

@@ -586,11 +586,6 @@ class PrivateSpectralLDA(
         # If only topics are public, expected frequencies are those of the topics.
         return None if topics is None else frequencies_of_topics(topics), topics
 
-    def _refuse_sizes(self, n_units: int, columns: Mapping[str, Any]) -> None:
-        n_features = columns["n_features_in_"]
-        _, topics = self._public_words(n_features, columns)
-        check_memory(self._plan(n_units, n_features), n_features, topics is not None)
-
     def _check_combined(self) -> None:
         self._checked_limits()  # for its errors
         if self.public_components is None:

@@ -235,9 +235,6 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
         (texts,), (others,), _ = worst_texts(1, n_units, self.neighbours)
         return ([[x] for x in texts],), ([[x] for x in others],), _second_category
 
-    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool) -> None:
-        rows_of(X)  # for its errors
-
     def _chunks_of(self, X: object, groups: object, n_samples: object) -> Any:
         names, rows = rows_of(X)
         refuse_other_order(X, groups)

@@ -457,19 +457,6 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             worst_case=self._worst_case,
         )  # fmt: skip
 
-    def _refuse_rows(self, X: Any, y: Any, *, grouped: bool) -> None:
-        if self.input != "content":
-            return
-        documents = read_documents(self, as_documents(X, "X"), grouped=grouped)
-        functions = (self.preprocessor, self.tokenizer, self.analyzer, self.strip_accents)
-        if any(map(callable, functions)):  # of the caller, which may fail on a document
-            TextChunks(documents, self.build_analyzer())
-
-    def _refuse_sizes(self, n_units: int, columns: Mapping[str, Any]) -> None:
-        if self.vocabulary is None:
-            number = None if self._number_is_private else n_units
-            check_words(self, plan_words(self, n_units, self._noun), number)
-
     def _word_counter(self) -> Callable[[Any], Any]:
         """Picklable function from texts to the number of words of each."""
         return partial(document_lengths, self.build_analyzer(), distinct=bool(self.binary))

@@ -241,6 +241,7 @@ COMPONENTS += [
     *table("mixtures", mixtures, fit(SAMPLES), [
         *each("data_norm", [None, INF, 0, "chosen"], "data_norm"),
         *each("covariance_type", ["round", None], "covariance_type"),
+        ({"n_components": 10**9}, "GB of memory"),
     ]),
     # NaN is a missing cell.
     *data_table("samples of mixtures", mixtures, ("fit", "fit_predict"), {
@@ -314,6 +315,9 @@ COMPLETIONS = [
                [({"shape": (9, 8, 7)}, "T must have shape")]),
     )
 ]  # fmt: skip
+COMPLETIONS += table("a rank beyond memory", partial(PrivateCPCompletion, bounds=(-4, 4)),
+                     fit(X0, Y0), [({"rank": 10**6, "perturbation": "input"},
+                                    "GB of memory.* smaller rank")])  # fmt: skip
 COMPLETIONS += table("ranks of modes", partial(PrivateTuckerCompletion, bounds=(-4, 4)),
                      fit(X0, Y0), each("rank", [0, (2, 2), (2, 2, 0), (2, 2, 7), (2, 2, 1.5), "2",
                                                 None, np.ones((3, 1))], "rank"))  # fmt: skip

@@ -156,8 +156,6 @@ TOGETHER = [
     (samples(moment=None), {}, "'moment' parameter"),
     (samples(moment=None), {"whiten": stats.bernoulli(0.5)}, "'moment' parameter"),
     (samples(random_state="a"), {}, "'random_state' parameter"),
-    (mixture(), {"n_components": [1, 3]}, "cannot be told apart in 2 features"),
-    (PrivateGaussianMixture(data_norm=9.0), {"n_components": [1, 10**6]}, "GB of memory"),
     (PrivateTuckerCompletion(bounds=(0, 1), shape=(20, 10)), {"rank": [1, (21, 1)]},
      "must not exceed the shape"),
     (PrivateGaussianMixture(), {"n_components": [1, 2]}, "'data_norm' parameter .* must be given"),
@@ -231,6 +229,9 @@ REFUSED = [
       for step in LEARNING),
     *((PrivateSearchCV(model, candidates), (CELLS, RATINGS), message)
       for model, candidates, message in (*TOGETHER, *OTHERS)),
+    (bounded(mixture(), {"n_components": [1, 3]}), (CELLS,), "cannot be told apart in 2 features"),
+    (bounded(PrivateGaussianMixture(data_norm=9.0), {"n_components": [1, 10**6]}), (CELLS,),
+     "GB of memory"),
     (bounded(samples(), {"data_norm": [3.0]}), (with_one(np.nan, COUNTS),), "NaN"),
     *((bounded(model, {name: values}), (TEXTS,), f"'{name}' cannot be searched.* what 'log_likeli")
       for model, name, values in SCORED_BY),

@@ -230,6 +230,6 @@ def test_a_search_of_which_no_trial_has_words_says_so_and_keeps_its_charge():
     with pytest.raises(NotEnoughDataError, match=r"No trial of the search .* No word remains"):
         one.fit(texts())
     with pytest.raises(NotEnoughDataError, match="must come from about"):
-        search(epsilon=0.01, accountant=budget).fit(texts())
-    assert len(budget.entries) == 1  # public numbers refuse the second
+        search(epsilon=0.01, accountant=budget).fit(texts())  # known before the charge
+    assert len(budget.entries) == 1
     assert not hasattr(one, "best_estimator_")

@@ -34,13 +34,13 @@ class NoisyMean(RegressorMixin, PrivateEstimatorMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X, y):
-        if self.fail:
-            raise RuntimeError("this candidate fails")
         chunks = HeldOutChunk(X, y, Units.single(len(y)))
         plan = ReleasePlan.split(self.factor * self.epsilon, self.delta, {NAME: 1.0})
         query = HeldOutScores(target, *self.bounds)
 
         with self._session(chunks, plan) as ask:
+            if self.fail:
+                raise RuntimeError("this candidate fails")
             found = float(ask(query).value[0]) + query.middle
         fitted = FitResult({"mean_": found, "seed_": self.random_state})
         columns = {"n_features_in_": X.shape[1]}
