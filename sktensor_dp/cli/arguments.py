@@ -4,6 +4,7 @@ import argparse
 import difflib
 import math
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -100,7 +101,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics", "--stop-words WHICH", str, None, "file of words to drop, or none; else English"),
     ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free"),
     ("topics", "--shares", bool, False, "write the topics of each text: NOT PROTECTED"),
-    ("topics", "--id COLUMN", str, None, "column of names of texts, for the file of --shares only"),
+    ("topics", "--id COLUMN", str, None, "column of one name a text, for the file of --shares only"),
     ("recommend", "FOLDER", Path, REQUIRED, "output folder of a run of ratings"),
     ("ratings recommend", "FILE", Path, REQUIRED, "who rated what, and how"),
     ("ratings recommend", "--person COLUMN", str, REQUIRED, "column of who rated"),
@@ -226,6 +227,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         parser.error("--add-remove and --persons N go together")
     if options.normalise_labels and options.person is None:
         parser.error("--normalise-labels needs --person COLUMN")
+    named = [(name, vars(options)[name]) for name in ("text", "person", "item", "rating")]
+    for (one, column), (other, same) in combinations(named, 2):
+        if column is not None and column == same:
+            parser.error(f"--{one} and --{other} both name column {column!r}")
     if options.command == "topics" and options.id is not None and not options.shares:
         parser.error("--id needs --shares: no other file has names of texts")
     if options.command == "topics" and options.file is None:

@@ -94,17 +94,20 @@ def _run(options: Namespace) -> int:
             weak = large_delta(options.delta, run.n_units, run.unit) * math.isfinite(asked)
             if weak and not (options.anyway or options.forecast):
                 raise ValueError(f"{weak[0]}, or go on all the same: --anyway. Nothing was spent.")
+            anyway = options.anyway or run.paid.keys() == run.models.keys()  # costs nothing more
+            if (verdicts := run.verdict_by_guess()) and not (anyway or options.forecast):
+                raise NotEnoughDataError(
+                    f"--words-per-text N must be given: it is {verdicts}. N is about what such "
+                    "texts usually have: do not count these. Nothing was spent."
+                )
             _show_expected(run, progress, weak)
             if folder is None or options.forecast:
                 progress.note("This was the forecast: nothing was spent.")
                 return 0
             if options.budget is not None:  # it holds for later runs, also if this one stops
                 folder.write_budget()
-            anyway = options.anyway or run.paid.keys() == run.models.keys()  # costs nothing more
             if run.too_few() and not anyway:
                 raise NotEnoughDataError(_why_stopped(run, folder))
-            if (missing := run.missing_guess()) and not anyway:
-                raise NotEnoughDataError(f"{missing}. Nothing was spent.")
             folder.write_budget()
             run.build(folder.ledger)
             if folder.last.is_finished and run.paid:

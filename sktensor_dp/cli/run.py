@@ -267,8 +267,8 @@ class Run:
         """Return True if nothing useful can be expected."""
         return self.verdict() not in HOPEFUL
 
-    def missing_guess(self) -> str:
-        """Sentence that asks for a public guess on which the verdict depends; "" if on none."""
+    def verdict_by_guess(self) -> str:
+        """Verdicts by a public guess that nobody made, if they depend on it; "" if on none."""
         return ""
 
     def is_enough(self) -> bool:
@@ -300,8 +300,9 @@ class Run:
         least = (
             f"may be enough from {least} on" if least else f"more {self.unit}s would not be enough"
         )
+        verdict = (self.verdict_by_guess() or self.verdict()).capitalize()
         said = (
-            f"{self.verdict().capitalize()}: {self.units} for at most "
+            f"{verdict}: {self.units} for at most "
             f"{counted(forecast.n_components, self.found)}; {least}."
         )
         head = "what is measured", "signal over noise (above 1: visible)"

@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sktensor_dp import datasets
 from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.folder import Folder, table_of
-from sktensor_dp.cli.public_lists import public_names, public_words
+from sktensor_dp.cli.public_lists import CELLS, public_names, public_words
 from sktensor_dp.cli.run import HOPEFUL, VERDICTS, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.exceptions import NotEnoughDataError
@@ -64,7 +64,7 @@ class Topics(Run):
                     f"nothing is at {own!r}: --stop-words takes a file of words, or "
                     "none; without it English ones are dropped"
                 )
-            self._stop_words = public_names(Path(own), options.encoding) if own else ENGLISH
+            self._stop_words = _stop_words(Path(own), options.encoding) if own else ENGLISH
         if options.vocabulary is not None:
             words = public_words(options.vocabulary, options.encoding)
             # Split words as the vectorizer splits texts.
@@ -111,6 +111,8 @@ class Topics(Run):
         else:
             ids = [] if options.id is None else [(options.id, "id")]
             self._texts, *self._ids = self.columns([(options.text, "text"), *ids])
+        if any(len({*names}) < len(names) for names in self._ids):
+            raise ValueError(f"column {options.id!r} of --id has one name for several texts")
         self.count(self._texts)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
@@ -128,7 +130,11 @@ class Topics(Run):
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how many words were used of those allowed."""
         found = f"{len(self._names):,} were kept, of " * bool(self._names and not self._known)
-        return {**super().settings(), "words": found + self._allowed()}
+        said = {**super().settings(), "words": found + self._allowed()}
+        if self.options.stop_words and self._stop_words:
+            n_words = counted(len(self._stop_words), "word")
+            said["stop words"] = f"{n_words} of {Path(self.options.stop_words).name}"
+        return said
 
     def _allowed(self) -> str:
         """Words that may be used."""
@@ -145,19 +151,15 @@ class Topics(Run):
         """Number of words of a text, as a public guess."""
         return int(self.options.words_per_text or LENGTH)
 
-    def missing_guess(self) -> str:
-        """Sentence that asks for the length of texts, if the verdict depends on it."""
+    def verdict_by_guess(self) -> str:
+        """Verdicts by the length of texts, if they depend on it and nobody said it."""
         built_in = self.options.command == "topics" and self.options.file is None
-        if self.options.words_per_text or built_in:
+        if self.options.words_per_text or built_in or self.too_few():
             return ""  # the built-in texts are as long as is assumed
         short = self.changed(words_per_text=SHORT).verdict()
-        if self.too_few() or short in HOPEFUL:
-            return ""
         what = "all of a person's texts have" if self.unit == "person" else "a text has"
-        return (
-            f"If {what} about {SHORT} words, not {LENGTH}, it is {short}: say how many, about, by "
-            "--words-per-text (what such texts usually have: do not count these)"
-        )
+        said = f"{self.verdict()} if {what} about {LENGTH} words, {short} with about {SHORT}"
+        return said * (short not in HOPEFUL)
 
     def verdict(self) -> str:
         """Verdict on topics, or on words if it is worse."""
@@ -184,7 +186,7 @@ class Topics(Run):
             )
         if n_words < (needed := math.ceil(LEAST_WORDS["enough"] * k**1.5)):
             lines.append(f"To find all {k} topics takes about {needed:,} words.")
-        return [*lines, *filter(None, [self.missing_guess()])]
+        return lines
 
     def _words_expected(self) -> tuple[int, float]:
         """Number of words, and of units that have to use one: 1 for public words."""
@@ -296,3 +298,18 @@ class Topics(Run):
         )
         columns = [self.options.id or "text", "kept_words", *head]
         folder.add(SHARES, table_of([columns, *rows]), private=True)
+
+
+def _stop_words(path: Path, encoding: str | None) -> list[str]:
+    """Words of a file with a word in each line, split and in the case in which texts are."""
+    lines, split = public_names(path, encoding), PrivateCountVectorizer().build_analyzer()
+    for number, line in enumerate(lines, start=1):
+        if CELLS.search(line.strip()):
+            raise ValueError(
+                f"--stop-words takes a file with one word in each line, and line {number} of "
+                f"{path.name!r} has several"
+            )
+    found = sorted({word for line in lines for word in split(line)})
+    if not found:
+        raise ValueError(f"--stop-words: no line of {path.name!r} is a word of two letters or more")
+    return found

@@ -221,10 +221,10 @@ def test_one_run_at_a_time_writes_to_a_folder(command, arguments, tmp_path):
     """Two together would each spend a part of the budget, and neither have its results."""
     folder = tmp_path / "private-topics"
     file, ratings = arguments[1], folder / "ratings.model"
-    columns = ("--person", "author", "--item", "post", "--rating", "author")
+    columns = ("--person", "author", "--item", "post", "--rating", "stars")
     of_ratings = (*columns, "--bounds", 1, 5, "--items-are-public")
     # Numbers are read before the folder is opened.
-    file.with_name("n.csv").write_text("author,post\n" + "1,2\n2,3\n" * 50)
+    file.with_name("n.csv").write_text("author,post,stars\n" + "1,2,3\n2,3,4\n" * 50)
     with held(folder):
         ratings.touch()
         for run in (

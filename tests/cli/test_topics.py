@@ -189,15 +189,16 @@ def test_too_few_persons_stop_it_with_ways_on(command, tmp_path):
 def test_how_long_texts_are_is_asked_where_the_verdict_depends_on_it(command, tmp_path):
     asked = topics_of_persons(tmp_path, 6000)
     last = command(*asked, status=2).err.splitlines()[-1]
-    assert last.startswith(
-        "error: If all of a person's texts have about 10 words, not 100, it is likely too few:"
-    )
-    assert last.endswith("usually have: do not count these). Nothing was spent.")
+    depends = "nough if all of a person's texts have about 100 words, likely too few with about 10"
+    assert last.startswith(f"error: --words-per-text N must be given: it is e{depends}. N is about")
+    assert "Enough" not in command(*asked, status=2).err  # nothing is promised before
     assert not (tmp_path / "private-topics" / LEDGER).exists()
     shown = command(*asked, "--words-per-text", 100, "--forecast")
     assert "Enough: " in shown.err
     assert "texts have about" not in shown.err
-    assert "texts have about" in command("forecast", "topics", "--persons", 6000).out
+    for asked_for in (("forecast", "topics", "--persons", 6000), (*asked, "--forecast")):
+        done = command(*asked_for)
+        assert f"E{depends}: 6,000 persons for" in done.out + done.err
 
 
 def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path, opened):
@@ -274,10 +275,10 @@ def test_topics_found_and_hidden_are_counted(hidden, said):
 def test_public_words_cost_nothing_and_stop_words_are_ones_own(command, posts, tmp_path):
     listed = "word,count\nthe,99\n" + "".join(f"alpha{i},{30 - i}\nomega{i},9\n" for i in range(20))
     (tmp_path / "known.csv").write_text(listed, encoding="utf-8")
-    (tmp_path / "stop.txt").write_text("the\nalpha0\n", encoding="utf-8")
+    (tmp_path / "stop.txt").write_text("The\na\n ALPHA0\n", encoding="utf-8")
     files = ("--vocabulary", "known.csv", "--stop-words", "stop.txt")
     done = command("topics", posts, "--text", "post", "--person", "author", *files, *SMALL)
-    assert "words: 39 public ones; " in done.err
+    assert "words: 39 public ones; stop words: 2 words of stop.txt; " in done.err
     folder = tmp_path / "private-topics"
     words = {row["word"] for row in table(folder / "topic_words.csv")}
     assert "alpha1" in words

@@ -17,7 +17,7 @@ from sktensor_dp.cli.folder import LEDGER
 
 ROOT = Path(sktensor_dp.__file__).parents[1]
 TEXT = ("topics", "posts.csv", "--text", "post")
-STARS = ("--person", "author", "--item", "author", "--rating", "post", "--items-are-public")
+STARS = ("--person", "author", "--item", "post", "--rating", "age", "--items-are-public")
 
 RATED = ("--person", "who", "--item", "what", "--rating", "stars", "--bounds", 1, 5)
 
@@ -25,7 +25,7 @@ RATED = ("--person", "who", "--item", "what", "--rating", "stars", "--bounds", 1
 @pytest.fixture(autouse=True)
 def files(posts: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("")
-    (tmp_path / "header.csv").write_text("author,post\n")
+    (tmp_path / "header.csv").write_text("author,post,age\n")
     (tmp_path / "nobody.csv").write_text(f"author,post\n,{SECRET}\nann,{SECRET}\n")
     (tmp_path / "broken.csv").write_text(f'author,post\nann,"{SECRET}\nbob,{SECRET}\n')
     (tmp_path / "latin.csv").write_bytes(f"author,post\nann,{SECRET} ".encode() + b"\xe9\n")
@@ -34,6 +34,7 @@ def files(posts: Path, tmp_path: Path) -> None:
     (tmp_path / "list.json").write_text("[]")
     (tmp_path / "u.item").write_bytes(b"caf\xe9\n")
     (tmp_path / "odd").write_bytes(b"\x81\n")
+    (tmp_path / "letters").write_text("a\ni\n")
     (tmp_path / "list.csv").write_text("id;title\nx;Up\n")
     (tmp_path / "items.csv").write_text("what;title\nx;Up\n")
     (tmp_path / "stars.tsv").write_text("who\twhat\tstars\na\tx\t4\n")
@@ -68,6 +69,16 @@ WRONG = [
     ((*TEXT, "--delimiter", ";;"), "delimiter must be one character"),
     ((*TEXT, "--vocabulary", "nowhere.csv"), "nothing is at 'nowhere.csv'"),
     ((*TEXT, "--stop-words", "german"), "nothing is at 'german': --stop-words takes a file"),
+    ((*TEXT, "--stop-words", "posts.csv"), "and line 1 of 'posts.csv' has several"),
+    ((*TEXT, "--stop-words", "letters"), "no line of 'letters' is a word of two letters or more"),
+    (
+        ("topics", "posts.csv", "--text", "post", "--person", "post"),
+        "--text and --person both name",
+    ),
+    (
+        (*TEXT, "--shares", "--id", "author"),
+        "column 'author' of --id has one name for several texts",
+    ),
     (("topics", "empty.csv", "--text", "post"), "'empty.csv' is empty"),
     (("topics", "header.csv", "--text", "post"), "holds no row"),
     (
@@ -108,7 +119,11 @@ WRONG = [
     (("topics", "--words", "99999999999"), "--words: must be a whole number"),
     (("topics", "posts.csv", "--text", "post", "--budget", 3), "does not fit in the budget"),
     (("ratings", "posts.csv", *STARS), "the following arguments are required: --bounds"),
-    (("ratings", "posts.csv", *STARS, "--bounds", 1, 5), "'post' of 'posts.csv' should hold num"),
+    (("ratings", "stars.tsv", *RATED, "--rating", "who"), "--person and --rating both name column"),
+    (
+        ("ratings", "stars.tsv", *RATED, "--item", "stars", "--rating", "what", *STARS[-1:]),
+        "'what' of 'stars.tsv' should hold num",
+    ),
     (("ratings", "header.csv", *STARS, "--bounds", 1, 5), "holds no row"),
     (("ratings", "posts.csv", *STARS, "--bounds", 5, 1), "--bounds LOW HIGH needs two numbers"),
     (("ratings", "posts.csv", "--bounds", 1, 5), "required: --person, --item, --rating"),
