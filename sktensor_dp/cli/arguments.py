@@ -101,7 +101,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics", "--stop-words WHICH", str, None, "file of words to drop, or none; else English"),
     ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free"),
     ("topics", "--shares", bool, False, "write the topics of each text: NOT PROTECTED"),
-    ("topics", "--id COLUMN", str, None, "column of one name a text, for the file of --shares only"),
+    ("topics", "--id COLUMN", str, None, "column of one name a text, for the file of --shares"),
     ("recommend", "FOLDER", Path, REQUIRED, "output folder of a run of ratings"),
     ("ratings recommend", "FILE", Path, REQUIRED, "who rated what, and how"),
     ("ratings recommend", "--person COLUMN", str, REQUIRED, "column of who rated"),
