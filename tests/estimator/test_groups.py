@@ -71,6 +71,7 @@ def test_the_next_fit_refuses_another_unit_before_its_charge(kind, first, second
 
 
 FRAME = pd.DataFrame(np.ones((1200, 3), int), columns=["a", "b", "c"])
+CELLS = np.argwhere(np.ones((30, 8)))
 SIZES = {"n_samples": 37, "n_features": 3}
 SCORED = PrivateSpectralLDA(1, epsilon=np.inf)
 LABELLED = {
@@ -93,6 +94,9 @@ LABELLED = {
         "log_likelihood_per_token", **paid)(SCORED.fit(X), X, groups=labels),
     "folds": lambda X, labels, **paid: next(PrivateKFold(2).split(X, groups=labels)),
     "check": lambda X, labels, **paid: check_inputs({"one": X["a"] == 1}, groups=labels, **paid),
+    "folded in": lambda X, labels, **paid: PrivateCPCompletion(
+        0, bounds=(0, 7), shape=(30, 8), unit_mode=0, epsilon=np.inf).fit(
+            CELLS, CELLS[:, 1]).fold_in(X[["a", "b"]], labels / 6),
     "values": lambda X, labels, **paid: PrivateCPCompletion(
         1, bounds=(0, 40), shape=(2, 2), unit_mode=0, **paid).fit(X[["a", "b"]], labels),
 }  # fmt: skip
