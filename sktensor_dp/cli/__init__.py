@@ -20,6 +20,7 @@ OPTIONS = {
     "encoding='cp1252'": "--encoding cp1252",
     r"delimiter='\t'": "--delimiter tab",
     "delimiter=';'": "--delimiter ';'",
+    "delimiter='|'": "--delimiter '|'",
 }
 
 

@@ -265,7 +265,7 @@ def read_columns(
     path = existing_path(path)
     kind = _checked_suffix(path, delimiter, quoting, encoding)
     if not kind:
-        raise ValueError(f"person: the folder {path.name!r} has no columns; give a file")
+        raise ValueError(f"person: the folder {str(path)!r} has no columns; give a file")
     quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
     names, rows = _rows_of(path, columns, delimiter, quoted, encoding, public)
     values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
@@ -461,7 +461,7 @@ def delimited_rows(
     _, header = next(records, (1, []))
     if not header:
         raise ValueError(f"{path.name!r} is empty: it should start with a header")
-    others = [mark for mark in ";\t" if mark in header[0]]
+    others = [mark for mark in ";\t|" if mark in header[0]]
     if delimiter is None and usual == "," and len(header) == 1 and others:
         # With the wrong delimiter each row would become one text.
         raise ValueError(
@@ -542,9 +542,9 @@ def choose_column(
         # without a header is data.
         alike = [name for name in columns if name.strip().casefold() == column.strip().casefold()]
         alike += difflib.get_close_matches(column, columns, 1, 0.75)
-        problem = f"column {column!r} does not exist" + "".join(
-            f"; did you mean {name!r}?" for name in alike[:1]
-        )
+        problem = f"column {column!r} does not exist"
+        if alike:
+            raise ValueError(f"{problem} in {path.name!r}; did you mean {alike[0]!r}?")
     where = (
         "exactly as it stands in its header, the first line (not shown, as it may be data: if it "
         "is, put a line of names before it)"

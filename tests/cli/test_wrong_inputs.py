@@ -39,6 +39,7 @@ def files(posts: Path, tmp_path: Path) -> None:
     (tmp_path / "items.csv").write_text("what;title\nx;Up\n")
     (tmp_path / "stars.tsv").write_text("who\twhat\tstars\na\tx\t4\n")
     (tmp_path / "twice.csv").write_text("what,title\nx,Up\ny,Up\nx,Down\n")
+    (tmp_path / "pipes.csv").write_text("who|what|stars\na|x|4\n")
     (tmp_path / "blank.tsv").write_text("who\twhat\tstars\na\t \t4\n")
     (tmp_path / "swapped.csv").write_text("count,word\n5,the\n")
     half = {"who": "a", "what": "\ud800", "stars": 4}
@@ -58,8 +59,14 @@ WRONG = [
     ),
     ((*TEXT, "--persons", "author"), "must be a number of persons (--person names a column)"),
     ((*TEXT, "--persons", 9), "--add-remove and --persons N go together"),
-    (("topics", "posts.csv", "--text", "Post "), "'Post ' does not exist; did you mean 'post'?"),
-    ((*TEXT, "--person", "authors"), "'authors' does not exist; did you mean 'author'?"),
+    (
+        ("topics", "posts.csv", "--text", "Post "),
+        "in 'posts.csv'; did you mean 'post'?",
+    ),
+    (
+        (*TEXT, "--person", "authors"),
+        "does not exist in 'posts.csv'; did you mean 'author'?",
+    ),
     ((*TEXT, "--delimiter", ";"), "has 1 column, is the delimiter another? Else give the name"),
     (("topics", "posts.xlsx", "--text", "post"), "'posts.xlsx' is a spreadsheet: save its sheet"),
     (("topics", "-", "--text", "post"), "standard input cannot be read several times"),
@@ -132,6 +139,7 @@ WRONG = [
         ("ratings", "stars.tsv", *RATED, "--items", "twice.csv", "--title", "title"),
         "--items has several titles for 'x': is --item the column of its names?",
     ),
+    (("ratings", "pipes.csv", *RATED, "--items-are-public"), "pass --delimiter '|', or ','"),
     (("ratings", "blank.tsv", *RATED, "--items-are-public"), "have no item; each needs one"),
     ((*TEXT, "--vocabulary", "swapped.csv"), "in this order: its first cell is the number"),
     (("ratings", "comma.tsv", *RATED, "--items-are-public"), "decimal commas need --decimal ,"),

@@ -176,7 +176,7 @@ ODD = ['say "hi",1', ' "hi",1', '"hi"!,1', '"hi" ,1', 'a"b,1', '1,"']
         ("a.csv", "", None, "is empty"),
         ("a.csv", f"text,id\n{SECRET},1\n", None, "column must be given: 'a.csv' has 2 columns"),
         ("a.csv", f"text,id\n{SECRET},1\n", "body", "column 'body' does not exist: 'a.csv' has"),
-        ("a.csv", f"{SECRET}, Body\n5,x\n", "body", "'body' does not .* as it stands in its"),
+        ("a.csv", f"{SECRET}, Body\n5,x\n", "body", "'body' does not .* did you mean ' Body'"),
         ("a.csv", f"text,text\n{SECRET},1\n", "text", "column 'text' occurs more than once"),
         ("a.csv", f"1,{SECRET} one\n2,{SECRET} two\n", None, "has 2 columns; give the name"),
         ("a.csv", f"1,{SECRET} one\n2,{SECRET} two\n", "text", "has 2 columns; give the name"),
