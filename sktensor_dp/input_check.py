@@ -65,7 +65,7 @@ class InputCheck(HasAccountant):
         tests, flags = list(matches), _flags(matches)
         if isinstance(may_fail, str) or not {*may_fail} <= {*tests}:
             raise ValueError(f"may_fail must name tests of matches, got {may_fail!r}.")
-        for one in matches.values():
+        for one in matches.values():  # each must have the order of `groups`, whose labels stay
             labels = checked_groups(groups, one, len(flags), self.neighbours)
         order, units = None, Units.single(len(flags))
         if labels is not None:

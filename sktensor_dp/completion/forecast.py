@@ -437,21 +437,21 @@ class CompletionForecast(InvertibleForecast):
         """
         asked = self._asked()
         n, shape = asked.numbers["n_observed"], asked.numbers["shape"]
-        mode, most = asked.parameters["unit_mode"], math.prod(shape)
+        mode, n_cells = asked.parameters["unit_mode"], math.prod(shape)
         now = {"epsilon": asked.parameters["epsilon"], "units": n if mode is None else shape[mode]}
         found: dict[str, float | None] = {
             "epsilon": least_epsilon(lambda epsilon: self._again(epsilon=epsilon).finds_components)
         }
+        most_units = n_cells if mode is None else MOST_UNITS
         if mode is not None:
             n_units, now["each"] = shape[mode], n / shape[mode]
 
             def with_each(each: int) -> bool:
                 return self._again(n_observed=each * n_units).finds_components
 
-            found["each"] = least_number(with_each, most=most // n_units)
-            most = MOST_UNITS
+            found["each"] = least_number(with_each, most=n_cells // n_units)
         found["units"] = least_number(
-            lambda n: self._again(**self._sized(n)).finds_components, now["units"], most
+            lambda n: self._again(**self._sized(n)).finds_components, now["units"], most_units
         )
         helping = {
             name: float(least)

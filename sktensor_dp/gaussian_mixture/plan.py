@@ -61,7 +61,7 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
         fractions = with_histogram(NormHistogram.name, fractions)
     n_steps, mu = WITHOUT_NOISE, strength(estimator.epsilon, estimator.delta)
     if mu < math.inf:
-        # One step less than the fewest, and those that rows and mu allow.
+        # From FEWEST - 1 on, a step for each `rows_a_step` of rows times mu.
         allowed = n_samples * mu / (k * n_features) / rows_a_step
         n_steps = int(min(max(round(FEWEST - 1 + allowed), FEWEST), MOST))
     n_statistics = n_steps + (defaults.SPHERE_STEPS if k > 1 else 0)

@@ -111,7 +111,7 @@ def _spread_points(n_points: int, n_directions: int, rng: np.random.Generator) -
     """Standard normal points, each the farthest of many from the points before it; (K, q)."""
     points = rng.standard_normal((TRIES * n_points, n_directions))
     points = points[np.linalg.norm(points, axis=1) < LONGEST * math.sqrt(n_directions)]
-    found = [np.zeros(n_directions)]
+    found = [np.zeros(n_directions)]  # the first at the mean
     distances = np.linalg.norm(points, axis=1)
     while len(found) < n_points:
         found.append(points[distances.argmax()])

@@ -336,6 +336,7 @@ class Ledger:
             "SELECT epsilon, delta, spent_mu_squared, spent_epsilon, spent_delta, spent_pure_rho, "
             "unbounded, units, scope, n_changes FROM balance"
         ).fetchone()
+        # Without a row it has fewer changes than any ledger.
         *sums, scope, n_changes = ("", -1) if row is None else row
         if self.scope not in (None, scope) or n_changes < self._seen:
             raise sqlite3.DatabaseError("it was replaced by a file with fewer charges")

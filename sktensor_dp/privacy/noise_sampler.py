@@ -91,7 +91,7 @@ class Density:
         rounded_up = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))  # to 16 bits
         starts = rounded_up[rounded_up < 2**CHOICE_BITS]
         cells = np.arange(len(starts) + 1) << CELL_SHIFT
-        with _precision(50 + STEPS):
+        with _precision(50 + STEPS):  # digits, far more than a lot has
             ratios = islice(_ratios(self), len(cells))
             lots = np.array([int(ratio * 2**LOT_BITS) for ratio in ratios])
         table = np.repeat(cells | lots, np.diff(starts, prepend=0, append=2**CHOICE_BITS))

@@ -246,9 +246,9 @@ def _reasons(stated: Statement, report: PrivacyReport, rebuilt: Statement) -> It
     named = {item["what"] for item in stated["not_covered"]}
     if not named >= NOT_COVERED.keys():
         yield f"not_covered must name {', '.join(sorted(NOT_COVERED.keys() - named))}"
-    for words in ("unit", "neighbours", "not_covered"):
-        rebuilt[words] = _without_words(rebuilt[words])
-        stated = {**stated, words: _without_words(stated[words])}
+    for field in ("unit", "neighbours", "not_covered"):
+        rebuilt[field] = _without_words(rebuilt[field])
+        stated = {**stated, field: _without_words(stated[field])}
     rebuilt["not_covered"] = stated["not_covered"]
     yield from _differences(stated, rebuilt, "")
 

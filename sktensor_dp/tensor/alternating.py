@@ -141,7 +141,8 @@ def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
     # updated together until the last converges, as small matrices cost calls, not arithmetic.
     factors, rank = list(starts), starts[0].shape[2]
     unfoldings = [np.moveaxis(core, m, 0).reshape(n, -1) for m, n in enumerate(core.shape)]
-    ridge = 1e-9 / rank * np.eye(rank)
+    # Ridges relative to the mean of a Gram matrix's diagonal, and of one that is 0.
+    ridge, of_zero = 1e-9 / rank * np.eye(rank), 1e-100 * np.eye(rank)
     errors = np.full(len(starts[0]), np.inf)
     most_sweeps = 200
     for _ in range(most_sweeps):
@@ -154,7 +155,7 @@ def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
                     design = design.reshape(len(factor), -1, rank)
                     gram = gram * (factor.transpose(0, 2, 1) @ factor)
             traces = np.trace(gram, axis1=1, axis2=2)[:, None, None]
-            gram = gram + ridge * traces + 1e-100 * np.eye(rank)
+            gram = gram + ridge * traces + of_zero
             moments = (unfolded @ design).transpose(0, 2, 1)
             factors[mode] = np.linalg.solve(gram, moments).transpose(0, 2, 1)
         # Of the last mode, whose factor was updated last.
