@@ -44,7 +44,8 @@ def refuse_other_order(X: object, beside: object, name: str = "groups") -> None:
     if len(ours) == len(theirs) and not ours.equals(theirs) and ours.isin(theirs).all():
         raise ValueError(
             f"{name} must be in the order of the rows: its index is that of the rows in another "
-            f"order. If each item stands beside its row, pass {name}.set_axis(X.index)."
+            f"order. Pass {name}.reindex(X.index), which finds the item of each row by the index; "
+            f"only where each already stands beside its row, {name}.set_axis(X.index)."
         )
 
 

@@ -447,7 +447,7 @@ class BudgetAccountant(TableDisplay):
         Parameters
         ----------
         fractions : sequence of float
-            Relative fraction of each fit: of epsilon for pure noise and searches, and of the
+            Fraction of each fit, together 1: of epsilon for pure noise and searches, and of the
             ``mu ** 2`` of the rest for others.
         kinds : sequence of {"gaussian", "pure", "vocabulary", "search"}, optional
             Kind of each fit, as for :meth:`remaining`; all are ``"gaussian"`` by default, and a
@@ -465,15 +465,18 @@ class BudgetAccountant(TableDisplay):
         >>> round(words["epsilon"], 3), round(topics["epsilon"], 3)
         (0.644, 1.888)
         """
-        rule = "be a non-empty sequence of finite numbers > 0"
+        rule = "be numbers > 0 that add up to 1"
         several = isinstance(fractions, Collection) and not isinstance(fractions, Mapping)
         if not several or len(fractions) == 0:
             raise ValueError(f"fractions must {rule}, such as [0.3, 0.7]; got {shown(fractions)}.")
         fractions = [_checked("fractions", f, rule, lambda x: 0 < x < math.inf) for f in fractions]
+        whole = math.fsum(fractions)
+        if round(whole, 9) != 1:
+            raise ValueError(f"fractions must {rule}, such as [0.3, 0.7]; their sum is {whole:g}.")
         kinds = ["gaussian"] * len(fractions) if kinds is None else kinds
         if len(kinds) != len(fractions) or not set(kinds) <= set(KINDS):
             raise ValueError(f"kinds must be one of {KINDS} for each fit; got {shown(kinds)}.")
-        whole, epsilon = math.fsum(fractions), self.epsilon
+        epsilon = self.epsilon
         if self.delta == 0 or math.isinf(epsilon):
             return [
                 {"epsilon": epsilon * fraction / whole, "delta": self.delta}
@@ -565,7 +568,8 @@ class BudgetAccountant(TableDisplay):
     def _check(self, now: Balance, after: Spending) -> None:
         """Raise BudgetError if charges exceed the budget, or protect another kind of unit."""
         if self.units != "any":
-            check_one_unit(now.spent.units, after.units)
+            by_fits = now.spent.cost != PrivacyCost() or not now.spent.units
+            check_one_unit(now.spent.units, after.units, by_fits=by_fits)
         if now.covers(after):
             return
         lacks_delta, spent = now.lacks_delta(after), now.spent_epsilon

@@ -295,16 +295,20 @@ def unit_and_neighbours(protects: str) -> tuple[str, str]:
     return protects, "replace_one"
 
 
-def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
-    """Raise BudgetError if charges would protect another kind of unit, or other neighbours."""
+def check_one_unit(before: frozenset[str], after: frozenset[str], *, by_fits: bool) -> None:
+    """Raise BudgetError if charges would protect another kind of unit, or other neighbours.
+
+    `by_fits` is False where no fit was charged: units are then those that the budget was made for.
+    """
+    made = "other fits of this budget protect" if by_fits else "this budget was made to protect"
     # A ledger with mixed kinds of units accepts further charges of each of them.
     columns = {column_of(unit) for unit in after} - {""}
     new = columns - {column_of(unit) for unit in before}
     if new and len(columns) > 1:
         others = " and ".join(map(repr, sorted(columns - {min(new)})))
         raise BudgetError(
-            f"This would protect those whom column {min(new)!r} names, but other fits of this "
-            f"budget protect those of {others}: their costs add up to no promise about either. "
+            f"This would protect those whom column {min(new)!r} names, but {made} those "
+            f"of {others}: their costs add up to no promise about either. "
             "Nothing was charged. Where both columns name the same people, give both one name; "
             "else each needs a BudgetAccountant of its own. BudgetAccountant(..., units='any') "
             "adds them up: each guarantee then holds for its own column alone."
@@ -315,8 +319,8 @@ def check_one_unit(before: frozenset[str], after: frozenset[str]) -> None:
             continue
         others = " and ".join(map(repr, sorted({*map(without_column, after - {unit})})))
         raise BudgetError(
-            f"This would protect one {unit!r}, but other fits of this budget protect one "
-            f"{others}: their costs add up to no promise about either. Nothing was charged. "
+            f"This would protect one {unit!r}, but {made} one {others}: "
+            "their costs add up to no promise about either. Nothing was charged. "
             "Give all fits the same groups= (or none of them) and the same neighbours=, or each "
             "kind a BudgetAccountant of its own. BudgetAccountant(..., units='any') adds them up: "
             "each guarantee then holds for its own unit and neighbours alone."

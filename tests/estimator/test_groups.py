@@ -106,7 +106,7 @@ LABELLED = {
 @pytest.mark.parametrize("door", LABELLED)
 def test_labels_in_another_order_are_refused_before_the_charge(door):
     owners, budget = pd.Series(OWNERS % 37, name="owner"), BudgetAccountant(9.0)
-    with pytest.raises(ValueError, match=r"(groups|y).set_axis\(X.index\)"):
+    with pytest.raises(ValueError, match=r"Pass (groups|y).reindex\(X.index\)"):
         LABELLED[door](FRAME, owners.sort_values(), epsilon=9.0, accountant=budget)
     assert budget.total()[0] == 0
     LABELLED[door](FRAME, owners, epsilon=9.0, accountant=budget)

@@ -240,7 +240,7 @@ def test_split_is_used_up_exactly(epsilon, delta, kinds):
     """By fits of each kind, in any order."""
     budget = BudgetAccountant(epsilon, delta)
     kinds = [*kinds, *["gaussian"] * (13 - len(kinds))]
-    parts = budget.split([1, 3, 2, *[1] * 10], kinds)
+    parts = budget.split(np.array([1, 3, 2, *[1] * 10]) / 16, kinds)
     for kind, part in reversed(list(zip(kinds, parts, strict=True))):
         spend(budget, kind, part)
     # Concentrated composition may cost less than the epsilons of searches together.
@@ -263,15 +263,16 @@ def test_searches_can_be_given_what_remains(kind, before):
 
 
 def test_split_of_special_budgets():
-    halves = BudgetAccountant(2.0, 1e-6).split([1, 4])
+    halves = BudgetAccountant(2.0, 1e-6).split([0.2, 0.8])
     squares = [gaussian_mu(part["epsilon"], part["delta"]) ** 2 for part in halves]
     assert squares[1] / squares[0] == pytest.approx(4)
     # Numbers of other types are amounts, too.
     budget = BudgetAccountant(np.float32(2), np.float64(0))
     assert (type(budget.epsilon), type(budget.delta)) == (float, float)
     pure = [{"epsilon": 0.5, "delta": 0.0}, {"epsilon": 1.5, "delta": 0.0}]
-    assert budget.split(np.array([1, 3])) == BudgetAccountant(2, 0).split([1, 3]) == pure
-    endless = BudgetAccountant().split([1, 3])
+    fractions = [0.25, 0.75]
+    assert budget.split(np.array(fractions)) == BudgetAccountant(2, 0).split(fractions) == pure
+    endless = BudgetAccountant().split(fractions)
     assert endless == [{"epsilon": math.inf, "delta": 1e-6}] * 2
 
 
@@ -315,10 +316,11 @@ WRONG: dict[str, tuple[Any, list[Any]]] = {
     "k must": (lambda budget, x: budget.remaining(x), [0, -1, 1.5, True]),
     "fractions must": (
         lambda budget, x: budget.split(x),
-        [[], [1, 0], [1, -1], [1, math.nan], [1, math.inf], ["1"], 3, {}, None],
+        [[], [0.3, 0.9], [0.3, 0.3], [1, 0], [2, -1], [1, math.nan], [1, math.inf], ["1"], 3, {},
+         None],
     ),
     r"kinds must be one of \('gaussian', 'pure', 'vocabulary', 'search'\)": (
-        lambda budget, x: budget.split([1, 1], x), [["pure"], ["pure", "laplace"], "ab"],
+        lambda budget, x: budget.split([0.5, 0.5], x), [["pure"], ["pure", "laplace"], "ab"],
     ),
     "epsilon must be >= 0": (lambda budget, x: budget.spend(x, 0), [-1.0, math.nan, *NO_NUMBERS]),
     "delta must be >= 0": (lambda budget, x: budget.spend(0.1, x), [-1e-6, math.nan, *NO_NUMBERS]),
@@ -446,7 +448,7 @@ def test_other_objects_of_a_file_see_its_units(tmp_path):
     persons = tmp_path / "persons.sqlite"
     assert BudgetAccountant(4.0, path=persons, units="person").total() == (0.0, 1e-6)
     for units in ("one", "person"):
-        with pytest.raises(BudgetError, match=r"'sample'.*'person'"):
+        with pytest.raises(BudgetError, match=r"'sample', but this budget was made to .*'person'"):
             charge(BudgetAccountant(path=persons, units=units), "sample")
     charge(BudgetAccountant(path=persons), "person")
     Ledger(persons).verify()
