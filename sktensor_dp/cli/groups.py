@@ -37,9 +37,9 @@ CATEGORY = (
     "rows of no category shown."
 )
 INTERVALS = (
-    "Intervals show noise and chance, where numbers are missing of those that are there. Of a "
-    "column with many zeros or a long tail an average may be too near to most rows, by more than "
-    "its interval says: where logarithms make sense, --log-range helps.",
+    "Intervals show noise and chance, where numbers are missing of those that are there. They are "
+    "wide of a column with many zeros or a long tail: where logarithms make sense, --log-range "
+    "helps.",
     "Another run may find other groups: intervals are for the groups shown.",
 )
 ENDS = ("", " low", " high")  # columns of an average and of its interval

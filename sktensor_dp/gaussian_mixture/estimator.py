@@ -99,7 +99,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Released mean log-density of a sample in the mixture of 1, 2, ... groups, over that of one.
     gain_over_start_ : float
         Released mean log-density that the steps gain over their start, which is kept if this is
-        below 0 by two deviations of its noise.
+        below 0 by two deviations of its noise, unless columns of one group are skewed.
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     n_iter_ : int
@@ -131,10 +131,11 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     with all its samples, whose number is private. *Public*: numbers of units (unless
     released) and features, and all parameters, ``data_norm`` among them: do not set it to the
     largest norm in the data. *Releases*: ``norm_histogram`` for a norm that is chosen;
-    ``second_moments``; ``mixture_statistics``, for small spheres of the start and for each step;
-    ``mixture_gains``, of fewer groups and of the steps. *Not covered*: running time; what
-    ``predict``, ``score`` and ``bic`` say of the samples handed to them; several samples of one
-    person without ``groups``; infinite numbers, for which errors are raised.
+    ``second_moments``; ``mixture_statistics``, for small spheres of the start, for each step, and
+    for a test of skewness of one group; ``mixture_gains``, of fewer groups and of the steps. *Not
+    covered*: running time; what ``predict``, ``score`` and ``bic`` say of the samples handed to
+    them; several samples of one person without ``groups``; infinite numbers, for which errors are
+    raised.
 
     References
     ----------
@@ -477,8 +478,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Another run may find other groups: intervals are for the groups shown. They are
         normal intervals by the information of the fitted law, with what EM steps of their number
         and rates leave of the way from the start. They count what clips take of tails of an
-        exponential law, or what released variances show of heavier ones; of heavy tails that
-        noise hides they are too narrow. The share of missing cells is estimated for each column, by
+        exponential law; of one group, means of columns that are as skewed or more are released
+        without a clip. The share of missing cells is estimated for each column, by
         released second moments; cells are taken to be missing by chance.
 
         **Privacy.** Made of released values alone; costs nothing.

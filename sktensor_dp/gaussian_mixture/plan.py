@@ -50,6 +50,14 @@ class MixturePlan:
     has_intervals: bool
     clip: Clipping  # of whitened rows
 
+    @property
+    def n_for_tails(self) -> int:
+        """Number of steps of one group that measure tails instead if columns are skewed.
+
+        More groups would describe a skewed column together.
+        """
+        return self.n_steps // 2 if self.n_components == 1 else 0
+
 
 def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan:
     """Choose the releases of a fit and the number of its steps, and split the budget."""
@@ -64,7 +72,8 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
         # From FEWEST - 1 on, a step for each `rows_a_step` of rows times mu.
         allowed = n_samples * mu / (k * n_features) / rows_a_step
         n_steps = int(min(max(round(FEWEST - 1 + allowed), FEWEST), MOST))
-    n_statistics = n_steps + (defaults.SPHERE_STEPS if k > 1 else 0)
+    # Steps of spheres, or of one group a test of skewness.
+    n_statistics = n_steps + (defaults.SPHERE_STEPS if k > 1 else 1)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
     releases = ReleasePlan.split(estimator.epsilon, estimator.delta, fractions, uses)

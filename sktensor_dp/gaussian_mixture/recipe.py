@@ -1,5 +1,6 @@
 """Recipe of a mixture: a start, EM steps, how many groups, and whether the steps helped."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, merged_levels
 from sktensor_dp.mixtures.shrinkage import clip_eigenvalues
+from sktensor_dp.mixtures.skewness import EARLY, moved_along, scales_of_shifts, skewed_columns
 from sktensor_dp.mixtures.start import (
     SPHERE_SCALES,
     scaled_to_radius,
@@ -25,20 +27,24 @@ from sktensor_dp.mixtures.start import (
 )
 from sktensor_dp.mixtures.steps import (
     LEAST_VARIANCE,
+    StepMoments,
+    StepNoise,
     WhitenedStatistics,
     average_with_step,
     gaussians_after_step,
 )
-from sktensor_dp.mixtures.uncertainty import lost_shifts, n_scores, observed_shares, way_from
+from sktensor_dp.mixtures.uncertainty import n_scores, observed_shares, way_from
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
-from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.symmetric import n_unique
 
 # Rows are scaled down to this many radii: numbers stay far from overflow, and few rows change.
 MOST_RADII = 8.0
+# Least share of observed cells that a move of a mean is divided by.
+LEAST_SEEN = 0.05
 # Released statistics are clipped here, in units of their scales: without noise none is far above 1.
 MOST = 4.0
 # A gain must exceed its noise by this many standard deviations, beside `LEAST_GAIN`.
@@ -68,15 +74,16 @@ def release_mixture(
     Gains choose the number of groups, and the start where the steps are worse.
     """
     start = release_start(ask, ball, plan, second)
-    model, average = start, None
-    for _ in range(plan.n_steps):
-        statistics = release_statistics(ask, ball, plan, model)
-        average = average_with_step(average, model, statistics)
-        noise = average.noise_of(statistics)
-        model = gaussians_after_step(model, average, statistics, ball.radius, ask.n_units)
-    *squares, constant = np.diagonal(second.value)
-    share = 2 * constant / ball.offset**2 - 1  # as `SecondMoments.total` has it
-    observed = observed_shares(model, np.array(squares), second.sigma, float(np.clip(share, 0, 1)))
+    lost, skewed, n_tails = np.zeros_like(start.means), False, plan.n_for_tails
+    model, average, noise = release_steps(ask, ball, plan, start, None, plan.n_steps - n_tails)
+    if n_tails:
+        columns = release_skewed(ask, ball, model, noise)
+        skewed = len(columns) > 0
+        if skewed:
+            seen = observed_cells(ball, second, model)[columns]
+            model, lost = release_whole(ask, ball, plan, model, columns, seen)
+        else:
+            model, _, noise = release_steps(ask, ball, plan, model, average, n_tails)
     square = float(model.weights @ np.square(model.means).sum(axis=1))
     # Mixtures of 1, 2, ... groups, of the steps and of their start.
     levels, starts = (merged_mixtures(one, plan, ball.radius) for one in (model, start))
@@ -95,21 +102,16 @@ def release_mixture(
     gain = gain_over_start(gains, leads, k, k_start)
     # As many answers are added up in it: a lead, and a gain for each group more or less.
     n_answers = abs(k - k_start) + 1
-    if gain < -WORSE * answer.sigma * np.sqrt(n_answers):
+    # A Gaussian is far from a skewed column; noise of its variance says nothing of its mean.
+    if gain < -WORSE * answer.sigma * np.sqrt(n_answers) and not skewed:
         return FittedMixture(starts[k_start - 1], gains_of_start, gain, square)
     found = levels[k - 1]
     # The parts' ways do not describe a joined group, which may have the noise of all its parts.
     errors = Errors(
-        noise=noise.times((most - k + 1) ** 0.5), observed=observed,
+        noise=noise.times((most - k + 1) ** 0.5), observed=observed_cells(ball, second, model),
         way=way_from(start, model) if k == most else np.zeros((k, n_scores(1, plan.n_features))),
-        lost=np.zeros_like(found.means),
+        lost=lost if k == most else np.zeros_like(found.means),
     )  # fmt: skip
-    # Moments are of complete rows unless they show that cells are missing. Without noise next to
-    # nothing is clipped.
-    if second.sigma > 0 and share + 2 * second.sigma / ball.offset**2 >= 1:
-        of_second = second.value, second.sigma, ball.offset
-        lost = lost_shifts(found, *of_second, plan.clip.far, ask.n_units)
-        errors = replace(errors, lost=lost)
     return FittedMixture(found, gains, gain, square, errors)
 
 
@@ -129,12 +131,14 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     constant = np.sqrt(np.clip(second.value[-1, -1], offset**2 / 2, offset**2))
     mean = scaled_to_radius(second.value[-1:, :-1] / constant, radius)[0]
     covariance = second.value[:-1, :-1] - np.outer(mean, mean)
+    noise = max(second.sigma, LEAST_VARIANCE * radius**2)
     if plan.n_components == 1:
+        # Steps shrink a variance that is too large, and lose a direction of one far too small.
+        covariance = clip_eigenvalues(covariance, noise, radius**2)
         one = Gaussians(np.ones(1), mean[None], covariance[None])
         return of_type(one, plan, radius)
     n_spheres = defaults.SPHERES * plan.n_components
     n_directions = min(d, plan.n_components)
-    noise = max(second.sigma, LEAST_VARIANCE * radius**2)
     spheres = small_spheres(mean, covariance, noise, radius, n_directions, n_spheres, rng)
     clip = clipping_at(n_directions, defaults.QUANTILE)
     for step in range(defaults.SPHERE_STEPS):
@@ -150,6 +154,74 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
             spheres, clipped_statistics(answer), answer.sigma, clip, radius, rng, drops=drops
         )
     return merged_mixtures(spheres.gaussians, plan, radius)[-1]
+
+
+def release_steps(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians,
+    average: StepMoments | None, n_steps: int,
+) -> tuple[Gaussians, StepMoments | None, StepNoise]:  # fmt: skip
+    """Release EM steps: the mixture after them, the average of their moments, and its noise."""
+    for _ in range(n_steps):
+        statistics = release_statistics(ask, ball, plan, model)
+        average = average_with_step(average, model, statistics)
+        noise = average.noise_of(statistics)
+        model = gaussians_after_step(model, average, statistics, ball.radius, ask.n_units)
+    return model, average, noise
+
+
+def observed_cells(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
+    """Shares (d,) of cells that are observed, by `second` moments."""
+    *squares, constant = np.diagonal(second.value)
+    share = 2 * constant / ball.offset**2 - 1  # as `SecondMoments.total` has it
+    return observed_shares(model, np.array(squares), second.sigma, float(np.clip(share, 0, 1)))
+
+
+def release_skewed(ask: Session, ball: LiftedBall, model: Gaussians, noise: StepNoise) -> Integers:
+    """Release shifts of one group, clipped early: whitened columns whose tails steps may cut."""
+    early = clipping_at(model.means.shape[1], EARLY)
+    query = MixtureStatistics(
+        model.means, model.whiteners, model.log_scales, limit=early.limit, centre=0.0,
+        scales=scales_of_shifts(1), radius=MOST_RADII * ball.radius, shape_part="spherical",
+        fill=model.means[0],
+    )  # fmt: skip
+    answer = ask(query)
+    shifts = query.decoded(clipped_statistics(answer))[1][0] / early.shift_response
+    of_shifts = answer.sigma * early.limit / early.shift_response
+    # By chance a median is farther from the mean than any such shift.
+    by_chance = math.sqrt((math.pi / 2 - 1) / ask.n_units)
+    return skewed_columns(shifts, math.hypot(of_shifts, noise.shift, by_chance), early)
+
+
+def release_whole(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, columns: Integers,
+    seen: Floats,
+) -> tuple[Gaussians, Floats]:  # fmt: skip
+    """One group moved by whole means of skewed whitened `columns`; their noise, in deviations.
+
+    No sample of the ball is clipped in them. Missing cells are at the former mean: a share `seen`
+    of a move shows.
+    """
+    width, radius = len(columns), ball.radius
+    lengths = radius * np.linalg.norm(model.whiteners[0][columns], axis=1)
+    directions = model.whiteners[0][columns] / lengths[:, None]  # in radii
+    limit = float(np.linalg.norm(directions, 2) * (radius + np.linalg.norm(model.means)))
+    query = MixtureStatistics(
+        model.means, directions[None], np.zeros(1), limit=limit, centre=0.0,
+        scales=scales_of_shifts(width), radius=MOST_RADII * radius,
+        shape_part="diag" if width > 1 else "spherical", fill=model.means[0],
+    )  # fmt: skip
+    answers = [ask(query) for _ in range(plan.n_for_tails)]
+    mean = replace(answers[0], value=np.mean([answer.value for answer in answers], axis=0))
+    sigma = mean.sigma / math.sqrt(len(answers))
+    _, shifts, sizes, shapes = query.decoded(clipped_statistics(mean))
+    squares = np.diagonal(shapes[0]) + sizes[0] / width
+    seen = np.maximum(seen, LEAST_SEEN)
+    in_means, in_squares = lengths / seen, lengths**2 / seen
+    of_squares = sigma * limit**2 / math.sqrt(query.scales.size) * in_squares
+    moved = moved_along(model, columns, in_means * shifts[0], in_squares * squares, of_squares)
+    moved = of_type(moved, plan, radius)
+    noise = np.linalg.norm(model.factors[0][:, columns] * (sigma * limit * in_means), axis=1)
+    return moved, noise / np.sqrt(np.diagonal(moved.covariances, axis1=1, axis2=2))
 
 
 def clipped_statistics(answer: Answer) -> Floats:

@@ -23,8 +23,6 @@ ROWS, FEWEST, ALIKE = 20, 10_000, 4
 FINISHED = 1.0
 # Least part of what labels tell: beyond it the information drawn is rounding.
 LEAST_PART = 1e-6
-# Variance is lost if released moments have more by this many standard deviations.
-LOST = 3.0
 
 
 def n_scores(k: int, d: int) -> int:
@@ -69,25 +67,6 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
     return np.asarray(np.clip(share * (1 + kept * (ratios / mean - 1)), 0.0, 1.0))
 
 
-def lost_shifts(
-    model: Gaussians, second: Floats, sigma: float, offset: float, far: float, n_rows: int
-) -> Floats:
-    """Most that clips at `far` took of means (k, d), in deviations: 0 unless moments show it.
-
-    Beyond c, |x| - c is (x^2 - c^2) / (2 c) at most: a mean has lost no more than the variance that
-    released `second` moments, of complete rows with a constant `offset`, have beyond the model's.
-    """
-    mean, variances = model.weights @ model.means, np.diagonal(model.covariances, axis1=1, axis2=2)
-    squares, firsts = np.diagonal(second)[:-1], second[-1, :-1] / offset
-    about_mean = squares - 2 * mean * firsts + mean**2
-    noise = sigma * np.hypot(1, np.sqrt(2) * mean / offset)  # a first has half of its variance
-    whole = model.weights @ (np.square(model.means - mean) + variances)
-    # By sampling, a mean of n squares has a deviation of (2 / n)^(1/2) times itself.
-    noise, missing = np.hypot(noise, (2 / n_rows) ** 0.5 * whole), about_mean - whole
-    most = np.where(missing > LOST * noise, missing + noise, 0.0)
-    return np.asarray(most / (2 * far * variances * model.weights[:, None]))
-
-
 def std_of_means(
     model: Gaussians, noise: StepNoise, way: Floats, observed: Floats, lost: Floats, n_rows: int,
     rng: np.random.Generator,
@@ -123,7 +102,7 @@ def std_of_means(
     for j, weight in enumerate(model.weights):
         factor = model.factors[j] / np.sqrt(weight)  # a score is a shift times the weight's root
         by_chance = factor @ np.hstack([noise.spread * by_sampling[j], by_noise[j]])
-        # Clips take a part of an exponential tail, or what moments show of a heavier one.
+        # Clips take a part of an exponential tail; of heavier ones there is noise of whole means.
         unmade = unmade_variance[j] + noise.cut**2 + np.square(lost[j])
         unmade = unmade * np.square(model.factors[j]).sum(axis=1)
         squares = np.square(by_chance).sum(axis=1) + unmade + np.square(factor @ way_left[j])

@@ -19,8 +19,9 @@ from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
+from sktensor_dp.mixtures.skewness import EARLY, skewed_columns, skewness_of_exponential
 from sktensor_dp.mixtures.steps import StepNoise, WhitenedStatistics, average_with_step
-from sktensor_dp.mixtures.uncertainty import lost_shifts, n_scores, std_of_means
+from sktensor_dp.mixtures.uncertainty import n_scores, std_of_means
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
@@ -159,16 +160,33 @@ def test_steps_do_not_cut_the_tail_of_a_skewed_column(seed):
     assert model.means_interval()[0].shape == (1, 2)
 
 
-def test_what_clips_take_is_at_most_what_moments_have_beyond_the_model():
-    """A column of 0 and, once in a hundred rows, 10; the steps saw 10 at 4 deviations of 0.5."""
-    clipped, mean, offset = 2.0, 0.1, 1.0
-    fitted = 0.01 * clipped
-    model = Gaussians(np.ones(1), np.array([[fitted, 0.0]]), np.diag([0.25, 1.0])[None])
-    second = np.diag([0.01 * 10**2, 1.0, offset**2])
-    second[-1, 0] = second[0, -1] = mean
-    lost = lost_shifts(model, second, 0.01, offset, 4.0, 100_000)
-    assert mean - fitted <= 0.5 * lost[0, 0] < 3 * (mean - fitted)
-    assert lost[0, 1] == 0
+def test_averages_of_skewed_columns_are_in_their_intervals(seed):
+    """Of 10 intervals with a chance of .9 fewer than 5 cover once in 6,000 runs; clipped, one."""
+    covered, n = [], 4000
+    for place in range(5):
+        rng = np.random.default_rng([seed, place])
+        zeros = np.where(rng.random(n) < 0.9, 0.0, rng.exponential(50, n))
+        X = np.column_stack([rng.normal(0.1, 0.2, n), zeros / 100, rng.lognormal(-3, 1, n)])
+        X[rng.random(n) < 0.3, 2] = np.nan
+        low, high = PrivateGaussianMixture(1, data_norm=3.0, epsilon=2.0).fit(X).means_interval()
+        truth = np.array([0.1, 0.05, math.exp(-2.5)])
+        covered.append(((low <= truth) & (truth <= high))[0, 1:])
+        assert (high - low)[0, 0] < 0.04
+    assert np.mean(covered) >= 0.5
+
+
+@pytest.mark.parametrize("width", [1, 2, 6])
+def test_columns_are_skewed_as_an_exponential_law_or_more(width):
+    early, noise = clipping_at(width, EARLY), 0.01
+    shift = skewness_of_exponential(early)
+    X = np.random.default_rng(0).standard_normal((200_000, width))
+    X[:, 0] = 1 - np.random.default_rng(1).exponential(size=200_000)
+    clips = np.minimum(1, early.limit / np.linalg.norm(X, axis=1))
+    found = (X * clips[:, None]).mean(axis=0) / early.shift_response
+    # Of a shift whose deviation is below that of a median about the mean, four deviations.
+    assert found[0] == pytest.approx(shift, abs=4 * math.sqrt((math.pi / 2 - 1) / len(X)))
+    assert skewed_columns(-found, noise, early).tolist() == [0]
+    assert skewed_columns(found / 2, noise, early).tolist() == []
 
 
 def test_noise_alone_gives_no_step_more_weight(seed):
