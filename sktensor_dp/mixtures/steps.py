@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import expit
 
 from sktensor_dp.mixtures.clipping import Clipping, Scales
 from sktensor_dp.mixtures.gaussians import Gaussians
@@ -11,8 +12,6 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Least divisor for a group's weight, absolute and in standard deviations of its noise.
 LEAST_WEIGHT, RESOLVED = 2e-4, 3.0
-# The average of steps is off if differences exceed their noise by this many standard deviations.
-REAL = 3.0
 # Least variance along a direction, relative to the squared radius of the data.
 LEAST_VARIANCE = 1e-10
 
@@ -77,6 +76,8 @@ class StepMoments:
     variances: Floats
     weight_variance: float = 1.0  # of noise on weights, over that of one step
     rates: float = 1.0  # sum of the weights of steps when they were made
+    off: float = 1.0  # how likely it was off in the last step
+    n_steps: int = 1
 
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
         """Noise of the moments, by the statistics of the last step."""
@@ -90,7 +91,7 @@ def average_with_step(
     new = moments_of(model, statistics)
     if average is None:
         return new
-    rate = _rate(average, new, model, statistics.noise)
+    rate, off = _rate(average, new, model, statistics.noise)
     # Noise of former steps is as large as their frames were. Firsts scale by the root of a
     # variance, so the variance of their noise by it, and that of seconds by its square.
     shrunk = np.exp(np.outer([1, 2], average.log_sizes - new.log_sizes))
@@ -102,22 +103,36 @@ def average_with_step(
         variances=(1 - rate) ** 2 * average.variances * shrunk + rate**2,
         weight_variance=(1 - rate) ** 2 * average.weight_variance + rate**2,
         rates=average.rates + rate,
+        off=off,
+        n_steps=average.n_steps + 1,
     )  # fmt: skip
 
 
-def _rate(average: StepMoments, new: StepMoments, model: Gaussians, noise: StepNoise) -> float:
-    """Weight of a step for the least error (Kalman): noise shows how far off the average is."""
+def _rate(
+    average: StepMoments, new: StepMoments, model: Gaussians, noise: StepNoise
+) -> tuple[float, float]:
+    """Weight of a step for the least expected error (Kalman), and how likely the average is off.
+
+    Differences from an average that is right are noise of the step and of the average. From one
+    that is off they are larger: the part u of their variance that is noise is uniform a priori. A
+    step sets an average right in half of the cases, and after t steps takes it off once in t.
+    """
     if noise.weight == 0:
-        return 1.0
+        return 1.0, 1.0
     weights = new.weights - average.weights
     moments = new.firsts - average.firsts - weights[:, None] * model.means
     shifts = np.einsum("jab,jb->ja", model.whiteners, moments)
-    # Squared differences in variances of a step's noise, 1 in the mean if the average has no error;
-    # what chance does not explain is the error of the average, at least that by its own noise.
-    squares = np.square(np.append(weights / noise.weight, shifts / noise.shift))
-    by_chance = 1 + REAL * (2 / squares.size) ** 0.5
-    error = max(float(squares.mean()) - by_chance, average.weight_variance)
-    return error / (error + 1)
+    differences = np.append(weights / noise.weight, shifts / noise.shift)
+    variance = 1 + average.weight_variance  # over that of a step's noise
+    squares = float(np.square(differences).sum()) / variance
+    parts = (np.arange(200) + 0.5) / 200  # u
+    log_odds = differences.size / 2 * np.log(parts) + (1 - parts) * squares / 2
+    largest = float(log_odds.max())
+    odds = np.exp(log_odds - largest)
+    prior = average.off / 2 + (1 - average.off) / (average.n_steps + 1)
+    off = float(expit(largest + np.log(odds.mean() * prior / (1 - prior))))
+    by_noise = off * float(parts @ odds / odds.sum()) + 1 - off  # of the variance of differences
+    return 1 - by_noise / variance, off
 
 
 def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
