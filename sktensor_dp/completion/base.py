@@ -330,7 +330,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         noun, n_observed, assumption = "entries", n_units, ""
         if self.unit_mode is not None:
             # The number of entries is private.
-            noun, n_observed = "units", math.ceil(ASSUMED.observed_share * math.prod(shape))
+            noun, n_observed = "units", ASSUMED.entries_of_units(shape)
             assumption = (
                 f" Units are assumed to have entries in {ASSUMED.observed_share:.0%} of cells."
             )
@@ -477,9 +477,21 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         Raises
         ------
         ValueError
-            If a size is not an int >= 1, the shape has one mode, or biases and components
-            are assumed to have all of the variance.
+            If a size is not an int >= 1, the shape has one mode, memory cannot hold the model, or
+            biases and components are assumed to have all of the variance.
         """
+        found = self._forecast(
+            n_observed, shape, deviation=deviation, bias_deviation=bias_deviation,
+            component_share=component_share,
+        )  # fmt: skip
+        plan, ranks = self._plan(n_observed, tuple(shape))
+        check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
+        return found
+
+    def _forecast(
+        self, n_observed: int, shape: Sequence[int], **assumptions: float | None
+    ) -> CompletionForecast:
+        """Forecast also of what memory cannot hold, as its own questions may ask."""
         self._check_parameters()
         low, high = checked_bounds(self)
         if not isinstance(shape, Sequence | np.ndarray):
@@ -490,12 +502,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         size = tuple(shape)
         plan, ranks = self._plan(n_observed, size)
         width = 1.0 if self._chooses_bounds else high - low
-        assumed = Assumed.given(width, deviation, bias_deviation, component_share)
+        assumed = Assumed.given(width, **assumptions)
         found = forecast_completion(n_observed, size, plan, width, max(ranks), assumed)
-        question = Question.of(
-            self, n_observed=n_observed, shape=size, deviation=deviation,
-            bias_deviation=bias_deviation, component_share=component_share,
-        )  # fmt: skip
+        question = Question.of(self, n_observed=n_observed, shape=size, **assumptions)
         return replace(found, _question=question)
 
     def _plan(
@@ -572,6 +581,16 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 row_names=self.row_names,
             ),
         )  # fmt: skip
+
+    def _verdict(self, n_units: int, n_features: int | None, **guess: int) -> str | None:
+        if self.shape is None or not np.any(self.rank):
+            return None
+        shape, n_observed = list(self.shape), n_units
+        if self.unit_mode is not None:
+            shape[self.unit_mode] = n_units
+            n_observed = ASSUMED.entries_of_units(shape)
+        found = self.forecast(n_observed, shape)
+        return "components can be found" if found.finds_components else "likely no components"
 
     def _refuse_rows(self, X: Any, y: Any) -> None:
         refuse_entries(self, X, y, indices_of(self.row_names), self.shape)

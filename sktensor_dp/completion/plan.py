@@ -56,6 +56,10 @@ class Assumed:
     n_components: int = 3
     observed_share: float = 1 / 4
 
+    def entries_of_units(self, shape: Sequence[int]) -> int:
+        """Number of entries of a tensor whose units have a private number of them."""
+        return math.ceil(self.observed_share * math.prod(shape))
+
     @classmethod
     def given(
         cls,

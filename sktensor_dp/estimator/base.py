@@ -308,6 +308,10 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     def _check_combined(self) -> None:
         """Raise ValueError for parameters that contradict each other for any data."""
 
+    def _verdict(self, n_units: int, n_features: int | None, **guess: int) -> str | None:
+        """Verdict of the estimator's own forecast on a fit; None if it has none."""
+        return None
+
     def _refuse_rows(self, X: object, y: object) -> None:
         """Raise an error for data whose units, which `X` says, no fit could be given."""
 

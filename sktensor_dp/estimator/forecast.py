@@ -69,7 +69,8 @@ class Question:
     def forecast(self, epsilon: float | None, numbers: dict[str, object]) -> Any:
         """Forecast of the question at another `epsilon` and with other `numbers`, if given."""
         other = {} if epsilon is None else {"epsilon": epsilon}
-        return self.kind(**{**self.parameters, **other}).forecast(**{**self.numbers, **numbers})
+        model = self.kind(**{**self.parameters, **other})
+        return getattr(model, "_forecast", model.forecast)(**{**self.numbers, **numbers})
 
 
 @dataclass(frozen=True)

@@ -163,6 +163,11 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         source = CheckedChunks(source) if whole else source
         return self._chunk_class(source, n_samples, n_features, prepared=CheckedChunks)
 
+    def _verdict(self, n_units: int, n_features: int | None, **guess: int) -> str | None:
+        if n_features is None or not hasattr(self, "forecast"):
+            return None
+        return self.forecast(n_units, n_features, **guess).verdict if n_features else "too few"
+
     def _validated_rows(
         self, X: object, *, reset: bool, fits: bool = False, grouped: bool = False
     ) -> Any:

@@ -27,8 +27,9 @@ class SearchForecast:
     stop : float
         Probability that a trial is the last one.
     verdicts : tuple of (dict, str)
-        Candidates, with the ``verdict`` of the estimator's own forecast on a trial's fit. Empty
-        where it has none, or the number of its columns is unknown; of many candidates some.
+        Candidates, with the ``verdict`` of the estimator's own forecast on a trial's fit; for a
+        completion, whether it finds components, if asked for any. Empty where there is none, or
+        the number of columns or the shape is unknown; of many candidates some.
     """
 
     fit_epsilon: float
@@ -69,9 +70,9 @@ class SearchForecast:
 
     @property
     def shows_nothing(self) -> bool:
-        """True where each trial's own forecast calls its data too few."""
+        """True where each trial's own forecast calls its data too few, or sees no components."""
         verdicts = {verdict for _, verdict in self.verdicts}
-        return bool(verdicts) and verdicts <= {"likely too few", "too few"}
+        return bool(verdicts) and verdicts <= {"likely too few", "too few", "likely no components"}
 
     def __str__(self) -> str:
         said = [

@@ -245,13 +245,21 @@ def checked_score_bounds(
     if bounds is None:
         raise ValueError(
             f"{name} must be given: the public (low, high) that the score of a unit is clipped "
-            "to. The noise is in proportion to their distance."
+            "to. The noise is in proportion to their distance. Errors of a completion with bounds "
+            "(1, 5) are in (-4, 0), and squared ones in (-16, 0)."
         )
     if not (RANGE.accepts(bounds) and float(bounds[1]) - float(bounds[0]) >= SCORE[0]):
         raise ValueError(
             f"{name} must be {RANGE}, at least {SCORE[0]:g} apart; got {shown(bounds)}."
         )
-    return float(bounds[0]), float(bounds[1])
+    low, high = float(bounds[0]), float(bounds[1])
+    if high > 0 and scoring != "log_likelihood":
+        least = -max(abs(low), high)
+        raise ValueError(
+            f"{name} must be (low, high) with high <= 0, as no {scoring} is above 0: write "
+            f"({least:g}, 0) for ({low:g}, {high:g})."
+        )
+    return low, high
 
 
 def _implied_bounds(

@@ -36,7 +36,6 @@ from sktensor_dp.estimator.base import (
     warnings_of_delta,
 )
 from sktensor_dp.estimator.inputs import check_mark, refuse_lists
-from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning, PrivacyLeakWarning
 from sktensor_dp.model_selection.costs import (
     ChargeReached,
@@ -366,7 +365,8 @@ class PrivateSearchCV(
     best_estimator_, best_params_ : estimator, dict
         The best trial's model, with the report of the search, and parameters.
     best_score_ : float
-        Noisy score of the best trial on held-out rows, biased upwards as the largest of several.
+        Noisy score of the best trial on held-out rows, within its bounds; biased upwards as the
+        largest of several.
     privacy_report_ : PrivacyReport
         Guarantee of the whole search, and releases of the best trial.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -513,7 +513,7 @@ class PrivateSearchCV(
             payer.tell(error)
             raise
         paid = payer.accountant is not None
-        state = self._attributes(best, request.delta, paid)
+        state = self._attributes(best, request.delta, trials.bounds, paid)
         # Reports of single fits would show the cost of one fit, not that of the search.
         for step in private_steps(best.model).values():
             step._adopt(state["privacy_report_"], paid)
@@ -572,7 +572,7 @@ class PrivateSearchCV(
         )  # fmt: skip
 
     def forecast(
-        self, n_units: int, *, n_features: int | None = None, document_length: int | None = None
+        self, n_units: int, n_features: int | None = None, *, document_length: int | None = None
     ) -> SearchForecast:
         """Say, from public numbers alone, what scores and trials can show.
 
@@ -581,7 +581,8 @@ class PrivateSearchCV(
         n_units : int
             Number of units to come: rows, or groups of rows.
         n_features : int, optional
-            Number of columns or words that the estimator will be given.
+            Number of columns or words that the estimator will be given; not of completions, whose
+            parameter ``shape`` says it.
         document_length : int, optional
             Typical number of words of a document, a public guess for forecasts of texts.
 
@@ -605,7 +606,8 @@ class PrivateSearchCV(
         0.6
         """
         request = self._request(None, {})
-        check_sizes(n_units=n_units)
+        sizes = {"n_units": n_units, "n_features": n_features, "document_length": document_length}
+        check_sizes(**{name: size for name, size in sizes.items() if size is not None})
         announced = request.last._public_facts().n_units
         if announced not in (None, n_units):
             raise ValueError(f"n_units must be {announced}, the units of shape; got {n_units}.")
@@ -625,8 +627,7 @@ class PrivateSearchCV(
             request.costs, request.delta, n_units, split, bounds, request.neighbours, request.stop
         )
         candidates = candidates_of(request.distributions, most_candidates)
-        verdicts, of_rows = [], isinstance(request.last, PrivateRowsMixin)
-        n_fitted = max(forecast.n_fitted, 1)
+        verdicts, n_fitted = [], max(forecast.n_fitted, 1)
         for params in candidates:
             model = configured(self.estimator, params, np.random.RandomState(0))
             steps = private_steps(model)
@@ -636,10 +637,7 @@ class PrivateSearchCV(
             # A step that learns a vocabulary says about how many words it will have.
             if columns is None and before and before[-1].get_params().get("vocabulary", 0) is None:
                 columns = before[-1].forecast(n_fitted, **guess).n_words
-            if columns is not None and of_rows and hasattr(last, "forecast"):
-                verdict = "too few"
-                if columns > 0:
-                    verdict = last.forecast(n_fitted, columns, **guess).verdict
+            if (verdict := last._verdict(n_fitted, columns, **guess)) is not None:
                 verdicts.append((params, verdict))
         return replace(forecast, verdicts=tuple(verdicts))
 
@@ -662,7 +660,7 @@ class PrivateSearchCV(
         distributions = checked_distributions(self.param_distributions)
         steps = private_steps(self.estimator)
         if any(step.accountant is not None for step in steps.values()):
-            raise ValueError("A private step must have accountant=None; pass it to the search.")
+            raise ValueError("estimator must have accountant=None: pass it to the search.")
         for one in steps.values():
             if groups is not None and not has_fit_parameter(one, "groups"):
                 check_arguments(one, ["groups"])
@@ -694,7 +692,9 @@ class PrivateSearchCV(
         )  # fmt: skip
         return Request(steps, distributions, scoring, delta, stop, costs, charge)
 
-    def _attributes(self, best: Trial, delta: float, paid: bool) -> dict[str, Any]:
+    def _attributes(
+        self, best: Trial, delta: float, bounds: tuple[float, float], paid: bool
+    ) -> dict[str, Any]:
         """Fitted attributes of the search that ended with `best`, and that an accountant `paid`."""
         steps = private_steps(best.model).values()
         report = report_of_search(
@@ -703,7 +703,7 @@ class PrivateSearchCV(
         )  # fmt: skip
         state = {
             "privacy_report_": report, "best_estimator_": best.model,
-            "best_params_": best.params, "best_score_": best.score,
+            "best_params_": best.params, "best_score_": float(np.clip(best.score, *bounds)),
         }  # fmt: skip
         columns = {name: getattr(best.model, name) for name in COLUMNS if hasattr(best.model, name)}
         return {**state, **columns, **attribute_of_payment(paid)}

@@ -73,7 +73,10 @@ USES_DELTA = {
 }
 
 # Which rows are whose is read from the data, which a ledger never sees.
-ONE_LABEL = "The total holds for a person who has one label in all of these fits."
+ONE_LABEL = (
+    "The total holds for a person who has one label in all of these fits, if nobody's rows decide "
+    "which rows of others a fit is given: of folds, with PrivateKFold and groups, not with KFold."
+)
 
 
 def _checked(name: str, value: object, rule: str, allowed: Callable[[float], bool]) -> float:

@@ -98,6 +98,7 @@ OPTIONS = [
       for cv in (1, 10_001, 2.5, True, "three", KFold(3), [([0], [1])], iter([]))),
     *(({"score_bounds": bounds}, "score_bounds must be two finite numbers")
       for bounds in ((0, INF), (-1.7e308, 1.0), (0.0, 5e-324), (1e200, 2e200))),
+    ({"score_bounds": (0, 100)}, r"high <= 0, as no log_like.*: write \(-100, 0\) for \(0, 100\)"),
 ]  # fmt: skip
 # Of a pipeline of a vocabulary and topics.
 OPTIONS_OF_TEXTS = [
@@ -321,3 +322,27 @@ def test_trials_that_show_nothing_are_told_before_the_charge(model, name, X, n_f
         with pytest.raises(told, match=f"too few for {name}=20; {name}=30|but there are 320"):
             search.fit(X)
     assert budget.entries == ()
+
+
+def test_ranks_that_no_trial_can_show_are_told_before_the_charge():
+    budget, raters = BudgetAccountant(), entries(unit_mode=0, shape=(20, 10))
+    search = PrivateSearchCV(raters, {"rank": [0, 3]}, epsilon=40.0, accountant=budget)
+    expected = search.forecast(20)
+    assert expected.verdicts == (({"rank": 3}, "likely no components"),)
+    assert not expected.is_noise
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotEnoughDataWarning)
+        with pytest.raises(NotEnoughDataWarning, match="likely no components for rank=3"):
+            search.fit(CELLS, RATINGS)
+    assert budget.entries == ()
+    many = entries(unit_mode=0, shape=(20_000, 100))
+    (verdict,) = PrivateSearchCV(many, {"rank": [2]}, epsilon=9.0).forecast(20_000).verdicts
+    assert verdict == ({"rank": 2}, "components can be found")
+    for forecast in (
+        lambda: PrivateSearchCV(many, {"rank": [10**5]}, epsilon=9.0).forecast(20_000),
+        lambda: many.set_params(rank=10**5, epsilon=9.0).forecast(10**5, (20_000, 100)),
+    ):
+        with pytest.raises(ValueError, match="GB of memory"):
+            forecast()
+    with pytest.raises(ValueError, match="n_features must be an int"):
+        search.forecast(20, (20, 10))

@@ -85,6 +85,9 @@ def test_bounds_are_the_scorers_and_not_those_of_a_model():
     for metric in (SQUARED, ABSOLUTE, "log_likelihood"):
         with pytest.raises(ValueError, match="bounds must be given"):
             make_private_scorer(metric)
+    for metric in (SQUARED, ABSOLUTE):
+        with pytest.raises(ValueError, match=rf"no {metric} is above 0: write \(-9, 0\)"):
+            make_private_scorer(metric, bounds=(-1, 9))
     X, y = cells()
     fitted = NoisyMean(bounds=(0.0, 3.0), epsilon=INF).fit(X, y)
     scorer = scorer_of(SQUARED, epsilon=1.0, accountant=(budget := BudgetAccountant()))

@@ -92,6 +92,7 @@ def test_without_noise_the_best_candidate_wins(n_trials_are):
     # The mean of 400 squared errors is .25 with a deviation of .0158; the next shift has -1.25.
     assert search.best_score_ == pytest.approx(-0.25, abs=0.1)
     assert search.privacy_report_.epsilon == INF
+    assert -100 <= toy(epsilon=1e-4).fit(*targets()).best_score_ <= 0  # of noise, within bounds
 
 
 @pytest.mark.nightly

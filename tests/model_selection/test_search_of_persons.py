@@ -78,6 +78,7 @@ def test_groups_reach_the_private_step_of_a_pipeline(routing):
     assert search.best_estimator_["topics"].privacy_report_.unit == "person"
 
 
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_the_ledger_knows_what_a_search_protects():
     X, owners = persons()
     search = topics(epsilon=1e3, accountant=BudgetAccountant(1e5, 1e-4)).fit(X, groups=owners)
