@@ -181,8 +181,10 @@ class Topics(Run):
         lines, k = [*super().expected(), OF_EQUAL_TOPICS], self.options.topics
         if fewest > 1:
             lines.append(
-                f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out: "
-                f"of ordinary texts of {counted(self._length, 'word')} about {n_words:,} are kept."
+                f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out "
+                f"if each holds {counted(self._length, 'word')}, of twice as many where each holds "
+                f"four times that. Of ordinary texts about {n_words:,} are kept; half to four "
+                "times as many were in tests."
             )
         if n_words < (needed := math.ceil(LEAST_WORDS["enough"] * k**1.5)):
             lines.append(f"To find all {k} topics takes about {needed:,} words.")
@@ -211,7 +213,8 @@ class Topics(Run):
             _, threshold = self._words_expected()
             few = math.ceil(threshold)
             error.args = (
-                f"No word was found that about {few:,} {self.unit}s use. Is --text the column of "
+                f"No word was found: of {self.unit}s of {counted(self._length, 'word')} each "
+                f"about {few:,} have to use one. Is --text the column of "
                 f"the texts? If so, a larger --epsilon or more {self.unit}s would help.",
             )
             raise

@@ -13,7 +13,7 @@ from sktensor_dp.tensor.arrays import Floats
 class NormHistogram(NormBins):
     """Histogram by `norm` after `clips` of units with a document of `min_tokens` tokens."""
 
-    # It reads chunks of counts, and of samples, which have neither clips nor tokens.
+    # It reads chunks of counts, and of samples and texts, which have neither clips nor tokens.
     name, family = "norm_histogram", "counts"
     description = "share of units in each bin of a norm, from which a clip is chosen"
     laws = (GAUSSIAN, LAPLACE)
@@ -25,7 +25,9 @@ class NormHistogram(NormBins):
 
     def total(self, chunk: Any) -> Floats:
         """Number of units of `chunk` in each bin, of shape (n_edges - 1,)."""
-        norms = unit_factors(chunk, self.clips) * self.norm.of(chunk)
+        norms = self.norm.of(chunk)
+        if self.clips:
+            norms = unit_factors(chunk, self.clips) * norms
         if self.min_tokens > 0:
             norms = norms[chunk.units.any(chunk.lengths >= self.min_tokens)]
         return self.histogram(norms)

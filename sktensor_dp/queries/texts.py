@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -90,6 +90,25 @@ class WordContributions(NonNegative):
         )
 
 
+def places_among(names: list[str], words: Iterable[str]) -> Integers:
+    """Place of each of `names` among `words`; -1 for others."""
+    columns = {word: column for column, word in enumerate(words)}
+    return np.fromiter(map(columns.get, names, repeat(-1)), np.intp, len(names))
+
+
+@dataclass(frozen=True)
+class NumberOfWords:
+    """Number of different public `words` that a unit has, as the norm of a histogram."""
+
+    words: tuple[str, ...]
+
+    def of(self, chunk: Any) -> Floats:
+        """Number of each unit in `chunk`, of shape (n_units,)."""
+        counted = places_among(chunk.words.names, self.words)[chunk.counts.indices] >= 0
+        before = np.concatenate([[0], np.cumsum(counted)])
+        return np.diff(before[chunk.counts.indptr]).astype(np.float64)
+
+
 @dataclass(frozen=True)
 class DocumentFrequencies(WordContributions):
     """Number of documents that contain each of public `words`."""
@@ -105,9 +124,7 @@ class DocumentFrequencies(WordContributions):
 
     def total(self, chunk: WordCounts) -> Floats:
         """Number of units in `chunk` that contribute each word, of shape (n_words,)."""
-        columns = {word: column for column, word in enumerate(self.words)}
-        names = chunk.words.names
-        places = np.fromiter(map(columns.get, names, repeat(-1)), np.intp, len(names))
+        places = places_among(chunk.words.names, self.words)
         _, kept = chosen_words(chunk, self.max_words_per_document, (places >= 0).astype(np.float64))
         return np.bincount(places[kept], minlength=len(self.words)).astype(np.float64)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -86,7 +86,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
         Encoded column of each category, by the name ``column=category``.
     threshold_ : float
         Public number of rows (or groups), about, from which a category is kept; of groups, if
-        these have one category of each column.
+        these have one category of each column: double if four times as many.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
 
@@ -214,8 +214,8 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
         """
         self._check_parameters()
         check_sizes(n_samples=n_samples, n_columns=n_columns)
-        threshold = self._planned(n_samples, n_columns, grouped=grouped).threshold
-        return WordForecast(n_samples, threshold, None)
+        plan = self._planned(n_samples, n_columns, grouped=grouped)
+        return WordForecast(n_samples, plan.threshold, None, plan.length)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names of the encoded columns, ``column=category``."""
@@ -255,7 +255,8 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
         most = max(width, planner.max_words_per_document)
         planner.max_words_per_document = most if grouped else width
         one_each = width == 1 and not grouped
-        return plan_words(planner, n_units, noun, length=min(width, LENGTH), one_each=one_each)
+        plan = plan_words(planner, n_units, noun, length=min(width, LENGTH), one_each=one_each)
+        return plan if grouped else replace(plan, length=0)
 
 
 def _second_category(fitted: PrivateOneHotEncoder) -> float:

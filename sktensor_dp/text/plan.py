@@ -12,18 +12,26 @@ from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.partition_selection import largest_weight
-from sktensor_dp.privacy.plan import THRESHOLD_FRACTION, PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import (
+    HISTOGRAM_FRACTION,
+    THRESHOLD_FRACTION,
+    PlannedRelease,
+    PrivacyCost,
+    ReleasePlan,
+)
+from sktensor_dp.queries.norms import NormHistogram
 from sktensor_dp.queries.texts import DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.text import defaults
 
 # Buckets of words come first; by them documents choose the words to vote for. Votes follow, then,
-# if asked for, numbers of documents with the chosen words. Without noise every word gets votes.
+# if asked for, how many chosen words documents have, and numbers of documents with each. Without
+# noise every word gets votes.
 BUCKETS, VOTES, FREQUENCIES = WordBuckets.name, WordVotes.name, DocumentFrequencies.name
 # Number of distinct words that forecasts assume of a document, without stop words, if more may
 # count. They assume a fraction COMMON / (r + OFFSET) of documents with the word of rank r
 # (Zipf-Mandelbrot); in news, blogs, documentation and posts half to four times as many words as
 # forecast were kept.
-LENGTH, COMMON, OFFSET = 100, 9.0, 20.0
+LENGTH, COMMON, OFFSET = 100, 10.65, 20.0
 
 
 @dataclass(frozen=True)
@@ -39,13 +47,18 @@ class WordForecast:
     threshold : float
         Number of documents, about, from which a word is kept, as ``threshold_``.
     n_words : int or None
-        Number of words, about, that are kept of ordinary texts of so many words as were asked
-        about. None for categories, which follow no common law.
+        Number of words, about, that are kept of ordinary texts of `document_length`; of four
+        collections half to four times as many were. None for categories, which follow no common
+        law.
+    document_length : int
+        Different words of a document that this is for, or categories of a group; 0 of rows, which
+        have one of each column.
     """
 
     n_documents: int
     threshold: float
     n_words: int | None
+    document_length: int
 
     @property
     def enough(self) -> bool:
@@ -55,15 +68,28 @@ class WordForecast:
     def __str__(self) -> str:
         of_words = self.n_words is not None
         kept, unit = ("word", "document") if of_words else ("category", "row")
-        verdict = ""
+        verdict, held = "", ""
+        if self.document_length:
+            held = where_kept(self.document_length, kept)
         if not self.enough:
             verdict = f"; there are too few for any {kept}"
         elif of_words:
-            verdict = f"; of ordinary texts about {counted(self.n_words or 0, 'word')}"
+            verdict = (
+                f"; of ordinary texts about {counted(self.n_words or 0, 'word')}, by half to four "
+                "times in tests"
+            )
         return (
             f"{counted(self.n_documents, unit)}: a {kept} is kept from about "
-            f"{counted(round(self.threshold), unit)} on{verdict}."
+            f"{counted(round(self.threshold), unit)} on{held}{verdict}."
         )
+
+
+def where_kept(length: int, kept: str) -> str:
+    """Words of a sentence on a threshold, which is that of units that hold `length` things."""
+    return (
+        f" if each holds {counted(length, kept)} (repeats count once), from twice as many where "
+        "each holds four times that, and from half as many where a quarter"
+    )
 
 
 @dataclass(frozen=True)
@@ -91,6 +117,7 @@ class WordPlan:
     largest: float
     votes: float = 0.0
     needed: float = 0.0  # noisy number in its bucket that a word needs to get votes; 0: none does
+    length: int = 0  # different words of a document that the threshold is for; 0: any has so many
     threshold: float = 1.0  # documents from which a word is kept, about
 
     def units(self, n: float) -> str:
@@ -151,12 +178,15 @@ def plan_words(
     if one_each:  # who has no choice needs no weights
         return replace(plan, largest=largest, votes=votes, threshold=votes)
     needed = defaults.NEEDED * sensitivity / spent.cost_of(BUCKETS).mu
-    # What an ordinary document gives to the bucket of each of its words, and its vote for one. A
-    # word needs enough of both.
+    # What an ordinary document gives to the bucket of each of its words. A word needs enough of
+    # that, and of votes: documents vote the less for it, the less its bucket has of `AIM`.
     in_bucket = 1 / math.sqrt(min(m, length))
-    vote = min(ordinary_votes * in_bucket * math.sqrt(m), largest)
-    threshold = max(needed / in_bucket, votes / vote)
-    return replace(plan, largest=largest, votes=votes, needed=needed, threshold=threshold)
+    voted = votes * math.sqrt(defaults.AIM / ordinary_votes / m)
+    threshold = max(max(needed, voted) / in_bucket, votes / largest)
+    return replace(
+        plan, largest=largest, votes=votes, needed=needed, length=min(m, length),
+        threshold=threshold,
+    )  # fmt: skip
 
 
 def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | None) -> None:
@@ -171,10 +201,11 @@ def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | 
             f"min_df={min_df!r} asks for more {noun} than max_df={max_df!r} allows{how_many}."
         )
     if n_documents is not None and plan.threshold > n_documents:
+        where = f" if each holds {counted(plan.length, plan.wording.kept)}" if plan.length else ""
         raise NotEnoughDataError(
             f"With epsilon={releases.epsilon:g} and delta={releases.delta:g} a "
-            f"{plan.wording.kept} must come from about {plan.units(plan.threshold)} to be kept, "
-            f"but there are {n_documents:,}. {plan.wording.fewer}, a larger "
+            f"{plan.wording.kept} must come from about {plan.units(plan.threshold)} to be kept"
+            f"{where}, but there are {n_documents:,}. {plan.wording.fewer}, a larger "
             f"epsilon, more {noun} or {plan.wording.public} would help."
         )
     if plan.most < plan.needed:
@@ -186,7 +217,7 @@ def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | 
 
 def _releases(vectorizer: CountVectorizer, frequencies: bool, one_each: bool) -> ReleasePlan:
     """Split the budget among the releases of a vocabulary; ValueError if delta is 0."""
-    # Fraction of the budget that document frequencies cost.
+    # Fraction of the budget that document frequencies cost, with the histogram before them.
     frequencies_fraction = 0.2
     epsilon, delta, wording = vectorizer.epsilon, vectorizer.delta, vectorizer._wording
     if math.isinf(epsilon):
@@ -201,7 +232,9 @@ def _releases(vectorizer: CountVectorizer, frequencies: bool, one_each: bool) ->
     words = 1 - frequencies_fraction if frequencies else 1.0
     of_votes = 1.0 if one_each else defaults.VOTES_FRACTION
     fractions = {
-        BUCKETS: words * (1 - of_votes), VOTES: words * of_votes, FREQUENCIES: 1 - words
+        BUCKETS: words * (1 - of_votes), VOTES: words * of_votes,
+        NormHistogram.name: HISTOGRAM_FRACTION if frequencies else 0.0,
+        FREQUENCIES: frequencies_fraction - HISTOGRAM_FRACTION if frequencies else 0.0,
     }  # fmt: skip
     reserved = {VOTES: THRESHOLD_FRACTION * delta}
     return ReleasePlan.split(epsilon, delta, fractions, reserved_delta=reserved)

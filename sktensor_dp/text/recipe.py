@@ -5,14 +5,21 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.checks.display import plain
+from sktensor_dp.checks.display import counted, plain
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.texts import N_BUCKETS, DocumentFrequencies, WordBuckets, WordVotes
+from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.texts import (
+    N_BUCKETS,
+    DocumentFrequencies,
+    NumberOfWords,
+    WordBuckets,
+    WordVotes,
+)
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.text import defaults
-from sktensor_dp.text.plan import LENGTH, WordPlan
+from sktensor_dp.text.plan import WordPlan, where_kept
 
 
 def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> FitResult:
@@ -30,7 +37,7 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
         weights = np.where(buckets >= plan.needed, np.minimum(ratios, 1 / ratios), 0.0)
     words = ask(WordVotes(plan.max_words, plan.largest, weights)).keys or []
     if words and plan.frequencies:
-        most = plan.max_words if plan.exact else min(plan.max_words, LENGTH)
+        most = len(words) if plan.exact else _most_counted(ask, words)
         sizes = ask(DocumentFrequencies(most, tuple(words))).as_sum().value
         # A released word is in at least one unit; without noise numbers are whole.
         sizes = np.clip(np.rint(sizes) if plan.exact else sizes, 1.0, ask.n_units)
@@ -42,12 +49,24 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
         "threshold_": plan.threshold,
         "fixed_vocabulary_": False,
     }
+    kept_thing, unit = plan.wording.kept, plan.noun.removesuffix("s")
+    at = where_kept(plan.length, kept_thing) if plan.length else ""
+    notes = [f"A {kept_thing} is kept from about {plan.units(plan.threshold)} on{at}."]
     if plan.frequencies:
         attributes["document_frequencies_"] = sizes[kept]
-    fewest = plan.units(plan.threshold)
-    fewer = f"; fewer are enough where they hold few {plan.wording.kept}s" if by_buckets else ""
-    note = f"A {plan.wording.kept} is kept from about {fewest} on{fewer}."
-    return FitResult(attributes, notes=(note,))
+    if by_buckets and plan.frequencies:
+        notes.append(
+            f"In document_frequencies_ a {unit} counts for up to "
+            f"{counted(most, kept_thing)}, those that it uses most: about 1 in 100 has more."
+        )
+    return FitResult(attributes, notes=tuple(notes))
+
+
+def _most_counted(ask: Session, words: list[str]) -> int:
+    """Release how many of the `words` documents have; return a number that few exceed."""
+    edges = np.append(0.0, np.geomspace(1, max(len(words), 2), 32))
+    _, high, _ = ask(NormHistogram(NumberOfWords(tuple(words)), edges)).range_of(edges)
+    return int(high)
 
 
 def _pruned(

@@ -198,13 +198,14 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Whether the vocabulary was given.
     document_frequencies_ : ndarray of shape (n_features,)
         Noisy number of documents (or groups) with each word, at least 1 and at most the number of
-        all. A document counts for a hundred words of the vocabulary, or for
-        ``max_words_per_document`` if this is less: those it uses most. Set if `min_df` or `max_df`
-        asks for it, or without noise.
+        all. About one document in a hundred has more words of the vocabulary than count, by a
+        noisy histogram: it counts for those that it uses most. Set if `min_df` or `max_df` asks
+        for it, or without noise.
     threshold_ : float
         Public number of documents, about, from which a word is kept, where these have a hundred
-        distinct words, or ``max_words_per_document`` if this is less; in shorter ones rarer words
-        are kept. Not set with a given vocabulary.
+        distinct words, or ``max_words_per_document`` if this is less. It grows with the root of
+        their number of words: double where they have four times as many, half where a quarter.
+        Not set with a given vocabulary.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
 
@@ -214,8 +215,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     is private. *Public*: the number of units, unless it is released, and all parameters,
     ``vocabulary`` included. *Releases*, once per fit: noisy weighted numbers of documents by a
     checksum of words (``docs/proofs/word_buckets.md``), the words whose noisy votes reach a
-    threshold (``docs/proofs/word_votes.md``), and if `min_df` or `max_df` asks for them noisy
-    numbers of documents with these words (``docs/proofs/document_frequencies.md``). ``min_df``,
+    threshold (``docs/proofs/word_votes.md``), and if `min_df` or `max_df` asks for them a noisy
+    histogram of how many of these words documents have (``docs/proofs/norm_histogram.md``) and
+    noisy numbers of documents with each (``docs/proofs/document_frequencies.md``). ``min_df``,
     ``max_df``, ``max_features`` and the order of the columns look at released values only. *Not
     covered*: the counts that :meth:`transform` and :meth:`fit_transform` return are raw data,
     private until a private estimator consumes them; without groups, an author of several documents
@@ -238,7 +240,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     >>> documents = ["cats chase mice", "dogs chase cats"] * 500 + ["my key is opensesame"]
     >>> vectorizer = PrivateCountVectorizer(max_words_per_document=4, epsilon=1.0)
     >>> vectorizer.fit_transform(documents).shape, round(vectorizer.threshold_, 1)
-    ((1001, 4), 39.5)
+    ((1001, 4), 43.2)
     >>> list(vectorizer.get_feature_names_out())
     ['cats', 'chase', 'dogs', 'mice']
     """
@@ -430,15 +432,15 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         >>> from sktensor_dp import PrivateCountVectorizer
         >>> forecast = PrivateCountVectorizer(max_words_per_document=20).forecast(10_000)
         >>> round(forecast.threshold), forecast.n_words
-        (88, 184)
+        (101, 190)
         """
         self._check_parameters()
         check_sizes(n_documents=n_documents, document_length=document_length)
         if self.vocabulary is not None:
             raise ValueError("vocabulary must be None: one that is given has no threshold.")
-        threshold = plan_words(self, n_documents, length=document_length).threshold
-        n_words = expected_words(threshold, n_documents, self, document_length)
-        return WordForecast(n_documents, threshold, n_words)
+        plan = plan_words(self, n_documents, length=document_length)
+        n_words = expected_words(plan.threshold, n_documents, self, document_length)
+        return WordForecast(n_documents, plan.threshold, n_words, plan.length)
 
     def _marked(self, counts: object, *, is_whole: bool = False) -> Any:
         """Counts, marked with their words, and with the unit that the next fit has to share."""

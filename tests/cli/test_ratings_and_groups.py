@@ -560,7 +560,7 @@ def test_few_words_foretell_few_topics(command, epsilon, persons, topics, length
     asked = ("--epsilon", epsilon, "--persons", persons, "--topics", topics)
     shown = command("forecast", "topics", *asked, "--words-per-text", length).out
     assert shown.startswith(f"{said}: ")
-    assert f"of ordinary texts of {length} words about {words} are kept." in shown
+    assert f"Of ordinary texts about {words} are kept;" in shown
     assert ("topics takes about" in shown) is (said != "Enough")
 
 

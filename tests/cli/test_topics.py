@@ -146,7 +146,9 @@ def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
     assert "what people lose who are in both adds up" in said
     done = command(*swapped, "--epsilon", 1, "--output", "o", status=2)
     last = done.err.splitlines()[-1]
-    assert re.search(r"No word was found that about \d+ persons use\. Is --text the column", last)
+    assert re.search(
+        r"persons of 100 words each about \d+ have to use one\. Is --text the column", last
+    )
 
 
 @pytest.mark.usefixtures("no_fit")

@@ -342,7 +342,7 @@ TEXTS = [
         "another encoding": ([b"swordfish\xe9"], "not in encoding='utf-8'"),
     }),
     *table("vectorizer", vectorizer, fit(DOCUMENTS), [
-        ({"epsilon": 0.01}, "about .* documents to be kept, but there are 1,500"),
+        ({"epsilon": 0.01}, "about .* documents to be kept if .*, but there are 1,500"),
         ({"delta": 0}, "delta > 0, or pass a public vocabulary"),
         ({"ngram_range": (2, 1)}, "min_n <= max_n"),
         ({"ngram_range": [1, 2]}, "ngram_range"),

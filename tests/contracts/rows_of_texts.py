@@ -12,9 +12,17 @@ from sktensor_dp.data.labels import checksums
 from sktensor_dp.data.sums import SUM_SLACK
 from sktensor_dp.data.texts import WordCounts
 from sktensor_dp.data.units import Units
+from sktensor_dp.queries.norms import NormHistogram
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.scores import HeldOutChunk, HeldOutScores, MatchingRows
-from sktensor_dp.queries.texts import N_BUCKETS, VOTE, DocumentFrequencies, WordBuckets, WordVotes
+from sktensor_dp.queries.texts import (
+    N_BUCKETS,
+    VOTE,
+    DocumentFrequencies,
+    NumberOfWords,
+    WordBuckets,
+    WordVotes,
+)
 
 WORDS = [f"w{i}" for i in range(30)]
 
@@ -69,6 +77,11 @@ def random_weights(rng: Rng, m: int) -> WordVotes:
 
 def some_words(rng: Rng, m: int) -> DocumentFrequencies:
     return DocumentFrequencies(m, tuple(map(str, rng.permutation(WORDS)[: rng.integers(1, 31)])))
+
+
+def histogram(rng: Rng, m: int) -> NormHistogram:
+    edges = np.append(0.0, np.geomspace(1, 30, int(rng.integers(2, 9))))
+    return NormHistogram(NumberOfWords(some_words(rng, m).words), edges)
 
 
 def word_case(kind: str, release: str, build: Any, of_m: Any, **options: Any) -> Case:
@@ -164,6 +177,8 @@ CASES = [
     word_case("texts", "unit_count", lambda *_: UnitCount(), lambda _: UnitCount()),
     word_case("any words", "word_buckets", lambda *_: WordBuckets(), lambda _: WordBuckets(),
               coordinates=by_bucket, slack=1 + 3 * VOTE, most=1 + 1e-12),
+    word_case("known words", "norm_histogram", histogram, lambda m: NormHistogram(
+        NumberOfWords(tuple(WORDS[:m])), np.array([0.0, 1, 30])), most=1 + 1e-12),
     word_case("known words", "document_frequencies", some_words,
               lambda m: DocumentFrequencies(m, tuple(WORDS)), most=1 + 1e-12),
     # Votes lose a step each.

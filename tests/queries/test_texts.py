@@ -18,7 +18,14 @@ from sktensor_dp.privacy.partition_selection import (
 )
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.texts import N_BUCKETS, VOTE, DocumentFrequencies, WordBuckets, WordVotes
+from sktensor_dp.queries.texts import (
+    N_BUCKETS,
+    VOTE,
+    DocumentFrequencies,
+    NumberOfWords,
+    WordBuckets,
+    WordVotes,
+)
 
 WORDS = [f"w{i}" for i in range(30)]
 
@@ -45,6 +52,8 @@ def test_frequencies_are_those_of_documents_however_they_are_cut(seed):
     query = DocumentFrequencies(30, tuple(WORDS))
     whole = sum(query.total(chunk) for chunk in TextChunks(documents, list))
     assert list(whole) == [expected[word] for word in WORDS]
+    numbers = NumberOfWords(tuple(WORDS[5:])).of(WordCounts.of(documents))
+    assert list(numbers) == [len({*document} & {*WORDS[5:]}) for document in documents]
     query = DocumentFrequencies(4, tuple(WORDS))
     parts = sum(total_of(query, *documents[first : first + 1000]) for first in range(0, 5000, 1000))
     whole = sum(query.total(chunk) for chunk in TextChunks(documents, list))
