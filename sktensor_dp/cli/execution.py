@@ -94,8 +94,9 @@ def _run(options: Namespace) -> int:
             weak = large_delta(options.delta, run.n_units, run.unit) * math.isfinite(asked)
             if weak and not (options.anyway or options.forecast):
                 raise ValueError(f"{weak[0]}, or go on all the same: --anyway. Nothing was spent.")
-            anyway = options.anyway or run.paid.keys() == run.models.keys()  # costs nothing more
-            if (verdicts := run.verdict_by_guess()) and not (anyway or options.forecast):
+            anyway = options.anyway or run.is_paid  # which costs nothing more
+            verdicts = "" if anyway or options.forecast else run.verdict_by_guess()
+            if verdicts:
                 raise NotEnoughDataError(
                     f"--words-per-text N must be given: it is {verdicts}. N is about what such "
                     "texts usually have: do not count these. Nothing was spent."
@@ -106,7 +107,7 @@ def _run(options: Namespace) -> int:
                 return 0
             if options.budget is not None:  # it holds for later runs, also if this one stops
                 folder.write_budget()
-            if run.too_few() and not anyway:
+            if not anyway and run.too_few():
                 raise NotEnoughDataError(_why_stopped(run, folder))
             folder.write_budget()
             run.build(folder.ledger)
@@ -165,7 +166,7 @@ def _open_folder(run: Run, path: Path) -> Folder:
         options.epsilon = folder.fitting(run.charge, options.epsilon)
     except BudgetError as error:
         if told := folder.last.told(path, run.free) * (not run.paid):
-            error.args = (f"{error} {told}.",)
+            error.args = (f"{told}. {error}",)
         raise
     folder.made.epsilon = options.epsilon
     run.build()
@@ -222,7 +223,8 @@ def _show_expected(run: Run, progress: Progress, weak: Sequence[str]) -> None:
         )
     for warning in weak:
         progress.warn(warning)
-    progress.note("\n".join(run.expected()))
+    if not run.is_paid:
+        progress.note("\n".join(run.expected()))
 
 
 def _why_stopped(run: Run, folder: Folder) -> str:

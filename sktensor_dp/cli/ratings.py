@@ -61,7 +61,7 @@ class Ratings(Run):
         given = {**self.common_parameters(accountant), **self.split()[0]}
         bounds = tuple(self.options.bounds)
         model = PrivateCPCompletion(self.options.rank, bounds=bounds, unit_mode=0, **given)
-        self.models = {"ratings": model}
+        self.models = {"ratings": model, **self.paid}
 
     def read(self) -> None:
         """Read who rated what, how, and the public list of items."""

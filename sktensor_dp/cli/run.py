@@ -112,6 +112,11 @@ class Run:
         return int(model.n_components_)
 
     @property
+    def is_paid(self) -> bool:
+        """True if an earlier run paid for all models."""
+        return self.paid.keys() == self.models.keys()
+
+    @property
     def units(self) -> str:
         """Number of units in words, such as "2,880 persons"."""
         assumed = " (assumed, the true number is private)" * (self.neighbours == "add_remove")

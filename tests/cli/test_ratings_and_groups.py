@@ -12,7 +12,13 @@ import pytest
 from commands import Answer, stated, table
 
 import sktensor_dp
-from sktensor_dp import PrivateCPCompletion, PrivateGaussianMixture, PrivateOneHotEncoder
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCPCompletion,
+    PrivateGaussianMixture,
+    PrivateOneHotEncoder,
+)
+from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.groups import CENTRES, ENDS, INTERVALS
 from sktensor_dp.cli.ratings import ESTIMATES, ORDER, item_name
 
@@ -444,6 +450,49 @@ def test_laboratory_values_are_analysed_as_logs(command, tmp_path):
     done = command(*asked, "--output", "empty", status=2)
     assert "(crp given: " in done.err
     assert "Only this check was charged" in done.err
+
+
+RUNS_OF_TABLES = {
+    "ratings": ("ratings", "ratings.csv", *STARS, "--items", "films.csv", "--epsilon", 8),
+    "groups": ("groups", "visits.csv", *RANGES, "--groups", 2, "--missing", "NA", "?", "-999"),
+    "groups by a category": (
+        *("groups", "visits.csv", *RANGES, "--groups", 2, "--missing", "NA", "?", "-999"),
+        *("--person", "patient", "--category", "side", "--epsilon", 8),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("ratings")
+@pytest.mark.parametrize("run", RUNS_OF_TABLES)
+def test_models_that_are_paid_for_are_written_and_not_fitted_again(
+    command, visits, monkeypatch, run
+):
+    """A run that stopped while it wrote goes on at no cost; one that is finished is refused."""
+    head, *rows = visits.read_text("utf-8").splitlines()
+    lines = [f"{row},{'north' if n % 3 else 'south'}" for n, row in enumerate(rows)]
+    visits.write_text("\n".join([f"{head},side", *lines]), encoding="utf-8")
+    asked, folder = RUNS_OF_TABLES[run], Path(f"private-{run.split()[0]}")
+
+    def broken(*_: object) -> None:
+        raise ValueError("no ink")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sktensor_dp.cli.execution.save_svg", broken)
+        assert "The same command goes on from there" in command(*asked, status=2).err
+    spent, stated_before = BudgetAccountant(path=folder / LEDGER).total(), stated(folder)
+    name = {"ratings": "items.csv"}.get(run, "groups.csv")
+    found = (folder / name).read_text("utf-8")
+    assert ".model of private-" in command(*asked).err
+    assert (folder / name).read_text("utf-8") == found
+    command("report", "check", folder)
+    last = command(*asked, status=2).err.splitlines()[-1]
+    assert last == (
+        f"error: This run is finished: its results are in {folder}. To pay for all again: "
+        "--anyway. Nothing was spent."
+    )
+    assert (BudgetAccountant(path=folder / LEDGER).total(), stated(folder)) == (
+        spent, stated_before
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("whose", [(), ("--person", "patient")])
