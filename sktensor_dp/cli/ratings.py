@@ -322,10 +322,10 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     entries = np.array([run.groups, what], object).T
     # Whoever holds the ratings reads this: exact numbers of them may be shown.
     *_, names = model.row_names or [()]
-    known, (low, high) = sum(map(set(names).__contains__, what)), model.bounds_
+    known, (low, high) = sum(map(set(names).__contains__, entries[given, 1])), model.bounds_
     if not known:
         raise ValueError(
-            f"of {counted(len(what), 'rating')} none names a known item: --item COLUMN must hold "
+            f"of {counted(given.sum(), 'rating')} none names a known item: --item COLUMN must hold "
             f"names as in {options.folder / 'items.csv'}"
         )
     if (beyond := np.flatnonzero((values < low) | (values > high))).size:
@@ -346,7 +346,9 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     folder = Folder.of_last_run(path)
     head = ["person", "rank", "item", "expected_rating", *["title"] * bool(titles)]
     folder.add(RECOMMENDED, table_of([head, *rows]), private=True)
-    print(f"Known items in {known:,} of {counted(len(what), 'rating')}.")
+    without = len({*entries[:, 0]}) - len(own.units)
+    none = f" None are for {counted(without, 'person')} without a rating." if without else ""
+    print(f"Known items in {known:,} of {counted(given.sum(), 'rating')}.{none}")
     print(
         f"Written: {path / RECOMMENDED}, {counted(options.number, 'item')} at most for "
         f"each of {counted(len(own.units), 'person')}. Nothing protects it: show each person their "

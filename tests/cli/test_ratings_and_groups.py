@@ -219,7 +219,8 @@ def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, rati
     done = command("ratings", ratings, *asked, *missing, *exact, "p")
     assert "1,001 persons; each" in done.err
     assert "a rating that is missing: is left out" in done.err
-    command("recommend", "p", ratings, *STARS[: STARS.index("--bounds")], *missing)
+    done = command("recommend", "p", ratings, *STARS[: STARS.index("--bounds")], *missing)
+    assert "Known items in 17,500 of 17,500 ratings. None are for 1 person without a" in done.out
     ratings.write_text("\n".join([head, *(row for row in coded if "-9" not in row)][:-1]), "utf-8")
     command("ratings", ratings, *asked, *exact, "q")
     of_all, of_given = (table(Path(folder, "items.csv")) for folder in "pq")
