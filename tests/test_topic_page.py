@@ -127,6 +127,8 @@ def test_any_epsilon_can_be_written(tmp_path: Path, epsilon: float) -> None:
 
 def test_persons_and_units_that_come_and_go_are_told_as_such(tmp_path: Path) -> None:
     words = write(tmp_path, report=report(unit="person")).words
+    assert "words kept, a person counting by the mean of their texts" in words
+    assert "It is no share of persons, and has no interval" in words
     assert "learned from 12,345 persons" in words
     assert "The number of persons and the settings of the run: they are public." in words
     assert "behind several" not in words

@@ -71,7 +71,7 @@ def test_words_of_the_page_are_those_that_python_ranks(opened):
         expected = model().top_words(15, WORDS, relevance=relevance)[0]
         assert rows(opened) == expected
     assert text(opened, "#panel-title") == "Topic 1"
-    assert "40.0 % of all text" in text(opened, "#panel-note")
+    assert "40.0 % of the words" in text(opened, "#panel-note")
 
 
 def test_two_topics_are_compared_and_a_third_begins_anew(opened):

@@ -24,6 +24,7 @@ from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.plan import OF_EQUAL_TOPICS
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
+from sktensor_dp.topic_page.page import meaning_of_share
 
 FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
 # Remains of contractions and addresses after texts are split at punctuation.
@@ -245,7 +246,7 @@ class Topics(Run):
     def lines(self) -> list[str]:
         """Topics with their shares and words."""
         head = ("topic", "share", "words that set it apart")
-        below = ["Shares are estimates: another run may split topics, or find others."]
+        below = [meaning_of_share(self.unit)]
         rows = [
             (
                 f"{topic.number}{'*' * topic.below_noise}", f"{topic.weight:.1%}",
@@ -273,7 +274,7 @@ class Topics(Run):
             for topic in self._topics
             for rank, word in enumerate(topic.words, start=1)
         )
-        columns = ["topic", "share", "rank", "word", "hidden"]
+        columns = ["topic", "share_of_words", "rank", "word", "hidden"]
         folder.add("topics.csv", table_of([columns, *leading]))
         head = [f"topic_{topic.number}" for topic in self._topics]
         table = zip(names, np.column_stack([model.unigram_, model.components_.T]), strict=True)
@@ -282,8 +283,8 @@ class Topics(Run):
         if self.options.shares:
             self.write_shares(folder)
         footer = (
-            "bar: share of a word in its topic; line: where noise may have moved it from (90%); "
-            "grey: hidden by noise"
+            "%: share of the words; bar: share of a word in its topic; line: where noise may have "
+            "moved it from (90%); grey: hidden by noise"
         )
         footer = "\n".join([footer, *self.hidden(), report.in_brief])
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_

@@ -129,8 +129,10 @@ class PrivateSpectralLDA(
     components_ : ndarray of shape (n_components_, n_features)
         Topics, those of the largest share first; rows are distributions over words.
     topic_prior_ : ndarray of shape (n_components_,)
-        Dirichlet parameters of the shares of topics in a document; with
-        ``doc_topic_prior=0`` the probabilities of the topics.
+        Dirichlet parameters of topics; divided by their sum (1 with ``doc_topic_prior=0``), shares
+        of topics in the *words*: a document weighs as much as it has words, up to ``clip_norm_``,
+        and a group as much as the mean of its documents. Where long documents have other topics
+        than short ones, shares of documents differ; nothing released tells these.
     components_std_ : ndarray of shape (n_components_, n_features) or None
         Their standard deviations by the noise of the fit (:meth:`components_interval`).
     doc_topic_prior_ : float

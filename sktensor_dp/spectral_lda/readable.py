@@ -131,7 +131,8 @@ class ReadableTopics:
         -------
         DataFrame or Table
             One row per topic, numbered from 1 by falling share (index of pandas, or a column
-            ``topic``): ``share``; ``words``, the most probable, and
+            ``topic``): ``share``, of the words and without an interval (``topic_prior_``);
+            ``words``, the most probable, and
             ``distinctive_words``; ``uncertainty``, about how much of its probability noise has
             moved to other words; ``coherence``, UMass; ``below_noise``, as :meth:`below_noise`;
             and ``component``, its row in ``components_``.

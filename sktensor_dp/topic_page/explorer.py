@@ -62,7 +62,7 @@ def explorer(
     links = ""
     places, radii = _placed(np.sqrt(distances), shares)
     for row, ((x, y), radius) in enumerate(zip(places, radii, strict=True)):
-        label = f"Topic {row + 1}, {100 * shares[row]:.1f} % of the text"
+        label = f"Topic {row + 1}, {100 * shares[row]:.1f} % of the words"
         label += ", hidden by noise" if hidden[row] else ""
         kind = ' class="hidden-topic"' if hidden[row] else ""
         links += (

@@ -28,7 +28,7 @@
   };
   const describe = (topic, w) =>
     `${words[w]}: ${share(topic.p[w])} of topic ${topic.number}; ${between(topic, w)}; ` +
-    `${share(everywhere[w])} of all text`;
+    `${share(everywhere[w])} of all words`;
   const topicOf = (number) => topics.find((topic) => topic.number === number);
   const label = (topic) => `Topic ${topic.number}`;
 
@@ -106,7 +106,7 @@
         bar(topic.p[w], largest, low, high, everywhere[w]), value(topic.p[w])],
         pick({ word: words[w] }));
     });
-    let note = `${percent(topic.share)} of all text`
+    let note = `${percent(topic.share)} of the words`
       + ". Bars: probability; thin line: interval; tick: all texts";
     note += topic.std ? "; italic: noise could have put the word here." : ".";
     if (topic.hidden) {
@@ -147,7 +147,7 @@
       [make("span", "name", label(topic)),
         bar(topic.p[w], largest, ...bounds(topic, w), everywhere[w]), value(topic.p[w])],
       pick({ topic: topic.number, compare: 0, word: "" })));
-    const note = `${share(everywhere[w])} of all text (tick). The map shows which topics use it.`;
+    const note = `${share(everywhere[w])} of all words (tick). The map shows which topics use it.`;
     return [`“${words[w]}” in every topic`, note, rows];
   };
 
@@ -156,7 +156,7 @@
     const shown = found.sort((a, b) => everywhere[b] - everywhere[a]).slice(0, state.n);
     const rows = shown.map((w) => {
       const best = topics.reduce((a, b) => (held(b, w) > held(a, w) ? b : a));
-      return rowOf(`${words[w]}: ${share(everywhere[w])} of all text, most in topic ${best.number}`,
+      return rowOf(`${words[w]}: ${share(everywhere[w])} of all words, most in topic ${best.number}`,
         [nameOf(w), bar(held(best, w), 1, 0, 0), make("span", "value", label(best))],
         pick({ word: words[w], find: "" }));
     });
@@ -298,7 +298,7 @@
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   byId("csv").addEventListener("click", () => {
-    const lines = [["topic", "share", "below_noise", "rank", "word", "probability",
+    const lines = [["topic", "share_of_words", "below_noise", "rank", "word", "probability",
       "low", "high", "all_texts"]];
     for (const topic of topics) {
       ranked(topic).forEach((w, place) => lines.push([topic.number, topic.share,

@@ -60,7 +60,7 @@ class Topic:
     Attributes
     ----------
     number, weight : int, float
-        Its number from 1, and its share of all text.
+        Its number from 1, and its share of the words (:func:`meaning_of_share`).
     words, distinctive : tuple of str
         Its most probable words, and those known to set it apart, the first ones first.
     below_noise : bool
@@ -103,6 +103,16 @@ def topics_of(
         )
         for row in range(len(shares))
     ]  # fmt: skip
+
+
+def meaning_of_share(unit: str) -> str:
+    """Sentences on what the share of a topic is and is not, for units called `unit`."""
+    mean = ", a person counting by the mean of their texts" if unit == "person" else ""
+    return (
+        f"Share: of the words kept{mean}; very long texts count less. It is no share of "
+        f"{printable(unit)}s, and has no interval: another run may split topics, or find others. "
+        "Do not report it as a result."
+    )
 
 
 def write_topic_page(
@@ -176,6 +186,7 @@ def write_topic_page(
     body = _template("topics.html").format(
         title=escape(title),
         n_topics=counted(len(topics), "topic"),
+        share=escape(meaning_of_share(report.unit)),
         guarantee=guarantee,
         warnings=warned,
         explorer=section,

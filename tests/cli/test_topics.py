@@ -58,7 +58,7 @@ def test_persons_and_their_topics(command, posts, tmp_path, opened):
     rows = table(folder / "topics.csv")
     leading = [{r["word"][:5] for r in rows if r["topic"] == n} for n in ("1", "2")]
     assert sorted(map(sorted, leading)) == [["alpha"], ["omega"]]
-    shares = [float(next(r["share"] for r in rows if r["topic"] == n)) for n in ("1", "2")]
+    shares = [float(next(r["share_of_words"] for r in rows if r["topic"] == n)) for n in ("1", "2")]
     assert shares == sorted(shares, reverse=True)
     assert f"1      {shares[0]:.1%}  " in done.out
     words = table(folder / "topic_words.csv")

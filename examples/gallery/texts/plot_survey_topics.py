@@ -103,8 +103,8 @@ print(
 )
 
 # %%
-# No name is among the words. A word is kept if about so many people
-# used it:
+# No name is among the words. If a comment has 15 different words, a
+# word is kept if about so many people used it:
 
 print(round(counts.threshold_), "of", len(comments))
 
@@ -114,7 +114,7 @@ print(round(counts.threshold_), "of", len(comments))
 #
 # A topic is a distribution over words. The picture shows the leading
 # words of each with their probabilities, intervals for the noise, and
-# how much of all text each topic makes up.
+# how much of the words each topic makes up.
 
 import matplotlib.pyplot as plt
 

@@ -29,12 +29,11 @@ print(f"{len(texts):,} texts. The first begins: {texts[0][:60]!r}")
 # exactly. :class:`~sktensor_dp.PrivateCountVectorizer` counts with
 # noise. Three things differ:
 #
-# - Every text counts for at most ``max_words_per_document`` different
-#   words, so that no text can change much. The most frequent words of
-#   each text are taken.
 # - Each count gets random noise. Its size depends on **epsilon**: the
 #   smaller this number, the less the counts may tell about any one
-#   text.
+#   text. It grows with the number of words that texts hold.
+# - Of texts that hold more words than nearly all others, some words are
+#   not counted, so that no text can change much.
 # - Words that too few texts hold are not even named.
 #
 # ``min_df=0`` asks for the counts beside the words, for a fifth of the
@@ -70,7 +69,8 @@ print(
 for epsilon, vectorizer in private.items():
     print(
         f"epsilon = {epsilon}: {len(vectorizer.vocabulary_):,} words, "
-        f"each in about {vectorizer.threshold_:.0f} texts or more"
+        f"each in about {vectorizer.threshold_:.0f} texts or more, "
+        "if these have 30 words"
     )
 
 # %%
