@@ -109,6 +109,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("ratings recommend", "--rating COLUMN", str, REQUIRED, "column of the rating"),
     ("recommend", "--output FOLDER", Path, None, "where to write; that of the run if not given"),
     ("recommend", "--number N", integer(1, 1000), 10, "items for each person"),
+    ("ratings recommend", "--by-rating", bool, False, "put items in order of ratings alone, where "
+     "people do not choose what they rate; else of how likely they are to be chosen and liked"),
     ("ratings forecast-ratings", "--bounds LOW HIGH", float, REQUIRED, "ratings there can be"),
     ("ratings", "--items FILE", Path, None, "public list of all items: lines, or a table with the "
      "column that --item names"),

@@ -33,7 +33,10 @@ ERRORS = (
     "Standard errors are of how items differ, by noise and sampling; skewed ratings add to them. "
     "Items rated by few are drawn to the mean, which their standard error counts."
 )
-ORDER = "They are in order of how likely each is to be chosen and liked, not of the rating shown."
+ORDER = (
+    "Items are in order of how likely each is to be chosen and liked, not of the rating shown: for "
+    "that, --by-rating."
+)
 # Verdicts on ratings, with the least fraction of the differences of items that noise and sampling
 # leave visible.
 LEAST_SEEN = {"enough": 0.8, "may be enough": 0.4, "likely too few": 0.05}
@@ -50,7 +53,7 @@ class Ratings(Run):
         low, high = options.bounds
         if not -math.inf < low < high < math.inf:
             raise ValueError("--bounds LOW HIGH needs two numbers, the lower one first")
-        self._items = {}
+        self._items, self._again = {}, ""
         if options.command != "forecast" and not options.no_check:
             listed = [] if options.items_are_public else ["items in --items"]
             self.may_fail = ["ratings given"]
@@ -101,6 +104,8 @@ class Ratings(Run):
                 f"--items has several titles for {twice[0]!r}: is --item the column of its names?"
             )
         self.n_items = len(self._items)
+        if options.items is not None and (n_again := len(names) - self.n_items):
+            self._again = f" {counted(n_again, 'row')} of --items named an item again."
         self._entries = np.array([self.groups, what], object).T
         self._is_given = ~np.isnan(self._values)
         self.count(what)
@@ -187,7 +192,7 @@ class Ratings(Run):
             del errors["directions of taste too"]
         listed = [
             f"{counted(self.n_items, 'item')}, such as {', titled '.join(map(repr, shown))}; "
-            "ratings of any other are left out."
+            f"ratings of any other are left out.{self._again}"
             for shown in map(self._shown, list(self._items)[:1])
         ]
         assumed = f"{self.units}; assumed: about {counted(each, 'rating')} each, --each"
@@ -209,7 +214,7 @@ class Ratings(Run):
             model.fit(entries, np.where(self._is_given, self._values, low))
             name_columns(model, [self.options.person, self.options.item])
             yield "ratings"
-        names, self._best = model.recommend(None, self.n_items)
+        names, self._best = model.recommend(None, self.n_items, by=_order(self.options))
         self._names, order, found = names.tolist(), index.encode(names), int(model.n_components_)
         self._errors = model.bias_errors_[1][order]
         self._tastes = model.factors_[1][order, :found] if found else np.zeros((len(order), 0))
@@ -248,7 +253,8 @@ class Ratings(Run):
 
     def _notes(self) -> list[str]:
         """Sentences on numbers, order and directions of taste, but for what `hidden` says."""
-        order, found = not self._order_is_chance(), not super().hidden()
+        order = not (self._order_is_chance() or self.options.by_rating)
+        found = not super().hidden()
         return [ESTIMATES, *[ORDER] * order, *[self.fits()] * found]
 
     def _heading(self) -> str:
@@ -259,6 +265,11 @@ class Ratings(Run):
     def _shown(self, name: str) -> tuple[str, ...]:
         """Name of an item, followed by its title if items have titles."""
         return (name,) if self.options.title is None else (name, self._items[name])
+
+
+def _order(options: argparse.Namespace) -> str:
+    """Order of items, as `recommend` of a completion takes it."""
+    return "value" if options.by_rating else "choice"
 
 
 def _of_own_averages(forecast: CompletionForecast) -> float:
@@ -334,7 +345,7 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
             f"{high:g}"
         )
     own = model.fold_in(entries[given], values[given])
-    found = model.recommend(own, options.number, exclude=entries)
+    found = model.recommend(own, options.number, exclude=entries, by=_order(options))
     # Titles of items as the run wrote them, which are public.
     titles = _titles(options.folder / "items.csv")
     rows = (
@@ -352,5 +363,5 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     print(
         f"Written: {path / RECOMMENDED}, {counted(options.number, 'item')} at most for "
         f"each of {counted(len(own.units), 'person')}. Nothing protects it: show each person their "
-        "own rows alone"
+        f"own rows alone. {'' if options.by_rating else ORDER}".rstrip()
     )

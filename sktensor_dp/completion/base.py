@@ -477,21 +477,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         Raises
         ------
         ValueError
-            If a size is not an int >= 1, the shape has one mode, memory cannot hold the model, or
-            biases and components are assumed to have all of the variance.
+            If a size is not an int >= 1, the shape has one mode, or biases and components
+            are assumed to have all of the variance.
         """
-        found = self._forecast(
-            n_observed, shape, deviation=deviation, bias_deviation=bias_deviation,
-            component_share=component_share,
-        )  # fmt: skip
-        plan, ranks = self._plan(n_observed, tuple(shape))
-        check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
-        return found
-
-    def _forecast(
-        self, n_observed: int, shape: Sequence[int], **assumptions: float | None
-    ) -> CompletionForecast:
-        """Forecast also of what memory cannot hold, as its own questions may ask."""
         self._check_parameters()
         low, high = checked_bounds(self)
         if not isinstance(shape, Sequence | np.ndarray):
@@ -502,9 +490,12 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         size = tuple(shape)
         plan, ranks = self._plan(n_observed, size)
         width = 1.0 if self._chooses_bounds else high - low
-        assumed = Assumed.given(width, **assumptions)
+        assumed = Assumed.given(width, deviation, bias_deviation, component_share)
         found = forecast_completion(n_observed, size, plan, width, max(ranks), assumed)
-        question = Question.of(self, n_observed=n_observed, shape=size, **assumptions)
+        question = Question.of(
+            self, n_observed=n_observed, shape=size, deviation=deviation,
+            bias_deviation=bias_deviation, component_share=component_share,
+        )  # fmt: skip
         return replace(found, _question=question)
 
     def _plan(
@@ -590,6 +581,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             shape[self.unit_mode] = n_units
             n_observed = ASSUMED.entries_of_units(shape)
         found = self.forecast(n_observed, shape)
+        plan, ranks = self._plan(n_observed, tuple(shape))
+        check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
         return "components can be found" if found.finds_components else "likely no components"
 
     def _refuse_rows(self, X: Any, y: Any) -> None:

@@ -145,6 +145,7 @@ class RecommenderMixin(FoldInMixin):
         exclude: ArrayLike | None = None,
         mode: int | str | None = None,
         context: Mapping[int | str, Any] | None = None,
+        by: str = "choice",
     ) -> TopRows:
         """Find the rows that each of some units is most likely to choose and to like.
 
@@ -161,6 +162,9 @@ class RecommenderMixin(FoldInMixin):
             rows by number or name will do.
         mode, context
             As for :meth:`predict_rows`.
+        by : {"choice", "value"}, default="choice"
+            Order: by how likely a row is to be chosen and liked, which favours rows with many
+            entries; or by the predicted value alone, where units do not choose what they rate.
 
         Returns
         -------
@@ -172,12 +176,13 @@ class RecommenderMixin(FoldInMixin):
         Raises
         ------
         ValueError
-            As :meth:`predict_rows`, or if `n` is no int >= 1, or if the model knows nothing of a
-            unit that is named.
+            As :meth:`predict_rows`, or if `n` is no int >= 1, `by` is another word, or the model
+            knows nothing of a unit that is named.
 
         Notes
         -----
-        Rows are ranked by how likely a unit is to choose and to like them, on a logarithmic scale:
+        By ``"choice"`` rows are ranked by how likely a unit is to choose and to like them, on a
+        logarithmic scale:
         ``log n - s b + max(s, l) d``. Here n is the number of entries of the row, released or
         public, b its bias, and s the slope of ``log n`` on biases over entries, at least 0: how
         much more often people choose what they value more. d is how far the value predicted is
@@ -203,6 +208,8 @@ class RecommenderMixin(FoldInMixin):
         """
         check_is_fitted(self)
         check_sizes(n=n)
+        if by not in ("choice", "value"):
+            raise ValueError(f"by must be 'choice' or 'value', got {shown(by)}.")
         chosen, units, single, predict = self._predictor(of, mode, context)
         if not (of is None or isinstance(of, UnitParameters)):
             # All units without parameters of their own would get the same rows.
@@ -220,10 +227,11 @@ class RecommenderMixin(FoldInMixin):
             leaves_out = np.isin(of_units, units) & (rows >= 0) & (rows < n_rows)
             if not leaves_out.any():
                 warnings.warn(NOTHING_EXCLUDED, stacklevel=level_of_caller())
+        order = partial(log_choices, self._shared, chosen) if by == "choice" else None
         found = top_rows_by_parts(
             len(units), n_rows, int(n), predict,
             lambda part: rows_of_units(units[part], n_rows, of_units, rows),
-            block=BLOCK, order=partial(log_choices, self._shared, chosen),
+            block=BLOCK, order=order,
         )  # fmt: skip
         names = names_of(found.rows, self._indices, chosen)
         found = TopRows(names, np.clip(found.values, *self.bounds_))

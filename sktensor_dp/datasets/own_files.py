@@ -282,7 +282,7 @@ def read_columns(
         if holds != "text" and not all(map(str.strip, texts)):
             raise ValueError(
                 f"some rows of {path.name!r} have no {holds}; each needs one: leave such rows "
-                f"out of the file, or give each a {holds} of its own"
+                f"out of the file, or give each its own {holds}"
             )
         converted.append(texts)
     return converted

@@ -69,8 +69,7 @@ class Question:
     def forecast(self, epsilon: float | None, numbers: dict[str, object]) -> Any:
         """Forecast of the question at another `epsilon` and with other `numbers`, if given."""
         other = {} if epsilon is None else {"epsilon": epsilon}
-        model = self.kind(**{**self.parameters, **other})
-        return getattr(model, "_forecast", model.forecast)(**{**self.numbers, **numbers})
+        return self.kind(**{**self.parameters, **other}).forecast(**{**self.numbers, **numbers})
 
 
 @dataclass(frozen=True)

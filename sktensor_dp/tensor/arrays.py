@@ -110,15 +110,15 @@ def top_rows_by_parts(
     excluded: Callable[[slice], NDArray[np.bool_] | None],
     *,
     block: int,
-    order: Callable[[Floats], Floats] = lambda table: table,
+    order: Callable[[Floats], Floats] | None = None,
 ) -> TopRows:
     """`top_rows` of a table (n_units, n_rows), computed about `block` values at a time.
-    `order` maps values to the numbers that rows are ranked by.
+    `order` maps values to the numbers that rows are ranked by; None ranks by values.
     """
     best = []
     for part in blocks(n_units, max(block // n_rows, 1)):
         table = values(part)
-        best.append(top_rows(table, n, excluded(part), order(table)))
+        best.append(top_rows(table, n, excluded(part), table if order is None else order(table)))
     return TopRows(*(np.concatenate(arrays) for arrays in zip(*best, strict=True)))
 
 

@@ -151,11 +151,17 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     failed = command("recommend", folder, ratings, *swapped, status=2)
     assert failed.err == "error: --person film: in the run it was --person user\n"
     ratings.write_text(own, "utf-8")
+    command("recommend", folder, ratings, *columns, "--by-rating", "--output", "by")
+    rated = {}
+    for row in table(Path("by", "PRIVATE-recommendations.csv")):
+        rated.setdefault(row["person"], []).append(-float(row["expected_rating"]))
+    assert all(sorted(values) == values for values in rated.values())
     command("recommend", folder, ratings, *columns, "--number", 3, "--output", "r")
     (made, other) = (place / "PRIVATE-recommendations.csv" for place in (folder, Path("r")))
     assert made.read_bytes() == other.read_bytes()
     assert made.stat().st_mode & 0o777 == 0o600
     assert "3 items at most for each of 1,000 persons. Nothing protects it" in done.out
+    assert ORDER in done.out
     found = [(row["person"], row["item"]) for row in table(made)]
     assert len(found) == 3000
     assert not {*found} & {(row[user], row[film]) for row in cells}
@@ -239,6 +245,10 @@ def test_items_are_a_public_list_or_said_to_be_public(command, ratings):
     (ratings.parent / "films.txt").write_text("\n".join(f"film {n:02d}" for n in range(30)))
     for name, status in (("films.txt", 0), ("films.csv", 0), (ratings, 2), ("absent", 2)):
         command("ratings", ratings, *STARS, "--items", name, "--forecast", status=status)
+    (ratings.parent / "films.csv").write_text("film\nfilm 00\nfilm 00\nfilm 01\n")
+    done = command("ratings", ratings, *STARS, "--items", "films.csv", "--forecast")
+    assert "2 items, such as 'film 00'" in done.err
+    assert "1 row of --items named an item again." in done.err
     (ratings.parent / "films.csv").write_text("id,title\n1,film 00\n")
     done = command("ratings", ratings, *STARS, "--items", "films.csv", status=2)
     assert "column 'film' does not exist: 'films.csv' has 2 columns" in done.err

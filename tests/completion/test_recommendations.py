@@ -79,6 +79,9 @@ def test_what_people_choose_is_recommended(unit_mode):
     rows = model.recommend(None, films).rows
     assert set(rows[: films // 2]) == set(range(films // 2))
     assert set(rows[: films // 8]) == set(range(3, films // 2, 4))
+    rated = model.recommend(None, films, by="value")
+    assert (np.diff(rated.values) <= 0).all()
+    assert rated.rows[0] >= films // 2
 
 
 def test_one_unit_is_the_row_of_many():
@@ -204,6 +207,7 @@ def test_without_components_no_rows_are_alike():
 
 
 WRONG = [
+    (lambda one: one.recommend(None, by="stars"), "by must be 'choice' or 'value', got 'stars'"),
     (lambda m: m.recommend(0, 0), "n must"),
     (lambda m: m.recommend(0, 2, mode=5, context={2: 0}), "mode"),
     (lambda m: m.recommend(0, 2, mode="film"), "columns"),
