@@ -81,8 +81,8 @@ class PrivateSpectralLDA(
     Parameters
     ----------
     n_components : int, default=10
-        Largest number of topics: a fit keeps those that stand out of noise and sampling, at most as
-        many as there are features.
+        Largest number of topics: a fit keeps those that its releases show beyond noise and
+        sampling, at most as many as there are features.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6

@@ -7,6 +7,7 @@ Without triples: topics start from the rotated eigenvectors of the pairs, are br
 all pairs, and the pairs tell the concentration. 5. `plan.n_refinements` EM steps on fresh releases.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -228,7 +229,14 @@ class _SpectralFit:
         }  # fmt: skip
         # Eigenvalues of E2 that noise gives, expected and at most, in units of M2.
         edge, most = (scale * x + shift for x in noise_edges(*chance, pure=pure))
-        white = noisy_whitener(corrected, wanted, edge=edge, most_by_chance=most, **search)
+        # Below it may be topics that noise hides. A joint fit finds their number; EM steps find
+        # those that are there, of those that sampling alone does not explain.
+        hidden = -math.inf if self._plan.match_moments else edge
+        if self._plan.triples is None:
+            hidden = scale * noise_edges(0.0, 0.0, sampling, frequencies, pure=pure)[0] + shift
+        white = noisy_whitener(
+            corrected, wanted, edge=edge, most_by_chance=most, hidden_above=hidden, **search
+        )
         if white.n_resolved >= wanted:
             return white
         # If sampling is most of what varies, frequent words hide topics of rare ones: search again
@@ -245,7 +253,8 @@ class _SpectralFit:
         if n_weighted <= max(white.n_resolved, 1) or values[1] <= most:
             return white
         # Weighted words tell how many topics there are; the whitener is of words as they are.
-        white = noisy_whitener(corrected, n_weighted, edge=0.0, **search)
+        n_kept = max(n_weighted, white.n_components)
+        white = noisy_whitener(corrected, n_kept, edge=0.0, **search)
         return replace(white, n_resolved=min(n_weighted, white.n_resolved))
 
     def _from_pairs(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
@@ -341,8 +350,11 @@ class _SpectralFit:
         released, noisy = pairs.released, self._frequencies
         assert released.matrix is not None
         basis, triples = self._triples(pairs)
-        topics, weights, _, _ = self._decomposition(basis, triples, pairs)
-        unigram = _normalised(np.maximum(noisy.value, LEAST_FREQUENCY / topics.shape[1]))
+        starts, white = [], pairs.white
+        for k in range(max(white.n_resolved, 1), white.n_components + 1):
+            of_k = replace(pairs, white=white.leading(k))
+            starts.append(self._decomposition(basis, triples, of_k)[:2])
+        unigram = _normalised(np.maximum(noisy.value, LEAST_FREQUENCY / len(noisy.value)))
         moments = ReleasedMoments(
             frequencies=noisy.value, frequencies_sigma=noisy.sigma,
             pairs=released.matrix, pairs_sigma=released.sigma,
@@ -353,13 +365,13 @@ class _SpectralFit:
             second=np.outer(unigram, unigram),
         )  # fmt: skip
         given = self._options.concentration
-        found, moments, assumed = match_with_concentration(topics, weights, moments, given)
+        found, moments, assumed = match_with_concentration(starts, moments, given)
         if self._options.public_topics is not None:
             start = joined_topics(
                 found.topics, found.weights, unigram, self._options.public_topics,
                 keep_learnt=False,
             )  # fmt: skip
-            other = match_with_concentration(*start, moments, given)
+            other = match_with_concentration([start], moments, given)
             if other[0].misfit < found.misfit:
                 found, moments, assumed = other
         # Without noise, frequencies show which words no document has.
@@ -393,7 +405,10 @@ class _SpectralFit:
 
 def varimax_topics(white: NoisyWhitener) -> tuple[Floats, Floats]:
     """Topics (k, d) that share few words, by varimax of the eigenvectors, and even shares."""
-    topics = _normalised(np.maximum(varimax(white.unwhitening), 0.0).T + 1e-300)
+    # Apart, those that noise hides do not blur the others.
+    parts = np.split(white.unwhitening, [max(white.n_resolved, 1)], axis=1)
+    loadings = np.hstack([varimax(part) for part in parts if part.size])
+    topics = _normalised(np.maximum(loadings, 0.0).T + 1e-300)
     return topics, np.full(len(topics), 1 / len(topics))
 
 

@@ -1,8 +1,10 @@
 """EM steps of topics, each on a release of expected counts."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
@@ -53,6 +55,10 @@ class StepAverage:
             n_steps=self.n_steps + 1,
         )
 
+    def of(self, kept: NDArray[np.bool_]) -> "StepAverage":
+        """Return the average of the topics that are `kept`."""
+        return replace(self, mean=self.mean[kept], began=self.began[kept])
+
     def without_echo(self) -> tuple[Floats, float | Floats]:
         """Averaged counts less their echo, and the deviation of their noise."""
         counts: Floats = self.scales * self.mean
@@ -102,6 +108,14 @@ def refine(
         # A step weighs at least as much as one of `STEPS` equal steps; without noise all.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1)) if noisy.sigma > 0 else 1.0
         average = average.after(noisy, fitted, rate)
+        kept = topics_seen(*average.without_echo())
+        kept[: 0 if public is None else len(public)] = True
+        if not kept.all():
+            average, weights = average.of(kept), fitted.weights[kept]
+            fitted = replace(fitted, topics=fitted.topics[kept], weights=weights / weights.sum())
+            if len(weights) == 1 and ask.left(ExpectedCounts) > 0:
+                expected = options.word_frequencies
+                return _words_alone(ask, fitted, clip, scales, frequencies, expected)
         fitted = m_step(
             fitted, *average.without_echo(), frequencies=frequencies.value,
             frequencies_sigma=frequencies.sigma, public_frequencies=options.word_frequencies,
@@ -129,6 +143,15 @@ def refine(
     gained = ask(TopicGains.of(gain))
     # Public topics stay as they are if the fitted ones are worse by more than the noise.
     return alone if gained.value[0] < -gained.sigma else fitted
+
+
+def topics_seen(counts: Floats, sigma: float | Floats) -> NDArray[np.bool_]:
+    """Mask (k,) of topics that have more tokens than noise gives any of them; one at least."""
+    tokens = counts.sum(axis=1)
+    noise = float(np.linalg.norm(np.broadcast_to(sigma, counts.shape[1])))
+    # The largest of k normal numbers is about (2 log k)^(1/2) deviations.
+    most = noise * math.sqrt(2 * math.log(len(tokens)))
+    return np.asarray((noise == 0) | (tokens >= min(most, float(tokens.max()))))
 
 
 def _words_alone(

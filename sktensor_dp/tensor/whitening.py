@@ -1,6 +1,7 @@
 """Leading eigenpairs of a symmetric matrix, and whitening by them."""
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -312,6 +313,13 @@ class NoisyWhitener(Whitener):
     eigenvalues: Floats
     n_resolved: int
 
+    def leading(self, n_components: int) -> "NoisyWhitener":
+        """Whitener by the first eigenpairs alone."""
+        kept = slice(n_components)
+        return NoisyWhitener(
+            self.basis[:, kept], self.scale[kept], self.eigenvalues[kept], self.n_resolved
+        )
+
     def times(self, V: Floats) -> Floats:
         """Product of V with the second moment, restricted to the eigenpairs kept."""
         return self.basis @ (self.eigenvalues[:, None] * (self.basis.T @ V))
@@ -323,6 +331,7 @@ class NoisyWhitener(Whitener):
         image = self.times(frame)
         moment = frame.T @ image
         values, vectors = np.linalg.eigh((moment + moment.T) / 2)
+        values, vectors = values[-self.n_components :], vectors[:, -self.n_components :]
         values = np.maximum(values, least_in_frame * max(float(values[-1]), 1e-300))
         transform = vectors / np.sqrt(values)
         return FramedWhitener(frame, transform, image @ transform)
@@ -334,19 +343,23 @@ def noisy_whitener(
     *,
     edge: float,
     most_by_chance: float = 0.0,
+    hidden_above: float = math.inf,
     largest: float | None = None,
     **eigen_options: Any,
 ) -> NoisyWhitener:
     """Whitener by the eigenpairs above the noise `edge`.
 
     Keeps the first eigenpair alone unless a second eigenvalue is above both `edge` and
-    `most_by_chance`. Rounding errors are relative to the eigenvalue `largest`.
+    `most_by_chance`; then also those below `edge` that are above `hidden_above`. Rounding errors
+    are relative to the eigenvalue `largest`.
     """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > edge).sum())
     if n_resolved > 1 and values[1] <= most_by_chance:
         n_resolved = 1
     kept = max(n_resolved, 1)
+    if n_resolved > 1:
+        kept = max(kept, int((values > hidden_above).sum()))
     if largest is None:
         largest = max(float(values[0]), _NULL_EIGENVALUE)
     # Least eigenvalue that is kept, relative to the noise edge: noise may make it negative.

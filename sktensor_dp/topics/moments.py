@@ -23,7 +23,7 @@ so that the released moments are compared with those of the model as they are, a
 noise nor their sampling variance depends on the concentration.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -150,28 +150,34 @@ def match_moments(
 
 
 def match_with_concentration(
-    topics: Floats, weights: Floats, moments: ReleasedMoments, concentration: float | None
+    starts: Sequence[tuple[Floats, Floats]], moments: ReleasedMoments, concentration: float | None
 ) -> tuple[ExplainedTopics, ReleasedMoments, bool]:
     """Fit topics to moments, at a given or estimated concentration.
 
-    Returns the fit, the moments with the sampling variances in use, and True if the concentration
-    was assumed.
+    `starts` are topics and shares, of more and more topics: the number that would explain other
+    documents best is fitted. Returns the fit, the moments with the sampling variances in use, and
+    True if the concentration was assumed.
     """
     given = 0.0 if concentration is None else concentration
-    found = match_moments(topics, weights, moments, given)
+    found = match_moments(*starts[-1], moments, given)
     # A second fit takes sampling variances from the moments of the first.
     moments = replace(moments, second=found.pairs)
     found = match_moments(found.topics, found.weights, moments, given)
+    # Released values, those equal by symmetry counted once.
+    d, m = moments.basis.shape
+    n_values = d + n_unique(d, 2) + n_unique(m, 3)
+    # A misfit is about chi squared, times `variance` where no number of topics explains the
+    # moments. To moments of other documents it is larger by two for each parameter (Mallows, 1973).
+    variance = max(found.misfit / max(n_values - found.topics.size, 1), 1.0)
+    fits = [*(match_moments(*start, moments, given) for start in starts[:-1]), found]
+    found = min(fits, key=lambda fit: fit.misfit / variance + 2 * fit.topics.size)
     if concentration is not None:
         return found, moments, False
 
     def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
         return match_moments(start.topics, start.weights, moments, concentration)
 
-    # Released values, those equal by symmetry counted once, less fitted ones.
-    d, m = moments.basis.shape
-    n_values = d + n_unique(d, 2) + n_unique(m, 3)
-    freedom = max(n_values - topics.size, 1)
+    freedom = max(n_values - found.topics.size, 1)
     # A misfit is about chi squared, in units of its mean, for which that of `found` stands.
     most_ratio = float(chi2.isf(LEVEL, freedom)) / freedom
     largest = largest_not_rejected(explain, found, most_ratio * found.misfit)

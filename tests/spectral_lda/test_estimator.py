@@ -90,6 +90,16 @@ def test_those_who_ask_for_many_topics_get_those_there_are(seed, asked, width):
     assert model.n_components_ == 5
 
 
+@pytest.mark.usefixtures("seeded_noise")
+def test_steps_find_topics_that_noise_hides_in_pairs(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.multinomial(60, rng.dirichlet(np.full(8, 1 / 8), 5000) @ rng.dirichlet([0.2] * 600, 8))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Of 8 .* asked for", NotEnoughDataWarning)
+        model = PrivateSpectralLDA(8, random_state=0).fit(X)
+    assert model.n_components_ == 8
+
+
 def n_topics_of_one(model, seed):
     X = np.random.default_rng(seed).multinomial(20, np.full(200, 1 / 200), size=20_000)
     return model.fit(X).n_components_

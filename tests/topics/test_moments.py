@@ -209,13 +209,24 @@ def test_the_concentration_is_fitted_with_topics(seed, concentration):
     exact = exact_moments(topics, weights, basis, concentration, n_documents=10**7)
     moments = with_noise(exact, rng, 1e-4)
     start = 0.8 * topics + 0.2 * weights @ topics
-    found, _, assumed = match_with_concentration(start, weights, moments, None)
+    found, _, assumed = match_with_concentration([(start, weights)], moments, None)
     assert not assumed
     # Seeds 0 to 99: see the ratio in the assertion.
     assert found.concentration <= 0.2 if concentration == 0 else found.concentration > 0
-    given, _, _ = match_with_concentration(start, weights, moments, concentration)
+    given, _, _ = match_with_concentration([(start, weights)], moments, concentration)
     assert given.concentration == concentration
     assert error(found.topics, topics) < 1.3 * error(given.topics, topics) + 0.05
+
+
+@pytest.mark.parametrize("concentration", [0.0, 1.0])
+def test_noise_adds_no_topics_and_hides_none_that_moments_show(concentration, seed):
+    rng = np.random.default_rng(seed)
+    topics, _, basis = drawn_model(rng, k=6, d=30)
+    exact = exact_moments(topics[:3], np.full(3, 1 / 3), basis, concentration, n_documents=10**6)
+    moments = with_noise(exact, rng, 1e-4)
+    starts = [(topics[:k], np.full(k, 1 / k)) for k in range(1, 7)]
+    found, _, _ = match_with_concentration(starts, moments, concentration)
+    assert len(found.topics) == 3
 
 
 def test_the_usual_concentration_is_assumed_where_noise_hides_it(seed):
@@ -225,7 +236,7 @@ def test_the_usual_concentration_is_assumed_where_noise_hides_it(seed):
         topics, weights, basis, pairs_sigma=1.0, diagonal_sigma=1.0, triples_sigma=10.0
     )
     moments = with_noise(exact, rng, 1.0)
-    found, _, assumed = match_with_concentration(topics, weights, moments, None)
+    found, _, assumed = match_with_concentration([(topics, weights)], moments, None)
     assert assumed
     assert found.concentration == USUAL
 
