@@ -85,4 +85,4 @@ class LastRun:
         if self.differs:
             with_these = f"; with these{at_no_cost}" * bool(free)
             return f"The run in {path} is finished, with other settings ({were}){with_these}"
-        return f"This run is finished: its results are in {path}{f',{at_no_cost}' * bool(free)}"
+        return f"This run is finished: its results are in {path}{f';{at_no_cost}' * bool(free)}"

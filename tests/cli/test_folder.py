@@ -343,7 +343,7 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
 
 
 STOPPED = "A run that stopped in private-topics has paid for words.model; with its settings ("
-FINISHED = "This run is finished: its results are in private-topics, --shares costs nothing."
+FINISHED = "This run is finished: its results are in private-topics; --shares costs nothing."
 OTHERS = (
     "The run in private-topics is finished, with other settings (epsilon: 2); with these --shares "
     "costs nothing."
