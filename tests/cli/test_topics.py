@@ -129,7 +129,10 @@ def test_a_column_of_few_words_ends_before_topics_are_paid_for(command, tmp_path
 
 
 def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
-    wrong = ("--text", "author", "--person", "author")
+    _, *rows = posts.read_text("utf-8").splitlines()
+    named = [f"{row.partition(',')[0]},{row}" for row in rows]
+    posts.write_text("\n".join(["name,author,post", *named]), "utf-8")
+    wrong = ("--text", "name", "--person", "author")
     done = command("topics", posts, *wrong, "--epsilon", 2, *SMALL, "--anyway", status=2)
     *_, cost, last = done.err.splitlines()
     assert re.search(r"Too few rows match \(texts of two words or more: 0%; .* right column", last)
