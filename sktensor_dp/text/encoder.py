@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -86,7 +86,8 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
         Encoded column of each category, by the name ``column=category``.
     threshold_ : float
         Public number of rows (or groups), about, from which a category is kept; of groups, if
-        these have one category of each column: double if four times as many.
+        these have one category of each column: double if four times as many. Of several columns,
+        up to 1.7 times as many where all categories are about as common.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
 
@@ -255,8 +256,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
         most = max(width, planner.max_words_per_document)
         planner.max_words_per_document = most if grouped else width
         one_each = width == 1 and not grouped
-        plan = plan_words(planner, n_units, noun, length=min(width, LENGTH), one_each=one_each)
-        return plan if grouped else replace(plan, length=0)
+        return plan_words(planner, n_units, noun, length=min(width, LENGTH), one_each=one_each)
 
 
 def _second_category(fitted: PrivateOneHotEncoder) -> float:

@@ -51,8 +51,8 @@ class WordForecast:
         collections half to four times as many were. None for categories, which follow no common
         law.
     document_length : int
-        Different words of a document that this is for, or categories of a group; 0 of rows, which
-        have one of each column.
+        Different words of a document that this is for, or categories of a row (or group); 0 of
+        rows of one column.
     """
 
     n_documents: int
@@ -88,7 +88,8 @@ def where_kept(length: int, kept: str) -> str:
     """Words of a sentence on a threshold, which is that of units that hold `length` things."""
     return (
         f" if each holds {counted(length, kept)} (repeats count once), from twice as many where "
-        "each holds four times that, and from half as many where a quarter"
+        "each holds four times that, and from half as many where a quarter; from up to 1.7 times "
+        f"as many where each {kept} is as common as others"
     )
 
 
@@ -117,7 +118,7 @@ class WordPlan:
     largest: float
     votes: float = 0.0
     needed: float = 0.0  # noisy number in its bucket that a word needs to get votes; 0: none does
-    length: int = 0  # different words of a document that the threshold is for; 0: any has so many
+    length: int = 0  # different words of a document that the threshold is for; 0: one, by rule
     threshold: float = 1.0  # documents from which a word is kept, about
 
     def units(self, n: float) -> str:

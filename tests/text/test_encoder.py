@@ -92,7 +92,7 @@ def test_messages_are_of_categories_and_of_its_own_parameters():
         with pytest.raises(NotEnoughDataError, match="public categories would help") as caught:
             PrivateOneHotEncoder().fit(X)
         assert not re.search(words, str(caught.value))
-    for n, told in ((10, "too few for any category"), (N, "rows on.")):
+    for n, told in ((10, "too few for any category"), (N, "rows on if each holds 2 categories (")):
         shown = str(PrivateOneHotEncoder().forecast(n, 2))
         assert told in shown
         assert not re.search(words, shown)
