@@ -8,6 +8,7 @@ that of the law is in percent, with its standard error over three draws of laws 
     python -m benchmarks ablations_of_mixtures --quick
 """
 
+import math
 import warnings
 
 import numpy as np
@@ -28,6 +29,9 @@ SETS = (
     (Law("stretched, d 4, k 3", 3, 4, 10.0), 5000),
     (Law("stretched, d 10, k 5", 5, 10, 10.0), 20_000),
     (Law("one cloud, d 5, asked for 4", 1, 5, 10.0, asked=4), 5000),
+    (Law("few samples, round, d 10, k 5", 5, 10), 5000),
+    (Law("few samples, stretched, d 8, k 3", 3, 8, 10.0), 3000),
+    (Law("heavy tails (t 5), d 4, k 3, 6 apart", 3, 4, 10.0, 6.0, degrees=5.0), 20_000),
 )
 EQUAL = dict.fromkeys(defaults.FRACTIONS, 1 / len(defaults.FRACTIONS))
 ABLATIONS = (
@@ -37,6 +41,12 @@ ABLATIONS = (
     constant("gaussian_mixture.SPHERE_STEPS", 1),
     constant("gaussian_mixture.QUANTILE", 0.999),
     constant("gaussian_mixture.LEAST_GAIN", 0.0),
+    constant("gaussian_mixture.SEEN", 0.0),
+    constant("gaussian_mixture.WORSE", math.inf),
+    constant("mixtures.NOISE_OF_SQUARES", 0.0),
+    constant("mixtures.SHRUNK_AT", math.inf),
+    Ablation("SEEN of shapes = 0", (), {"mixtures.defaults.SEEN": 0.0}),
+    constant("mixtures.LARGE_NOISE", math.inf),
 )
 
 
@@ -53,7 +63,7 @@ def errors(law: Law, n: int, n_seeds: int) -> np.ndarray:
             warnings.simplefilter("ignore")
             k = law.asked or law.n_groups
             fitted = PrivateGaussianMixture(k, data_norm=norm, random_state=seed).fit(X)
-            found.append(log_density(model.log_joint(new)).mean() - fitted.score(new))
+            found.append(log_density(law.log_joint(model, new)).mean() - fitted.score(new))
     return np.array(found)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.special import gammaln
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
@@ -72,6 +73,16 @@ class Law:
             tails = np.sqrt(self.degrees / rng.chisquare(self.degrees, (n, 1)))
             X = model.means[chosen] + (X - model.means[chosen]) * tails
         return X, chosen
+
+    def log_joint(self, model: Gaussians, X: Floats) -> Floats:
+        """Log of weight times density of each row and group; with heavy tails of Student's law."""
+        found = model.log_joint(X)
+        if math.isinf(self.degrees):
+            return found
+        squares = 2 * (model.log_scales - found)  # of whitened rows
+        d, nu = self.n_features, self.degrees
+        constant = gammaln((nu + d) / 2) - gammaln(nu / 2) - d / 2 * math.log(nu / 2)
+        return model.log_scales + constant - (nu + d) / 2 * np.log1p(squares / nu)
 
 
 def least_distance(means: Floats, covariances: Floats) -> float:
@@ -142,7 +153,7 @@ def behind(law: Law, seed: int, *, beside: bool) -> dict[str, tuple[float, float
     model = law.draw(rng)
     X, _ = law.sample(model, law.n, rng)
     new, labels = law.sample(model, NEW, rng)
-    joint = model.log_joint(new)
+    joint = law.log_joint(model, new)
     best, density = adjusted_rand_score(labels, joint.argmax(axis=1)), log_density(joint).mean()
     found = {}
     for name, fit in fits(law, X, seed, beside=beside).items():

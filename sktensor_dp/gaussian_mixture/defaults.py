@@ -10,3 +10,7 @@ SPHERES, SPHERE_STEPS = 4, 5
 QUANTILE = 0.9
 # Least gain in log-density a row, in nats, of one more group.
 LEAST_GAIN = 0.01
+# Standard deviations of noise that a gain must exceed, beside `LEAST_GAIN`.
+SEEN = 2.5
+# Standard deviations by which steps must be worse than their start to be dropped.
+WORSE = 2.0

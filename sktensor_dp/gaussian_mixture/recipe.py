@@ -47,10 +47,6 @@ MOST_RADII = 8.0
 LEAST_SEEN = 0.05
 # Released statistics are clipped here, in units of their scales: without noise none is far above 1.
 MOST = 4.0
-# A gain must exceed its noise by this many standard deviations, beside `LEAST_GAIN`.
-SEEN = 2.5
-# Steps are dropped if they are worse than their start by this many standard deviations.
-WORSE = 2.0
 
 
 def fit_mixture(ask: Session, plan: MixturePlan) -> FitResult:
@@ -103,7 +99,7 @@ def release_mixture(
     # As many answers are added up in it: a lead, and a gain for each group more or less.
     n_answers = abs(k - k_start) + 1
     # A Gaussian is far from a skewed column; noise of its variance says nothing of its mean.
-    if gain < -WORSE * answer.sigma * np.sqrt(n_answers) and not skewed:
+    if gain < -defaults.WORSE * answer.sigma * np.sqrt(n_answers) and not skewed:
         return FittedMixture(starts[k_start - 1], gains_of_start, gain, square)
     found = levels[k - 1]
     # The parts' ways do not describe a joined group, which may have the noise of all its parts.
@@ -284,7 +280,7 @@ def n_supported(gains: Floats, sigma: float, n_more: int = 0) -> int:
     """
     for k in range(1, len(gains) + 1):
         m = np.arange(1, len(gains) - k + 2)
-        enough = defaults.LEAST_GAIN * m + SEEN * sigma * np.sqrt(m + n_more)
+        enough = defaults.LEAST_GAIN * m + defaults.SEEN * sigma * np.sqrt(m + n_more)
         if (np.cumsum(gains[k - 1 :]) <= enough).all():
             return k
     return len(gains) + 1

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from scipy.special import gammaln, lambertw
 from scipy.stats import chi2
 
+from sktensor_dp.mixtures import defaults
+
 
 class Scales(NamedTuple):
     """Squared scales of the parts of a row's statistic, each in units of its largest value."""
@@ -96,12 +98,12 @@ def clip_for(width: int, least: float, noise: float, by_sampling: float) -> Clip
 
     A mean loses as much of an exponential tail as noise adds to it: beyond t deviations this has
     exp(-(1 + t)) of the mean, and noise is `noise` for each deviation of the limit, 1 + t. The
-    other coordinates have a mean square of 1 each. Noise of squares is at most half of the
-    sampling error of a variance, `by_sampling`.
+    other coordinates have a mean square of 1 each. Noise of squares is at most
+    `NOISE_OF_SQUARES` of the sampling error of a variance, `by_sampling`.
     """
     most = 1 - 1e-6  # next to no normal rows are clipped
     if noise == 0:
         return clipping_at(width, most)
     far = math.hypot(max(float(lambertw(1 / noise).real) - 1, 0.0), math.sqrt(width - 1))
-    square = min(far**2, by_sampling / 2 / noise)
+    square = min(far**2, defaults.NOISE_OF_SQUARES * by_sampling / noise)
     return clipping_at(width, min(max(least, float(chi2.cdf(square, width))), most), far)

@@ -5,18 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from sktensor_dp.mixtures import defaults
 from sktensor_dp.tensor.arrays import Floats
 
-# Differences of shapes count as real above this many standard deviations.
-SEEN = 1.5
 # Least and largest factor by which a step may change the size of a covariance.
 SIZES = (0.2, 5.0)
-# Least eigenvalue of a shape relative to its median one, and of a covariance relative to its
-# largest.
-LEAST_OF_MEDIAN, LEAST_OF_LARGEST = 0.02, 1e-4
-# Noise of a shape (operator norm) from which on a step keeps at least `LEAST_KEPT` of every
-# direction.
-LARGE_NOISE, LEAST_KEPT = 0.4, 0.5
+# Least eigenvalue of a covariance relative to its largest.
+LEAST_OF_LARGEST = 1e-4
+# Least share of a base that stays in every direction where noise is large.
+LEAST_KEPT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +78,9 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Float
     precision = 1 / np.maximum(noise_variance + np.median(noise_variance), 1e-300) ** 2
     precision /= precision.sum()
     chance = np.sqrt(2 / n_shape)  # relative deviation of a mean square of n_shape normal numbers
-    own_variances = np.where(excess > SEEN * noise_variance * chance, excess, 0.0)
+    own_variances = np.where(excess > defaults.SEEN * noise_variance * chance, excess, 0.0)
     mean_variance = max(float(precision @ excess), 0.0)
-    if mean_variance <= SEEN * chance * np.sqrt(precision**2 @ noise_variance**2):
+    if mean_variance <= defaults.SEEN * chance * np.sqrt(precision**2 @ noise_variance**2):
         mean_variance = 0.0
     # Keep of each shape's own part what its variance has of variance and noise together.
     # A shape's variance is halfway between the mean of all, which is more precise, and its own.
@@ -116,7 +113,7 @@ def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats
     squares = float(np.square(_in_frame(common - ball, np.linalg.cholesky(common))).sum())
     by_noise = n_shape * noise_variance
     share = 0.0
-    if squares > by_noise * (1 + SEEN * np.sqrt(2 / n_shape)):
+    if squares > by_noise * (1 + defaults.SEEN * np.sqrt(2 / n_shape)):
         share = 1 - by_noise / squares
     share = _safe_share(ball, common, share, float(np.sqrt(noise_variance)), d)
     common = ball + share * (common - ball)
@@ -128,17 +125,17 @@ def _safe_share(base: Floats, shape: Floats, share: float, noise: float, d: int)
     the base in every direction.
     """
     # The norm of symmetric noise of this deviation in orthonormal coordinates is noise sqrt(2 d).
-    if noise * np.sqrt(2 * d) < LARGE_NOISE or share <= 0:
+    if noise * np.sqrt(2 * d) < defaults.LARGE_NOISE or share <= 0:
         return share
     least = float(np.linalg.eigvalsh(_in_frame(shape - base, np.linalg.cholesky(base)))[0])
     return min(share, (1 - LEAST_KEPT) / max(-least, 1e-9))
 
 
 def _unit_shape(shape: Floats) -> Floats:
-    """Shape of determinant 1, with eigenvalues not far below their median."""
+    """Shape of determinant 1, with eigenvalues not too far below their largest."""
     values, vectors = np.linalg.eigh((shape + shape.T) / 2)
-    median = float(np.median(values))
-    values = np.maximum(values, LEAST_OF_MEDIAN * (median if median > 0 else 1.0))
+    largest = float(values[-1])
+    values = np.maximum(values, LEAST_OF_LARGEST * (largest if largest > 0 else 1.0))
     return np.asarray((vectors * (values / np.exp(np.log(values).mean()))) @ vectors.T)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit
 
+from sktensor_dp.mixtures import defaults
 from sktensor_dp.mixtures.clipping import Clipping, Scales
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
@@ -211,9 +212,7 @@ def _shifts(
 
 def shrunk_share(noise: Floats) -> Floats:
     """Share by which shifts are shrunk, by the length of their noise."""
-    # Noise (length) of a shift from which it is shrunk, and from which it is shrunk fully.
-    shrunk_from, shrunk_at = 0.1, 0.3
-    return np.clip((noise - shrunk_from) / (shrunk_at - shrunk_from), 0, 1)
+    return np.clip(1.5 * noise / defaults.SHRUNK_AT - 0.5, 0, 1)
 
 
 def _scatters(model: Gaussians, average: StepMoments, counts: Floats, shifts: Floats) -> Floats:

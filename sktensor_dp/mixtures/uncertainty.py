@@ -21,7 +21,7 @@ from sktensor_dp.tensor.symmetric import n_unique
 ROWS, FEWEST, ALIKE = 20, 10_000, 4
 # Steps without a way are finished if they leave exp(-1) at most of it along any direction.
 FINISHED = 1.0
-# Least part of what labels tell: beyond it the information drawn is rounding.
+# Least part of what labels tell, far below 1 over any rates: steps are the same for all less.
 LEAST_PART = 1e-6
 
 
