@@ -102,13 +102,18 @@ class InputCheck(HasAccountant):
         return [
             name for name, distance in from_middle.items()
             if distance < 2 * answer.sigma
-            or (name not in may_fail and self.fractions[name] + 2 * self.sigma < 1 - MOST_BEYOND)
+            or (name not in may_fail and self.fractions[name] + self._lost < 1 - MOST_BEYOND)
         ]  # fmt: skip
 
     @property
     def is_hidden(self) -> bool:
         """Return True if noise hides whether rows match."""
         return self.sigma > USELESS
+
+    @property
+    def _lost(self) -> float:
+        """What noise takes away of fractions at most in 39 of 40 checks, 1 divided among tests."""
+        return NormalDist().inv_cdf(1 - 0.025 / len(self.fractions)) * self.sigma
 
     def __repr__(self) -> str:
         if self.is_hidden:
@@ -122,9 +127,7 @@ class InputCheck(HasAccountant):
         """Fractions of rows that fail, by test, where it is more than noise explains."""
         if self.is_hidden:
             return {}
-        # In 39 of 40 checks no test shows less if all rows match: 1 in 40 is divided among tests.
-        deviations = NormalDist().inv_cdf(1 - 0.025 / len(self.fractions))
-        least = max(round(1 - deviations * self.sigma, 2), 0.0)
+        least = max(round(1 - self._lost, 2), 0.0)
         percents = {name: round(fraction, 2) for name, fraction in self.fractions.items()}
         return {name: 1 - fraction for name, fraction in percents.items() if fraction < least}
 
@@ -189,7 +192,7 @@ def check_inputs(
     Raises
     ------
     NotEnoughDataError
-        If it is certain, by two deviations of the noise, that over 3 % of the rows fail some test,
+        If it is certain, in 39 of 40 checks, that over 3 % of the rows fail some test,
         or for those in `may_fail` not certain that most pass it. The message shows the released
         fraction. The check is charged all the same.
     ValueError
@@ -220,12 +223,13 @@ def check_inputs(
     check_parameters(check, {**{name: known[name] for name in names}, **own})
     if low := check.ask(matches, groups, may_fail):
         shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in low)
-        raise NotEnoughDataError(
+        error = NotEnoughDataError(
             f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). Is it the "
             "right column, are list and bounds the right ones, or are cells missing, perhaps with "
-            "a code such as -9 (--missing in the command)? Only this check was charged. May up to "
-            f"half of the rows fail? In Python, may_fail={low} says so."
+            "a code such as -9 (--missing in the command)? Only this check was charged."
         )
+        error.add_note(f"If up to half of the rows may fail, pass may_fail={low}.")  # in Python
+        raise error
     return check
 
 
