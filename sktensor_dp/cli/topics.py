@@ -183,9 +183,9 @@ class Topics(Run):
         if fewest > 1:
             lines.append(
                 f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out "
-                f"if each holds {counted(self._length, 'word')}, of twice as many where each holds "
-                f"four times that. Of ordinary texts about {n_words:,} are kept; half to four "
-                "times as many were in tests."
+                f"if each holds {counted(self._length, 'word')}, {math.ceil(2 * fewest):,} if each "
+                f"holds {4 * self._length:,}; and some commoner ones. Of ordinary texts about "
+                f"{n_words:,} are kept; half to four times as many were in tests."
             )
         if n_words < (needed := math.ceil(LEAST_WORDS["enough"] * k**1.5)):
             lines.append(f"To find all {k} topics takes about {needed:,} words.")

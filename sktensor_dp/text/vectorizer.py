@@ -205,8 +205,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         Public number of documents, about, from which a word is kept, where these have a hundred
         distinct words, or ``max_words_per_document`` if this is less. It grows with the root of
         their number of words: double where they have four times as many, half where a quarter.
-        Up to 1.7 times as many are needed where all words are about as common. Not set with a given
-        vocabulary.
+        Up to 1.7 times as many are needed where all words are about as common. Some commoner words
+        are missing at random. Not set with a given vocabulary.
     privacy_report_ : PrivacyReport
         What was released and what it cost.
 

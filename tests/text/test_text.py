@@ -98,6 +98,7 @@ def test_private_vocabulary_and_frequencies():
     assert vectorizer.document_frequencies_.max() <= N_PETS
     assert 50 < vectorizer.threshold_ < 70
     assert f"about {vectorizer.threshold_:.0f} documents on if each holds 6 words" in str(report)
+    assert "leaves out some commoner words too" in str(report)
     assert "a document counts for up to 5 words" in str(report)
     assert (report.unit, report.n_units) == ("document", N_PETS)
     assert report.epsilon == pytest.approx(1.0, rel=1e-6)
