@@ -138,7 +138,7 @@ class SharedBiases:
     def _fit(self, n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps."""
         release = EffectRelease.combined([self._linear(*one) for one in self._released])
-        found = shared_effects(
+        found, drawn = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, n_units=self._ask.n_units,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
             response=release.response, about=release.about, spread=release.spread, max_iter=n_steps,
@@ -149,7 +149,7 @@ class SharedBiases:
         self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
         # Clipped residuals show whether values are above the unit's level, not how far. If values
         # are skewed most are above, which would add a constant to all effects: subtract it.
-        mean = float(self.shares @ found.effects)
+        mean = float(self.shares @ (found.effects - drawn))
         widest = 2 * self._half
         self.effects = replace(
             found, effects=np.clip(found.effects - mean, -widest, widest),

@@ -110,8 +110,10 @@ def shared_effects(
     about: Floats | None = None,
     spread: float = 1.0,
     max_iter: int = 60,
-) -> SharedEffects:
-    """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights."""
+) -> tuple[SharedEffects, Floats]:
+    """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights,
+    and how far its means are expected to be above true effects, of shape (n_rows,).
+    """
     # Largest weight that noise alone may show, in deviations of the noise.
     largest_of_noise = 4.0
     # Popularity is the logarithm of this power of a row's weight.
@@ -184,23 +186,28 @@ class _GridPosterior:
         probabilities = posterior.mean(axis=0) + _LEAST_PROBABILITY
         self._probabilities = probabilities / probabilities.sum()
 
-    def effects(self, popularity: Floats) -> SharedEffects:
-        """Posterior of effects and of `popularity`, a value for each weight of the grid."""
+    def effects(self, popularity: Floats) -> tuple[SharedEffects, Floats]:
+        """Posterior of effects and of `popularity`, a value for each weight of the grid; and how
+        far means are drawn.
+        """
         posterior, effects, variances = self._posterior()
         mean = _expected(posterior, effects)
         # Means of rows of little weight are drawn to 0, though what few choose is often valued
-        # less: add the square of a line in the root of the weight, less its own variance.
+        # less, by a line in the root of the weight. Its mean square is that of the least squares
+        # slope less the variance of this.
         weights, roots = posterior * self._grid, np.sqrt(self._grid)
         about = roots - float(np.sum(weights * roots) / np.sum(weights))
         weighted = posterior * self._slopes * about / self._marginal_variances()
         precision = max(float(np.sum(weighted * self._slopes * about)), _TINY)
-        moment = float(np.sum(weighted * self._sums))
-        squared_slope = max(moment**2 - precision, 0.0) / precision**2
-        drawn = variances / self.prior_variance
-        variances = variances + drawn**2 * squared_slope * about**2
+        slope = float(np.sum(weighted * self._sums)) / precision
+        mean_square = max(slope**2 - 1 / precision, 0.0)
+        drawn = variances / self.prior_variance * about
+        variances = variances + mean_square * drawn**2
         variance = _expected(posterior, effects**2 + variances) - mean**2
         expected = _expected(posterior, np.broadcast_to(popularity, posterior.shape))
-        return SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
+        found = SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
+        # The slope is shrunk by its variance.
+        return found, -_expected(posterior, drawn) * (mean_square / slope if slope else 0.0)
 
     def _marginal_variances(self) -> Floats:
         """Variances of sums whose effects are not known."""
