@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sktensor_dp.exceptions import (
     BudgetError,
+    DoubtfulParameterWarning,
     LedgerError,
     ModelFileError,
     NotEnoughDataError,
@@ -83,6 +84,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BudgetAccountant",
     "BudgetError",
+    "DoubtfulParameterWarning",
     "LedgerError",
     "ModelFileError",
     "NotEnoughDataError",

@@ -35,3 +35,7 @@ class UnprotectedScoreWarning(UserWarning):
 
 class NotEnoughDataWarning(UserWarning):
     """Released values are too noisy for the model asked for; judged from released values only."""
+
+
+class DoubtfulParameterWarning(UserWarning):
+    """A parameter, such as bounds or names, may not be meant; judged from released values only."""

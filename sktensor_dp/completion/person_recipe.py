@@ -18,6 +18,7 @@ from sktensor_dp.completion.shared_biases import (
     residual_variance,
 )
 from sktensor_dp.estimator.base import FitResult
+from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.persons import SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor import defaults as kernel_defaults
@@ -97,17 +98,23 @@ def _doubts(mean: float, deviation: float, sigma: float, half: float) -> tuple[W
         return ()
     # Units without entries count as 0: of these alone, both would be noise.
     if math.hypot(mean, deviation) <= 3 * sigma:
-        return (UserWarning(UNLISTED),)
+        return (DoubtfulParameterWarning(UNLISTED),)
     edge = warnings_of_edge(mean, sigma, half)
     is_wide = deviation + 2 * sigma < 2 * half * LEAST_DEVIATION
-    return (UserWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide and not edge else edge
+    return (
+        (DoubtfulParameterWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide and not edge else edge
+    )
 
 
 def warnings_of_edge(mean: float, sigma: float, half: float) -> tuple[Warning, ...]:
     """Warning, from a released `mean` with noise of `sigma`, that most values are clamped to an end
     of the range -`half` to `half`.
     """
-    return (UserWarning(AT_EDGE),) if abs(mean) + 2 * sigma >= half > sigma / LITTLE else ()
+    return (
+        (DoubtfulParameterWarning(AT_EDGE),)
+        if abs(mean) + 2 * sigma >= half > sigma / LITTLE
+        else ()
+    )
 
 
 def release_components(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.estimator.base import FitResult, warnings_of_range
+from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.norms import NormHistogram
@@ -55,7 +56,7 @@ def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[W
     if not (may_be_largest and noise_is_small):
         return ()
     return (
-        UserWarning(
+        DoubtfulParameterWarning(
             f"Nearly all rows have the norm data_norm={ball.radius:g} once they are scaled down to "
             "it: unless they were normalised, it is too small. Scale columns by scale_by_ranges "
             "or name a larger norm; check_inputs, by default in the command, tells before a fit "

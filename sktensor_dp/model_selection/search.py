@@ -36,7 +36,12 @@ from sktensor_dp.estimator.base import (
     warnings_of_delta,
 )
 from sktensor_dp.estimator.inputs import check_mark, refuse_lists
-from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning, PrivacyLeakWarning
+from sktensor_dp.exceptions import (
+    DoubtfulParameterWarning,
+    NotEnoughDataError,
+    NotEnoughDataWarning,
+    PrivacyLeakWarning,
+)
 from sktensor_dp.model_selection.costs import (
     ChargeReached,
     RefusingAccountant,
@@ -522,7 +527,7 @@ class PrivateSearchCV(
         if request.number_is_private:
             self._warn_of_delta(request.delta, state["privacy_report_"].n_units, unit)
         # Only these warnings follow from released values; numpy's may depend on rows.
-        ours = (NotEnoughDataWarning, PrivacyLeakWarning)
+        ours = (DoubtfulParameterWarning, NotEnoughDataWarning, PrivacyLeakWarning)
         for caught in best.warnings:
             if issubclass(caught.category, ours):
                 warnings.warn_explicit(

@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.estimator.data_norm import chosen_ball, with_norm
+from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.power_method import defaults
 from sktensor_dp.power_method.fitted import (
     FittedComponents,
@@ -68,7 +69,7 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
         found = fit_raw_moments(ask, ball, plan)
     warned = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
     if found.fill > FULL:
-        warned = (UserWarning(ALL_CLIPPED), *warned)
+        warned = (DoubtfulParameterWarning(ALL_CLIPPED), *warned)
     fitted = FitResult(attributes_of(found, plan), warned)
     return with_norm(fitted, ball, seen=norms_stand_out) if plan.chooses_norm else fitted
 

@@ -9,7 +9,14 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
 from small_searches import INF, counts, raters, topics
 
-from sktensor_dp import BudgetAccountant, BudgetError, PrivateSearchCV, PrivateSpectralLDA, RowIndex
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    DoubtfulParameterWarning,
+    PrivateSearchCV,
+    PrivateSpectralLDA,
+    RowIndex,
+)
 from sktensor_dp.model_selection.scores import UnitScores
 
 pytestmark = [
@@ -92,6 +99,14 @@ def test_the_ledger_knows_what_a_search_protects():
     assert budget.entries[-1].unit == "person: user"
     with pytest.raises(ValueError, match=f"n_units must be {N}, the units of shape; got 60"):
         raters(N).forecast(60)
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_what_the_winner_released_of_parameters_that_may_not_be_meant_is_told():
+    X, y = ratings(0, 60)
+    search = raters(60, epsilon=INF, param_distributions={"rank": [0]})
+    with pytest.warns(DoubtfulParameterWarning, match="lies at the edge"):
+        search.fit(X, y + 1e9)
 
 
 def ratings(seed, people, n=60):
