@@ -86,7 +86,9 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
         by_second = noisy_whitener(second.value, k, edge=edge, largest=ball.norm**2)
         k, n_resolved = by_second.n_components, by_second.n_resolved
         white = by_second if plan.whiten else Whitener(by_second.basis, np.ones(k))
-        sampling = sampling_deviation(white, second.value, ask.n_units)
+        sampling = sampling_deviation(by_second, second.value, ask.n_units)
+        if not plan.whiten:  # cubes of coordinates that are not whitened
+            sampling *= float(np.mean(by_second.scale**2)) ** 1.5
     third = release_third_moments(ask, ball, plan, white, rho=0.0)
     components = white.unwhiten(decomposed(third.tensor, k, plan))
     components /= np.linalg.norm(components, axis=1, keepdims=True)

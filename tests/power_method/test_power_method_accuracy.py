@@ -65,6 +65,12 @@ def test_directions_are_found_with_noise(perturbation, seed):
     assert_found(fitted.components_, V, least)
 
 
+def test_few_samples_show_all_directions_without_whitening(seed):
+    X, V = directions(1000, 12, 3, np.random.default_rng(seed))
+    fitted = model(epsilon=16.0, whiten=False, data_norm=2.0).fit(X / 2)
+    assert_found(fitted.components_, V, 0.9)
+
+
 @pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor"])
 def test_whitening_finds_components_that_are_not_orthogonal(perturbation, seed):
     rng = np.random.default_rng(seed)
