@@ -196,7 +196,10 @@ def person_errors(
     error = math.sqrt(residual + level + math.fsum(biases))
     model = error if explained is None else math.sqrt(error**2 - explained)
     biases.insert(plan.unit_mode, math.nan)
-    return Errors(error, model, model, explained is not None, biases)
+    return Errors(
+        of_biases=error, of_model=model, of_fold_in=model, finds=explained is not None,
+        bias_variances=biases,
+    )  # fmt: skip
 
 
 def _bias_variances(

@@ -130,6 +130,7 @@ class RecommenderMixin(FoldInMixin):
         """
         check_is_fitted(self)
         chosen, units, single, predict = self._predictor(of, mode, context)
+        # Rows beyond a shape are wrong if it was given; else nothing is known of them.
         of_rows = self.unit_mode is None and not isinstance(of, UnitParameters)
         if of_rows and self.shape is not None:
             refuse_beyond(units[:, None], self.shape_[:1], "of")

@@ -172,9 +172,9 @@ def _row_sums(counts: object) -> Floats:
 
 
 def check_comparable(
-    names: Iterable[str], steps: Mapping[str, BaseEstimator], scoring: str, *, given: bool
+    names: Iterable[str], steps: Mapping[str, BaseEstimator], scoring: str, *, bounds_given: bool
 ) -> None:
-    """Refuse to search over parameters that decide what is scored; `given` says if bounds are."""
+    """Refuse to search over parameters that decide what is scored, or its range if not given."""
     # Likelihoods of rows that a step changed, or of other words, have no common measure. Errors of
     # targets have one, once the range that they are clipped to is the search's own.
     of_rows = SCORES[scoring] == "score_samples"
@@ -182,7 +182,7 @@ def check_comparable(
         step, parameter = owner_of(full, steps)
         private = isinstance(step, PrivateEstimatorMixin)
         decides = parameter in step._public_facts().scored_by if private else of_rows
-        if decides and (of_rows or not given):
+        if decides and (of_rows or not bounds_given):
             advice = "" if of_rows else ", or give score_bounds, the same for all candidates"
             raise ValueError(
                 f"{full!r} cannot be searched over: it decides what {scoring!r} measures, so that "

@@ -688,8 +688,8 @@ class PrivateSearchCV(
             raise ValueError(f"scoring must be given: {type(last).__name__} has no default.")
         check_scoring(scoring, "scoring")
         names = dict.fromkeys(full for candidates in distributions for full in candidates)
-        given = self.score_bounds is not None
-        check_comparable(names, steps_of(self.estimator), scoring, given=given)
+        bounds_given = self.score_bounds is not None
+        check_comparable(names, steps_of(self.estimator), scoring, bounds_given=bounds_given)
         charge = LedgerEntry(
             type(self).__name__, "private_selection", uses=1,
             cost=PrivacyCost(epsilon=float(self.epsilon), delta=delta),

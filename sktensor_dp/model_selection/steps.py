@@ -324,7 +324,8 @@ def until_charged(params: Mapping[str, object], estimator: BaseEstimator) -> tup
         if isinstance(step, PrivateEstimatorMixin) and not step._public_facts().releases_nothing:
             break
     early = {full: v for full, v in params.items() if full.partition("__")[0] in names}
-    # Values of a list are the same objects in all candidates.
+    # An estimator by itself has no later steps. Values of a list are the same objects in all
+    # candidates.
     return tuple((full, id(v)) for full, v in (params if "" in names else early).items())
 
 
@@ -351,7 +352,7 @@ def _checked_steps(
         full = {own: f"{name}__{own}" if name else own for own in step.get_params(deep=False)}
         listed = {own for own in full if full[own] not in drawn}
         check_parameters(step, {own: rule for own, rule in rules.items() if own in listed})
-        if not drawn:
+        if not drawn:  # values still to be drawn may combine or not
             step._check_combined()
     return [*private.values()]
 

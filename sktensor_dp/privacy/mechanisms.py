@@ -157,6 +157,7 @@ def _on_triangle(
     # Weights 2 and 1 give the histogram of pairs, sqrt(2) and 1 isotropic noise; a smaller diagonal
     # weight reduces the sensitivity to documents that repeat a word. Rows of the upper triangle are
     # drawn in blocks, as memory may not hold a second matrix of many words.
+    # The one whose rows lie together in memory: the transpose is equal by symmetry.
     released = value if value.flags.c_contiguous else value.T
     size, start = len(released), 0
     while start < size:

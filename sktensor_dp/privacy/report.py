@@ -211,12 +211,13 @@ class PrivacyReport(TableDisplay):
         Returns
         -------
         PrivacyReport
-            The larger epsilon and delta for all units, and the rows and notes of both.
+            The larger delta for all units, with the epsilon that it needs, and the rows and notes
+            of both.
         """
         notes = self.notes + later.notes
         epsilon, delta = max(self.epsilon, later.epsilon), max(self.delta, later.delta)
         composition = self.composition.beside(self.n_units, later.composition, later.n_units)
-        if self.delta != later.delta:
+        if self.delta != later.delta:  # the larger delta needs less epsilon than its smaller one
             epsilon = composition.epsilon_at(delta)
         return replace(
             self,
@@ -224,7 +225,7 @@ class PrivacyReport(TableDisplay):
             delta=delta,
             n_units=self.n_units + later.n_units,
             seeded=self.seeded or later.seeded,
-            notes=(*dict.fromkeys(n for n in notes if n != DISJOINT), DISJOINT),
+            notes=(*dict.fromkeys(n for n in notes if n != DISJOINT), DISJOINT),  # said last
             composition=composition,
         )
 

@@ -219,7 +219,7 @@ PRINTED: dict[str, tuple[Claim, ...]] = {
 def claim_of_call(
     name: str, epsilon: float, delta: float, exact_epsilon: float = math.inf, *, form: int = 0
 ) -> Claim:
-    """Claim of a call of the published function `name`; warn if it does not hold."""
+    """Claim of a call of a published function, by number `form` of its claims; warn if it fails."""
     claim = PRINTED[name][form].at(epsilon, delta, exact_epsilon)
     if claim.verdict == "does not hold":
         warnings.warn(str(claim), UnsoundClaimWarning, stacklevel=level_of_caller())

@@ -298,10 +298,10 @@ def _noisy_topics(
     def noisy(values: Floats, sensitivity: float) -> Floats:
         return noisy_columns(values, np.array(printed_sigma(sensitivity, epsilon, delta)), noise)
 
-    def read(values: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
+    def as_topics(values: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
         topics, weights = topics_of_eigenpairs(values, unwhitened)
-        # Printed factor 2 sqrt((alpha0 + 1) alpha0) / ((alpha0 + 2) sqrt(alpha_i)), with alpha_i =
-        # alpha0 w_i.
+        # Printed eigenvalue 2 sqrt((alpha0 + 1) alpha0) / ((alpha0 + 2) sqrt(alpha_i)), with
+        # alpha_i = alpha0 w_i.
         return topics, weights * 4 * (alpha0 + 1) / (alpha0 + 2) ** 2
 
     # Edge 4.
@@ -322,7 +322,7 @@ def _noisy_topics(
         T += gaussian_unique_entries(k, 3, sigma, noise)
     values, vectors = simultaneous_power_iteration(T, k, random_state=random_state)
     if configuration == 1:  # edge 8
-        return read(values, vectors @ (noisy_pairs() @ white.matrix).T)
+        return as_topics(values, vectors @ (noisy_pairs() @ white.matrix).T)
     if configuration > 2:
         # gamma_s is a quarter of the least gap of eigenvalues.
         gaps = values[:-1] - values[1:] if len(values) > 1 else values
@@ -335,10 +335,10 @@ def _noisy_topics(
     if configuration == 4:  # edge 9, (141)
         largest = float(white.scale.max()) ** 2
         sensitivity = printed.topics(largest, sigma_k, float(values[0]), gap)
-        topics, weights = read(values, white.unwhiten(vectors))
+        topics, weights = as_topics(values, white.unwhiten(vectors))
         return noisy(topics, sensitivity), noisy(weights, sensitivity)
     if configuration == 3:  # edge 7, (138) and (139)
         sensitivity = printed.eigenpairs(sigma_k, gap)
         values, vectors = noisy(values, sensitivity), noisy(vectors, sensitivity)
     # Edge 8: a whitener of M2 with new noise.
-    return read(values, positive_whitener(noisy_pairs(), k, k).unwhiten(vectors))
+    return as_topics(values, positive_whitener(noisy_pairs(), k, k).unwhiten(vectors))

@@ -288,6 +288,7 @@ class _SpectralFit:
     def _from_third_moment(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Release the third moment in the whitened space, and decompose it."""
         concentration, assumed = self._concentration(*varimax_topics(pairs.white), pairs)
+        # Pairs were whitened at the usual concentration, as was none given.
         if self._options.concentration is None and pairs.released.matrix is not None:
             pairs = pairs.with_concentration(concentration)
             white = self._whitener(pairs.released, pairs.corrected, pairs.correction)

@@ -399,9 +399,9 @@ class Posterior:
         return self._passes.equations(mode, self._factors, targets, self._second_moments)
 
     def _update_mean_and_noise(
-        self, mode: int, sums: Floats, targets_total: float, equations: NormalEquations
+        self, mode: int, sums: Floats, target_squares: float, equations: NormalEquations
     ) -> None:
-        """Update mean and noise variance, from sums of targets in rows and all of their squares."""
+        """Update mean and noise variance, by sums of targets in rows, and of all their squares."""
         bias, rows, counts = self._biases[mode], self._factors[mode], self._counts[mode]
         component_sums = np.sum(equations.design * rows, axis=1)
         # Expected sum of (x - b - z'a)^2 in each row, without that of x^2:
@@ -415,11 +415,11 @@ class Posterior:
         shift = float(residual_sums.sum()) / n
         self._mean += shift
         squares += shift * (shift * counts - 2.0 * residual_sums)
-        squares_total = targets_total + float(squares.sum())
+        squares_total = target_squares + float(squares.sum())
         for of_mode, variances in zip(self._counts, self._bias_variances, strict=True):
             squares_total += float(of_mode @ variances)
         # With known noise the residual variance may be below it.
-        self._residual_variance = max(squares_total / n, _LEAST_NOISE * targets_total / n + _TINY)
+        self._residual_variance = max(squares_total / n, _LEAST_NOISE * target_squares / n + _TINY)
         self._noise_variance = max(self._residual_variance, self._least_noise_variance)
 
     def _balance(self) -> None:
