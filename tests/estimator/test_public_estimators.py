@@ -26,7 +26,7 @@ GUIDE = re.findall(r"^(\w+)$", (ROOT / "docs" / "guide.md").read_text("utf-8"), 
 
 def made(kind: type) -> BaseEstimator:
     if kind is PrivateSearchCV:
-        return kind(PrivateSpectralLDA(2), {"n_components": [2, 3]}, score_bounds=(0.0, 1.0))
+        return kind(PrivateSpectralLDA(2), {"n_components": [2, 3]}, score_bounds=(-1.0, 0.0))
     required = {"rank": 2, "bounds": (0.0, 1.0), "data_norm": 1.0}
     names = inspect.signature(kind).parameters
     return kind(**{name: value for name, value in required.items() if name in names})

@@ -95,7 +95,7 @@ def test_the_statement_adds_up_and_every_part_has_a_count(cv, delta, grouped, se
 
 
 def test_a_score_moves_by_half_the_width_and_is_divided_by_its_count():
-    report = search(score_bounds=(-3.0, 1.0)).fit(corpus(400)).privacy_report_
+    report = search(score_bounds=(-4.0, 0.0)).fit(corpus(400)).privacy_report_
     (trial,) = report.composition.parts
     count, score = trial.composition.parts[1].composition.rows
     assert (count.name, score.name) == ("unit_count", "held_out_scores")
