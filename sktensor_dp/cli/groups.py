@@ -38,8 +38,8 @@ CATEGORY = (
 )
 INTERVALS = (
     "Intervals show noise and chance, where numbers are missing of those that are there. They are "
-    "wide of a column with many zeros or a long tail: where logarithms make sense, --log-range "
-    "helps.",
+    "wide of a column with many zeros or a long tail. --log-range helps with a long tail, where "
+    "all numbers are above 0.",
     "Another run may find other groups: intervals are for the groups shown.",
 )
 ENDS = ("", " low", " high")  # columns of an average and of its interval
@@ -196,6 +196,14 @@ class Groups(Run):
             )
         return lines
 
+    def hidden(self) -> list[str]:
+        """Say, also without noise, that fewer groups were found."""
+        return [self.fits()] if self.n_seen() < self.asked() else []
+
+    def helps(self) -> list[str]:
+        """Changes that would show more; starts are random, and not each finds close groups."""
+        return [*super().helps(), "another run, as starts are random"]
+
     def fits(self) -> str:
         """Say, from released numbers, how many groups there are and what they gain over one."""
         model = self.models["groups"]
@@ -235,7 +243,15 @@ class Groups(Run):
             f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "
             "categories, and may hide groups of the numbers, which a run without --category shows."
         )
-        own = [f"{wrong}." * bool(wrong), follow if names else ""]
+        # Of a count with many zeros, a group of zeros alone has no spread to speak of.
+        widest = self._spreads.max(axis=0)
+        alone = (self._spreads < 0.1 * widest)[:, : len(self._numbers)].any(axis=0)
+        same = " and ".join(np.array(self._numbers)[alone])
+        zeros = (
+            f"A group has nearly one value of {same}, such as zero: groups may part by it alone, "
+            "and hide others, which a run without it shows."
+        )
+        own = [f"{wrong}." * bool(wrong), follow if names else "", zeros if same else ""]
         return " ".join(filter(None, [*own, super().doubts()]))
 
     def fit(self) -> Iterator[str]:
@@ -330,7 +346,7 @@ class Groups(Run):
         together = [np.flatnonzero(places == place) + 1 for place in np.unique(places)]
         return [
             f"Groups {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} overlap to one peak: "
-            "parts of one cloud."
+            "perhaps parts of one cloud."
             for numbers in together if len(numbers) > 1
         ]  # fmt: skip
 

@@ -552,9 +552,10 @@ def choose_column(
     if public:
         where = f"of {', '.join(map(repr, columns))}"
     asked = ", is the delimiter another? Else" if len(columns) == 1 else ";"
+    long = " (pandas.melt makes a row of each cell of a wide table)" if holds == "item" else ""
     raise ValueError(
         f"{problem}: {path.name!r} has {counted(len(columns), 'column')}{asked} give the name of "
-        f"the one that holds the {holds}, {where}"
+        f"the one that holds the {holds}{long}, {where}"
     )
 
 

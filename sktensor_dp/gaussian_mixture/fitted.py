@@ -151,5 +151,5 @@ def warnings_of_noise(found: FittedMixture, plan: MixturePlan) -> tuple[Warning,
     return (NotEnoughDataWarning(
         f"Of {counted(plan.n_components, 'group')} asked for, the released gains support "
         f"{n_groups}; the others were joined. If there are more, more samples or a larger epsilon "
-        "show them."
+        "show them, or another fit: starts are random, and not each finds groups that are close."
     ),)  # fmt: skip

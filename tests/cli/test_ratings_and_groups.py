@@ -436,6 +436,21 @@ def test_groups_that_follow_a_category_are_doubted(command, tmp_path):
     asked = ("--range", "age", 0, 100, "--groups", 2, "--epsilon", 20, "--anyway")
     done = command("groups", "wards.csv", *asked, "--category", "ward", "a", "b")
     assert "Groups have nearly all or nothing of ward=a and ward=b: they follow" in done.err
+    # A count of many zeros is such a category.
+    stays = np.random.default_rng(1).poisson(4, 4000) + 1
+    cells = [f"{age:.1f},{stays[n] * (n % 2)}" for n, age in enumerate(ages)]
+    (tmp_path / "wards.csv").write_text("\n".join(["age,stays", *cells]), encoding="utf-8")
+    done = command("groups", "wards.csv", *asked, "--range", "stays", 0, 30, "--output", "o")
+    assert "A group has nearly one value of stays, such as zero: groups may part" in done.err
+
+
+def test_fewer_groups_than_asked_are_named_without_noise_too(command, tmp_path):
+    ages = np.random.default_rng(0).normal(50, 10, 4000)
+    (tmp_path / "ages.csv").write_text("\n".join(["age", *map(str, ages)]), encoding="utf-8")
+    asked = ("--range", "age", 0, 100, "--groups", 3, "--epsilon", "inf")
+    done = command("groups", "ages.csv", *asked)
+    assert "1 of 3 groups can be seen" in done.err
+    assert "another run, as starts are random" in done.err
 
 
 def test_laboratory_values_are_analysed_as_logs(command, tmp_path):

@@ -146,6 +146,10 @@ WRONG = [
     (("ratings", "stars.tsv", *RATED, "--items", "odd"), "'odd' is not cp1252 text at line 1"),
     (("ratings", "stars.tsv", *RATED, "--items", "list.csv"), "column 'what' does not exist"),
     (
+        ("ratings", "posts.csv", *RATED, "--items-are-public"),
+        "the item (pandas.melt makes a row of each cell of a wide table), exactly",
+    ),
+    (
         ("ratings", "stars.tsv", *RATED, "--items", "items.csv", "--title", "name"),
         "column 'name' does not exist: 'items.csv' has 2 columns; give the name of the one that "
         "holds the title, of 'what', 'title'",
