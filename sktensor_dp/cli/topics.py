@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from sktensor_dp import datasets
 from sktensor_dp.checks.display import Table, as_text, counted
@@ -27,12 +26,6 @@ from sktensor_dp.topic_page import topics_of, write_topic_page
 from sktensor_dp.topic_page.page import meaning_of_share
 
 FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
-# Remains of contractions and addresses after texts are split at punctuation.
-PIECES = (
-    "ain aren couldn didn didnt doesn doesnt don dont hadn hasn haven isn ll shouldn ve wasn "
-    "weren wouldn com htm html http https org www"
-)
-ENGLISH = sorted(ENGLISH_STOP_WORDS.union(PIECES.split()))
 # Verdicts on K topics, with the least number of words over K ** 1.5: topics of few words cannot be
 # distinguished. By ``python -m benchmarks forecasts_of_words`` nine of ten runs agree with the
 # verdict.
@@ -50,7 +43,7 @@ class Topics(Run):
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
-        self._stop_words: list[str] | None = None
+        self._stop_words: list[str] | str | None = None
         self._names: list[str] = []
         self._known: dict[str, float] = {}
         self._ids: list[list[str]] = []
@@ -65,7 +58,7 @@ class Topics(Run):
                     f"nothing is at {own!r}: --stop-words takes a file of words, or "
                     "none; without it English ones are dropped"
                 )
-            self._stop_words = _stop_words(Path(own), options.encoding) if own else ENGLISH
+            self._stop_words = _stop_words(Path(own), options.encoding) if own else "english"
         if options.vocabulary is not None:
             words = public_words(options.vocabulary, options.encoding)
             # Split words as the vectorizer splits texts.

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.errors import call_untrusted
@@ -54,6 +54,13 @@ from sktensor_dp.text.plan import (
     worst_texts,
 )
 from sktensor_dp.text.recipe import learn_vocabulary
+
+# Remains of contractions and addresses after texts are split at punctuation.
+PIECES = (
+    "ain aren couldn didn didnt doesn doesnt don dont hadn hasn haven isn ll shouldn ve wasn "
+    "weren wouldn com htm html http https org www"
+)
+ENGLISH = ENGLISH_STOP_WORDS.union(PIECES.split())
 
 
 @dataclass(kw_only=True)
@@ -159,6 +166,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         those of a callable `analyzer`.
     stop_words : {"english"}, list of str or None, default=None
         Words to leave out before they are counted. Worth setting: documents then vote for others.
+        English ones are scikit-learn's, and what splitting leaves of contractions and addresses,
+        such as *don*, *www* and *com*.
     max_df, min_df : float in [0, 1] or int, default=1.0 and 1
         Drop words whose noisy document frequency is above, or below, this share or number. Any
         other value than the default has these frequencies released, for a fifth of the budget:
@@ -313,6 +322,10 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
+
+    def get_stop_words(self) -> Any:
+        """Words that are left out, or None."""
+        return ENGLISH if self.stop_words == "english" else super().get_stop_words()
 
     def fit(
         self,

@@ -63,6 +63,12 @@ def test_without_noise_it_is_count_vectorizer(options):
     assert math.isinf(ours.privacy_report_.epsilon)
 
 
+def test_remains_of_contractions_and_addresses_are_english_stop_words():
+    documents = ["Don't! The cats aren't at https://www.cats.org/index.htm, we've seen"] * 3
+    words = PrivateCountVectorizer(stop_words="english", epsilon=math.inf).fit(documents)
+    assert list(words.get_feature_names_out()) == ["cats", "index", "seen"]
+
+
 def test_inputs_other_than_strings(tmp_path):
     expected = PrivateCountVectorizer(epsilon=math.inf).fit_transform(PETS).toarray()
     paths = [tmp_path / f"{i}.txt" for i in range(len(PETS))]
