@@ -18,6 +18,7 @@ OPTIONS = {
     "quoting='none'": "--quoting none",
     "quoting='standard'": "--quoting standard",
     "encoding='cp1252'": "--encoding cp1252",
+    "encoding='utf-16'": "--encoding utf-16",
     r"delimiter='\t'": "--delimiter tab",
     "delimiter=';'": "--delimiter ';'",
     "delimiter='|'": "--delimiter '|'",

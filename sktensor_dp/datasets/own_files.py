@@ -3,6 +3,7 @@
 Errors name files, lines, numbers of columns and types, and never show what is in a file.
 """
 
+import codecs
 import difflib
 import gzip
 import json
@@ -29,6 +30,7 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 # First line in which spreadsheets name the delimiter; and characters with which formulas begin.
 SEPARATOR = re.compile(r'"?sep=(.)"?[\r\n]*')
 CODE = re.compile(r"-?\d+(\.\d*)?")  # of a missing value, such as -9
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 FORMULA = re.compile(r"('*)[=+\-@\t\r]")
 # Columns to read: pairs of a name (None: the only column) and its content, "text", "numbers", or a
 # noun for labels, which no row may lack.
@@ -372,6 +374,8 @@ def _lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
                 f"is not {encoding} text at line {place}; name its encoding, such as "
                 "encoding='cp1252' for files of older Windows programs"
             )
+            if place == 1 and error.object[:2] in UTF_16:
+                wrong = f"is not {encoding} text; its first bytes are those of encoding='utf-16'"
         except (OSError, EOFError, zlib.error):
             if not packed:
                 raise

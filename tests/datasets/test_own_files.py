@@ -189,6 +189,7 @@ ODD = ['say "hi",1', ' "hi",1', '"hi"!,1', '"hi" ,1', 'a"b,1', '1,"']
         *(("a.csv", f'text,id\n"good, ""bad""\r\n",0\n{row}\nlast,2\n', "text",
            r"begins at line 4 .*pass quoting='none'") for row in ODD),
         ("a.csv", f"text,id\n{SECRET},1\nfünf,2\n".encode("cp1252"), "text", "utf-8 .* at line 3"),
+        ("a.csv", f"text,id\n{SECRET},1\n".encode("utf-16"), "text", "those of encoding='utf-16'$"),
         ("a.jsonl", f"{SECRET} é".encode("latin-1"), "t", "not utf-8 text at line 1; name its"),
         ("a.jsonl", json.dumps({SECRET: "x"}), None, "column must be given: the key"),
         ("a.jsonl", f'{{"t": "x"}}\n\n{{"t": "{SECRET}', "t", "line 3 of 'a.jsonl' is not a JSON"),
