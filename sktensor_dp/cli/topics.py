@@ -173,6 +173,8 @@ class Topics(Run):
         """Forecast of topics, and of words unless they are public."""
         n_words, fewest = self._words_expected()
         lines, k = [*super().expected(), OF_EQUAL_TOPICS], self.options.topics
+        if not (forecast := self.forecast()).enough:
+            lines.append(forecast.likely)
         if fewest > 1:
             lines.append(
                 f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out "

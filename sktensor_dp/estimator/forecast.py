@@ -43,7 +43,8 @@ class InvertibleForecast(TableDisplay):
 
     def _again(self, epsilon: float | None = None, **numbers: object) -> Self:
         """Forecast of the same fit at another epsilon, or for other `numbers` of its question."""
-        forecast: Self = self._asked().forecast(epsilon, numbers)
+        other = {} if epsilon is None else {"epsilon": epsilon}
+        forecast: Self = self._asked().forecast(other, numbers)
         return forecast
 
     def _asked(self) -> "Question":
@@ -66,10 +67,10 @@ class Question:
         """Question of a `model`, without what it was fitted to and its accountant."""
         return cls(type(model), {**model.get_params(deep=False), "accountant": None}, numbers)
 
-    def forecast(self, epsilon: float | None, numbers: dict[str, object]) -> Any:
-        """Forecast of the question at another `epsilon` and with other `numbers`, if given."""
-        other = {} if epsilon is None else {"epsilon": epsilon}
-        return self.kind(**{**self.parameters, **other}).forecast(**{**self.numbers, **numbers})
+    def forecast(self, parameters: dict[str, Any], numbers: dict[str, object]) -> Any:
+        """Forecast of the question with other `parameters` and `numbers`."""
+        model = self.kind(**{**self.parameters, **parameters})
+        return model.forecast(**{**self.numbers, **numbers})
 
 
 @dataclass(frozen=True)
