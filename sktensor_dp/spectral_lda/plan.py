@@ -251,9 +251,9 @@ class TopicForecast(Forecast):
 
     @property
     def n_likely(self) -> int:
-        """Number of topics that a fit is likely to find: the most for which the data is enough.
+        """Number of topics likely to stand out of noise: the most for which the data is enough.
 
-        In ``python -m benchmarks forecasts`` fits found 1.2 more or fewer on average.
+        Later releases of a fit may find more.
         """
         question = self._asked()
 
@@ -265,8 +265,9 @@ class TopicForecast(Forecast):
 
     @property
     def likely(self) -> str:
-        """Sentence on the number of topics that are likely to be found."""
-        return f"Likely to be found: {self.n_likely} of {counted(self.n_components, 'topic')}."
+        """Sentence on the number of topics that are likely to stand out."""
+        topics = counted(self.n_components, "topic")
+        return f"Likely to stand out of noise: {self.n_likely} of {topics}. A fit may find more."
 
     def _assumed(self) -> list[str]:
         mixed = f"mix topics with a concentration of {self.concentration:g}"

@@ -71,7 +71,7 @@ def test_forecast_says_itself_and_what_it_assumes():
     likely = [one.n_likely for one in forecasts]
     assert likely == sorted(likely)
     assert likely[0] == 0 < likely[1] < likely[2] < likely[3] == 10
-    assert f"found: {likely[1]} of 10 topics." in str(forecasts[1])
+    assert f"noise: {likely[1]} of 10 topics." in str(forecasts[1])
     # Topics beyond the tenth are weaker: 40 need twice as many documents for a verdict.
     many = PrivateSpectralLDA(40)
     needed = many.forecast(10**6, 2000).n_samples_needed
