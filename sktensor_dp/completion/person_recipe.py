@@ -100,7 +100,7 @@ def _doubts(mean: float, deviation: float, sigma: float, half: float) -> tuple[W
     if math.hypot(mean, deviation) <= 3 * sigma:
         return (DoubtfulParameterWarning(UNLISTED),)
     edge = warnings_of_edge(mean, sigma, half)
-    is_wide = deviation + 2 * sigma < 2 * half * LEAST_DEVIATION
+    is_wide = deviation + 3 * sigma < 2 * half * LEAST_DEVIATION
     return (
         (DoubtfulParameterWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide and not edge else edge
     )
