@@ -95,12 +95,6 @@ def _run(options: Namespace) -> int:
             if weak and not (options.anyway or options.forecast):
                 raise ValueError(f"{weak[0]}, or go on all the same: --anyway. Nothing was spent.")
             anyway = options.anyway or run.is_paid  # which costs nothing more
-            verdicts = "" if anyway or options.forecast else run.verdict_by_guess()
-            if verdicts:
-                raise NotEnoughDataError(
-                    f"--words-per-text N must be given: it is {verdicts}. N is about what such "
-                    "texts usually have: do not count these. Nothing was spent."
-                )
             _show_expected(run, progress, weak)
             if folder is None or options.forecast:
                 progress.note("This was the forecast: nothing was spent.")

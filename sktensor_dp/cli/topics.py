@@ -153,7 +153,7 @@ class Topics(Run):
         short = self.changed(words_per_text=SHORT).verdict()
         what = "all of a person's texts have" if self.unit == "person" else "a text has"
         said = f"{self.verdict()} if {what} about {LENGTH} words, {short} with about {SHORT}"
-        return said * (short not in HOPEFUL)
+        return f"{said} (--words-per-text)" * (short not in HOPEFUL)
 
     def verdict(self) -> str:
         """Verdict on topics, or on words if it is worse."""
