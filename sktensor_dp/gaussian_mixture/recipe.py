@@ -102,10 +102,12 @@ def release_mixture(
     if gain < -defaults.WORSE * answer.sigma * np.sqrt(n_answers) and not skewed:
         return FittedMixture(starts[k_start - 1], gains_of_start, gain, square)
     found = levels[k - 1]
-    # The parts' ways do not describe a joined group, which may have the noise of all its parts.
+    # The parts' ways do not describe a joined group, which may have the noise of all its parts; nor
+    # does a way describe whole means.
     errors = Errors(
         noise=noise.times((most - k + 1) ** 0.5), observed=observed_cells(ball, second, model),
-        way=way_from(start, model) if k == most else np.zeros((k, n_scores(1, plan.n_features))),
+        way=np.zeros((k, n_scores(1, plan.n_features))) if skewed or k < most
+        else way_from(start, model),
         lost=lost if k == most else np.zeros_like(found.means),
     )  # fmt: skip
     return FittedMixture(found, gains, gain, square, errors)

@@ -39,7 +39,9 @@ def way_from(start: Gaussians, model: Gaussians) -> Floats:
     shapes = np.eye(means.shape[1])
     shapes = shapes - model.whiteners @ start.covariances @ model.whiteners.swapaxes(1, 2)
     whitened = np.einsum("jab,jb->ja", model.whiteners, means)
-    way = np.hstack([weights[:, None] / model.weights[:, None], whitened, _entries(shapes)])
+    # By symmetry, shapes of one group move no mean.
+    entries = _entries(shapes) * (len(weights) > 1)
+    way = np.hstack([weights[:, None] / model.weights[:, None], whitened, entries])
     return way * np.sqrt(model.weights)[:, None]
 
 
@@ -84,7 +86,7 @@ def std_of_means(
     k, d = model.means.shape
     values, vectors = np.linalg.eigh(_information(model, observed, rng))
     # Nothing moves along the first direction: weights add up to 1.
-    if values[1] * noise.rates < FINISHED and not way.any():
+    if k > 1 and values[1] * noise.rates < FINISHED and not way.any():
         return None
     parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
     gone = -np.expm1(-noise.rates * parts)  # 1 - exp(-g f)

@@ -171,7 +171,7 @@ def test_averages_of_skewed_columns_are_in_their_intervals(seed):
         low, high = PrivateGaussianMixture(1, data_norm=3.0, epsilon=2.0).fit(X).means_interval()
         truth = np.array([0.1, 0.05, math.exp(-2.5)])
         covered.append(((low <= truth) & (truth <= high))[0, 1:])
-        assert (high - low)[0, 0] < 0.04
+        assert (high - low)[0, 0] < 0.1
     assert np.mean(covered) >= 0.5
 
 
