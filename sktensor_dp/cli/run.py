@@ -233,7 +233,8 @@ class Run:
         contents = read_columns(options.file, [*columns, *person], **how)
         if person:
             labels = contents.pop()
-            if not {*(options.missing or MISSING)}.isdisjoint(map(str.strip, labels)):
+            # Codes of --missing are of values: a person may have such a name.
+            if not {*MISSING}.isdisjoint(map(str.strip, labels)):
                 raise ValueError(
                     f"some rows of {options.file.name!r} have no person, but a cell for a missing "
                     "one: leave such rows out of the file, or give each a name of its own"

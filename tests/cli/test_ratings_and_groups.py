@@ -216,7 +216,7 @@ def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, rati
     coded = [
         re.sub(r",[^,]*,x$", ",-9,x", row) if n % 8 == 0 else row for n, row in enumerate(rows)
     ]
-    coded.append("nobody,film 00,,x")
+    coded.append("-9,film 00,,x")  # a code of values is a person's name like others
     ratings.write_text("\n".join([head, *coded]), "utf-8")
     asked = (*STARS, "--items", "films.csv", "--rank", 0)
     stopped = command("ratings", ratings, *asked, "--epsilon", 8, "--output", "o", status=2).err
@@ -227,7 +227,7 @@ def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, rati
     assert "a rating that is missing: is left out" in done.err
     done = command("recommend", "p", ratings, *STARS[: STARS.index("--bounds")], *missing)
     assert "Known items in 17,500 of 17,500 ratings. None are for 1 person without a" in done.out
-    ratings.write_text("\n".join([head, *(row for row in coded if "-9" not in row)][:-1]), "utf-8")
+    ratings.write_text("\n".join([head, *(row for row in coded if "-9" not in row)]), "utf-8")
     command("ratings", ratings, *asked, *exact, "q")
     of_all, of_given = (table(Path(folder, "items.csv")) for folder in "pq")
     found, expected = ({row["item"]: float(row["expected_rating"]) for row in rows}

@@ -97,7 +97,7 @@ WRONG = [
         for kind, *more in (
             ("topics", "--text", "what", "--person", "who"),
             ("groups", "--range", "stars", 0, 9, "--person", "who"),
-            ("groups", "--range", "stars", 0, 9, "--person", "what", "--missing", "?"),
+            ("groups", "--range", "stars", 0, 9, "--person", "who", "--missing", "?"),
             ("ratings", *RATED, "--items-are-public"),
         )
     ),
