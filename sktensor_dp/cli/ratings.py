@@ -4,6 +4,8 @@ import argparse
 import csv
 import math
 import re
+import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -325,15 +327,20 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     # Columns may have other names than in the run, but none that the other one had.
     named = model.__dict__.pop("feature_names_in_", ())
     for option, here, there in zip(("person", "item"), named, named[::-1], strict=False):
-        if (given := vars(options)[option]) == there != here:
-            raise ValueError(f"--{option} {given}: in the run it was --{option} {here}")
+        if (given := vars(options)[option]) == here:
+            continue
+        said = f"--{option} {given}: in the run it was --{option} {here}"
+        if given == there:
+            raise ValueError(said)
+        print(f"warning: {said}", file=sys.stderr)
     run = Run(options)
     what, values = read_ratings(run)
     given = ~np.isnan(values)
     entries = np.array([run.groups, what], object).T
     # Whoever holds the ratings reads this: exact numbers of them may be shown.
     *_, names = model.row_names or [()]
-    known, (low, high) = sum(map(set(names).__contains__, entries[given, 1])), model.bounds_
+    listed, (low, high) = {*names}, model.bounds_
+    known = [(person, item) for person, item in entries[given] if item in listed]
     if not known:
         raise ValueError(
             f"of {counted(given.sum(), 'rating')} none names a known item: --item COLUMN must hold "
@@ -347,19 +354,27 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     own = model.fold_in(entries[given], values[given])
     found = model.recommend(own, options.number, exclude=entries, by=_order(options))
     # Titles of items as the run wrote them, which are public.
-    titles = _titles(options.folder / "items.csv")
+    titles, n_known = _titles(options.folder / "items.csv"), Counter(who for who, _ in {*known})
     rows = (
-        [person, rank, item, value, *[titles.get(item, "")] * bool(titles)]
+        [person, n_known[person], rank, item, value, *[titles.get(item, "")] * bool(titles)]
         for person, items, expected in zip(own.units, found.rows, found.values, strict=True)
         for rank, (item, value) in enumerate(zip(items, expected, strict=True), start=1)
         if item is not None
     )
     folder = Folder.of_last_run(path)
-    head = ["person", "rank", "item", "expected_rating", *["title"] * bool(titles)]
+    head = ["person", "known_items", "rank", "item", "expected_rating", *["title"] * bool(titles)]
     folder.add(RECOMMENDED, table_of([head, *rows]), private=True)
     without = len({*entries[:, 0]}) - len(own.units)
     none = f" None are for {counted(without, 'person')} without a rating." if without else ""
-    print(f"Known items in {known:,} of {counted(given.sum(), 'rating')}.{none}")
+    if anyone := len(own.units) - len(n_known):
+        none += f" {counted(anyone, 'person')} rated no known item, and got the items for anybody."
+    if 2 * len(known) < given.sum():
+        print(
+            f"warning: most ratings name no known item: does --item {options.item} hold names as "
+            f"in {options.folder / 'items.csv'}?",
+            file=sys.stderr,
+        )
+    print(f"Known items in {len(known):,} of {counted(given.sum(), 'rating')}.{none}")
     print(
         f"Written: {path / RECOMMENDED}, {counted(options.number, 'item')} at most for "
         f"each of {counted(len(own.units), 'person')}. Nothing protects it: show each person their "

@@ -132,11 +132,14 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     assert "What would help" not in done.err  # the forecast says nothing of a second one
     assert "An epsilon above 10 promises little" in page
     columns = STARS[: STARS.index("--bounds")]
-    cells[0][film] = "unknown"
+    for row in cells[:20]:
+        row[film] = "unknown"
     own = "\n".join([head, *(",".join(row) for row in cells)])
     ratings.write_text(own, "utf-8")
     done = command("recommend", folder, ratings, *columns, "--number", 3)
-    assert "Known items in 19,999 of 20,000 ratings.\nWritten: " in done.out
+    said = "1 person rated no known item, and got the items for anybody.\nWritten: "
+    assert f"Known items in 19,980 of 20,000 ratings. {said}" in done.out
+    assert done.err == ""
     again = command("recommend", folder, ratings, *columns, status=2).err
     assert "is there already, and was left as it is: move it away, or name another" in again
     for wrong, said in (
@@ -150,6 +153,13 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     swapped = ("--person", "film", "--item", "user", "--rating", "stars", "--output", "r")
     failed = command("recommend", folder, ratings, *swapped, status=2)
     assert failed.err == "error: --person film: in the run it was --person user\n"
+    # A column of another name, with other items: two of three have no known name.
+    ratings.write_text(own.replace("film", "work", 1).replace(",film 0", ",").replace(",film 1", ","))
+    other = ("--person", "user", "--item", "work", "--rating", "stars", "--output", "other")
+    assert re.match(
+        "warning: --item work: in the run it was --item film\nwarning: most ratings name no known",
+        command("recommend", folder, ratings, *other).err,
+    )
     ratings.write_text(own, "utf-8")
     command("recommend", folder, ratings, *columns, "--by-rating", "--output", "by")
     rated = {}
@@ -163,6 +173,8 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     assert "3 items at most for each of 1,000 persons. Nothing protects it" in done.out
     assert ORDER in done.out
     found = [(row["person"], row["item"]) for row in table(made)]
+    n_known = {row["person"]: row["known_items"] for row in table(made)}
+    assert n_known == {f"person{n}": "20" if n else "0" for n in range(1000)}
     assert len(found) == 3000
     assert not {*found} & {(row[user], row[film]) for row in cells}
     alike = [int(who.removeprefix("person")) % 2 == int(what[5:]) % 2 for who, what in found]
