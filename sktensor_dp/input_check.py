@@ -1,6 +1,7 @@
 """A check of data against public lists and bounds, before the budget of a fit is spent."""
 
 import math
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +15,7 @@ from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.checks.parameters import OneOf, check_parameters
 from sktensor_dp.data.units import Units
-from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
+from sktensor_dp.estimator.base import PrivateEstimatorMixin, level_of_caller, unit_of
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, column_of_units
@@ -31,6 +32,10 @@ AIM, MOST_FRACTION, USELESS = 0.01, 0.02, 0.1
 # by up to this part of the range, and as many rows make a group of their own.
 MOST_BEYOND = 0.03
 SPENDER = "check_inputs"  # as ledgers name it
+WHY = (
+    "Is it the right column, are list and bounds the right ones, or are cells missing, perhaps "
+    "with a code such as -9 (--missing in the command)?"
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -194,7 +199,8 @@ def check_inputs(
     NotEnoughDataError
         If it is certain, in 39 of 40 checks, that over 3 % of the rows fail some test,
         or for those in `may_fail` not certain that most pass it. The message shows the released
-        fraction. The check is charged all the same.
+        fraction. The check is charged all the same. Fewer that fail a test not in `may_fail` are
+        warned of, where noise does not explain them.
     ValueError
         If `matches` are no booleans, groups are malformed, or `may_fail` names no test; nothing is
         charged.
@@ -224,12 +230,15 @@ def check_inputs(
     if low := check.ask(matches, groups, may_fail):
         shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in low)
         error = NotEnoughDataError(
-            f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). Is it the "
-            "right column, are list and bounds the right ones, or are cells missing, perhaps with "
-            "a code such as -9 (--missing in the command)? Only this check was charged."
+            f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). {WHY} Only "
+            "this check was charged."
         )
         error.add_note(f"If up to half of the rows may fail, pass may_fail={low}.")  # in Python
         raise error
+    # Fewer than are refused may be codes all the same, of which a fit makes a group.
+    if wrong := [name for name in check.failing if name not in may_fail]:
+        failing = ", ".join(map(repr, wrong))
+        warnings.warn(f"Some rows fail {failing}. {WHY}", stacklevel=level_of_caller())
     return check
 
 
