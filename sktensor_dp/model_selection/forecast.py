@@ -1,4 +1,4 @@
-"""Forecast, from public numbers alone, of what a search and its trials can show."""
+"""Forecasts, from public numbers alone, of what scores, a search and its trials can show."""
 
 import math
 from collections.abc import Mapping
@@ -6,24 +6,72 @@ from dataclasses import dataclass
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.model_selection.costs import TrialCosts
+from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.scores import HeldOutScores
 
 # The larger of two scores that are so many deviations of noise apart wins 19 times in 20.
 APART = 1.645 * math.sqrt(2)
 
 
+def sigma_of_score(
+    cost: PrivacyCost, delta: float, n_scored: int, bounds: tuple[float, float], neighbours: str
+) -> float:
+    """Deviation of the noise of a mean score over `n_scored` units, by Laplace where delta is 0."""
+    query = HeldOutScores(lambda X, y: y, *bounds)
+    sensitivity = query.sensitivity("l1" if delta == 0 else "l2", neighbours) / n_scored
+    return sensitivity * (math.sqrt(2) / cost.epsilon if delta == 0 else 1 / cost.mu)
+
+
 @dataclass(frozen=True)
-class SearchForecast:
+class ScoreForecast:
+    """Noise of a score that is released.
+
+    Attributes
+    ----------
+    n_scored : int
+        Units that the score is a mean over.
+    score_sigma, width : float
+        Standard deviation of the score's noise, and width of its bounds.
+    """
+
+    n_scored: int
+    score_sigma: float
+    width: float
+
+    @property
+    def told_apart(self) -> float:
+        """Distance of two candidates' scores from which the better one wins 19 times in 20."""
+        return APART * self.score_sigma
+
+    @property
+    def is_noise(self) -> bool:
+        """True where no scores within their bounds are far enough from each other."""
+        return self.told_apart > self.width
+
+    def __str__(self) -> str:
+        noise = " Noise decides: score more units, with tighter bounds or a larger epsilon."
+        return (
+            f"A mean over {counted(self.n_scored, 'unit')} has noise of deviation "
+            f"{self.score_sigma:.2g}, and of two models the better one wins 19 times in 20 if "
+            f"their scores differ by {self.told_apart:.2g}, of a range of {self.width:.3g}."
+            f"{noise * self.is_noise}"
+        )
+
+
+@dataclass(frozen=True)
+class SearchForecast(ScoreForecast):
     """Noise of a search's scores, chances of its number of trials, and what a trial can show.
 
     Attributes
     ----------
-    fit_epsilon : float
-        Epsilon of a fit in a trial, at the search's delta.
-    n_fitted, n_scored : int
-        Units that a trial fits to, and that each of its scores is a mean over.
+    n_scored : int
+        Units that each score of a trial is a mean over.
     score_sigma, width : float
         Standard deviation of the noise of a trial's score, and width of the score's bounds.
+    fit_epsilon : float
+        Epsilon of a fit in a trial, at the search's delta.
+    n_fitted : int
+        Units that a trial fits to.
     stop : float
         Probability that a trial is the last one.
     verdicts : tuple of (dict, str)
@@ -34,9 +82,6 @@ class SearchForecast:
 
     fit_epsilon: float
     n_fitted: int
-    n_scored: int
-    score_sigma: float
-    width: float
     stop: float
     verdicts: tuple[tuple[Mapping[str, object], str], ...] = ()
 
@@ -48,25 +93,11 @@ class SearchForecast:
         """Forecast for `n_units` and a `split` (cv, test_size), without verdicts."""
         n_folds, test_size = split
         n_scored = max(round(n_units * test_size) if n_folds is None else n_units // n_folds, 1)
-        query = HeldOutScores(lambda X, y: y, *bounds)
-        sensitivity = query.sensitivity("l1" if delta == 0 else "l2", neighbours) / n_scored
-        # Deviation of Laplace or Gaussian noise at sensitivity 1; a score is a mean over folds.
-        sigma_of_one = math.sqrt(2) / costs.score.epsilon if delta == 0 else 1 / costs.score.mu
-        sigma = sensitivity * sigma_of_one / math.sqrt(n_folds or 1)
+        sigma = sigma_of_score(costs.score, delta, n_scored, bounds, neighbours)
         return cls(
-            costs.fit.epsilon_at(delta), n_units - n_scored, n_scored, sigma,
-            bounds[1] - bounds[0], stop,
+            n_scored, sigma / math.sqrt(n_folds or 1), bounds[1] - bounds[0],
+            costs.fit.epsilon_at(delta), n_units - n_scored, stop,
         )  # fmt: skip
-
-    @property
-    def told_apart(self) -> float:
-        """Distance of two candidates' scores from which the better one wins 19 times in 20."""
-        return APART * self.score_sigma
-
-    @property
-    def is_noise(self) -> bool:
-        """True where no scores within their bounds are far enough from each other."""
-        return self.told_apart > self.width
 
     @property
     def shows_nothing(self) -> bool:

@@ -1,6 +1,7 @@
 """Scores of one number per row by name, and scorers that release their mean with noise."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,11 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import as_numbers, refuse_other_columns
-from sktensor_dp.checks.parameters import Number, Numbers, check_parameters, shown
+from sktensor_dp.checks.parameters import Number, Numbers, check_parameters, check_sizes, shown
 from sktensor_dp.data.labels import distinct
 from sktensor_dp.data.units import Units
-from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
+from sktensor_dp.estimator.base import PrivateEstimatorMixin, level_of_caller, unit_of
 from sktensor_dp.estimator.inputs import refuse_other_kinds
+from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.model_selection.forecast import ScoreForecast, sigma_of_score
 from sktensor_dp.model_selection.splits import checked_units, n_rows, one_row, take
 from sktensor_dp.model_selection.steps import (
     calling_row_by_row,
@@ -366,6 +369,8 @@ def make_private_scorer(
     >>> scorer = make_private_scorer("neg_mean_absolute_error", bounds=(-1, 0))
     >>> bool(-1 < scorer(model, X, X.sum(axis=1) / 120) < 0.1)
     True
+    >>> round(scorer.forecast(3600).score_sigma, 4)  # at no cost
+    0.0011
     """
     scorer = PrivateScorer(metric, epsilon, delta, bounds, accountant)
     check_scoring(metric, "metric")
@@ -435,12 +440,44 @@ class PrivateScorer(HasAccountant, BaseEstimator):
         y = checked_targets(self.metric, model, X, y, "metric")
         X = checked_rows(model, X)
         query = HeldOutScores(UnitScores(self.metric, model, words), *bounds)
+        chunk = held_out(X, y, labels)
+        if not number_is_private:
+            noise = self._forecast(chunk.n_units, bounds)
+            if noise.is_noise:
+                warnings.warn(str(noise), NotEnoughDataWarning, stacklevel=level_of_caller())
         score, _ = release_score(
-            query, held_out(X, y, labels),
-            ReleasePlan.split(self.epsilon, self.delta, {HeldOutScores.name: 1.0}),
+            query, chunk, self._plan(),
             spender=type(self).__name__, unit=unit, neighbours=relation,
             accountant=self._accountant_to_charge(), column=column,
         )  # fmt: skip
         return score
 
     __call__ = score
+
+    def forecast(self, n_units: int) -> ScoreForecast:
+        """Say, from public numbers alone, how large the noise of a score is.
+
+        Parameters
+        ----------
+        n_units : int
+            Number of units to score: rows, or groups of rows.
+
+        Returns
+        -------
+        ScoreForecast
+            Deviation of the noise, and the distance that scores must have. Costs nothing.
+        """
+        check_sizes(n_units=n_units)
+        return self._forecast(
+            n_units, checked_score_bounds(self.bounds, self.metric, None, name="bounds")
+        )
+
+    def _plan(self) -> ReleasePlan:
+        """Plan of the one release of a score."""
+        return ReleasePlan.split(self.epsilon, self.delta, {HeldOutScores.name: 1.0})
+
+    def _forecast(self, n_units: int, bounds: tuple[float, float]) -> ScoreForecast:
+        """Forecast of the noise of a score within `bounds`, where the number of units is public."""
+        cost = self._plan().cost_of(HeldOutScores.name)
+        sigma = sigma_of_score(cost, self.delta, n_units, bounds, "replace_one")
+        return ScoreForecast(n_units, sigma, bounds[1] - bounds[0])

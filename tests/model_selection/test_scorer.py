@@ -24,6 +24,7 @@ from toy_regressor import NoisyMean, answering, constant, targets
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
+    NotEnoughDataWarning,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTuckerCompletion,
@@ -343,6 +344,23 @@ def test_noise_is_in_proportion_to_the_number_of_groups():
     one, other = budget.entries
     assert one.sigma == other.sigma
     assert one.unit == "person"
+
+
+@pytest.mark.parametrize(("n", "is_noise"), [(5, True), (400, False)])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_a_score_that_is_noise_warns_before_its_charge(n, is_noise, delta):
+    budget = BudgetAccountant()
+    scorer = scorer_of(ABSOLUTE, epsilon=0.5, delta=delta, accountant=budget)
+    assert scorer.forecast(n).is_noise is is_noise
+    model, rows = constant(0.0), np.zeros((2 * n, 1))
+    warnings.simplefilter("error")  # each test has filters of its own
+    if is_noise:
+        with pytest.raises(NotEnoughDataWarning, match=f"{n} units .* Noise decides"):
+            scorer(model, rows, rows[:, 0], groups=np.arange(2 * n) // 2)
+        assert budget.entries == ()
+    else:
+        scorer(model, rows, rows[:, 0], groups=np.arange(2 * n) // 2)
+        assert budget.entries[0].sigma == pytest.approx(scorer.forecast(n).score_sigma)
 
 
 def test_a_model_of_groups_is_scored_with_groups_alone():
