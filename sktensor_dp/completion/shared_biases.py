@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 
 from sktensor_dp.completion.model import unexplained
-from sktensor_dp.completion.plan import UNCLIPPED, residual_clip
+from sktensor_dp.completion.plan import residual_clip
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.persons import ReleasedEffects, SharedRowSums
 from sktensor_dp.queries.query import Query
@@ -23,6 +23,8 @@ from sktensor_dp.tensor.shared_parameters import (
 
 # Least sum of weights, to avoid a division by 0.
 LEAST_WEIGHT = 1e-100
+# Least mean square error of a release, relative to the largest.
+EXACT = 1e-12
 # Number of EM steps for effects, and the smaller number before another release.
 STEPS, ROUGH_STEPS = 60, 20
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
@@ -42,26 +44,37 @@ class EffectRelease:
 
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"]) -> "EffectRelease":
-        """Average of several releases, weighted by precision, as one."""
-        # Divided by its response, each release holds the same sums of effects, with noise of
-        # variance (sigma / response)^2 and another centre. Averaged by precision and multiplied by
-        # the root of the mean squared response, sums have the same noise as counts.
+        """Average of several releases as one, with an effect's mean square error as weight.
+
+        Residuals that are not normal shift what clips show: the last release, clipped least, tells
+        by how much.
+        """
         sigmas = np.array([one.sigma for one in releases])
-        # Without noise all releases weigh the same.
-        precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
         responses = np.array([one.response for one in releases])
-        of_counts, of_effects = precisions / precisions.sum(), precisions * responses**2
-        response = math.sqrt(of_effects.sum() / precisions.sum())
+        # Without noise all counts weigh the same.
+        precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
+        of_counts = precisions / precisions.sum()
+        counts = of_counts @ np.stack([one.counts for one in releases])
+        sigma = float(np.sqrt(of_counts**2 @ sigmas**2))
+        # Divided by its response, each release holds the same sums of effects about 0, with noise
+        # of variance (sigma / response)^2. A shift of all effects is no difference of rows.
+        noise = (sigmas / responses) ** 2
+        shown = np.stack([one.about * counts + one.sums / one.response for one in releases])
+        apart = shown - shown[-1]
+        apart -= np.outer(apart @ counts / max(counts @ counts, LEAST_WEIGHT), counts)
+        shifted = np.mean(apart**2, axis=1) - noise - noise[-1]
+        errors = noise + np.where(np.arange(len(noise)) < len(noise) - 1, shifted.clip(0), 0)
+        of_effects = np.maximum(errors, EXACT * max(errors.max(), LEAST_WEIGHT)) ** -1.0
         of_effects /= of_effects.sum()
+        # Multiplied by this response, sums have the same noise as counts.
+        of_noise = float(np.sqrt(of_effects**2 @ noise))
+        response = sigma / of_noise if of_noise > 0 else float(of_effects @ responses)
         of_sums = response * of_effects / responses
         return cls(
-            sums=of_sums @ np.stack([one.sums for one in releases]),
-            counts=of_counts @ np.stack([one.counts for one in releases]),
-            sigma=float(np.sqrt(of_counts**2 @ sigmas**2)),
-            response=response,
-            about=of_effects @ np.stack([one.about for one in releases]),
+            sums=of_sums @ np.stack([one.sums for one in releases]), counts=counts, sigma=sigma,
+            response=response, about=of_effects @ np.stack([one.about for one in releases]),
             spread=float(of_sums @ [one.spread for one in releases]),  # of the same values
-        )
+        )  # fmt: skip
 
 
 class SharedBiases:
@@ -122,7 +135,7 @@ class SharedBiases:
     def _clip(self) -> float:
         """Clip of the next release's residuals, in their deviations.
 
-        After the first release it rises to UNCLIPPED the less noise the last one had.
+        After the first release it rises to the largest residual the less noise the last one had.
         """
         # By values, not residuals: biases take as much from the variance as from its largest value,
         # so nearness to the bounds stays the same in every round.
@@ -133,7 +146,10 @@ class SharedBiases:
         # values, of which each residual is counted with variance 1.
         by_values = float(self.weights.mean()) / root_of_entries(self.weights, self._ask.n_units)
         share_of_values = by_values / (by_values + self._released[-1][0].sigma ** 2)
-        return share_of_values * UNCLIPPED + (1 - share_of_values) * clip
+        # Beyond twice their deviation there are hardly any effects.
+        largest = self._half + abs(self.level) + 2 * math.sqrt(self.explained())
+        unclipped = largest / math.sqrt(unexplained(self.deviation, self.explained()))
+        return share_of_values * unclipped + (1 - share_of_values) * clip
 
     def _fit(self, n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps."""
