@@ -32,7 +32,8 @@ LISTED = 20  # items on the screen; the table has all
 RECOMMENDED = "PRIVATE-recommendations.csv"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
-    "Standard errors are of how items differ, by noise and sampling; skewed ratings add to them. "
+    "Standard errors are of each average, by noise and sampling; a part is the same for all items. "
+    "Off by one and a half of these is usual where ratings are skewed. "
     "Items rated by few are drawn to the mean, which their standard error counts."
 )
 ORDER = (
@@ -218,7 +219,7 @@ class Ratings(Run):
             yield "ratings"
         names, self._best = model.recommend(None, self.n_items, by=_order(self.options))
         self._names, order, found = names.tolist(), index.encode(names), int(model.n_components_)
-        self._errors = model.bias_errors_[1][order]
+        self._errors = np.hypot(model.mean_error_, model.bias_errors_[1][order])
         self._tastes = model.factors_[1][order, :found] if found else np.zeros((len(order), 0))
 
     def lines(self) -> list[str]:

@@ -351,6 +351,13 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         errors.insert(mode, np.full(self.shape_[mode], np.nan))
         return errors
 
+    @property
+    def mean_error_(self) -> float:
+        """Standard error of `mean_` by noise and sampling; NaN without ``unit_mode``."""
+        check_is_fitted(self)
+        error = self._shared.level_error
+        return math.nan if error is None else error
+
     def predict(self, X: ArrayLike) -> Floats:
         """Predict values at coordinates.
 

@@ -81,6 +81,9 @@ class PrivateCPCompletion(
         Number of components found: at most `rank`, and 0 where noise hides them all.
     mean_ : float
         Mean of the values.
+    mean_error_ : float
+        Standard error of ``mean_``, from noise and sampling, which the average of each row shares;
+        NaN without ``unit_mode``.
     biases_ : list of ndarray of shape (shape[m],)
         One per mode; 0 for rows never observed, and for units.
     bias_errors_ : list of ndarray of shape (shape[m],)

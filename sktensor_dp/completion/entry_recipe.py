@@ -80,7 +80,7 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
         "perturbation_": plan.perturbation,
         "_shared": SharedModel(
             level=model.mean, noise_variance=residual_variance, unit_mode=0, effects=effects,
-            components=components, level_variance=level_variance,
+            components=components, level_variance=level_variance, level_error=None,
         ),
         "n_iter_": max(plan.n_steps, model.n_iter, 1),
     }  # fmt: skip

@@ -79,6 +79,8 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitRes
         level=mean + ask.public("middle"), noise_variance=noise_variance,
         unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
         components=components, level_variance=level_variance,
+        # By noise, and as units are a sample, whose levels vary no more than values.
+        level_error=math.hypot(shrinkage * levels.sigma, deviation / math.sqrt(ask.n_units)),
     )  # fmt: skip
     state = {
         **attributes_of_units(model, ask.n_units, options.ranks),

@@ -66,9 +66,10 @@ class EffectRelease:
         errors = noise + np.where(np.arange(len(noise)) < len(noise) - 1, shifted.clip(0), 0)
         of_effects = np.maximum(errors, EXACT * max(errors.max(), LEAST_WEIGHT)) ** -1.0
         of_effects /= of_effects.sum()
-        # Multiplied by this response, sums have the same noise as counts.
-        of_noise = float(np.sqrt(of_effects**2 @ noise))
-        response = sigma / of_noise if of_noise > 0 else float(of_effects @ responses)
+        # Multiplied by this response, sums have errors as large as the noise of counts.
+        response = float(of_effects @ responses)
+        if sigma > 0:
+            response = sigma / float(np.sqrt(of_effects**2 @ errors))
         of_sums = response * of_effects / responses
         return cls(
             sums=of_sums @ np.stack([one.sums for one in releases]), counts=counts, sigma=sigma,

@@ -38,7 +38,7 @@ max_iter, accountant, random_state, verbose
     core_ : ndarray of shape rank
         The core. Not with a ``unit_mode``, where each unit has a slice of it of its own. It is 0
         where the components are for ``fold_in`` alone, which ``n_components_`` counts too.
-    n_components_, mean_, biases_, bias_errors_, shape_, perturbation_, n_iter_, \
+    n_components_, mean_, mean_error_, biases_, bias_errors_, shape_, perturbation_, n_iter_, \
 privacy_report_, n_features_in_
         As for :class:`PrivateCPCompletion`.
 

@@ -264,6 +264,22 @@ def test_items_that_noise_hides_are_said_to_be_hidden(unit_mode, seed):
     assert np.isnan(model.bias_errors_[0]).all()
 
 
+def test_averages_of_skewed_answers_are_within_their_errors(seed):
+    """Nine symptoms, most of which most persons do not have; clips alone would hide how many do."""
+    rng = np.random.default_rng(seed)
+    lists, traits = np.linspace(-2.2, 1.2, 9), rng.standard_normal((8000, 1))
+    answers = np.clip(np.rint(lists + traits + 0.6 * rng.standard_normal((8000, 9))), 0, 4)
+    X = np.argwhere(rng.random(answers.shape) < 0.95)
+    model = PrivateCPCompletion(0, bounds=(0, 4), shape=answers.shape, unit_mode=0, epsilon=2)
+    with unsafe_seeded_noise(seed):
+        model.fit(X, answers[tuple(X.T)])
+    off = model.mean_ + model.biases_[1] - answers.mean(axis=0)
+    of_rest = (off - off.mean()) / model.bias_errors_[1]
+    # Spreads differ by symptom, and errors are of their mean: typically 1.5.
+    assert np.sqrt(np.mean(of_rest**2)) < 4
+    assert abs(off.mean()) < 4 * model.mean_error_
+
+
 def test_all_releases_of_sums_are_as_good_as_one_for_their_budget(seed):
     data, _ = tastes(seed, 0.0, 3)
     precision = []
