@@ -117,7 +117,7 @@ class InputCheck(HasAccountant):
 
     @property
     def _lost(self) -> float:
-        """What noise takes away of fractions at most in 39 of 40 checks, 1 divided among tests."""
+        """Largest loss of a fraction by noise, but in 1 of 40 checks, divided among tests."""
         return NormalDist().inv_cdf(1 - 0.025 / len(self.fractions)) * self.sigma
 
     def __repr__(self) -> str:

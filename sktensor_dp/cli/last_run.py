@@ -1,4 +1,4 @@
-"""What the last run of a folder left to the one that is asked for now."""
+"""State of a folder after its last run: what is paid for, and whether a new run may pay."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ OF_PAYER = ("checked first", "words per text")
 
 @dataclass(frozen=True)
 class LastRun:
-    """What the last run of a folder left to the one that is asked for now.
+    """State of a folder after its last run, which decides whether a new run may pay.
 
     ======== ============== ==================================================================
     it is    settings       a run that is asked for now
