@@ -13,7 +13,7 @@ from sktensor_dp.cli.folder import Folder, table_of
 from sktensor_dp.cli.run import MISSING, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
-from sktensor_dp.gaussian_mixture.fitted import move_to_units
+from sktensor_dp.gaussian_mixture.fitted import move_to_units, warnings_of_zeros
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
@@ -243,15 +243,8 @@ class Groups(Run):
             f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "
             "categories, and may hide groups of the numbers, which a run without --category shows."
         )
-        # Of a count with many zeros, a group of zeros alone has no spread to speak of.
-        widest = self._spreads.max(axis=0)
-        alone = (self._spreads < 0.1 * widest)[:, : len(self._numbers)].any(axis=0)
-        same = " and ".join(np.array(self._numbers)[alone])
-        zeros = (
-            f"A group has nearly one value of {same}, such as zero: groups may part by it alone, "
-            "and hide others, which a run without it shows."
-        )
-        own = [f"{wrong}." * bool(wrong), follow if names else "", zeros if same else ""]
+        zeros = map(str, warnings_of_zeros(self.models["groups"]))
+        own = [f"{wrong}." * bool(wrong), follow if names else "", *zeros]
         return " ".join(filter(None, [*own, super().doubts()]))
 
     def fit(self) -> Iterator[str]:

@@ -75,5 +75,7 @@ class Progress(io.TextIOBase):
                 warnings.simplefilter("default", kind)
             # A run states this itself, before it spends anything.
             warnings.filterwarnings("ignore", "delta .* is above 1 in", PrivacyLeakWarning)
+            # It says this after the fit, by names of columns.
+            warnings.filterwarnings("ignore", "A group has nearly one value", UserWarning)
             warnings.showwarning = show
             yield

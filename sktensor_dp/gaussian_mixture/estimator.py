@@ -29,7 +29,7 @@ from sktensor_dp.estimator.inputs import precision_of
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.gaussian_mixture.fitted import SavedMixture, gaussians_of
+from sktensor_dp.gaussian_mixture.fitted import SavedMixture, gaussians_of, warnings_of_zeros
 from sktensor_dp.gaussian_mixture.plan import (
     check_memory,
     forecast_mixture,
@@ -566,7 +566,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             plan = plan_mixture(self, ask.count(), chunks.n_features)
             ask.complete_plan(plan.releases)
             fitted = fit_mixture(ask, plan)
-        return self._publish_result(self._with_report(ask, fitted, columns))
+        self._publish_result(self._with_report(ask, fitted, columns))
+        self._warn(warnings_of_zeros(self))
+        return self
 
     def _log_joint(self, X: Any) -> Floats:
         """Log of weight times density of each sample and group."""

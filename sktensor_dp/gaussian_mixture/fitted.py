@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from sktensor_dp.checks.display import counted
+from sktensor_dp.estimator.base import column_attributes
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.gaussians import Gaussians
@@ -135,6 +136,21 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
         return attributes
     by_group = {"_way": errors.way[order], "_lost": errors.lost[order]}
     return {**attributes, "_step_noise": errors.noise, "_observed": errors.observed, **by_group}
+
+
+def warnings_of_zeros(estimator: Any) -> tuple[Warning, ...]:
+    """Warning, if any, of columns in which a group has no spread to speak of, and others have."""
+    spreads = np.sqrt(estimator.variances_)
+    narrow = spreads < 0.1 * spreads.max(axis=0)
+    narrow &= ~narrow.all(axis=1, keepdims=True)  # a small cloud, not one value of a column
+    numbers = [f"column {place}" for place in range(spreads.shape[1])]
+    names = column_attributes(estimator).get("feature_names_in_", numbers)
+    if not (alone := [name for name, of in zip(names, narrow.T, strict=True) if of.any()]):
+        return ()
+    return (UserWarning(
+        f"A group has nearly one value of {' and '.join(alone)}, such as zero: groups may part by "
+        "it alone, and hide others, which a fit without it shows."
+    ),)  # fmt: skip
 
 
 def warnings_of_noise(found: FittedMixture, plan: MixturePlan) -> tuple[Warning, ...]:

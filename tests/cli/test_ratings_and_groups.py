@@ -459,7 +459,8 @@ def test_groups_that_follow_a_category_are_doubted(command, tmp_path):
     cells = [f"{age:.1f},{stays[n] * (n % 2)}" for n, age in enumerate(ages)]
     (tmp_path / "wards.csv").write_text("\n".join(["age,stays", *cells]), encoding="utf-8")
     done = command("groups", "wards.csv", *asked, "--range", "stays", 0, 30, "--output", "o")
-    assert "A group has nearly one value of stays, such as zero: groups may part" in done.err
+    said = "A group has nearly one value of stays, such as zero: groups may part"
+    assert done.err.count(said) == 1
 
 
 def test_fewer_groups_than_asked_are_named_without_noise_too(command, tmp_path):

@@ -118,6 +118,17 @@ def test_rows_that_are_nearly_all_scaled_down_are_doubted(missing, seed):
     PrivateGaussianMixture(1, data_norm=110.0).fit(X)
 
 
+@pytest.mark.parametrize("names", [None, ["age", "stays"]])
+def test_a_group_of_zeros_alone_is_doubted(names, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(0, 0.2, (10_000, 2))
+    X[:, 1] = np.where(rng.random(len(X)) < 0.7, 0, rng.uniform(0.2, 0.8, len(X)))
+    X = X if names is None else pd.DataFrame(X, columns=names)
+    name = "column 1" if names is None else "stays"
+    with pytest.warns(UserWarning, match=f"nearly one value of {name}, such as zero"):
+        PrivateGaussianMixture(2, data_norm=1.0, epsilon=8.0).fit(X)
+
+
 def test_steps_that_spoil_the_start_leave_it(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     X, _ = drawn(line(), 5000, rng)
