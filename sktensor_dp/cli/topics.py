@@ -1,7 +1,9 @@
 """The command ``topics``: a vocabulary, then topics."""
 
 import argparse
+import csv
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -285,7 +287,19 @@ class Topics(Run):
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
 
     def write_shares(self, folder: Folder) -> None:
-        """Write the topics of each text, and how many of its words are known."""
+        """Write the topics of each text, and how many of its words are known.
+
+        ValueError if they would replace those of texts with names by some without.
+        """
+        if (path := folder.path / SHARES).exists() and not self._ids:
+            with path.open(encoding="utf-8", newline="") as file:
+                column, *_ = next(csv.reader(file), ["text"])
+            if column != "text":
+                raise ValueError(
+                    f"{SHARES} names texts by {column!r}, and would be replaced by one that "
+                    f"numbers them: --id {shlex.quote(column)} keeps the names; or move it away. "
+                    "Nothing was spent."
+                )
         n_words = np.asarray(self._counts.sum(axis=1)).ravel()
         shares = self.models["topics"].transform(self._counts)
         ids = self._ids[0] if self._ids else range(1, len(shares) + 1)

@@ -348,6 +348,11 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         for warning in messages:
             warnings.warn(warning, stacklevel=level_of_caller())
 
+    def _check_charge(self, plan: ReleasePlan, chunks: Chunks) -> None:
+        """Raise the BudgetError that charging a plan for the units of `chunks` would."""
+        payer = Payer(type(self).__name__, self._accountant_to_charge())
+        payer.check(plan, self.neighbours, unit_of(self._unit, chunks.grouped))
+
     @contextmanager
     def _session(
         self,

@@ -33,8 +33,7 @@ class Payer:
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
         """Check and charge entries of a ledger; None as for :meth:`charge`."""
         # `telling_spending`, which wraps each method that fits, sets COLUMN and reads BEGUN.
-        receipt, person = None, person_of(self.column or COLUMN.get())
-        entries = [replace(one, unit=person) if one.unit == PERSON else one for one in entries]
+        receipt, entries = None, self._named(entries)
         if self.accountant is not None and not self.paid_by_earlier_batch:
             receipt = self.accountant.charge(entries, self.ticket)
         BEGUN.set(BEGUN.get() + 1)
@@ -46,12 +45,17 @@ class Payer:
             kept = "What was charged for this fit stays charged."
             tell(error, kept, self.accountant._so_far())
 
-    def check(self, plan: ReleasePlan, neighbours: str) -> None:
-        """Raise BudgetError for a plan that the accountant would refuse."""
+    def check(self, plan: ReleasePlan, neighbours: str, unit: str = "") -> None:
+        """Raise BudgetError for a plan that the accountant would refuse, of a `unit` if known."""
         if self.accountant is not None:
             self.accountant._check_delta(plan)
-            charges = charges_of(plan, self.spender, neighbours=neighbours)
-            self.accountant.check_charge(charges)
+            charges = charges_of(plan, self.spender, unit, neighbours)
+            self.accountant.check_charge(self._named(charges))
+
+    def _named(self, entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
+        """Entries of persons with the name of the column that says whose each row is."""
+        person = person_of(self.column or COLUMN.get())
+        return [replace(one, unit=person) if one.unit == PERSON else one for one in entries]
 
 
 NOBODY = Payer()

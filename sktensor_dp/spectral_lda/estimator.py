@@ -156,7 +156,8 @@ class PrivateSpectralLDA(
     Warns
     -----
     NotEnoughDataWarning
-        If released values show that the data was too small for ``n_components`` topics.
+        If released values show that the data was too small for ``n_components`` topics, or that
+        noise hides some of them, which it names.
 
     See Also
     --------

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.exceptions import NotEnoughDataWarning
@@ -25,6 +26,7 @@ from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS
 from sktensor_dp.spectral_lda.plan import TopicPlan
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import USUAL
+from sktensor_dp.topics.measures import are_set_apart
 from sktensor_dp.topics.shrinkage import smoothed
 
 
@@ -93,25 +95,49 @@ def attributes_of(found: FittedTopics) -> dict[str, Any]:
     }
 
 
-def warnings_of_noise(found: FittedTopics, plan: TopicPlan, *, begins: bool) -> tuple[Warning, ...]:
-    """Warning, if any, that noise or chance hides some of the topics asked for."""
-    if found.n_resolved >= plan.n_components:
+def hidden_by_noise(
+    topics: Floats, unigram: Floats, std: Floats | None, epsilon: float
+) -> NDArray[np.bool_]:
+    """Mask (k,) of topics of which no word is surely more likely there than overall."""
+    return np.asarray(~are_set_apart(topics, unigram, std).any(axis=1) & math.isfinite(epsilon))
+
+
+def warnings_of_noise(
+    found: FittedTopics, hidden: NDArray[np.bool_], plan: TopicPlan, *, begins: bool
+) -> tuple[Warning, ...]:
+    """Warning, if any, that noise or chance hides some of the topics asked for.
+
+    `hidden` are those fitted topics that noise hides, in the order of their attributes.
+    """
+    numbers = [str(place + 1) for place in np.flatnonzero(hidden)] if len(hidden) > 1 else []
+    few = found.n_resolved < plan.n_components
+    if not (few or numbers):
         return ()
-    fitted = f"{len(found.topics)} were fitted"
-    if len(found.topics) == 1:
-        fitted = "one topic was fitted, the word frequencies"
-    elif len(found.topics) > found.n_resolved:
-        fitted += ", and topics beyond that number may be noise"
-    at, larger, see = " at this epsilon", ", a larger epsilon", ": see forecast()"
-    if math.isinf(plan.releases.epsilon):
-        at = larger = see = ""
-    later = " Later batches add no topic: begin a stream with a larger batch." if begins else ""
-    return (
-        NotEnoughDataWarning(
+    said = []
+    if few:
+        fitted = f"{len(found.topics)} were fitted"
+        if len(found.topics) == 1:
+            fitted = "one topic was fitted, the word frequencies"
+        elif len(found.topics) > found.n_resolved:
+            fitted += ", and topics beyond that number may be noise"
+        at = " at this epsilon" * math.isfinite(plan.releases.epsilon)
+        said.append(
             f"Of {counted(plan.n_components, 'topic')} asked for, the data shows {found.n_resolved}"
-            f"{at}; {fitted}. More documents{larger} or fewer n_components would help{see}.{later}"
-        ),
-    )
+            f"{at}; {fitted}."
+        )
+    if numbers:
+        which = f"{'topic' if len(numbers) == 1 else 'topics'} {', '.join(numbers)}"
+        said.append(
+            f"Noise hides {which} of {len(hidden)}, by falling share (below_noise): no word is "
+            "known to be more likely there than overall, so the leading words say nothing."
+        )
+    larger, see = ", a larger epsilon", ": see forecast()"
+    if math.isinf(plan.releases.epsilon):
+        larger = see = ""
+    said.append(f"More documents{larger} or fewer n_components would help{see}.")
+    if few and begins:
+        said.append("Later batches add no topic: begin a stream with a larger batch.")
+    return (NotEnoughDataWarning(" ".join(said)),)
 
 
 # In this range products of three numbers of the size of a limit neither overflow nor underflow.

@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.frames import new_frame
 from sktensor_dp.checks.parameters import Number, check_sizes, shown
 from sktensor_dp.estimator.base import names_of_columns
+from sktensor_dp.spectral_lda.fitted import hidden_by_noise
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.measures import are_set_apart, ranked_words
+from sktensor_dp.topics.measures import ranked_words
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.report import PrivacyReport
@@ -207,8 +208,9 @@ class ReadableTopics:
             False where the fit had no noise.
         """
         check_is_fitted(self)
-        apart = are_set_apart(self.components_, self.unigram_, self.components_std_)
-        return np.asarray(~apart.any(axis=1) & math.isfinite(self.privacy_report_.epsilon))
+        return hidden_by_noise(
+            self.components_, self.unigram_, self.components_std_, self.privacy_report_.epsilon
+        )
 
 
 def _check_share(name: str, value: float) -> None:

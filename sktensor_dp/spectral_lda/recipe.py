@@ -33,6 +33,7 @@ from sktensor_dp.spectral_lda.fitted import (
     FittedTopics,
     TopicStream,
     attributes_of,
+    hidden_by_noise,
     warnings_of_noise,
 )
 from sktensor_dp.spectral_lda.pairs import (
@@ -112,7 +113,11 @@ def fit_topics(
     if budget is not None:
         stream = TopicStream.of_first_batch(topics, ask.n_units, budget, ask.ticket)
         attributes["_stream"] = stream
-    warned = warnings_of_noise(topics, plan, begins=budget is not None)
+    hidden = hidden_by_noise(
+        attributes["components_"], attributes["unigram_"], attributes["components_std_"],
+        plan.releases.epsilon,
+    )  # fmt: skip
+    warned = warnings_of_noise(topics, hidden, plan, begins=budget is not None)
     return FitResult(attributes, warned, (ASSUMED,) if assumed else ())
 
 

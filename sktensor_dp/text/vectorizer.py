@@ -495,6 +495,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
                 fitted = FitResult(state, notes=("The vocabulary was given; it is public.",))
             return self._publish_result(self._with_report(ask, fitted, {}))
         plan = self._plan(chunks, self._public_number(chunks))
+        if not self._number_is_private:  # a wrong column is named before too few of its labels
+            self._check_charge(plan.releases, chunks)
         check_words(self, plan, None if self._number_is_private else chunks.n_units)
         with self._session(chunks, plan.releases) as ask:
             plan = self._plan(chunks, ask.count())

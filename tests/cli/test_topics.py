@@ -241,6 +241,14 @@ def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path, 
     assert "Private topics" not in page
     assert stated(tmp_path / "out").guarantee.startswith("epsilon: inf")
     assert opened == [(tmp_path / "out" / "topics.html").as_uri()]
+    # Names are not replaced by numbers unasked.
+    before = (tmp_path / "out" / topics.SHARES).read_bytes()
+    refused = command(*arguments, "--shares", status=2).err
+    assert f"{topics.SHARES} names texts by 'name', and would be replaced" in refused
+    assert "--id name keeps the names" in refused
+    assert (tmp_path / "out" / topics.SHARES).read_bytes() == before
+    command(*arguments, "--shares", "--id", "name")
+    assert (tmp_path / "out" / topics.SHARES).read_bytes() == before
 
 
 @pytest.mark.filterwarnings("default:a <leak>")

@@ -415,6 +415,8 @@ def test_groups_of_another_column_are_refused_before_any_charge(tmp_path):
         for fit in (
             lambda: mixture.fit(X, groups=clinics),
             lambda: ratings.fit(visits, X[:, 0]),
+            # Of so few persons no word could be kept.
+            lambda: PrivateCountVectorizer(accountant=budget).fit(40 * ["a text"], groups=clinics),
             lambda: BudgetAccountant(path=path, units="clinic"),
         ):
             with pytest.raises(BudgetError, match=r"'(clinic|ward)' names.*'patient'.*Nothing was"):

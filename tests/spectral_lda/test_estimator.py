@@ -1,6 +1,7 @@
 """Scores of documents under released topics, use with scikit-learn, and noise that hides topics."""
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 from small_corpora import counts
 
 from sktensor_dp import BudgetAccountant, NotEnoughDataWarning, PrivateSpectralLDA
+from sktensor_dp.spectral_lda.fitted import FittedTopics, warnings_of_noise
 from sktensor_dp.topics.noise_edge import noise_edges, scaled_edges
 
 EMPTY = np.zeros((1, 5), dtype=int)
@@ -95,9 +97,30 @@ def test_steps_find_topics_that_noise_hides_in_pairs(seed):
     rng = np.random.default_rng(seed)
     X = rng.multinomial(60, rng.dirichlet(np.full(8, 1 / 8), 5000) @ rng.dirichlet([0.2] * 600, 8))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Of 8 .* asked for", NotEnoughDataWarning)
+        warnings.simplefilter("ignore", NotEnoughDataWarning)
         model = PrivateSpectralLDA(8, random_state=0).fit(X)
     assert model.n_components_ == 8
+
+
+@pytest.mark.usefixtures("seeded_noise")
+def test_topics_that_noise_hides_are_named(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.multinomial(60, rng.dirichlet(np.full(8, 1 / 8), 1000) @ rng.dirichlet([0.2] * 600, 8))
+    with pytest.warns(NotEnoughDataWarning) as told:
+        model = PrivateSpectralLDA(8, epsilon=2.0, random_state=0).fit(X)
+    hidden = ", ".join(map(str, np.flatnonzero(model.below_noise()) + 1))
+    named = re.findall(r"Noise hides topics? ([0-9, ]+) of", " ".join(str(w.message) for w in told))
+    assert named == ([hidden] if hidden and model.n_components_ > 1 else [])
+
+
+def test_topics_that_noise_hides_are_named_where_pairs_show_as_many_as_were_asked_for():
+    topics = np.eye(3)
+    found = FittedTopics(topics, np.ones(3), topics.mean(axis=0), 0.1, n_resolved=3, length=9.0)
+    plan = PrivateSpectralLDA(3)._plan(9000, 3)
+    (said,) = warnings_of_noise(found, np.array([False, True, False]), plan, begins=True)
+    assert str(said).startswith("Noise hides topic 2 of 3, by falling share (below_noise)")
+    assert "Later batches" not in str(said)
+    assert warnings_of_noise(found, np.zeros(3, dtype=bool), plan, begins=True) == ()
 
 
 def n_topics_of_one(model, seed):
