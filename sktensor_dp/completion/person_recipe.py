@@ -29,6 +29,8 @@ from sktensor_dp.tensor.sorted_entries import mode_product
 
 # Least standard deviation of values about their unit's level, in widths of the bounds.
 LEAST_DEVIATION = 1 / 16
+# Least share of units that have values, to avoid a division by 0.
+LEAST_SHARE = 1e-9
 # Noise, in half widths, from which on a level may be near an end of its range, or 0, by chance.
 LITTLE = 0.05
 AT_EDGE = (
@@ -53,12 +55,20 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitRes
     # Public facts of `PersonChunks`: half the width of the bounds, their middle, the shape.
     half, n_modes = ask.public("half"), len(ask.public("shape"))
     levels = ask(UnitLevels(half))
-    found_mean, found_deviation = levels.value.tolist()
+    found_mean, found_deviation, found_half = levels.value.tolist()
+    # Share of units that have values: as far below 1, which the shape states, as noise allows, by
+    # a uniform prior, whose variance is 1 / 12. Those without values add 0 to all sums.
+    noise = levels.sigma / half
+    trust = 1 / (1 + 12 * noise**2)
+    share = 1 - trust * (1 - float(np.clip(found_half / half, 0.0, 1.0)))
+    share = max(share, noise, LEAST_SHARE)
+    found_mean = float(np.clip(found_mean / share, -half, half))
+    sigma = levels.sigma / share * math.hypot(1.0, trust * found_mean / half)
     # Shrink mean and deviation by their known noise, towards the middle of their range, in which
     # their prior is uniform: its variance is half**2 / 3.
-    shrinkage = half**2 / (half**2 + 3 * levels.sigma**2)
-    mean = shrinkage * float(np.clip(found_mean, -half, half))
-    deviation = half / 2 + shrinkage * (found_deviation - half / 2)
+    shrinkage = half**2 / (half**2 + 3 * sigma**2)
+    mean = shrinkage * found_mean
+    deviation = half / 2 + shrinkage * (found_deviation / share - half / 2)
     deviation = float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
     modes = [mode for mode in range(n_modes) if mode != plan.unit_mode]
     biases = [SharedBiases(ask, mode, mean, deviation) for mode in modes]
@@ -74,13 +84,13 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitRes
         longest(biases).release_rounds(1, biases, paid_by=SharedFactorSums)
         noise_variance = residual_variance(biases)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
-    level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + shrinkage * levels.sigma**2
+    level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + shrinkage * sigma**2
     model = SharedModel(
         level=mean + ask.public("middle"), noise_variance=noise_variance,
         unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
         components=components, level_variance=level_variance,
         # By noise, and as units are a sample, whose levels vary no more than values.
-        level_error=math.hypot(shrinkage * levels.sigma, deviation / math.sqrt(ask.n_units)),
+        level_error=math.hypot(shrinkage * sigma, deviation / math.sqrt(share * ask.n_units)),
     )  # fmt: skip
     state = {
         **attributes_of_units(model, ask.n_units, options.ranks),
@@ -88,19 +98,20 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitRes
         "perturbation_": plan.perturbation,
         "n_iter_": 1 if components is None else plan.n_sweeps,
     }  # fmt: skip
-    return FitResult(state, _doubts(found_mean, found_deviation, levels.sigma, half))
+    return FitResult(state, _doubts(levels.value, levels.sigma, share, half))
 
 
-def _doubts(mean: float, deviation: float, sigma: float, half: float) -> tuple[Warning, ...]:
-    """Warnings, from the released `mean` and `deviation` of units' values with noise of `sigma`,
-    that values are clamped to the range -`half` to `half`, that few units have values, or that
-    the range is far wider than they are.
+def _doubts(levels: Floats, sigma: float, share: float, half: float) -> tuple[Warning, ...]:
+    """Warnings, from the released means of all units' `levels` with noise of `sigma`, that values
+    are clamped to the range -`half` to `half`, that few units have values, or that the range is far
+    wider than they are; a `share` of units has values.
     """
     if sigma >= LITTLE * half:  # noise tells nothing from chance
         return ()
-    # Units without entries count as 0: of these alone, both would be noise.
-    if math.hypot(mean, deviation) <= 3 * sigma:
+    # Units without entries count as 0: of these alone, all would be noise.
+    if math.hypot(*levels[:2]) <= 3 * sigma:
         return (DoubtfulParameterWarning(UNLISTED),)
+    mean, deviation, sigma = float(levels[0]) / share, float(levels[1]) / share, sigma / share
     edge = warnings_of_edge(mean, sigma, half)
     is_wide = deviation + 3 * sigma < 2 * half * LEAST_DEVIATION
     return (

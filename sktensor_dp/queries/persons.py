@@ -41,10 +41,12 @@ MOMENT_WEIGHT = 0.5
 
 @dataclass(frozen=True)
 class UnitLevels(Query):
-    """Sum over units of the mean of a unit's values and of their standard deviation about it."""
+    """Sum over units of the mean of a unit's values, of their standard deviation about it, and of
+    half the width of the range where a unit has values.
+    """
 
     name, family = "unit_levels", "persons"
-    description = "mean over units of their level, and of their deviation from it"
+    description = "mean over units of their level, of their deviation from it, and who has values"
     laws = (GAUSSIAN, LAPLACE)
 
     half: float  # half of the width R of the range of values; public
@@ -54,23 +56,25 @@ class UnitLevels(Query):
 
     @property
     def l2_sensitivity(self) -> float:
-        """R, the width of the range: (mean, deviation) lies in a half disc of diameter R."""
+        """R, the width of the range: (mean, deviation) lies in a half disc of diameter R, and
+        who has no values is at most R / sqrt(2) from others.
+        """
         return 2 * self.half * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
-        """``(1 + sqrt 2) R / 2``: largest L1 distance in a half disc of diameter R."""
+        """``(1 + sqrt 2) R / 2``: largest L1 distance in a half disc, and to who has no values."""
         return (1 + math.sqrt(2)) * self.half * SUM_SLACK
 
     def total(self, chunk: PersonChunks) -> Floats:
-        """Sum of the units' means and sum of their deviations, of shape (2,)."""
+        """Sums of the units' means, of their deviations and of `half` where there are values."""
         counts = _unit_sums(chunk, None)
         means = _unit_sums(chunk, chunk.values) / np.maximum(counts, 1.0)
         squares = _unit_sums(chunk, np.square(chunk.values - means[chunk.unit_of_entry]))
         deviations = np.sqrt(squares / np.maximum(counts, 1))
         # Rounding may carry a contribution out of the half disc.
         excess = np.maximum(np.hypot(means, deviations) / self.half, 1.0)
-        points = np.array([means / excess, deviations / excess])
+        points = np.array([means / excess, deviations / excess, self.half * (counts > 0)])
         return np.asarray(points.sum(axis=1))
 
 

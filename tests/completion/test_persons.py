@@ -45,9 +45,8 @@ def ratings(seed):
 
 
 def fitted(X, y, seed, epsilon=2.0, **options):
-    model = PrivateCPCompletion(
-        0, bounds=(-3, 3), shape=(N, D), unit_mode=0, epsilon=epsilon, **options
-    )
+    known = {"bounds": (-3, 3), "shape": (N, D), "unit_mode": 0, "epsilon": epsilon}
+    model = PrivateCPCompletion(0, **{**known, **options})
     with unsafe_seeded_noise(seed):
         return model.fit(X, y)
 
@@ -124,6 +123,14 @@ def test_effects_are_about_the_level_where_values_are_skewed(epsilon, seed):
     # clipped residuals are half way to signs and the median is .31. Centred by released weights
     # what is left is in proportion to the noise of these: .001 at most (5 seeds).
     assert abs(counts @ model.biases_[1]) / counts.sum() < 0.05
+
+
+@pytest.mark.parametrize(("epsilon", "error"), [(INF, 1e-9), (8.0, 0.2)])  # six deviations
+def test_persons_without_values_draw_no_level(epsilon, error, seed):
+    """As in the folds of a splitter, where the shape counts those who are held out."""
+    X, y, _ = ratings(seed)
+    few, many = (fitted(X, y + 1, seed, epsilon, shape=(n, D))._shared.level for n in (N, 2 * N))
+    assert few == pytest.approx(many, abs=error)
 
 
 def test_persons_are_folded_in_by_the_variances_that_a_fit_says(tmp_path):

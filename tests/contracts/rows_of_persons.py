@@ -139,9 +139,9 @@ def factor_sums(rng: Rng, world: World) -> SharedFactorSums:
 # Units that are as far apart as the bound allows
 
 
-def extreme_levels(values: Any) -> Extreme:
+def extreme_levels(values: Any, other: Unit) -> Extreme:
     space = World((8, 1000), (-1.0, 3.0))
-    return UnitLevels(space.half), space, unit([0], [-1.0]), unit(np.arange(len(values)), values)
+    return UnitLevels(space.half), space, other, unit(np.arange(len(values)), values)
 
 
 # Effects so little known that units' own fits take nothing away: residuals are clipped values.
@@ -191,15 +191,19 @@ def histogram_case() -> Case:
 
 
 DATA = PersonData()
+LOWEST, NOBODY = unit([0], [-1.0]), (np.empty((0, 1), dtype=np.intp), np.empty(0))
 # A share of values at the top for which mean and deviation are as near as 1000 values allow.
 MIXED = np.where(np.arange(1000) < 500 * (1 + math.sqrt(0.5)), 3.0, -1.0)
 FLAT = math.sqrt((1 + math.sqrt(0.5)) / 2)
 CASES = [
     histogram_case(),
-    level_case("from end to end", levels, extreme_levels([3.0]), (1.0, 2 / (1 + math.sqrt(2)))),
+    level_case("from end to end", levels, extreme_levels([3.0], LOWEST),
+               (1.0, 2 / (1 + math.sqrt(2)))),
     # Of 1000 values 853 are at the top, not 853.55: in both norms that is second order.
-    level_case("from an end to a mixture", levels, extreme_levels(MIXED),
+    level_case("from an end to a mixture", levels, extreme_levels(MIXED, LOWEST),
                (FLAT * (1 - 1e-3), 1 - 1e-3)),
+    level_case("from no values to a mixture", levels,
+               extreme_levels(MIXED, NOBODY), (0.5**0.5 * (1 - 1e-3), 1 - 1e-3)),
     case("shared_row_sums", "other rows", row_sums(2), SUMS, FIRST, OTHERS),
     case("shared_row_sums", "opposite values", row_sums(2), SUMS, FIRST, OPPOSITE),
     # Over the root of the number of entries the bound of 2 would fail: two in one row count 4.

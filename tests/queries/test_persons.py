@@ -54,7 +54,7 @@ def fitted_residuals(X, values, about):
 
 def test_unit_levels(seed):
     X, y = entries(seed)
-    expected = sum(np.array([v.mean(), v.std()]) for _, v in units_of(X, y))
+    expected = sum(np.array([v.mean(), v.std(), HALF]) for _, v in units_of(X, y))
     np.testing.assert_allclose(UnitLevels(HALF).total(chunk_of(X, y)), expected, atol=1e-12)
 
 
