@@ -370,7 +370,7 @@ def make_private_scorer(
     >>> bool(-1 < scorer(model, X, X.sum(axis=1) / 120) < 0.1)
     True
     >>> round(scorer.forecast(3600).score_sigma, 4)  # at no cost
-    0.0011
+    0.0012
     """
     scorer = PrivateScorer(metric, epsilon, delta, bounds, accountant)
     check_scoring(metric, "metric")
