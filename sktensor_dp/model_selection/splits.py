@@ -15,6 +15,7 @@ from sktensor_dp.checks.frames import is_dask, taken
 from sktensor_dp.checks.parameters import Number, shown
 from sktensor_dp.data.labels import distinct
 from sktensor_dp.estimator.inputs import checked_groups
+from sktensor_dp.privacy.accountant import OPENED
 from sktensor_dp.privacy.parts import assigned, coin_parts, keyed_coins, secret_key
 from sktensor_dp.tensor.arrays import Integers
 
@@ -131,7 +132,8 @@ class PrivateKFold(BaseCrossValidator):
     -----
     The same splitter, or a clone of it, gives the same folds for the same labels; a pickled copy
     draws another key. A fold has a binomial number of groups; an empty one is refused by a private
-    scorer unless its model was fitted with ``neighbours="add_remove"``.
+    scorer unless its model was fitted with ``neighbours="add_remove"``. A splitter knows no model:
+    only the accountant of a ``with`` block can refuse `groups` of another column, or none.
 
     **Privacy.** *Unit*: a row, by its position, or with `groups` all rows of a group. A unit pays
     for one score and k - 1 fits of each candidate (``docs/proofs/parts.md``), since no unit
@@ -185,7 +187,11 @@ class PrivateKFold(BaseCrossValidator):
         ------
         ValueError
             If `groups` is not one label per row.
+        BudgetError
+            In a ``with BudgetAccountant(units=...)`` block, if `groups` is not what it names.
         """
+        if (block := OPENED.get()[-1]) is not None:
+            block._check_groups(groups)
         n_given = n_rows(X)
         labels = checked_groups(groups, X, n_given, "add_remove")  # one group is allowed
         labels = np.arange(n_given) if labels is None else labels

@@ -400,6 +400,16 @@ class BudgetAccountant(TableDisplay):
         now = self._ledger.balance()
         self._check(now, now.spent.plus(entries))
 
+    def _check_groups(self, groups: Any) -> None:
+        """Raise BudgetError for labels of rows, or none, that are not of the persons of `units`."""
+        named = self.units not in ("one", "any", PERSON)
+        wrong = getattr(groups, "name", None) != self.units if named else groups is None
+        if wrong and (named or self.units == PERSON):
+            what = f"the column {self.units!r}" if named else "given"
+            raise BudgetError(
+                f"groups must be {what}, as units={self.units!r}. Nothing was charged."
+            )
+
     def _check_names(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError for persons of a nameless column where `units` names one."""
         if self.units not in ("one", "any", PERSON) and any(one.unit == PERSON for one in entries):

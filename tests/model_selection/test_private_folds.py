@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -12,6 +13,7 @@ from small_searches import counts
 
 from sktensor_dp import (
     BudgetAccountant,
+    BudgetError,
     PrivateKFold,
     PrivateSpectralLDA,
     make_private_scorer,
@@ -85,6 +87,24 @@ def test_folds_may_be_empty_and_tell_nothing_by_an_error():
 def test_wrong_numbers_of_folds_are_refused(n_splits):
     with pytest.raises(ValueError, match="n_splits must be an int from 2 to 10000"):
         PrivateKFold(n_splits)
+
+
+@pytest.mark.parametrize(
+    ("units", "taken", "refused"),
+    [
+        ("one", ["film", "none"], []), ("person", ["film", "array"], ["none"]),
+        ("user", ["user"], ["film", "array", "none"]),
+    ],
+)  # fmt: skip
+def test_a_block_refuses_folds_of_others_than_its_units(units, taken, refused):
+    series = {name: pd.Series(OWNERS, name=name) for name in ("user", "film")}
+    given = {**series, "array": OWNERS, "none": None}
+    with BudgetAccountant(units=units):
+        for name in taken:
+            assert len(list(PrivateKFold(3).split(OWNERS, groups=given[name]))) == 3
+        for name in refused:
+            with pytest.raises(BudgetError, match=f"groups must be .* as units='{units}'"):
+                next(PrivateKFold(3).split(OWNERS, groups=given[name]))
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
