@@ -63,7 +63,8 @@ def test_topics_are_drawn_in_the_order_of_their_shares():
         (bars,) = axes.containers[1].lines[2]
         ends = np.array(bars.get_segments())[:, :, 0]
         assert np.allclose(ends, np.stack([low[topic][columns], high[topic][columns]], axis=1))
-    footer = "this fit: 12,345 documents, epsilon 1.5, delta 1e-6"
+    footer = "%: share of the words, no result to report\n"
+    footer += "this fit alone: 12,345 documents, epsilon 1.5, delta 1e-6"
     assert display.figure_.get_supxlabel() == footer
 
 

@@ -22,16 +22,12 @@ from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
-from sktensor_dp.spectral_lda.plan import OF_EQUAL_TOPICS
+from sktensor_dp.spectral_lda.plan import LEAST_WORDS, OF_EQUAL_TOPICS, too_few_words
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
 from sktensor_dp.topic_page.page import meaning_of_share
 
 FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
-# Verdicts on K topics, with the least number of words over K ** 1.5: topics of few words cannot be
-# distinguished. By ``python -m benchmarks forecasts_of_words`` nine of ten runs agree with the
-# verdict.
-LEAST_WORDS = {"enough": 10.0, "may be enough": 4.0, "likely too few": 1.0}
 # Number of words assumed of a text if nobody says, and that of a short text such as a title.
 LENGTH, SHORT = 100, 10
 SHARES = "PRIVATE-document-shares.csv"
@@ -174,7 +170,7 @@ class Topics(Run):
     def expected(self) -> list[str]:
         """Forecast of topics, and of words unless they are public."""
         n_words, fewest = self._words_expected()
-        lines, k = [*super().expected(), OF_EQUAL_TOPICS], self.options.topics
+        lines = [*super().expected(), OF_EQUAL_TOPICS]
         if not (forecast := self.forecast()).enough:
             lines.append(forecast.likely)
         if fewest > 1:
@@ -184,9 +180,7 @@ class Topics(Run):
                 f"holds {4 * self._length:,}; and some commoner ones. Of ordinary texts about "
                 f"{n_words:,} are kept; half to four times as many were in tests."
             )
-        if n_words < (needed := math.ceil(LEAST_WORDS["enough"] * k**1.5)):
-            lines.append(f"To find all {k} topics takes about {needed:,} words.")
-        return lines
+        return [*lines, *too_few_words(self.options.topics, n_words)]
 
     def _words_expected(self) -> tuple[int, float]:
         """Number of words, and of units that have to use one: 1 for public words."""
@@ -280,8 +274,8 @@ class Topics(Run):
         if self.options.shares:
             self.write_shares(folder)
         footer = (
-            "%: share of the words; bar: share of a word in its topic; line: where noise may have "
-            "moved it from (90%); grey: hidden by noise"
+            "%: share of the words, no result to report; bar: share of a word in its topic; line: "
+            "where noise may have moved it from (90%); grey: hidden by noise"
         )
         footer = "\n".join([footer, *self.hidden(), report.in_brief])
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_

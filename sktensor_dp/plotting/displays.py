@@ -322,7 +322,10 @@ class TopicsDisplay(Display):
         if estimator.components_std_ is not None:
             low, high = (_taken(end, top) for end in estimator.components_interval(level))
         if footer is None:
-            footer = f"this fit: {estimator.privacy_report_.in_brief}"
+            footer = (
+                "%: share of the words, no result to report\n"
+                f"this fit alone: {estimator.privacy_report_.in_brief}"
+            )
         return cls(
             [f"Topic {n} · {share:.1%}" for n, share in enumerate(shares / shares.sum(), start=1)],
             [[str(names[word]) for word in row] for row in top],

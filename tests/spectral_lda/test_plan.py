@@ -72,6 +72,9 @@ def test_forecast_says_itself_and_what_it_assumes():
     assert likely == sorted(likely)
     assert likely[0] == 0 < likely[1] < likely[2] < likely[3] == 10
     assert f"noise: {likely[1]} of 10 topics." in str(forecasts[1])
+    for n_words, few in ((248, True), (317, False)):
+        said = str(PrivateSpectralLDA(10, epsilon=4.0).forecast(3317, n_words))
+        assert ("To find all 10 topics takes about 317 words." in said) is few
     # Topics beyond the tenth are weaker: 40 need twice as many documents for a verdict.
     many = PrivateSpectralLDA(40)
     needed = many.forecast(10**6, 2000).n_samples_needed
