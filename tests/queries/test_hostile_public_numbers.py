@@ -20,6 +20,7 @@ from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.session import check_sensitivity, released_sensitivity
 from sktensor_dp.queries.gradients import Jacobian
 from sktensor_dp.queries.samples import SampleNorm
+from sktensor_dp.queries.texts import NumberOfWords
 
 pytestmark = pytest.mark.nightly
 
@@ -64,12 +65,12 @@ def rebuilt(value: Any, change: Change, name: str = "") -> Any:
 def numbers_of(query: Any) -> dict[str, Any]:
     """Public numbers of a query by their places."""
     found: dict[str, Any] = {}
-    of_samples = isinstance(getattr(query, "norm", None), SampleNorm)
+    no_tokens = isinstance(getattr(query, "norm", None), SampleNorm | NumberOfWords)
 
     def look(place: str, value: Any) -> Any:
-        # Where there is no constant, a basis has no row for one; samples have no tokens.
+        # Where there is no constant, a basis has no row for one; samples and texts have no tokens.
         no_row = place.endswith("offset") and value == 0
-        if not (no_row or (of_samples and place == "min_tokens")):
+        if not (no_row or (no_tokens and place == "min_tokens")):
             found[place] = value
         return value
 
