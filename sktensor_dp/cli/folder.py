@@ -103,7 +103,7 @@ class Folder:
         return folder
 
     def write_budget(self) -> None:
-        """Write a new or changed budget to the ledger, before the first charge of a run."""
+        """Write a new or changed budget, and the column of persons, before a run's first charge."""
         if self._budget_written:
             return
         self._budget_written = True
@@ -112,6 +112,7 @@ class Folder:
             self.ledger = BudgetAccountant(*budget, path=self._file, scope=SCOPE)
         elif self._budget != self._balance_before.epsilon:
             Ledger(self._file).change_budget(self._balance_before.epsilon, self._budget)
+        # A charge of nothing, once, so that the ledger names the column of persons.
         if any(one.protects not in self._balance_before.spent.units for one in self._column_charge):
             self.ledger.charge(self._column_charge)
 
@@ -329,7 +330,8 @@ def total_of(ledger: BudgetAccountant) -> tuple[float, float]:
     """Epsilon and delta of all runs in a folder together."""
     epsilon, delta, cost = *ledger.total(), ledger.cost
     if isinf(epsilon) and isfinite(cost.mu):
-        # Every vocabulary sets a part of delta aside: many of them exceed the delta of one run.
+        # Every vocabulary sets a part of delta aside: many of them exceed the delta of one run, and
+        # the total is said at a delta that is larger by all parts.
         delta += cost.delta
         epsilon = cost.epsilon_at(delta)
     return epsilon, delta

@@ -43,8 +43,8 @@ def count_components(attributes: Mapping[str, Any]) -> int:
     """Number of components in fitted attributes, or for Tucker the largest rank of a mode.
     Those that change no prediction do not count, and of linearly dependent weights only the rank.
     """
-    # By weights or the core, unless they are absent or 0; then by what a unit's own parameters are
-    # fitted to, of the model itself or for `fold_in` alone.
+    # Weights or the core tell it, unless they are absent or 0. Else `_shared` does, which a unit's
+    # own parameters are fitted to: it is the model itself, or serves `fold_in` alone.
     if np.any(attributes.get("weights_", 0)):
         return int(np.count_nonzero(attributes["weights_"]))
     if np.any(core := attributes.get("core_", np.zeros(0))):
@@ -53,10 +53,11 @@ def count_components(attributes: Mapping[str, Any]) -> int:
     if shared.components is None:
         return 0
     components = shared.components
-    used = [np.any(factor, axis=0) for factor in components.factors]  # columns that are not 0
+    # Columns that are not 0: a component with one of zeros in any factor changes no prediction.
+    used = [np.any(factor, axis=0) for factor in components.factors]
     mixing = np.eye(components.n_components) if components.mixing is None else components.mixing
     if not components.full_core:
-        return _largest_rank(mixing[np.all(used, axis=0)], 1)
+        return _largest_rank(mixing[np.all(used, axis=0)], n_modes=1)
     core = mixing.reshape(*map(len, used), -1)[np.ix_(*used)]
     return _largest_rank(core, len(used))
 

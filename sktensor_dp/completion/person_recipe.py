@@ -162,7 +162,8 @@ def components_of_cells(
 ) -> SharedComponents:
     """Factors of the shared modes from a factor of all cells, of shape (n_cells, r).
 
-    By truncated HOSVD; what is left of the factor, in the frames, becomes `mixing`.
+    By truncated HOSVD; what is left of the factor, in the frames, becomes `mixing`. If there is one
+    shared mode, its factor is that of the cells, with columns of 0 up to its rank.
     """
     n_columns = factor.shape[1]
     if len(shape) == 1:

@@ -317,16 +317,17 @@ def snr_in_pairs(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> fl
     each = n_observed / n_rows
     if each <= 1 or not 1 < n_columns <= most_paired:
         return 0.0
-    # One value moves its products with the each - 1 others of its row by 2 at most: L2 norm
-    # 2 sqrt(each - 1), L1 norm 2 (each - 1).
+    # Residuals are clipped to -1 to 1, so one value moves its products with the each - 1 others of
+    # its row by 2 at most: L2 norm 2 sqrt(each - 1), L1 norm 2 (each - 1).
     if cost.mu > 0:
         noise = 2 * math.sqrt(each - 1) / cost.mu
     else:
         noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
     rows_of_pair = n_rows * min(each / n_columns, 1.0) ** 2
-    clip = residual_clip(ASSUMED.residual, 1 / 2)
-    # A product of two clipped residuals has this mean by a component, the eigenvalue is n_columns
-    # times that of a pair's sum, and the edge 2 noise sqrt(n_columns).
+    clip = residual_clip(ASSUMED.residual, half=1 / 2)  # of bounds of width 1, as ASSUMED has it
+    # A component shifts both residuals of a pair by its deviation. Their product has this mean by
+    # it, the eigenvalue is n_columns times that of a pair's sum, and the edge 2 noise
+    # sqrt(n_columns).
     response = (clipped_response(clip, ASSUMED.residual) * ASSUMED.component) ** 2
     return rows_of_pair * n_columns * response / (2 * math.sqrt(n_columns) * noise)
 

@@ -184,7 +184,7 @@ Indices = tuple[RowIndex | None, ...]
 
 
 def are_names(value: object) -> bool:
-    """Return True for a list or tuple of two or more indices, lists of names or Nones."""
+    """Return True for a list or tuple of two or more, each a RowIndex, names of rows or None."""
     if not isinstance(value, list | tuple) or len(value) < 2:
         return False
     kinds = RowIndex | list | tuple | range | None

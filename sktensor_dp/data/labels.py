@@ -52,7 +52,7 @@ def read_labels(groups: object, n_rows: int | None, name: str) -> Labels:
     # would turn a list with a missing label into text, with 'nan' as a label.
     expected = EXPECTED.format(name=name)
     if not isinstance(groups, np.ndarray):
-        groups = as_numbers(groups, name)
+        groups = as_numbers(groups, name)  # a column as an array, with texts or numbers as they are
     if np.ma.is_masked(groups):
         raise ValueError(f"{expected}.")  # an array would hold what lies behind the mask
     dtype: Any = None if hasattr(groups, "dtype") else object

@@ -270,6 +270,7 @@ def read_columns(
         raise ValueError(f"person: the folder {str(path)!r} has no columns; give a file")
     quoted = quoting == "standard" or (quoting == "auto" and kind == ".csv")
     names, rows = _rows_of(path, columns, delimiter, quoted, encoding, public)
+    # Without rows `zip` makes no columns.
     values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
     if not (values[0] or may_be_empty):
         raise ValueError(f"{path.name!r} holds no row")

@@ -93,8 +93,9 @@ def average_with_step(
     if average is None:
         return new
     rate, off = _rate(average, new, model, statistics.noise)
-    # Noise of former steps is as large as their frames were. Firsts scale by the root of a
-    # variance, so the variance of their noise by it, and that of seconds by its square.
+    # Noise of former steps is as large as their frames were, of which `log_sizes` are log
+    # variances. Firsts scale by the root of a variance, so the variance of their noise by it, and
+    # that of seconds by its square.
     shrunk = np.exp(np.outer([1, 2], average.log_sizes - new.log_sizes))
     return StepMoments(
         weights=average.weights + rate * (new.weights - average.weights),
@@ -103,7 +104,7 @@ def average_with_step(
         log_sizes=new.log_sizes,
         variances=(1 - rate) ** 2 * average.variances * shrunk + rate**2,
         weight_variance=(1 - rate) ** 2 * average.weight_variance + rate**2,
-        rates=average.rates + rate,
+        rates=average.rates + rate,  # a sum, no average
         off=off,
         n_steps=average.n_steps + 1,
     )  # fmt: skip

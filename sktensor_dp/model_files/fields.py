@@ -166,7 +166,7 @@ class Real(Form):
     sign: str = ""
 
     def read(self, reader: Reader, value: Any, where: str) -> float:
-        if isinstance(value, dict):
+        if isinstance(value, dict):  # infinity, which JSON has no number for
             value = read_parameter(value, reader.arrays)
         right = type(value) in (int, float) and (not self.sign or float(value) >= 0)
         require(right, f"{where} must be of type float, in the range of a fit's values")

@@ -122,6 +122,7 @@ def save_svg(figure: "Figure", path: str | Path) -> None:
     with warnings.catch_warnings():
         # Letters that the font lacks are drawn as boxes; tables hold the words too.
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
+        # No date and no version of matplotlib, by which files of equal figures would differ.
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 

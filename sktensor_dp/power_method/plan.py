@@ -80,7 +80,7 @@ def plan_moments(estimator: Any, n_features: int, perturbation: str) -> MomentPl
         # to a component, and 4 more to convergence; on a released tensor iterations cost nothing.
         needed = math.ceil(math.log2(max(n_features, 2))) + 4
         max_iter = needed if perturbation in BY_STEPS else 100
-    fractions = _fractions(perturbation, estimator.whiten, exact=math.isinf(estimator.epsilon))
+    fractions = _fractions(perturbation, estimator.whiten, noiseless=math.isinf(estimator.epsilon))
     chooses_norm = estimator.data_norm == "auto"
     if chooses_norm:
         if perturbation == "stream":  # no batch shows the norms of other batches
@@ -127,16 +127,16 @@ def noise_norm(sigma: float, size: int) -> float:
     return sigma * float(np.sqrt(2 * size))
 
 
-def _fractions(perturbation: str, whiten: bool, *, exact: bool) -> dict[str, float]:
+def _fractions(perturbation: str, whiten: bool, *, noiseless: bool) -> dict[str, float]:
     """Fraction of the budget of each release, relative to the others."""
     if perturbation in BY_STEPS:
         return {PowerIterations.name: 1.0}
-    whitened = perturbation == "whitened_tensor"
-    names = [SecondMoments.name] if whiten or whitened else []
-    if whitened and not exact:
+    projects = perturbation == "whitened_tensor"  # data are whitened before their third moment
+    names = [SecondMoments.name] if whiten or projects else []
+    if projects and not noiseless:
         names.append(ThirdMomentHistogram.name)
     fractions = {name: defaults.FRACTIONS[name] for name in names}
-    third = ProjectedThirdMoments.name if whitened else ThirdMoments.name
+    third = ProjectedThirdMoments.name if projects else ThirdMoments.name
     return {**fractions, third: defaults.FRACTIONS["third"]}
 
 

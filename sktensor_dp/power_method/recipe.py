@@ -213,7 +213,7 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
         ask, ball, plan, white, variance, np.append(mean, ball.offset)
     )
     vectors = decomposed(third.tensor, white.n_components, plan)
-    roots, means, variances = gaussians_of(vectors, by_variance, white, variance, ball)
+    roots, means, variances = unwhitened_gaussians(vectors, by_variance, white, variance, ball)
     noise = math.hypot(third.sigma, sampling_deviation(white, second.value, ask.n_units))
     stands_out = cubes_along(third.tensor, vectors) > RESOLVED * noise
     stands_out &= (roots > LEAST_ROOT) & (np.linalg.norm(means, axis=1) <= radius)
@@ -286,12 +286,13 @@ def release_moments_of_means(
     return replace(third, tensor=tensor), by_variance
 
 
-def gaussians_of(
+def unwhitened_gaussians(
     vectors: Floats, by_variance: Floats, white: Whitener, variance: float, ball: LiftedBall
 ) -> tuple[Floats, Floats, Floats]:
     """Roots of the weights (k,), means (k, d) and variances (k,) by whitened components."""
-    # A component is sqrt(w) times a whitened mean, so its product with sum_i w_i v_i m_i is
-    # sqrt(w) v, and it is mapped back to sqrt(w) (mu, offset).
+    # A component is sqrt(w) times a whitened mean, so its product with `by_variance`, which is
+    # sum_i w_i v_i m_i, is sqrt(w) v, and it is mapped back to sqrt(w) (mu, offset). `variance` is
+    # that common to all components.
     scaled = white.unwhiten(vectors)
     roots = scaled[:, -1] / ball.offset
     means = scaled[:, :-1] / np.maximum(roots, LEAST_ROOT)[:, None]

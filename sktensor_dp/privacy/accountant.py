@@ -495,9 +495,9 @@ class BudgetAccountant(TableDisplay):
                 {"epsilon": epsilon * fraction / whole, "delta": self.delta}
                 for fraction in fractions
             ]
-        # Each vocabulary or search uses a tenth of the budget's delta up (a choice), and all
-        # together not more than a vocabulary would of one fit's; Gaussian noise has the rest. A
-        # vocabulary uses THRESHOLD_FRACTION of its own delta up.
+        # Each vocabulary or search uses up `used`: a tenth of the budget's delta (a choice), or
+        # less, so that all together use up at most THRESHOLD_FRACTION of it. Gaussian noise has the
+        # rest. A vocabulary is given the delta of which `used` is THRESHOLD_FRACTION.
         n_using = sum(kind in ("vocabulary", "search") for kind in kinds)
         used = self.delta / max(10, n_using / THRESHOLD_FRACTION)
         gaussian_delta = self.delta - used * n_using
@@ -513,6 +513,7 @@ class BudgetAccountant(TableDisplay):
                 delta_of_noise = delta - used * (kind == "vocabulary")
                 own_epsilon = gaussian_epsilon(mu * math.sqrt(part / by_noise), delta_of_noise)
             budgets.append({"epsilon": own_epsilon, "delta": delta})
+            # `_check_delta` refuses these parts to fits that set a delta aside.
             if kind == "gaussian" and len(parts) > 1:
                 self._gaussian_parts.add((own_epsilon, delta))
         return budgets

@@ -84,6 +84,7 @@ def secret_trials(stop: float) -> Iterator[list[int]]:
 
 def _rho_of_trials(mu: float, stop: float, failure: float) -> float:
     """Smallest rho with ``stop (exp(rho) - 1) >= (1 - stop) profile(rho)``, rounded up."""
+    # docs/proofs/private_selection.md has it, with profile(x) = failure + gaussian_delta(mu, x).
 
     def covers(rho: float) -> bool:
         # `stop` is at least 2**-53, so growth by exp(100) is enough; more would overflow.

@@ -193,7 +193,7 @@ def input_perturbation(
     noisy = with_laplace_noise(np.clip(y, low, high), high - low, epsilon)
     model = Descent(entries, rank, tucker, sgd, random_state)
     model.run(noisy)
-    # Of both claims the second is that of a range of the values themselves.
+    # The second claim is that of bounds taken from the values, which guarantee nothing.
     exact, form = (math.inf, 1) if bounds is None else (epsilon, 0)
     claim = claim_of_call("input_perturbation", epsilon, 0.0, exact, form=form)
     return PublishedCompletion(model.factors, model.core, claim)

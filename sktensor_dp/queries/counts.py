@@ -140,7 +140,7 @@ def norms_of_mean_counts(
 ) -> Floats:
     """Norm, per unit, of the mean over documents of ``ratios_w expected_k topics_kw``.
 
-    Without `topics` the last factor is 1.
+    Without `topics` the last factor is 1. `at` lays out the units wanted; others get infinity.
     """
     # Squares of a word's entries in all topics are added up first, then those of a unit's words.
     data, squares = ratios[at.stored].astype(np.float64), np.zeros(len(at.words))
@@ -150,6 +150,7 @@ def norms_of_mean_counts(
             sums = sums * topics[topic, at.words]
         squares += np.square(sums)
     norms = np.sqrt(np.bincount(at.owners, squares, len(at.sizes))) / np.maximum(at.sizes, 1)
+    # Callers take the smaller of this and another bound, which units left out of `at` keep.
     return np.where(at.sizes > 0, norms, np.inf)
 
 

@@ -188,9 +188,9 @@ class RidgeBlock(Query):
         return largest, inverses / scales[:, None, None]
 
     def _blocks(self) -> Iterator[_Block]:
-        """Yield blocks of entries by row: span, regressors (r, b), rows, where each row begins."""
+        """Yield blocks of entries by row: span, regressors z (r, b), rows of the mode, starts."""
         order = self.index_set.order(self.mode)
-        # One matrix for each entry of a block has to fit into the cache.
+        # One matrix for each entry of a block has to fit into the cache, as if of rank 4 or more.
         size = rows_at_once(max(self.rows.shape[1], 4) ** 2, caches=1 / 2)
         for span, rows, starts in self.index_set.blocks(self.mode, size):
             z = np.ascontiguousarray(self.rows[order[span]].T, dtype=np.float64)

@@ -95,7 +95,8 @@ class MeanField:
                 np.einsum("kln,ln->kn", topics_of_words, ratios, out=moved)
                 moved *= expected
                 moved += prior
-                if 0 < step < self._n_iter - 1:  # max(2 moved - gamma, (moved + prior) / 2)
+                # Over-relaxed (see the class): max(2 moved - gamma, (moved + prior) / 2).
+                if 0 < step < self._n_iter - 1:
                     nearer = np.add(moved, prior, out=arrays[-1])
                     nearer *= np.float32(0.5)
                     moved += moved
@@ -105,6 +106,7 @@ class MeanField:
         if self._weights is not None:
             ratios *= np.take(self._weights, words)
         self.expected[batch] = expected[:, :n].T
+        # `gamma` and `_fit` are in the order of the chunk, all others by number of words.
         self.gamma[:, self.order[batch]] = gamma[:, :n]
         ends = self._counts.indptr
         self.ratios.data[ends[batch.start] : ends[batch.stop]] = ratios.T[:n][used]

@@ -271,7 +271,8 @@ class TopicForecast(Forecast):
         question = self._asked()
 
         def are_too_many(k: int) -> bool:
-            return not question.forecast({"n_components": k, "public_components": None}, {}).enough
+            parameters = {"n_components": k, "public_components": None}
+            return not question.forecast(parameters, numbers={}).enough
 
         too_many = least_number(are_too_many, most=self.n_components)
         return self.n_components if too_many is None else too_many - 1

@@ -101,6 +101,7 @@ def public_topics(
             f"{NAME} must be finite numbers >= 0, with a positive one in every topic, of a word "
             "that is among the columns."
         )
+    # First by the maximum: sums of large numbers would overflow.
     values = values / values.max(axis=1, keepdims=True)
     return np.asarray(values / values.sum(axis=1, keepdims=True))
 

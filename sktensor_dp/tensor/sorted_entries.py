@@ -173,8 +173,7 @@ class Fibres:
 
 def add_at(total: Floats, effects: Floats, rows: Integers) -> None:
     """Add ``effects[rows[e]]`` to ``total[e]`` for each entry e, in place."""
-    # Doubles for each entry that is read: three components and their six products, with room; sized
-    # for a second-level cache.
+    # Parts of the entries that fit a second-level cache, with room for so many doubles of each.
     numbers_each = 32
     for span in spans(len(total), numbers_each):
         total[span] += effects.take(rows[span])

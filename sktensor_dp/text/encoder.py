@@ -250,6 +250,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
         return self._planned(n_units, len(chunks.columns), grouped=chunks.grouped)
 
     def _planned(self, n_units: int, width: int, *, grouped: bool) -> WordPlan:
+        """Plan for rows of `width` columns, or for persons with any number of such rows."""
         # A row has one category for each column. A group may have any number; an ordinary one is
         # assumed to have as many as a row.
         planner, noun = self._validation_copy(), "persons" if grouped else self._noun

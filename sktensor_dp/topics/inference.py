@@ -164,8 +164,8 @@ MAX_ITER, TOLERANCE = 100, 1e-3
 def proportions(
     counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool, *, normalize: bool = True
 ) -> Floats:
-    """Shares (n, k) of topics in documents, or their Dirichlet parameters."""
-    if single:
+    """Shares (n, k) of topics in documents; Dirichlet parameters unless `normalize` or `single`."""
+    if single:  # each document has one topic: its probabilities
         return topic_posterior(counts, topics, prior)
     found = collapsed_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
     return found / found.sum(axis=1, keepdims=True) if normalize else found
