@@ -33,7 +33,6 @@ RECOMMENDED = "PRIVATE-recommendations.csv"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
     "Standard errors are of each average, by noise and sampling; a part is the same for all items. "
-    "Off by one and a half of these is usual where ratings are skewed. "
     "Items rated by few are drawn to the mean, which their standard error counts."
 )
 ORDER = (

@@ -112,7 +112,11 @@ class ReleasedEffects:
         return all([len(getattr(mode, p)) for mode in self.effects] == list(shared) for p in parts)
 
     def residuals(self, chunk: PersonChunks) -> Floats:
-        """Values minus effects and each unit's own parameters; 0 where not finite."""
+        """Values minus effects and each unit's own level; 0 where not finite.
+
+        A unit's own slopes in effects and popularity stay: with them residuals would not show that
+        all effects are too large.
+        """
         at = effects_at_entries(self.effects, np.delete(chunk.coordinates, chunk.unit_mode, axis=1))
         means = fold_in_units(
             chunk.unit_of_entry, chunk.values, at, n_units=chunk.n_units, level=self.level,
@@ -120,9 +124,7 @@ class ReleasedEffects:
         )  # fmt: skip
         residuals = chunk.values - self.level
         residuals -= at.effects
-        # Add one number at a time, so that an entry's last bits do not depend on its place.
-        for of_units, derivative in zip(means.T, at.design(), strict=True):
-            residuals -= of_units.take(chunk.unit_of_entry) * derivative
+        residuals -= means[:, 0].take(chunk.unit_of_entry)
         return np.where(np.isfinite(residuals), residuals, 0.0)
 
 
