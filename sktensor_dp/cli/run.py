@@ -33,7 +33,7 @@ ASIDE = {
     *("delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"),
 }
 # Options with which a run may go on where another ended.
-GOING_ON = {*OF_ONE_CALL, "shares", "id", "words_per_text"}
+GOING_ON = {*OF_ONE_CALL, "shares", "id", "words_per_text", "title", "by_rating"}
 COLUMNS = {"text", "person", "item", "rating", "title"}
 # How missing values are written, where --missing does not say.
 MISSING = ("NA", "NaN")

@@ -38,7 +38,7 @@ def released(rng):
 
 
 def fitted_residuals(X, values, about):
-    """Residuals of one unit, by least squares with rows for the priors."""
+    """Residuals of one unit about its level, by least squares with rows for the priors."""
     b, variances, popularity = (
         sum(getattr(of, name)[X[:, m]] for m, of in enumerate(about.effects, 1))
         for name in ("effects", "variances", "popularity")
@@ -49,7 +49,7 @@ def fitted_residuals(X, values, about):
     prior = np.sqrt([LEVEL_VARIANCE * NOISE, SLOPE_VARIANCE, POPULARITY_VARIANCE * NOISE])
     table = np.vstack([weights[:, None] * design, np.diag(1 / prior)])
     own = np.linalg.lstsq(table, np.append(weights * left, np.zeros(3)), rcond=None)[0]
-    return left - design @ own
+    return left - own[0]
 
 
 def test_unit_levels(seed):
