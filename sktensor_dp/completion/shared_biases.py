@@ -23,8 +23,8 @@ from sktensor_dp.tensor.shared_parameters import (
 
 # Least sum of weights, to avoid a division by 0.
 LEAST_WEIGHT = 1e-100
-# Least mean square error of a release, relative to the largest.
-EXACT = 1e-12
+# Least response to effects, and largest mean square error, of a release: far from overflow.
+LEAST_RESPONSE, LARGEST_ERROR = 1e-6, 1e100
 # Number of EM steps for effects, and the smaller number before another release.
 STEPS, ROUGH_STEPS = 60, 20
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
@@ -63,13 +63,15 @@ class EffectRelease:
         apart = shown - shown[-1]
         apart -= np.outer(apart @ counts / max(counts @ counts, LEAST_WEIGHT), counts)
         shifted = np.mean(apart**2, axis=1) - noise - noise[-1]
-        errors = noise + np.where(np.arange(len(noise)) < len(noise) - 1, shifted.clip(0), 0)
-        of_effects = np.maximum(errors, EXACT * max(errors.max(), LEAST_WEIGHT)) ** -1.0
-        of_effects /= of_effects.sum()
-        # Multiplied by this response, sums have errors as large as the noise of counts.
-        response = float(of_effects @ responses)
+        shifted[-1] = 0.0
+        errors = noise + shifted.clip(0, LARGEST_ERROR)
         if sigma > 0:
+            of_effects = 1 / errors / np.sum(1 / errors)
+            # Multiplied by this, sums have errors as large as the noise of counts.
             response = sigma / float(np.sqrt(of_effects**2 @ errors))
+        else:
+            of_effects = np.eye(len(errors))[-1]
+            response = float(responses[-1])
         of_sums = response * of_effects / responses
         return cls(
             sums=of_sums @ np.stack([one.sums for one in releases]), counts=counts, sigma=sigma,
@@ -179,6 +181,7 @@ class SharedBiases:
         shifts = self.effects.effects - released.about
         mean, slopes = mean_response(clip, shifts, deviations)
         response = float(np.average(slopes, weights=np.maximum(released.counts, LEAST_WEIGHT)))
+        response = max(response, LEAST_RESPONSE)
         return replace(released, response=response, about=self.effects.effects - mean / response)
 
 
