@@ -352,7 +352,8 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
             f"{high:g}"
         )
     own = model.fold_in(entries[given], values[given])
-    found = model.recommend(own, options.number, exclude=entries, by=_order(options))
+    # An item whose rating is missing may be recommended.
+    found = model.recommend(own, options.number, exclude=entries[given], by=_order(options))
     # Titles of items as the run wrote them, which are public.
     titles, n_known = _titles(options.folder / "items.csv"), Counter(who for who, _ in {*known})
     rows = (
@@ -368,6 +369,8 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     none = f" None are for {counted(without, 'person')} without a rating." if without else ""
     if anyone := len(own.units) - len(n_known):
         none += f" {counted(anyone, 'person')} rated no known item, and got the items for anybody."
+    if n_complete := sum(all(item is None for item in items) for items in found.rows):
+        none += f" None are for {counted(n_complete, 'person')} who rated all items."
     if 2 * len(known) < given.sum():
         print(
             f"warning: most ratings name no known item: does --item {options.item} hold names as "

@@ -160,6 +160,14 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
         "warning: --item work: in the run it was --item film\nwarning: most ratings name no known",
         command("recommend", folder, ratings, *other).err,
     )
+    # Films that are not rated can be recommended, also those listed with an empty cell.
+    full = [f"a,film {n:02},{4 if n else ''}" for n in range(30)]
+    full += [f"b,film {n:02},4" for n in range(30)]
+    ratings.write_text("\n".join(["user,film,stars", *full]), "utf-8")
+    said = command("recommend", folder, ratings, *columns, "--output", "full").out
+    assert "None are for 1 person who rated all items.\n" in said
+    (row,) = table(Path("full", "PRIVATE-recommendations.csv"))
+    assert (row["person"], row["item"]) == ("a", "film 00")
     ratings.write_text(own, "utf-8")
     command("recommend", folder, ratings, *columns, "--by-rating", "--output", "by")
     rated = {}
