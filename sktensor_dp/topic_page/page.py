@@ -60,7 +60,7 @@ class Topic:
     Attributes
     ----------
     number, weight : int, float
-        Its number from 1, and its share of the words (:func:`meaning_of_share`).
+        Its number from 1, and its share of the words (``meaning_of_share``).
     words, distinctive : tuple of str
         Its most probable words, and those known to set it apart, the first ones first.
     below_noise : bool
