@@ -157,7 +157,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _saved = SavedMixture
     _chunk_class = IncompleteChunks
     _input_tags = MappingProxyType({"sparse": True, "allow_nan": True})
-    _hidden_state = frozenset({"_step_noise", "_way", "_observed", "_lost"})
+    _hidden_state = frozenset({"_step_noise", "_way", "_observed", "_of_whole"})
     weights_: Floats
     means_: Floats
     covariances_: Floats
@@ -169,7 +169,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _step_noise: StepNoise
     _way: Floats
     _observed: Floats
-    _lost: Floats
+    _of_whole: Floats
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "covariance_type": [OneOf(*TYPES)],
@@ -509,7 +509,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         n_units = max(round(self.privacy_report_.n_units), 2)
         model, rng = gaussians_of(self), as_generator(0)
         return std_of_means(
-            model, self._step_noise, self._way, self._observed, self._lost, n_units, rng
+            model, self._step_noise, self._way, self._observed, self._of_whole, n_units, rng
         )
 
     def _no_intervals(self) -> str:

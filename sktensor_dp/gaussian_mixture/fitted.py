@@ -24,7 +24,7 @@ class Errors:
     noise: StepNoise  # of the averaged sums that parameters are made of
     observed: Floats  # (d,): estimated shares of cells that are observed
     way: Floats  # (k, p): how far steps moved each parameter from the start; 0 of joined groups
-    lost: Floats  # (k, d): what clips may have taken, in deviations; 0 unless moments show it
+    of_whole: Floats  # (k, d): noise of means of whole columns, in deviations; 0 of clipped ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class SavedMixture(SavedState):
     )] = ABSENT  # fmt: skip
     _way: Annotated[Floats, Numbers("kp")] = ABSENT
     _observed: Annotated[Floats, Numbers("d+")] = ABSENT
-    _lost: Annotated[Floats, Numbers("kd+")] = ABSENT
+    _of_whole: Annotated[Floats, Numbers("kd+")] = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if no mixture of this type can have them."""
@@ -65,10 +65,10 @@ class SavedMixture(SavedState):
         k, d = self.means_.shape
         shape = in_sklearn_shape(np.empty((k, d, d)), estimator.covariance_type).shape
         if self._step_noise is not ABSENT:
-            of_errors = (self._way, self._observed, self._lost)
+            of_errors = (self._way, self._observed, self._of_whole)
             complete = all(one is not ABSENT for one in of_errors)
             complete = complete and self._way.shape == (k, n_scores(1, d))
-            require(complete, "noise of steps must have a way, observed shares, and lost shifts")
+            require(complete, "noise of steps must have a way, shares, and noise of whole means")
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
         whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
         symmetric = bool((whole == whole.swapaxes(1, 2)).all())
@@ -134,7 +134,7 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
     errors = found.errors
     if errors is None or not plan.has_intervals:
         return attributes
-    by_group = {"_way": errors.way[order], "_lost": errors.lost[order]}
+    by_group = {"_way": errors.way[order], "_of_whole": errors.of_whole[order]}
     return {**attributes, "_step_noise": errors.noise, "_observed": errors.observed, **by_group}
 
 

@@ -70,14 +70,14 @@ def release_mixture(
     Gains choose the number of groups, and the start where the steps are worse.
     """
     start = release_start(ask, ball, plan, second)
-    lost, skewed, n_tails = np.zeros_like(start.means), False, plan.n_for_tails
+    of_whole, skewed, n_tails = np.zeros_like(start.means), False, plan.n_for_tails
     model, average, noise = release_steps(ask, ball, plan, start, None, plan.n_steps - n_tails)
     if n_tails:
         columns = release_skewed(ask, ball, model, noise)
         skewed = len(columns) > 0
         if skewed:
             seen = observed_cells(ball, second, model)[columns]
-            model, lost = release_whole(ask, ball, plan, model, columns, seen)
+            model, of_whole = release_whole(ask, ball, plan, model, columns, seen)
         else:
             model, _, noise = release_steps(ask, ball, plan, model, average, n_tails)
     square = float(model.weights @ np.square(model.means).sum(axis=1))
@@ -108,7 +108,7 @@ def release_mixture(
         noise=noise.times((most - k + 1) ** 0.5), observed=observed_cells(ball, second, model),
         way=np.zeros((k, n_scores(1, plan.n_features))) if skewed or k < most
         else way_from(start, model),
-        lost=lost if k == most else np.zeros_like(found.means),
+        of_whole=of_whole if k == most else np.zeros_like(found.means),
     )  # fmt: skip
     return FittedMixture(found, gains, gain, square, errors)
 

@@ -70,8 +70,8 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
 
 
 def std_of_means(
-    model: Gaussians, noise: StepNoise, way: Floats, observed: Floats, lost: Floats, n_rows: int,
-    rng: np.random.Generator,
+    model: Gaussians, noise: StepNoise, way: Floats, observed: Floats, of_whole: Floats,
+    n_rows: int, rng: np.random.Generator,
 ) -> Floats | None:  # fmt: skip
     """Root mean squared errors (k, d) of means near the fixed point of EM.
 
@@ -105,7 +105,7 @@ def std_of_means(
         factor = model.factors[j] / np.sqrt(weight)  # a score is a shift times the weight's root
         by_chance = factor @ np.hstack([noise.spread * by_sampling[j], by_noise[j]])
         # Clips take a part of an exponential tail; of heavier ones there is noise of whole means.
-        unmade = unmade_variance[j] + noise.cut**2 + np.square(lost[j])
+        unmade = unmade_variance[j] + noise.cut**2 + np.square(of_whole[j])
         unmade = unmade * np.square(model.factors[j]).sum(axis=1)
         squares = np.square(by_chance).sum(axis=1) + unmade + np.square(factor @ way_left[j])
         errors[j] = np.sqrt(squares)
