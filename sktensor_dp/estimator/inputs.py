@@ -89,7 +89,7 @@ def refuse_other_kinds(X: object, name: str, text: str = TEXT) -> None:
 def in_columns(names: Sequence[str]) -> str:
     """Text that names some columns of a table, " in column 'a', 'b'"; empty for none."""
     most_shown = 5
-    more = f" and {len(names) - most_shown} more" * (len(names) > most_shown)
+    more = f" and {len(names) - most_shown} more" if len(names) > most_shown else ""
     return f" in column {', '.join(map(repr, names[:most_shown]))}{more}" if names else ""
 
 

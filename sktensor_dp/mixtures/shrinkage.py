@@ -30,6 +30,8 @@ class Scatters:
 
 def shrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
     """Positive definite covariances (k, d, d) with eigenvalues between `least` and `largest`."""
+    # Of a covariance F W F', F the frame, the size is trace(W) / d times the d-th root of det(FF'),
+    # and the shape is the covariance over its size.
     d = noisy.whitened.shape[1]
     sizes = np.clip(np.trace(noisy.whitened, axis1=1, axis2=2) / d, *SIZES)
     log_frames = 2 * np.log(np.diagonal(noisy.frames, axis1=1, axis2=2)).mean(axis=1)

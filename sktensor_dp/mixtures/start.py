@@ -86,8 +86,8 @@ def spheres_after_step(
     shifts = shifts / counts[:, None]
     squares = np.maximum(np.square(shifts).sum(axis=1), 1e-24)
     # James-Stein: what the squared length has beyond the variance of noise in its coordinates.
-    kept = np.clip(1 - width * (sigma / counts) ** 2 / squares, 0, 1)
-    centres = spheres.centres + clip_length * shifts * kept[:, None]
+    kept_fractions = np.clip(1 - width * (sigma / counts) ** 2 / squares, 0, 1)
+    centres = spheres.centres + clip_length * shifts * kept_fractions[:, None]
     # Clipped size minus its expectation for a normal law, divided by its derivative; noise may make
     # it negative: a step at most halves the deviation, or doubles the variance.
     growth = 1 + (size * clip.limit**2 / width - clip.mean) / clip.size_response
@@ -95,14 +95,15 @@ def spheres_after_step(
     alive = weights > RESOLVED * sigma
     shares = np.maximum(weights, LEAST_WEIGHT)
     shares /= shares.sum()
-    if drops and alive.any():
+    if not drops:
+        for j in np.flatnonzero(~alive):  # to a random point as far from the heaviest as its rows
+            heavy = int(shares.argmax())
+            step = rng.standard_normal(width)
+            centres[j] = centres[heavy] + math.sqrt(variance * width) * step / np.linalg.norm(step)
+            shares[heavy] /= 2
+            shares[j] = shares[heavy]
+    elif alive.any():
         shares, centres = shares[alive] / shares[alive].sum(), centres[alive]
-    for j in () if drops else np.flatnonzero(~alive):
-        heavy = int(shares.argmax())
-        step = rng.standard_normal(width)
-        centres[j] = centres[heavy] + math.sqrt(variance * width) * step / np.linalg.norm(step)
-        shares[heavy] /= 2
-        shares[j] = shares[heavy]
     centres = scaled_to_radius(centres, 2 * radius)
     return Spheres(shares, centres, variance, spheres.basis, spheres.mean, spheres.rest)
 

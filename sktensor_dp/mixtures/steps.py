@@ -127,14 +127,15 @@ def _rate(
     differences = np.append(weights / noise.weight, shifts / noise.shift)
     variance = 1 + average.weight_variance  # over that of a step's noise
     squares = float(np.square(differences).sum()) / variance
-    parts = (np.arange(200) + 0.5) / 200  # u
-    log_odds = differences.size / 2 * np.log(parts) + (1 - parts) * squares / 2
+    # Likelihood of n differences of variance v / u over that of variance v: u^(n/2) e^((1-u) S/2v).
+    noise_parts = (np.arange(200) + 0.5) / 200  # u
+    log_odds = differences.size / 2 * np.log(noise_parts) + (1 - noise_parts) * squares / 2
     largest = float(log_odds.max())
     odds = np.exp(log_odds - largest)
     prior = average.off / 2 + (1 - average.off) / (average.n_steps + 1)
     off = float(expit(largest + np.log(odds.mean() * prior / (1 - prior))))
-    by_noise = off * float(parts @ odds / odds.sum()) + 1 - off  # of the variance of differences
-    return 1 - by_noise / variance, off
+    noise_part = off * float(noise_parts @ odds / odds.sum()) + 1 - off  # expected
+    return 1 - noise_part / variance, off
 
 
 def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
@@ -173,23 +174,24 @@ def gaussians_after_step(
     noise = statistics.noise
     weight_noise = noise.weight * average.weight_variance**0.5
     counts = np.maximum(average.weights, max(RESOLVED * weight_noise, LEAST_WEIGHT))
-    # Noise of the average, over that of the last step.
-    in_firsts, in_seconds = np.sqrt(average.variances)
-    shifts = _shifts(model, average, counts, noise.shift * in_firsts, statistics.clipping.far)
+    # Noise of the average's first and second moments, over that of the last step.
+    first_ratios, second_ratios = np.sqrt(average.variances)
+    shifts = _shifts(model, average, counts, noise.shift * first_ratios, statistics.clipping.far)
     means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
     means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
     whitened = _scatters(model, average, counts, shifts)
     weights = counts / counts.sum()
     n_shapes = len(whitened)
     shares = counts if n_shapes == len(counts) else counts.sum(keepdims=True)
-    in_seconds = in_seconds[:n_shapes]
+    second_ratios = second_ratios[:n_shapes]
     sampling_variance = 2 / (n_rows * shares)  # of an orthonormal coordinate
     noisy = Scatters(
         frames=model.factors[:n_shapes], whitened=whitened, weights=shares / shares.sum(),
-        shape_sigma=np.sqrt((noise.shape * in_seconds / shares) ** 2 + sampling_variance),
+        shape_sigma=np.sqrt((noise.shape * second_ratios / shares) ** 2 + sampling_variance),
         # A mean eigenvalue is the mean of `width` coordinates.
         size_sigma=np.sqrt(
-            (noise.size * in_seconds / shares) ** 2 + sampling_variance / statistics.clipping.width
+            (noise.size * second_ratios / shares) ** 2
+            + sampling_variance / statistics.clipping.width
         ),
         n_shape=statistics.n_shape,
     )  # fmt: skip

@@ -58,15 +58,15 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
     and the ratios are shrunk to their mean by their noise.
     """
     variances = np.diagonal(model.covariances, axis1=1, axis2=2)
-    whole = model.weights @ (np.square(model.means) + variances)
-    ratios, by_noise = squares / whole, np.square(sigma / whole)
-    precision = np.square(whole) / np.square(whole).sum()
+    expected = model.weights @ (np.square(model.means) + variances)
+    ratios, noise_variances = squares / expected, np.square(sigma / expected)
+    precision = np.square(expected) / np.square(expected).sum()  # in proportion, of the ratios
     mean = float(precision @ ratios)
     if mean <= 0:  # noise alone, in which columns do not differ
         return np.full(len(ratios), share)
-    spread = max(float(precision @ (np.square(ratios - mean) - by_noise)), 0.0)
-    kept = spread / np.maximum(spread + by_noise, 1e-300)
-    return np.asarray(np.clip(share * (1 + kept * (ratios / mean - 1)), 0.0, 1.0))
+    variance = max(float(precision @ (np.square(ratios - mean) - noise_variances)), 0.0)
+    kept_fractions = variance / np.maximum(variance + noise_variances, 1e-300)
+    return np.asarray(np.clip(share * (1 + kept_fractions * (ratios / mean - 1)), 0.0, 1.0))
 
 
 def std_of_means(
@@ -128,17 +128,20 @@ def _information(model: Gaussians, observed: Floats, rng: np.random.Generator) -
     n_patterns = max(FEWEST, ROWS * n_scores(k, d)) // ALIKE
     information = np.zeros((n_scores(k, d), n_scores(k, d)))
     for pattern, places in patterns_of(rng.random((n_patterns, d)) < observed):
-        seen = observed_part(model.factors, model.log_scales, pattern)
+        of_cells = observed_part(model.factors, model.log_scales, pattern)
         for rows in spans(ALIKE * len(places), len(information)):
             chosen = rng.choice(k, size=rows.stop - rows.start, p=model.weights)
-            whitened = whitened_rows(model.sample(chosen, rng), model.means, seen.whiteners)
-            shares = shares_of(seen.log_scales - np.einsum("nkd,nkd->nk", whitened, whitened) / 2)
-            products = _entries(whitened[..., :, None] * whitened[..., None, :] - seen.projectors)
+            whitened = whitened_rows(model.sample(chosen, rng), model.means, of_cells.whiteners)
+            squares = np.einsum("nkd,nkd->nk", whitened, whitened)
+            shares = shares_of(of_cells.log_scales - squares / 2)
+            outer = whitened[..., :, None] * whitened[..., None, :]
+            products = _entries(outer - of_cells.projectors)
             # Scores of a row in weights, means and shapes: its shares times 1, E y, and E yy' less
             # what is expected of it, given the cells that are there.
             ones = np.ones((len(shares), k, 1))
             scores = np.concatenate([ones, whitened, products], axis=2) * shares[:, :, None]
             scores[:, :, 0] -= model.weights
+            # Scores of labelled rows are then uncorrelated, of variance 1.
             scores /= np.sqrt(model.weights)[:, None]
             stacked = scores.reshape(len(scores), -1)
             information += stacked.T @ stacked

@@ -206,6 +206,7 @@ def _expected(
         rank = min(plan.n_restarts, size)
         dimension = (size + rank) * min(plan.n_restarts, n_unique(rank, 2))
         return dimension, cubes, 1.0, eigenvalue * math.sqrt(squared_overlap / size)
+    # All third moments: k orthogonal components together, and noise where it counts.
     noise = math.sqrt(n_unique(k if plan.whiten else size, 3))
     return n_unique(size, 3), cubes, noise, eigenvalue * math.sqrt(k)
 

@@ -217,7 +217,9 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
     noise = math.hypot(third.sigma, sampling_deviation(white, second.value, ask.n_units))
     stands_out = cubes_along(third.tensor, vectors) > RESOLVED * noise
     stands_out &= (roots > LEAST_ROOT) & (np.linalg.norm(means, axis=1) <= radius)
-    fill = least_fill(second, radius)
+    # Mean square of x, less two deviations of its noise, over the largest possible one.
+    square = float(np.trace(second.value[:-1, :-1]))
+    fill = (square - 2 * second.sigma * math.sqrt(len(second.value))) / radius**2
     if white.n_components == 1 or not stands_out.any():
         # One Gaussian, by the released first and second moments.
         mean *= min(1.0, radius / max(float(np.linalg.norm(mean)), 1e-300))
@@ -234,12 +236,6 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
     return FittedComponents(
         means[order], weights, n_resolved=len(order), variances=variances[order], fill=fill
     )
-
-
-def least_fill(second: Answer, radius: float) -> float:
-    """Mean square of x, less two deviations of its noise, over the largest possible one."""
-    square = float(np.trace(second.value[:-1, :-1]))
-    return (square - 2 * second.sigma * math.sqrt(len(second.value))) / radius**2
 
 
 def spherical_diagonal(size: int) -> Floats:
@@ -269,7 +265,7 @@ def release_moments_of_means(
     subtracted.
     """
     spherical = spherical_diagonal(len(white.basis))
-    # Expected squared distance from the span, over the variance.
+    # Expected squared distance from the span, over the variance: the trace of S less that within.
     freedom = max(float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum()), 1e-3)
     n_outside = len(spherical) - white.n_components  # dimensions outside the span
     rho = (3 / n_outside) ** 0.5  # as the proof of `ThirdMoments` has it
@@ -277,8 +273,13 @@ def release_moments_of_means(
         # Residuals rho s y are half as long as y y y: |y|^2 is k on average, s freedom * variance.
         rho = 0.5 * white.n_components / (freedom * variance)
     third = release_third_moments(ask, ball, plan, white, rho)
-    by_common_variance = white.matrix.T @ mean * variance
-    by_variance = shrunk_residual(third, by_common_variance, rho, freedom)
+    # The residual is an answer over rho, and `freedom` times sum_i w_i v_i m_i. That is shrunk to
+    # what it is for equal variances, by the variance of its noise.
+    if_equal = white.matrix.T @ mean * variance
+    mean_square = float(if_equal @ if_equal) / len(if_equal)
+    noise_variance = (third.sigma / (rho * freedom)) ** 2
+    kept_fraction = mean_square / (mean_square + noise_variance) if mean_square > 0 else 1.0
+    by_variance = if_equal + kept_fraction * (third.residual / freedom - if_equal)
     # E[y y y] = sum_i w_i m_i m_i m_i + the symmetric product of W' S W and sum_i w_i v_i m_i, S
     # the spherical covariance.
     identity = white.matrix.T @ (spherical[:, None] * white.matrix)
@@ -333,17 +334,6 @@ def common_variance(
 def sampling_of_variance(variance: float, n_units: int) -> float:
     """Deviation of a mean square of normal numbers: sampling perturbs moments as noise does."""
     return variance * math.sqrt(2 / n_units)
-
-
-def shrunk_residual(
-    third: ReleasedThirdMoments, equal: Floats, rho: float, freedom: float
-) -> Floats:
-    """Posterior mean (k,) of ``sum_i w_i v_i m_i``, shrunk to `equal`, that of equal variances."""
-    # The residual is an answer over rho, and `freedom` times the sum.
-    noise_variance = (third.sigma / (rho * freedom)) ** 2
-    mean_square = float(equal @ equal) / len(equal)
-    kept = mean_square / (mean_square + noise_variance) if mean_square > 0 else 1.0
-    return equal + kept * (third.residual / freedom - equal)
 
 
 def sampling_deviation(white: Whitener, second: Floats, n_units: int) -> float:

@@ -525,8 +525,8 @@ def _gaussian_bound(n_canaries: int, n_guesses: int, n_correct: int, error: floa
     # W_{j+1}, R_j is j / (r - j) * g more than R_{j+1}.
 
     def excess(mu: float) -> float:
-        right = error * n_correct / n_canaries
-        wrong = error * (n_guesses - n_correct) / n_canaries
+        right = error * n_correct / n_canaries  # R_c, then R_j
+        wrong = error * (n_guesses - n_correct) / n_canaries  # W_c, then W_j
         for j in range(n_correct - 1, -1, -1):
             more = max(float(ndtr(ndtri(min(right, 1.0)) - mu)) - wrong, 0.0)
             right, wrong = right + j / (n_guesses - j) * more, wrong + more

@@ -83,15 +83,14 @@ class Density:
 
     @cached_property
     def table(self) -> Integers:
-        """Cell, and the lot below which it is surely accepted (0 if undecided), by 16 bits of
-        choice.
-        """
-        # Cell and lot have the places that they have in a word. Where 16 bits do not determine the
-        # cell, the lot is 0: never accepted here.
+        """Cell of each 16 bits of choice, and the lot below which any place of it is accepted."""
+        # Both in their bits of a magnitude. Where 16 bits do not determine the cell, the lot is 0:
+        # never accepted here.
         rounded_up = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))  # to 16 bits
         starts = rounded_up[rounded_up < 2**CHOICE_BITS]
         cells = np.arange(len(starts) + 1) << CELL_SHIFT
         with _precision(50 + STEPS):  # digits, far more than a lot has
+            # Lots that are accepted all over a cell are below its ratio, rounded down.
             ratios = islice(_ratios(self), len(cells))
             lots = np.array([int(ratio * 2**LOT_BITS) for ratio in ratios])
         table = np.repeat(cells | lots, np.diff(starts, prepend=0, append=2**CHOICE_BITS))
@@ -190,6 +189,7 @@ def _second_look(density: Density, word: NDArray[np.uint64], words: Words) -> _L
     lots = (word & LOT_MASK) << HALF | fresh & LOW_HALF
     cells = density.cells(choices)
     is_border = density.bounds[cells - 1] == choices  # further bits of choice decide the cell
+    # In cells: the middle of all places that begin with the known bits.
     place = ((word & PLACE_MASK).astype(np.float64) + 2.0 ** (LOT_BITS - 1)) * 2.0**-CELL_SHIFT
     ratio = np.exp(density.energy(cells.astype(np.float64)) - density.energy(cells + place))
     gap = ratio - (lots.astype(np.float64) + 0.5) * 2.0**-LONG_BITS

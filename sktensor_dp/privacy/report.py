@@ -125,7 +125,7 @@ class PrivacyReport(TableDisplay):
         """Unit and guarantee in a few words, for the footer of a figure."""
         if self.seeded or math.isinf(self.epsilon):
             return "not private"
-        about = "about " * (self.neighbours == "add_remove")
+        about = "about " if self.neighbours == "add_remove" else ""
         several = f"{about}{counted(self.n_units, self.unit)}"
         return f"{several}, epsilon {self.epsilon:.4g}, delta {plain(self.delta)}"
 
@@ -195,7 +195,7 @@ class PrivacyReport(TableDisplay):
     def fractions_of(self) -> str:
         """Whole that `fractions` refer to: ``"mu^2"``, ``"epsilon"``, or ``"budget"`` for both."""
         pure = [row.epsilon > 0 for row in self.rows]
-        of_trial = "trial's " * (self.composition.kind == "selection")
+        of_trial = "trial's " if self.composition.kind == "selection" else ""
         if pure and all(pure) and not any(row.mu for row in self.rows):
             return f"{of_trial}epsilon"
         return of_trial + ("budget" if any(pure) else "mu^2")

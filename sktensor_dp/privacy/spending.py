@@ -67,7 +67,8 @@ class LedgerEntry:
     @property
     def protects(self) -> str:
         """Unit of privacy, marked if it is added or removed; empty if unknown."""
-        return self.unit + ADDED_OR_REMOVED * bool(self.unit and self.neighbours == "add_remove")
+        is_added = bool(self.unit) and self.neighbours == "add_remove"
+        return self.unit + (ADDED_OR_REMOVED if is_added else "")
 
     def __post_init__(self) -> None:
         # SQLite would store an integer of numpy as bytes and leave it out of sums.

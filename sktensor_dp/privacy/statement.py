@@ -249,7 +249,7 @@ def _reasons(stated: Statement, report: PrivacyReport, rebuilt: Statement) -> It
     for field in ("unit", "neighbours", "not_covered"):
         rebuilt[field] = _without_words(rebuilt[field])
         stated = {**stated, field: _without_words(stated[field])}
-    rebuilt["not_covered"] = stated["not_covered"]
+    rebuilt["not_covered"] = stated["not_covered"]  # which may name more
     yield from _differences(stated, rebuilt, "")
 
 

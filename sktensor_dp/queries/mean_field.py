@@ -144,6 +144,7 @@ def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
     np.subtract(np.minimum.reduce(terms), terms, out=terms)
     np.maximum(terms, least_exponent, out=terms)
     np.exp(terms, out=terms)
+    # Times exp(psi(y + 1 / 2)), by Horner's rule in y^-2.
     np.add(gamma, np.float32(2.5), out=value)
     np.reciprocal(value, out=inverse)
     np.multiply(inverse, inverse, out=square)

@@ -250,12 +250,13 @@ class MixtureGains(Signed):
         return sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part, weights))
 
     def _part(self, chunk: SampleChunk, part: slice, weights: Floats) -> Floats:
-        """Sum of clipped gains over a slice of rows, each weighted by its share."""
+        """Sum of clipped gains over a slice of rows, a row weighted by its share of its unit."""
         sums = np.zeros(self.n_gains)
         for rows in chunk.blocks(3 * sum(one.means.size for one in self.mixtures), part):
             X, observed = scaled_rows(chunk, rows, self.radius), observed_of(chunk, rows)
             densities = [log_density(one.log_joint(X, observed)) for one in self.mixtures]
-            gains = np.transpose(densities[1:]) - np.transpose(densities)[:, self.over]
+            log_densities = np.transpose(densities)  # (n, n_mixtures)
+            gains = log_densities[:, 1:] - log_densities[:, self.over]
             norms = np.sqrt(np.einsum("nm,nm->n", gains, gains))
             factors = MOST_GAIN / np.maximum(norms, MOST_GAIN)
             sums += (factors * weights[rows]) @ gains

@@ -120,7 +120,7 @@ def warnings_of_noise(
             fitted = "one topic was fitted, the word frequencies"
         elif len(found.topics) > found.n_resolved:
             fitted += ", and topics beyond that number may be noise"
-        at = " at this epsilon" * math.isfinite(plan.releases.epsilon)
+        at = " at this epsilon" if math.isfinite(plan.releases.epsilon) else ""
         said.append(
             f"Of {counted(plan.n_components, 'topic')} asked for, the data shows {found.n_resolved}"
             f"{at}; {fitted}."

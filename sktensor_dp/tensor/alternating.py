@@ -72,8 +72,8 @@ def fit_core(
         sample = rng.choice(n, n_used, replace=False)
         entries, values = SortedEntries(entries.coordinates[sample], entries.shape), values[sample]
     gram, moment, _ = core_equations(entries, factors, values)
-    # Ridge s / v for values with noise of variance s, by a prior variance v of the core's entries
-    # with which they give values as much: v * trace / n_used = s.
+    # Ridge s / v, with the variance s of noise on values and the prior one v of a core's entries.
+    # A choice: values vary by the core as much as by noise, v * trace / n_used = s.
     gram[np.diag_indices(size)] += np.trace(gram) / n_used + np.finfo(float).tiny
     return np.linalg.solve(gram, moment).reshape(ranks)
 

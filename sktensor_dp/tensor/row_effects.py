@@ -172,7 +172,7 @@ def fit_row_sums(
     # Biases are normal about regressions on features of their rows; their variances are estimated
     # for each mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
     # First and least prior variances of the biases, relative to the variance of a value. The steps
-    # are too few to forget the first: from 1 on errors grow by up to 2 %.
+    # are too few to forget the first: one of 1 or more makes errors up to 2 % larger.
     first, least = defaults.LEVEL_VARIANCE, 1e-6
     all_rows = _weighted_rows(entries, sums, weights, noise_variance, value_variance)
     if features is None:

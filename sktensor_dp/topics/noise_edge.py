@@ -106,7 +106,7 @@ def bulk_edge(sigma: float, diagonal_sigma: float, sampling: float, p: Floats) -
     bound = 2 * math.sqrt(row_variance + sampling * highest * total)
     if bound == 0 or sampling * highest == 0:
         return bound
-    p = p / highest
+    p = p / highest  # and t times `highest`: t is below 1
 
     def edge(log_odds: float) -> float:
         t = 1 / (1 + math.exp(-log_odds))

@@ -68,7 +68,8 @@ def pair_step(
 
     `product` is V -> M2 V, with noise `sigma`, and `mean` is m.
     """
-    # Solve for D, given D in the other factor: D' = (D'D)^-1 D' (M2 - m m').
+    # M2 - m m' = D' D, with a row sqrt(w_i) (mu_i - m) of D for each topic i. Least squares for one
+    # factor, given D in the other: D <- (D D')^-1 D (M2 - m m').
     roots = np.sqrt(weights)[:, None]
     centres = roots * mean
     deviations = roots * (topics - weights @ topics)
