@@ -18,8 +18,8 @@ from sktensor_dp.data.units import Units
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, level_of_caller, unit_of
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, column_of_units
-from sktensor_dp.privacy.payer import Payer
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.payer import HasAccountant, Payer, column_of_units
 from sktensor_dp.privacy.plan import COUNT, COUNT_FRACTION, ReleasePlan
 from sktensor_dp.privacy.report import UNITS, PrivacyReport
 from sktensor_dp.privacy.session import Session

@@ -71,7 +71,7 @@ CORE = {
     "audit": core("/exceptions accountant conversions noise report"),
     "catalogue": core("mechanisms partition_selection /queries"),
     "answer": core("plan"),
-    "payer": core("accountant ledger plan spending"),
+    "payer": core("/checks /exceptions accountant ledger plan spending"),
     "session": core("/privacy /data /queries"),
 }
 # What the packages above see of the core: never a mechanism, the noise, or the catalogue.
@@ -83,8 +83,8 @@ COUNTER = core(
 BESIDE = {
     "published": core("conversions noise"),
     "cli": core(
-        "accountant conversions composition ledger opendp_registry plan report spending statement "
-        "statement_schema"
+        "accountant conversions composition ledger opendp_registry payer plan report spending "
+        "statement statement_schema"
     ),
 }
 # Functions of public numbers: a threshold checked before anything is charged, what trials may

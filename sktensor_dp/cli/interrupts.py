@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
-from sktensor_dp.privacy.accountant import BEGUN
+from sktensor_dp.privacy.payer import BEGUN
 
 
 class Interrupts:

@@ -38,14 +38,9 @@ from sktensor_dp.estimator.callbacks import Callbacks
 from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning, UnprotectedScoreWarning
 from sktensor_dp.model_files.saving import ModelFileMixin
-from sktensor_dp.privacy.accountant import (
-    NEEDS_PAYER,
-    BudgetAccountant,
-    HasAccountant,
-    attribute_of_payment,
-)
+from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.conversions import gaussian_mu
-from sktensor_dp.privacy.payer import Payer
+from sktensor_dp.privacy.payer import NEEDS_PAYER, HasAccountant, Payer, attribute_of_payment
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import LARGEST_UNIT_COUNT, Session, printer

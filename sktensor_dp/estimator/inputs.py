@@ -26,7 +26,7 @@ from sktensor_dp.checks.frames import (
 )
 from sktensor_dp.data.labels import ONE_GROUP, Labels, are_several, as_labels
 from sktensor_dp.data.units import split_chunk
-from sktensor_dp.privacy.accountant import MARK, UnitMark, rescue
+from sktensor_dp.privacy.payer import MARK, UnitMark, rescue
 from sktensor_dp.privacy.report import PrivacyReport
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"

@@ -25,7 +25,7 @@ from sktensor_dp.estimator.inputs import (
     number_is_private,
 )
 from sktensor_dp.estimator.lazy import checked_columns, number_of_units, partitions_by_group
-from sktensor_dp.privacy.accountant import MARK
+from sktensor_dp.privacy.payer import MARK
 
 
 class PrivateRowsMixin(PrivateEstimatorMixin):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.exceptions import ModelFileError
 from sktensor_dp.model_files.container import Arrays, pack, read_file, require, unpack, write_file
 from sktensor_dp.model_files.fields import SavedState, as_json, read_parameter
-from sktensor_dp.privacy.accountant import NEEDS_PAYER, attribute_of_payment
+from sktensor_dp.privacy.payer import NEEDS_PAYER, attribute_of_payment
 
 FORMAT, FORMAT_VERSION = "sktensor_dp model", 1
 # The accountant is an open ledger, not a value: loaded models have none.

@@ -32,8 +32,8 @@ from sktensor_dp.model_selection.steps import (
     private_steps,
     steps_of,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant, HasAccountant, column_of_units
-from sktensor_dp.privacy.payer import Payer
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.payer import HasAccountant, Payer, column_of_units
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import Session

@@ -86,14 +86,9 @@ from sktensor_dp.model_selection.steps import (
     tried_steps,
     until_charged,
 )
-from sktensor_dp.privacy.accountant import (
-    BudgetAccountant,
-    HasAccountant,
-    attribute_of_payment,
-    column_of_units,
-)
+from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Part
-from sktensor_dp.privacy.payer import Payer
+from sktensor_dp.privacy.payer import HasAccountant, Payer, attribute_of_payment, column_of_units
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.spending import LedgerEntry

@@ -64,8 +64,9 @@ from sktensor_dp.power_method.stream import (
     random_batches,
     warnings_of_stream,
 )
-from sktensor_dp.privacy.accountant import BudgetAccountant, telling_spending
+from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise import OneProcess
+from sktensor_dp.privacy.payer import telling_spending
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.samples import TensorPowerIterations
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator

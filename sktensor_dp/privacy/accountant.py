@@ -1,6 +1,5 @@
 """A budget that several fits draw on, in this process or in many."""
 
-import inspect
 import json
 import math
 import os
@@ -10,9 +9,8 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, replace
 from datetime import UTC
-from functools import wraps
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any
 
 from sktensor_dp.checks.display import (
     COSTS,
@@ -24,7 +22,6 @@ from sktensor_dp.checks.display import (
     finite,
     plain,
 )
-from sktensor_dp.checks.frames import column_names
 from sktensor_dp.checks.parameters import check_sizes, shown
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
@@ -665,129 +662,3 @@ class BudgetAccountant(TableDisplay):
             # An error in repr would hide the error that is being displayed.
             budget, spent = "", "ledger not readable"
         return f"BudgetAccountant({budget}delta={self.delta!r}{kept}): {spent}"
-
-
-# Attribute of estimators that are not fitted without a payer: why, as a clause of the error.
-NEEDS_PAYER = "_needs_payer"
-PICKLED = "it was pickled, as for n_jobs=2, inside a `with BudgetAccountant(...)` block"
-PAID = "an accountant paid for the fit that it holds, which files of models do not keep"
-
-
-def attribute_of_payment(paid: bool) -> dict[str, str]:
-    """Attribute of an estimator that was `paid` for, by which later fits need an accountant too."""
-    return {NEEDS_PAYER: PAID} if paid else {}
-
-
-# Number of fits and searches of this thread, as a context, whose releases have begun.
-BEGUN: "ContextVar[int]" = ContextVar("begun", default=0)
-# Name of the column that says whose row it is, in a fit; public, as names of columns are.
-COLUMN: "ContextVar[object]" = ContextVar("column", default=None)
-
-
-class UnitMark(NamedTuple):
-    """Mark of counts: what the vocabulary protects that they were counted by."""
-
-    persons: bool
-    neighbours: str
-    n_units: int | None  # of the vocabulary, where it is public and the counts are of all units
-
-
-MARK = "_sktensor_dp_unit"  # attribute of counts with their `UnitMark`
-
-
-def rescue(persons: bool) -> str:
-    """Call that fits a step of a pipeline alone, to what a vocabulary that was paid for counts."""
-    return f"fit(vectorizer.transform(texts){', groups=groups' * persons})"
-
-
-def tell(error: BaseException, told: str, spent: str = "") -> None:
-    """Add a sentence to an error: to its message where a budget has `spent`, else as a note."""
-    match error.args:
-        case [str(message)] if spent:
-            error.args = (f"{message}{'.' * (message[-1:] not in '.?')} {told}{spent}",)
-        case _:
-            error.add_note(f"{told}{spent}")
-
-
-def telling_spending(method: Any) -> Any:
-    """Decorator of a method that fits: sets `COLUMN`; errors say what earlier fits spent."""
-
-    @wraps(method)
-    def run(self: Any, *args: object, **options: object) -> Any:
-        begun = BEGUN.get()
-        X = args[0] if args else options.get("X")
-        token = COLUMN.set(column_of_units(self, X, options.get("groups")) or COLUMN.get())
-        try:
-            return method(self, *args, **options)
-        except BaseException as error:
-            spent = ""
-            with suppress(BudgetError):
-                if isinstance(payer := self._accountant_to_charge(), BudgetAccountant):
-                    spent = payer._so_far()
-            # Methods that fit call each other: say each sentence once.
-            said = "".join([str(error), *getattr(error, "__notes__", ())])
-            nothing = f"This {type(self).__name__} released nothing."
-            # Refusals by the budget say what was charged.
-            if BEGUN.get() == begun and nothing not in said and not isinstance(error, BudgetError):
-                tell(error, nothing, spent)
-            given = (*args, *options.values())
-            marks = [mark for X in given if (mark := getattr(X, MARK, None)) is not None]
-            if spent and marks and "vectorizer.transform(texts)" not in said:
-                how = f"fit this step alone, by {rescue(marks[0].persons)}."
-                tell(error, "The vocabulary of X is paid for:", f" {how}")
-            raise
-        finally:
-            COLUMN.reset(token)
-
-    return run
-
-
-def column_of_units(estimator: object, X: object, groups: Any) -> object:
-    """Name of the column of `groups`, or of the ``unit_mode`` of a table; None without a name."""
-    if hasattr(groups, "to_frame"):
-        return groups.name
-    mode: Any = getattr(estimator, "unit_mode", None)
-    names = column_names(X) if isinstance(mode, int) else None
-    return names[mode] if names is not None and 0 <= mode < len(names) else None
-
-
-class HasAccountant:
-    """Mixin that finds the accountant to charge, and refuses to run where one may be missed."""
-
-    # Methods behind ``available_if`` are no functions; they carry the decorator themselves.
-
-    accountant: BudgetAccountant | None
-
-    def __init_subclass__(cls, **options: object) -> None:
-        super().__init_subclass__(**options)
-        for name, method in list(vars(cls).items()):
-            if inspect.isfunction(method) and name.startswith(("fit", "partial_fit")):
-                setattr(cls, name, telling_spending(method))
-
-    def _accountant_to_charge(self) -> BudgetAccountant | None:
-        """Accountant to charge: that of the parameter, else of the surrounding block, else None."""
-        if self.accountant is not None:
-            return self.accountant
-        block, why = OPENED.get()[-1], vars(self).get(NEEDS_PAYER)
-        if HELD:
-            why = "another thread holds a `with BudgetAccountant(...)` block open, seen there alone"
-        if block is not None or why is None:
-            return block
-        raise BudgetError(
-            f"This {type(self).__name__} has no accountant, and {why}: nobody would be charged. "
-            "Nothing was charged or released. Pass accountant=BudgetAccountant(path="
-            "'budget.sqlite'), a file that threads, processes and later sessions share. For data "
-            "of other people, accountant=BudgetAccountant() only records."
-        )
-
-    def __getstate__(self) -> Any:
-        state: Any = super().__getstate__()
-        # Blocks of any thread: what goes to workers may be pickled in another thread.
-        inside = bool(HELD) and self.accountant is None
-        return {**state, NEEDS_PAYER: PICKLED} if inside else state
-
-    def __sklearn_clone__(self) -> Self:
-        made: Self = super().__sklearn_clone__()  # type: ignore[misc]
-        if NEEDS_PAYER in vars(self):
-            vars(made)[NEEDS_PAYER] = vars(self)[NEEDS_PAYER]
-        return made
