@@ -11,18 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.checks.parameters import OneOf, check_parameters
 from sktensor_dp.data.units import Units
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, level_of_caller, unit_of
+from sktensor_dp.estimator.forecast import least_epsilon
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.mechanisms import sigma_of
 from sktensor_dp.privacy.payer import HasAccountant, Payer, column_of_units
 from sktensor_dp.privacy.plan import COUNT, COUNT_FRACTION, ReleasePlan
 from sktensor_dp.privacy.report import UNITS, PrivacyReport
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 
 # Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
@@ -79,7 +83,9 @@ class InputCheck(HasAccountant):
         number_is_private, query = self.neighbours == "add_remove", MatchingRows(len(tests))
         if not (number_is_private or chunks.n_units):
             raise ValueError("matches must hold at least one row, got none.")
-        plan = ReleasePlan.split(self.epsilon, self.delta, {query.name: 1.0})
+        if not number_is_private:
+            self._refuse_noise(query, chunks.n_units)
+        plan = self._plan()
         payer = Payer(
             SPENDER, self._accountant_to_charge(), column=column_of_units(self, None, groups)
         )
@@ -109,6 +115,28 @@ class InputCheck(HasAccountant):
             if distance < 2 * answer.sigma
             or (name not in may_fail and self.fractions[name] + self._lost < 1 - MOST_BEYOND)
         ]  # fmt: skip
+
+    def _plan(self, epsilon: float | None = None) -> ReleasePlan:
+        """Plan of the one release, at the check's or another epsilon."""
+        epsilon = self.epsilon if epsilon is None else epsilon
+        return ReleasePlan.split(epsilon, self.delta, {MatchingRows.name: 1.0})
+
+    def _refuse_noise(self, query: MatchingRows, n_units: int) -> None:
+        """Raise NotEnoughDataError, uncharged, if noise will hide whether rows match."""
+        law = LAPLACE if self.delta == 0 else GAUSSIAN
+
+        def sigma(epsilon: float) -> float:
+            cost = self._plan(epsilon).cost_of(query.name)
+            return sigma_of(law, query.sensitivity(law.norm, self.neighbours), cost) / n_units
+
+        if sigma(self.epsilon) > USELESS:
+            least = least_epsilon(lambda epsilon: sigma(epsilon) <= USELESS)
+            ways = [f"epsilon={least:g}"] * (least is not None) + ["more units"]
+            raise NotEnoughDataError(
+                f"Noise would hide how many rows match: a check of {counted(n_units, 'unit')} at "
+                f"this epsilon has noise with a deviation of {sigma(self.epsilon):.0%}. Nothing "
+                f"was charged. It needs {' or '.join(ways)}, or look at a few rows instead."
+            )
 
     @property
     def is_hidden(self) -> bool:
@@ -192,7 +220,8 @@ def check_inputs(
     -------
     InputCheck
         ``fractions`` by test, the ``sigma`` of their noise, and ``privacy_report_``. It prints what
-        they mean. With a ``sigma`` above .1 it shows nothing.
+        they mean. With a ``sigma`` above .1 it shows nothing: where the number of units is public,
+        such a check is refused before the charge.
 
     Raises
     ------
@@ -200,7 +229,7 @@ def check_inputs(
         If it is certain, in 39 of 40 checks, that over 3 % of the rows fail some test,
         or for those in `may_fail` not certain that most pass it. The message shows the released
         fraction. The check is charged all the same. Fewer that fail a test not in `may_fail` are
-        warned of, where noise does not explain them.
+        warned of, where noise does not explain them. Uncharged, if noise will hide the result.
     ValueError
         If `matches` are no booleans, groups are malformed, or `may_fail` names no test; nothing is
         charged.

@@ -92,7 +92,7 @@ BESIDE = {
 # the process that a fit is in.
 EXTRA_NAMES = core(
     "mechanisms.PIECEWISE_EPSILONS mechanisms.piecewise_deviation mechanisms.piecewise_variance "
-    "noise.OneProcess "
+    "mechanisms.sigma_of noise.OneProcess "
     "partition_selection.largest_weight partition_selection.selection_threshold "
     "trials.failure_of_trials trials.secret_trials trials.stop_probability trials.trial_cost "
     "unsafe.refuse_recording"

@@ -59,11 +59,19 @@ def test_no_row_is_said_to_fail_by_noise_alone(seed: int) -> None:
     assert sum("All rows may match; " not in str(check) for check in checks) <= 12
 
 
-@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_what_noise_hides_is_not_decided(neighbours):
-    check = check_inputs({"listed": np.ones(50, bool)}, neighbours=neighbours)
+def test_what_noise_hides_is_refused_or_not_decided() -> None:
+    """Before the charge where the number of units is public."""
+    few, budget = {"listed": np.ones(500, bool)}, BudgetAccountant(8.0)
+    check = check_inputs(few, neighbours="add_remove", epsilon=0.01)
     assert check.is_hidden
     assert str(check) == "Noise hides how many rows match: 'listed'."
+    for delta in (1e-6, 0):
+        with pytest.raises(NotEnoughDataError, match=r"Nothing was charged\. It needs") as raised:
+            check_inputs(few, epsilon=0.01, delta=delta, accountant=budget)
+        least = float(re.search(r"epsilon=(\S+) or more units", str(raised.value))[1])
+        assert not budget.entries
+        check = check_inputs(few, epsilon=least, delta=delta)
+        assert 0.95 * USELESS < check.sigma <= USELESS
 
 
 def test_its_part_of_a_budget_follows_from_public_numbers() -> None:

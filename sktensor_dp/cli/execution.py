@@ -75,6 +75,7 @@ def _run(options: Namespace) -> int:
         with progress.warned(), ExitStack() as run_alone:
             with progress.step("Reading"):
                 run.read()
+                run.build()  # by the number of units
             asked, spending = options.epsilon, []
             if path.is_dir() or not options.forecast:
                 try:
@@ -97,12 +98,19 @@ def _run(options: Namespace) -> int:
             anyway = options.anyway or run.is_paid  # which costs nothing more
             _show_expected(run, progress, weak)
             if folder is None or options.forecast:
+                if unchecked := run.unchecked():
+                    progress.note(f"warning: {unchecked}: a run needs --no-check.")
                 progress.note("This was the forecast: nothing was spent.")
                 return 0
             if options.budget is not None:  # it holds for later runs, also if this one stops
                 folder.write_budget()
             if not anyway and run.too_few():
                 raise NotEnoughDataError(_why_stopped(run, folder))
+            if unchecked := run.unchecked():
+                raise ValueError(
+                    f"{unchecked}. Look at a few rows of each column, then say --no-check. Nothing "
+                    "was spent."
+                )
             folder.write_budget()
             run.build(folder.ledger)
             if folder.last.is_finished and run.paid:
@@ -154,7 +162,6 @@ def _open_folder(run: Run, path: Path) -> Folder:
     # Budget of a new folder; built-in texts are public, so theirs is unlimited.
     first_budget = math.inf if options.file is None else options.epsilon
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
-    run.build()
     _take_up(run, folder)
     try:
         options.epsilon = folder.fitting(run.charge, options.epsilon)
@@ -267,11 +274,7 @@ def _reports_of_check(run: Run, folder: Folder, progress: Progress) -> list[Priv
     finally:
         if run.checked is not None:
             progress.note(str(run.checked))
-    if run.checked is None:
-        if run.tests:
-            progress.note("No check of what rows can be used: noise would hide the result.")
-        return []
-    return [run.checked.privacy_report_]
+    return [] if run.checked is None else [run.checked.privacy_report_]
 
 
 def _stated(run: Run, folder: Folder, reports: Sequence[PrivacyReport]) -> PrivacyReport:

@@ -49,6 +49,7 @@ class Groups(Run):
     """Groups of similar rows of numbers."""
 
     found, option = "group", "groups"
+    mistake = "a range is in other units, or a code such as -9 stands for missing values"
     fractions = CATEGORIES_FRACTIONS
 
     def __init__(self, options: argparse.Namespace) -> None:

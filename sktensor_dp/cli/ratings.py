@@ -22,6 +22,7 @@ from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
+from sktensor_dp.estimator.forecast import least_epsilon
 from sktensor_dp.model_selection.steps import encodable
 from sktensor_dp.plotting import ComponentDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -39,15 +40,21 @@ ORDER = (
     "Items are in order of how likely each is to be chosen and liked, not of the rating shown: for "
     "that, --by-rating."
 )
-# Verdicts on ratings, with the least fraction of the differences of items that noise and sampling
-# leave visible.
-LEAST_SEEN = {"enough": 0.8, "may be enough": 0.4, "likely too few": 0.05}
+# Fraction of the differences of items that noise and sampling leave visible where data is enough.
+ENOUGH_SEEN = 0.8
+# Verdicts on the order of items, which a fit calls chance if not half is visible.
+OF_ORDER = {
+    "enough": "Enough for the order of items",
+    "may be enough": "The order of items may be chance",
+    "likely too few": "Likely too few for the order of items",
+}
 
 
 class Ratings(Run):
     """Items by ratings of persons."""
 
     found, option = "direction of taste", "rank"
+    mistake = "--person and --item are exchanged, or names are not those of the list"
     _items: dict[str, str]  # titles by the names that are rated
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -56,7 +63,7 @@ class Ratings(Run):
         if not -math.inf < low < high < math.inf:
             raise ValueError("--bounds LOW HIGH needs two numbers, the lower one first")
         self._items, self._again = {}, ""
-        if options.command != "forecast" and not options.no_check:
+        if not options.no_check:
             listed = [] if options.items_are_public else ["items in --items"]
             self.may_fail = ["ratings given"]
             self.tests = [*self.may_fail, *listed, "ratings within --bounds"]
@@ -135,11 +142,13 @@ class Ratings(Run):
         return model.forecast(n * each, (n, self.n_items))
 
     def verdict(self) -> str:
-        """Verdict by the fraction of the differences of items that are visible."""
+        """Verdict on the order of items, by the fraction of their differences that is visible."""
         forecast = self.forecast()
+        if forecast.hidden_modes:
+            return "likely too few"
         _, error = forecast.bias_errors  # of persons, and of items
         seen = 1 - (error / forecast.bias_deviation) ** 2
-        return next((said for said, least in LEAST_SEEN.items() if seen >= least), "too few")
+        return "enough" if seen >= ENOUGH_SEEN else "may be enough"
 
     def hidden(self) -> list[str]:
         """Sentences on the order of items, where it is chance, and on directions of taste."""
@@ -149,10 +158,20 @@ class Ratings(Run):
     def helps(self) -> list[str]:
         """Changes that would show more: directions of taste, or the order of items before them."""
         if self._order_is_chance():
-            return super().helps()
+            return self._for_order() or super().helps()
         # The forecast is for one direction, and says nothing of what shows a further one.
         foreseen = self.n_seen() or self.forecast().finds_components
         return [] if foreseen else self._for_tastes()
+
+    def _for_order(self) -> list[str]:
+        """Changes by each of which the order of items is expected to show."""
+
+        def is_enough(epsilon: float) -> bool:
+            return self.changed(epsilon=epsilon).verdict() == "enough"
+
+        n, epsilon = self.least({"enough"}), least_epsilon(is_enough)
+        ways = [f"{n} persons"] * bool(n)
+        return ways + ([] if epsilon is None else [f"--epsilon {epsilon:g}"])
 
     def _for_tastes(self) -> list[str]:
         """Changes by each of which one direction of taste could be seen, the smallest first."""
@@ -179,11 +198,8 @@ class Ratings(Run):
 
     def expected(self) -> list[str]:
         """Forecast of errors, and which items count: with other names nothing is found."""
-        forecast, each = self.forecast(), self.options.each
+        forecast, each, verdict = self.forecast(), self.options.each, self.verdict()
         of_taste = "enough" if forecast.finds_components else "too few"
-        verdict = (
-            f"{self.verdict()} for the average of an item, {of_taste} for one direction of taste"
-        )
         errors = {
             "the average of all ratings": forecast.of_mean,
             "a person's own average, nothing released": _of_own_averages(forecast),
@@ -198,9 +214,17 @@ class Ratings(Run):
             for shown in map(self._shown, list(self._items)[:1])
         ]
         assumed = f"{self.units}; assumed: about {counted(each, 'rating')} each, --each"
-        said = f"{verdict.capitalize()} ({assumed}). Items that many rated need fewer."
+        said = f"{OF_ORDER[verdict]}; {of_taste} for one direction of taste ({assumed})"
         head, rows = ("predicted by", "typical error"), [(n, f"{e:.3g}") for n, e in errors.items()]
-        below = [f"if ratings are typically {forecast.of_mean:.3g} away from their average"]
+        error = math.hypot(forecast.mean_error, forecast.bias_errors[1])
+        below = [
+            f"if ratings are typically {forecast.of_mean:.3g} away from their average",
+            f"Expected standard error of an item's average: {error:.2g}, of which "
+            f"{forecast.mean_error:.2g} is the same for all; items are assumed to differ by "
+            f"{forecast.bias_deviation:.2g}. That of items that many rated is smaller.",
+        ]
+        if verdict != "enough" and (ways := self._for_order()):
+            below.append(f"The order of items is expected to show with {', or '.join(ways)}.")
         if self.options.rank > 0 and not forecast.finds_components:
             below.append(f"One could be seen with {', or '.join(self._for_tastes())}.")
         return [*listed, as_text(Table(said, head, rows, below, head))]

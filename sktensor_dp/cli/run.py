@@ -67,6 +67,7 @@ class Run:
     unit, ledger_unit = "person", "person"
     found: str
     option: str
+    mistake: str  # that a check would find
     n_units = n_items = 0
     models: dict[str, Any]
     fractions: tuple[float, ...]  # of the budget: for words or categories, and for what follows
@@ -146,10 +147,8 @@ class Run:
 
     def split(self) -> list[FitBudget]:
         """Fractions of the budget for a first step, if any, for the second, and for a check."""
-        epsilon, thresholds, for_check = self.options.epsilon, int(self.has_threshold()), 0.0
-        if self.tests and self.n_units:
-            mu = self._whole_cost(epsilon).mu
-            for_check = fraction_of_check(self.n_units, mu, len(self.tests), self.neighbours)
+        epsilon, thresholds = self.options.epsilon, int(self.has_threshold())
+        for_check = self._fraction_of_check()
         whole = self.fractions if thresholds else (1.0,)
         for fraction in (for_check, 0.0):
             fractions = [part * (1 - fraction) for part in whole]
@@ -163,15 +162,29 @@ class Run:
         self._for_check = parts.pop() if fraction else None
         return parts
 
+    def _fraction_of_check(self) -> float:
+        """Fraction of the budget for a check; 0 without one, or if noise would hide its result."""
+        if not (self.tests and self.n_units):
+            return 0.0
+        mu = self._whole_cost(self.options.epsilon).mu
+        return fraction_of_check(self.n_units, mu, len(self.tests), self.neighbours)
+
     def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield for each of `tests` whether each row passes it."""
         yield from ()
 
-    def check(self, accountant: BudgetAccountant) -> None:
-        """Check what rows can be used; NotEnoughDataError if few, or a guess of units is off.
+    def unchecked(self) -> str:
+        """Sentence on a check that was asked for and that noise would hide; "" if there is none."""
+        if not self.tests or self._fraction_of_check() > 0 or self.paid:
+            return ""
+        return (
+            f"No check can say what rows can be used: noise would hide the result for {self.units} "
+            f"at epsilon {self.options.epsilon:g}. If {self.mistake}, all of it is spent for "
+            "nothing"
+        )
 
-        `checked` stays None where noise would hide the result.
-        """
+    def check(self, accountant: BudgetAccountant) -> None:
+        """Check what rows can be used; NotEnoughDataError if few, or a guess of units is off."""
         if not self._for_check:
             return
         self.checked = result = check_inputs(
@@ -289,9 +302,9 @@ class Run:
         other.build()
         return other
 
-    def least(self) -> str:
-        """Number of units, in words, that may find the requested result; "" if none would."""
-        n = least_number(lambda n: self.changed(n).verdict() in HOPEFUL)
+    def least(self, verdicts: Collection[str] = HOPEFUL) -> str:
+        """Number of units, in words, for one of the `verdicts`; "" if no number would do."""
+        n = least_number(lambda n: self.changed(n).verdict() in verdicts)
         step = 10 ** max(len(str(n)) - 2, 0)
         return f"about {-(-n // step) * step:,}" if n else ""
 

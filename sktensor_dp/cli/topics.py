@@ -37,6 +37,7 @@ class Topics(Run):
     """A vocabulary, then topics."""
 
     found, option, free = "topic", "topics", "shares"
+    mistake = "--text names another column"
     fractions = FRACTIONS
 
     def __init__(self, options: argparse.Namespace) -> None:

@@ -453,7 +453,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def forecast(
         self,
         n_observed: int,
-        shape: Sequence[int],
+        shape: Sequence[int] | None = None,
         *,
         deviation: float | None = None,
         bias_deviation: float | None = None,
@@ -465,8 +465,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         ----------
         n_observed : int
             Number of entries to come.
-        shape : sequence of int
-            Number of rows of each mode.
+        shape : sequence of int, optional
+            Number of rows of each mode; by default the parameter ``shape``.
         deviation : float, optional
             Public knowledge of the standard deviation of values, in their units; a quarter of
             the width of the bounds by default.
@@ -489,6 +489,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """
         self._check_parameters()
         low, high = checked_bounds(self)
+        shape = self.shape if shape is None else shape
         if not isinstance(shape, Sequence | np.ndarray):
             raise ValueError(f"shape must be a number of rows for each mode; got {shown(shape)}.")
         check_sizes(n_observed=n_observed, **{f"shape[{m}]": n for m, n in enumerate(shape)})

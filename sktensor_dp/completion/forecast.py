@@ -38,10 +38,11 @@ from sktensor_dp.estimator.forecast import (
     least_epsilon,
     least_number,
 )
-from sktensor_dp.privacy.mechanisms import piecewise_variance
+from sktensor_dp.privacy.mechanisms import piecewise_variance, sigma_of
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.entries import EntryPairs, RowSums
-from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums
+from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
+from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.shared_parameters import clipped_response
 
@@ -68,6 +69,7 @@ def forecast_completion(
         of_model=width * errors.of_model, component_share=assumed.component_share,
         of_fold_in=width * errors.of_fold_in,
         bias_errors=tuple(width * math.sqrt(variance) for variance in errors.bias_variances),
+        mean_error=width * errors.mean_error,
     )  # fmt: skip
 
 
@@ -79,6 +81,7 @@ class Errors(NamedTuple):
     of_fold_in: float
     finds: bool  # whether components are expected to be found
     bias_variances: list[float]  # error variance of an average row's bias of each mode
+    mean_error: float = math.nan  # standard error of the mean, where units are persons
 
 
 def entry_errors(
@@ -196,9 +199,16 @@ def person_errors(
     error = math.sqrt(residual + level + math.fsum(biases))
     model = error if explained is None else math.sqrt(error**2 - explained)
     biases.insert(plan.unit_mode, math.nan)
+    # Noise of the released mean, in a range of width 1, shrunk as by `fit_persons`.
+    law = LAPLACE if plan.releases.delta == 0 else GAUSSIAN
+    sensitivity = UnitLevels(half=0.5).sensitivity(law.norm, "replace_one")
+    n_units = shape[plan.unit_mode]
+    sigma = sigma_of(law, sensitivity, plan.releases.cost_of(UnitLevels.name)) / n_units
+    shrunk = sigma / (1 + 12 * sigma**2)
     return Errors(
         of_biases=error, of_model=model, of_fold_in=model, finds=explained is not None,
         bias_variances=biases,
+        mean_error=math.hypot(shrunk, assumed.deviation / math.sqrt(n_units)),
     )  # fmt: skip
 
 
@@ -353,6 +363,9 @@ class CompletionForecast(InvertibleForecast):
     bias_errors : tuple of float
         Expected standard error of the bias of an average row of each mode, as ``bias_errors_`` of
         a fit has it; NaN for ``unit_mode``, and 0 for modes assumed to have no biases.
+    mean_error : float
+        Expected standard error of the mean, as ``mean_error_`` of a fit has it; NaN without
+        ``unit_mode``.
 
     Examples
     --------
@@ -372,6 +385,7 @@ class CompletionForecast(InvertibleForecast):
     component_share: float
     of_fold_in: float
     bias_errors: tuple[float, ...]
+    mean_error: float
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     _page = "completion.html"

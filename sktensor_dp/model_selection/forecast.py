@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.model_selection.costs import TrialCosts
+from sktensor_dp.privacy.mechanisms import sigma_of
 from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.scores import HeldOutScores
 
 # The larger of two scores that are so many deviations of noise apart wins 19 times in 20.
@@ -17,9 +19,8 @@ def sigma_of_score(
     cost: PrivacyCost, delta: float, n_scored: int, bounds: tuple[float, float], neighbours: str
 ) -> float:
     """Deviation of the noise of a mean score over `n_scored` units, by Laplace where delta is 0."""
-    query = HeldOutScores(lambda X, y: y, *bounds)
-    sensitivity = query.sensitivity("l1" if delta == 0 else "l2", neighbours) / n_scored
-    return sensitivity * (math.sqrt(2) / cost.epsilon if delta == 0 else 1 / cost.mu)
+    query, law = HeldOutScores(lambda X, y: y, *bounds), LAPLACE if delta == 0 else GAUSSIAN
+    return sigma_of(law, query.sensitivity(law.norm, neighbours), cost) / n_scored
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.groups import CENTRES, ENDS, INTERVALS
-from sktensor_dp.cli.ratings import ESTIMATES, ORDER, item_name
+from sktensor_dp.cli.ratings import ESTIMATES, OF_ORDER, ORDER, item_name
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 STARS = ("--person", "user", "--item", "film", "--rating", "stars", "--bounds", 1, 5)
@@ -220,11 +220,15 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
     wide = (*STARS[:-2], -50, 50, *rest[:2], "--rank", 0, "--output", "w")
     assert "are the bounds far wider than values can be" in command("ratings", ratings, *wide).err
     rest = (*rest[:2], "--epsilon", 0.01, "--anyway", "--output", "p")
-    hard = command("ratings", ratings, *STARS, *rest).err
-    assert "No check of what rows can be used: noise would hide the result." in hard
+    # No check is left out without being told so, for nothing.
+    for word in ((), ("--forecast",)):
+        refused = command("ratings", ratings, *STARS, *rest, *word, status=2 - 2 * len(word)).err
+        assert "No check can say what rows can be used: noise would hide the result" in refused
+    assert re.search("If --person and --item are exchanged.* a run needs --no-check", refused)
+    hard = command("ratings", ratings, *STARS, *rest, "--no-check").err
     chance = "The order of items is chance: noise hides how they differ."
     taste = "0 of 3 directions of taste can be seen above the noise."
-    assert f"warning: {chance} {taste} What would help: more persons, or a larger" in hard
+    assert re.search(f"{chance} {taste} What would help: about [0-9,]+ persons, or --eps", hard)
     assert "edge" not in hard
     assert ORDER not in hard
     assert f"{chance} {taste}" in text_of(Path("p", "ratings.svg"))
@@ -671,22 +675,25 @@ def test_few_words_foretell_few_topics(command, epsilon, persons, topics, length
 @pytest.mark.parametrize(
     ("persons", "said", "exact"),
     [
-        (9, "Too few", "Likely too few"),
-        (40, "Likely too few", "May be enough"),
-        (130, "May be enough", "May be enough"),
-        (600, "Enough", "Enough"),
+        (9, "likely too few", "likely too few"),
+        (130, "likely too few", "may be enough"),
+        (300, "may be enough", "enough"),
+        (600, "enough", "enough"),
     ],
 )
-def test_four_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said, exact):
+def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said, exact):
     # Of 30, 100, 300 and 1,000 persons drawn, the averages that fits found had correlations of
     # .28, .52, .85 and .98 with the true ones; without noise, those of 9, 40, 130 and 600 persons
     # had .49, .75, .92 and .98.
     asked = ("--persons", persons, "--items", 100, "--bounds", 1, 5)
     shown = command("forecast", "ratings", *asked).out
-    assert shown.startswith(
-        f"{said} for the average of an item, too few for one direction of taste"
-    )
-    assert command("forecast", "ratings", *asked, "--epsilon", "inf").out.startswith(exact)
+    assert shown.startswith(f"{OF_ORDER[said]}; too few for one direction of taste")
+    exactly = command("forecast", "ratings", *asked, "--epsilon", "inf").out
+    assert exactly.startswith(OF_ORDER[exact])
+    # Both errors in the units of ratings; and what would be enough.
+    assert re.search(r"an item's average: 0\.\d+, of which 0\.\d+ is .* to differ by 0\.4", shown)
+    helps = "The order of items is expected to show with about"
+    assert (helps in shown) is (said != "enough")
     # No model is sold for what a person's own average does.
     own = float(re.search(r"own average, nothing released +(\S+)\n", shown)[1])
     sought = command("forecast", "ratings", *asked, "--find", "persons", "--error", own, status=2)
