@@ -55,6 +55,7 @@ from sktensor_dp.completion.recommend import BLOCK, RecommenderMixin
 from sktensor_dp.completion.row_names import are_names, check_names, indices_of
 from sktensor_dp.completion.worst_case import worst_entries
 from sktensor_dp.estimator.base import (
+    AS_NEWCOMERS,
     NONE,
     PrivateEstimatorMixin,
     check_arguments,
@@ -77,10 +78,6 @@ SLOW = (
     "The core has so many numbers that this fit will take minutes or more: its time grows with the "
     "square of the product of the ranks. Interrupted, it has spent its budget; a smaller rank is "
     "faster."
-)
-AS_NEWCOMERS = (
-    " Everybody is scored as a newcomer here, whatever the rank: those two, and score of fold_in, "
-    "predict a unit's values by its others."
 )
 BOUNDS = f"two finite numbers (low, high) of size {LARGEST_SIZE:g} at most"
 NAMES = (
@@ -401,7 +398,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         float
             1 at best.
         """
-        warn_of_score("" if self.unit_mode is None else AS_NEWCOMERS)
+        warn_of_score(*[AS_NEWCOMERS] * (self.unit_mode is not None))
         # Compute both Dask collections together.
         values = checked_values(self, computed(y, "Reading y"))
         predicted = computed(self.predict(X), "Predicting")

@@ -174,6 +174,12 @@ def warnings_of_delta(delta: float, n_units: int, unit: str) -> tuple[Warning, .
     return (PrivacyLeakWarning(message),)
 
 
+AS_NEWCOMERS = (  # of completions with a `unit_mode`
+    " Everybody is scored as a newcomer here, whatever the rank: those two, and score of fold_in, "
+    "predict a unit's values by its others."
+)
+
+
 @cache  # once in a process, unless the warning is raised as an error
 def warn_of_score(more: str = "") -> None:
     """Warn once in a process that a score shows an exact number of the rows handed in; and more."""

@@ -23,6 +23,7 @@ from sktensor_dp.checks.floating_point import under_own_errors
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_parameters, check_sizes
 from sktensor_dp.data.labels import Labels, distinct
 from sktensor_dp.estimator.base import (
+    AS_NEWCOMERS,
     COLUMNS,
     LARGEST_EPSILON,
     Documented,
@@ -512,6 +513,8 @@ class PrivateSearchCV(
         except BaseException as error:
             payer.tell(error)
             raise
+        if trials.units_in_data:  # it may be fitted to all units again
+            best.model.set_params(shape=self.estimator.get_params()["shape"])
         paid = payer.accountant is not None
         state = self._attributes(best, request.delta, trials.bounds, paid)
         # Reports of single fits would show the cost of one fit, not that of the search.
@@ -744,8 +747,14 @@ class PrivateSearchCV(
     @under_own_errors
     def score(self, X: object, y: object = None) -> float:
         """Score of the best model, by its own method and without noise."""
-        warn_of_score()
+        last = [*steps_of(getattr(self, "best_estimator_", self.estimator)).values()][-1]
+        warn_of_score(*[AS_NEWCOMERS] * (getattr(last, "unit_mode", None) is not None))
         return float(self._by_best("score", X, *(() if y is None else (y,))))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("save", "fold_in", "recommend"):
+            raise AttributeError(f"A search has no {name}: call best_estimator_.{name}(...).")
+        return self.__getattribute__(name)  # raises what it raised
 
     def _by_best(self, method: str, *given: object) -> Any:
         """Result of a method of the best model; its errors show no data."""

@@ -588,18 +588,19 @@ class BudgetAccountant(TableDisplay):
         without_delta = replace(after, delta=0) if lacks_delta and now.delta > 0 else after
         lacks_epsilon_too = now.delta > 0 and not now.covers(without_delta)
         kind = now.spent.kind_of(after)
+        nothing = f"Nothing {'more ' * (spent > 0)}was charged. {now.advice(kind)}"
         if not lacks_delta or spent == now.epsilon or lacks_epsilon_too:
             raise BudgetError(
                 f"Epsilon is what is short: the budget is {now.epsilon:g}, of which {spent:.6g} is "
                 f"spent, and this would bring it to {without_delta.epsilon_at(now.delta):.6g} at "
-                f"delta {plain(now.delta)}{'; delta is short, too' * lacks_delta}. Nothing was "
-                f"charged. {now.advice(kind)}use a larger budget."
+                f"delta {plain(now.delta)}{'; delta is short, too' * lacks_delta}. "
+                f"{nothing}use a larger budget."
             )
         raise BudgetError(
             f"Delta is what is short: of the budget's {plain(now.delta)}, "
             f"{now.spent.cost.delta:.3g} is used up; of its epsilon {now.epsilon:g}, {spent:.6g}. "
-            f"{USES_DELTA.get(kind, 'Gaussian noise needs some')}. Nothing was charged. "
-            f"{now.advice(kind)}use a budget of larger delta."
+            f"{USES_DELTA.get(kind, 'Gaussian noise needs some')}. "
+            f"{nothing}use a budget of larger delta."
         )
 
     def _so_far(self) -> str:

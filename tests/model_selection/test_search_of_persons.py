@@ -16,7 +16,9 @@ from sktensor_dp import (
     PrivateSearchCV,
     PrivateSpectralLDA,
     RowIndex,
+    UnprotectedScoreWarning,
 )
+from sktensor_dp.estimator import base
 from sktensor_dp.model_selection.scores import UnitScores
 
 pytestmark = [
@@ -97,6 +99,18 @@ def test_the_ledger_knows_what_a_search_protects():
     X, y = ratings(0, N)
     raters(N, epsilon=INF, accountant=budget).fit(pd.DataFrame(X, columns=["user", "film"]), y)
     assert budget.entries[-1].unit == "person: user"
+    # The best model takes all units again; its own parts are not those of the search.
+    search = raters(N, epsilon=INF).fit(X, y)
+    assert search.best_estimator_.shape == search.estimator.shape
+    assert search.best_estimator_.shape_[0] < N
+    base.warn_of_score.cache_clear()
+    with pytest.warns(UnprotectedScoreWarning, match="newcomer") as told:
+        search.score(X, y)
+    assert len(told) == 1
+    assert search.best_estimator_.fit(X, y).shape_ == search.estimator.shape
+    with pytest.raises(AttributeError, match=r"call best_estimator_\.save"):
+        _ = search.save
+    assert not hasattr(search, "transform_nothing")
     with pytest.raises(ValueError, match=f"n_units must be {N}, the units of shape; got 60"):
         raters(N).forecast(60)
 

@@ -82,7 +82,7 @@ def test_refused_charge_leaves_the_ledger_untouched():
     budget = BudgetAccountant(1.0, 1e-6)
     fit(budget, 0.6, 1e-6)
     before = budget.entries, budget.total()
-    with pytest.raises(BudgetError, match=r"(?s)budget is 1, .*0\.6 is spent.*Nothing was charged"):
+    with pytest.raises(BudgetError, match=r"(?s)budget is 1, .*0\.6 is spent.*Nothing more was"):
         fit(budget, 0.9, 1e-6)
     # The first entry would fit in by itself: all of them or none.
     two = [LedgerEntry("fit", "one", 1, PrivacyCost(epsilon=cost)) for cost in (0.01, 0.5)]
@@ -196,7 +196,7 @@ def test_a_lack_of_delta_names_a_guarantee_that_is_left(spent):
 def test_an_excess_is_named_by_what_is_short(spent, asked, threshold, short, told):
     """Whoever has no epsilon left is not advised to ask for another delta."""
     budget = BudgetAccountant(2.0, 1e-6).spend(*spent)
-    with pytest.raises(BudgetError, match=rf"^{short}.* Nothing was charged. {told}"):
+    with pytest.raises(BudgetError, match=rf"^{short}.* Nothing more was charged. {told}"):
         fit(budget, *asked, threshold=threshold)
 
 
