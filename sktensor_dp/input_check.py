@@ -32,9 +32,9 @@ from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 # Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
 # the deviation from which on it is useless.
 AIM, MOST_FRACTION, USELESS = 0.01, 0.02, 0.1
-# Fraction of rows beyond bounds or a list that is refused, if it is certain: codes move an average
-# by up to this part of the range, and as many rows make a group of their own.
-MOST_BEYOND = 0.03
+# Fraction of rows that may lie beyond public bounds, as "auto" leaves beyond those that it finds:
+# the check refuses data of which certainly more do.
+MOST_BEYOND = 0.01
 SPENDER = "check_inputs"  # as ledgers name it
 WHY = (
     "Is it the right column, are list and bounds the right ones, or are cells missing, perhaps "
@@ -50,6 +50,8 @@ class InputCheck(HasAccountant):
     ----------
     fractions : dict of str to float
         Mean over units of the fraction of their rows that match, for each test, with noise.
+    doubted : list of str
+        Tests that more rows fail than noise explains, without those that may fail.
     sigma : float
         Standard deviation of that noise.
     n_units, count_sigma : float
@@ -64,6 +66,7 @@ class InputCheck(HasAccountant):
     delta: float
     accountant: BudgetAccountant | None
     fractions: dict[str, float] = field(init=False)
+    doubted: list[str] = field(init=False)
     sigma: float = field(init=False)
     n_units: float = field(init=False)
     count_sigma: float = field(init=False)
@@ -107,13 +110,15 @@ class InputCheck(HasAccountant):
             for name, distance in from_middle.items()
         }
         self.privacy_report_ = replace(report, notes=(*report.notes, str(self)))
+        strict = {*tests} - {*may_fail}
+        self.doubted = [name for name in self.failing if name in strict]
         if self.is_hidden:
             return []
+        least = 1 - MOST_BEYOND - self._lost(len(strict))
         # Perhaps not half of the rows pass; or of a test that may not fail, surely not nearly all.
         return [
             name for name, distance in from_middle.items()
-            if distance < 2 * answer.sigma
-            or (name not in may_fail and self.fractions[name] + self._lost < 1 - MOST_BEYOND)
+            if distance < 2 * answer.sigma or (name in strict and self.fractions[name] < least)
         ]  # fmt: skip
 
     def _plan(self, epsilon: float | None = None) -> ReleasePlan:
@@ -143,10 +148,17 @@ class InputCheck(HasAccountant):
         """Return True if noise hides whether rows match."""
         return self.sigma > USELESS
 
+    def _lost(self, n_tests: int) -> float:
+        """Largest loss of any of `n_tests` fractions by noise, but in 1 of 40 checks."""
+        return NormalDist().inv_cdf(1 - 0.025 / max(n_tests, 1)) * self.sigma
+
     @property
-    def _lost(self) -> float:
-        """Largest loss of a fraction by noise, but in 1 of 40 checks, divided among tests."""
-        return NormalDist().inv_cdf(1 - 0.025 / len(self.fractions)) * self.sigma
+    def doubts(self) -> str:
+        """Doubt that the data is what it was declared to be; "" if there is none.
+
+        Fewer rows than are refused may be codes all the same, of which a fit makes a group.
+        """
+        return f"Some rows fail {', '.join(map(repr, self.doubted))}. {WHY}" * bool(self.doubted)
 
     def __repr__(self) -> str:
         if self.is_hidden:
@@ -160,7 +172,7 @@ class InputCheck(HasAccountant):
         """Fractions of rows that fail, by test, where it is more than noise explains."""
         if self.is_hidden:
             return {}
-        least = max(round(1 - self._lost, 2), 0.0)
+        least = max(round(1 - self._lost(len(self.fractions)), 2), 0.0)
         percents = {name: round(fraction, 2) for name, fraction in self.fractions.items()}
         return {name: 1 - fraction for name, fraction in percents.items() if fraction < least}
 
@@ -226,7 +238,7 @@ def check_inputs(
     Raises
     ------
     NotEnoughDataError
-        If it is certain, in 39 of 40 checks, that over 3 % of the rows fail some test,
+        If it is certain, in 39 of 40 checks, that over 1 % of the rows fail some test,
         or for those in `may_fail` not certain that most pass it. The message shows the released
         fraction. The check is charged all the same. Fewer that fail a test not in `may_fail` are
         warned of, where noise does not explain them. Uncharged, if noise will hide the result.
@@ -264,10 +276,8 @@ def check_inputs(
         )
         error.add_note(f"If up to half of the rows may fail, pass may_fail={low}.")  # in Python
         raise error
-    # Fewer than are refused may be codes all the same, of which a fit makes a group.
-    if wrong := [name for name in check.failing if name not in may_fail]:
-        failing = ", ".join(map(repr, wrong))
-        warnings.warn(f"Some rows fail {failing}. {WHY}", stacklevel=level_of_caller())
+    if doubts := check.doubts:
+        warnings.warn(doubts, stacklevel=level_of_caller())
     return check
 
 

@@ -135,8 +135,6 @@ def _run(options: Namespace) -> int:
                         folder.add(f"{name}.model", run.models[name].save)
                         if name != last:
                             interrupts.between()
-                if doubts := run.doubts():
-                    progress.note(f"warning: {doubts}")
                 _write(run, folder, progress, _stated(run, folder, reports))
     except KeyboardInterrupt:
         print(f"\nStopped. {_cost(run, folder)}", file=sys.stderr)
@@ -289,7 +287,8 @@ def _stated(run: Run, folder: Folder, reports: Sequence[PrivacyReport]) -> Priva
 def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) -> None:
     """Write tables, pages and a picture; then show what was found."""
     options, path = run.options, folder.path
-    warnings = [*progress.warnings, *filter(None, [run.doubts()])]
+    doubts = run.doubts()
+    warnings = [*progress.warnings, *filter(None, [doubts])]
     try:
         figure = run.write(folder, report, warnings)
         folder.add(f"{options.command}.svg", lambda file: save_svg(figure, file))
@@ -301,7 +300,9 @@ def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) 
         promise = f"{report.guarantee}: nothing is protected."
     elif report.epsilon > LARGEST_ADVISED:
         promise += f" {LITTLE}"
-    print("\n".join(["", *run.lines(), "", promise, folder.summary()]))
+    print("\n".join(["", *run.lines(), "", promise, folder.summary()]), flush=True)
+    if doubts:
+        progress.note(f"warning: {doubts}")
     print(f"Written to {folder.where()}")
     if folder.earlier is not None:
         print(f"What an earlier run found is in {folder.earlier}")

@@ -13,7 +13,7 @@ from sktensor_dp.cli.folder import Folder, table_of
 from sktensor_dp.cli.run import MISSING, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
-from sktensor_dp.gaussian_mixture.fitted import move_to_units, warnings_of_zeros
+from sktensor_dp.gaussian_mixture.fitted import move_to_units, warnings_of_one_value
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
@@ -78,7 +78,11 @@ class Groups(Run):
         self._public = {column: values for column, *values in given if values}
         if not options.no_check:
             named = [*self._numbers, *self._public]
-            within = [f"{column} in its range" for column in self._numbers]
+            kinds = zip(self._numbers, self._of_logs, strict=False)
+            within = [
+                f"{column} in its {'log range, so above 0' if of_log else 'range'}"
+                for column, of_log in kinds
+            ]
             self.may_fail = [f"{column} given" for column in named]
             listed = [f"{column} in its categories" for column in self._public]
             self.tests = [*self.may_fail, *within, *listed]
@@ -244,8 +248,8 @@ class Groups(Run):
             f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "
             "categories, and may hide groups of the numbers, which a run without --category shows."
         )
-        zeros = map(str, warnings_of_zeros(self.models["groups"]))
-        own = [f"{wrong}." * bool(wrong), follow if names else "", *zeros]
+        alone = map(str, warnings_of_one_value(self.models["groups"], means))
+        own = [f"{wrong}." * bool(wrong), follow if names else "", *alone]
         return " ".join(filter(None, [*own, super().doubts()]))
 
     def fit(self) -> Iterator[str]:

@@ -205,7 +205,9 @@ class Run:
     def settings(self) -> Mapping[str, object]:
         """Columns used, and other public settings: the options given."""
         given = {n: value for n, value in vars(self.options).items() if value and n not in ASIDE}
-        checked = {} if self.checked is None else {"checked first": str(self.checked)}
+        checked = {}
+        if self.checked is not None:
+            checked = {"checked first": f"{self.checked} {self.checked.doubts}".strip()}
         return {
             name.replace("_", " "): f"column {value!r}" if name in COLUMNS else in_words(value)
             for name, value in given.items()
@@ -359,11 +361,12 @@ class Run:
         return ways
 
     def doubts(self) -> str:
-        """Text on what noise hides, and what would help; "" if nothing."""
+        """Text on rows that fail the check, on what noise hides, and what would help."""
         hidden = self.hidden()
         if hidden and (helps := ", or ".join(self.helps())):
             hidden.append(f"What would help: {helps}.")
-        return " ".join(hidden)
+        unfit = "" if self.checked is None else self.checked.doubts
+        return " ".join(filter(None, [unfit, *hidden]))
 
 
 def in_words(value: object) -> str:

@@ -29,7 +29,7 @@ from sktensor_dp.estimator.inputs import precision_of
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.gaussian_mixture.fitted import SavedMixture, gaussians_of, warnings_of_zeros
+from sktensor_dp.gaussian_mixture.fitted import SavedMixture, gaussians_of, warnings_of_one_value
 from sktensor_dp.gaussian_mixture.plan import (
     check_memory,
     forecast_mixture,
@@ -567,7 +567,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             ask.complete_plan(plan.releases)
             fitted = fit_mixture(ask, plan)
         self._publish_result(self._with_report(ask, fitted, columns))
-        self._warn(warnings_of_zeros(self))
+        self._warn(warnings_of_one_value(self, self.means_))
         return self
 
     def _log_joint(self, X: Any) -> Floats:

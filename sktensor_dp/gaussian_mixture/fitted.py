@@ -138,19 +138,30 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
     return {**attributes, "_step_noise": errors.noise, "_observed": errors.observed, **by_group}
 
 
-def warnings_of_zeros(estimator: Any) -> tuple[Warning, ...]:
-    """Warning, if any, of columns in which a group has no spread to speak of, and others have."""
+def warnings_of_one_value(estimator: Any, scaled: Floats) -> tuple[Warning, ...]:
+    """Warnings of columns in which a group has no spread to speak of, and others have.
+
+    `scaled` are means of columns scaled by their ranges to [-1, 1].
+    """
     spreads = np.sqrt(estimator.variances_)
     narrow = spreads < 0.1 * spreads.max(axis=0)
     narrow &= ~narrow.all(axis=1, keepdims=True)  # a small cloud, not one value of a column
+    at_end = np.abs(np.abs(scaled) - 1) < 0.02  # within a hundredth of the range
     numbers = [f"column {place}" for place in range(spreads.shape[1])]
     names = column_attributes(estimator).get("feature_names_in_", numbers)
-    if not (alone := [name for name, of in zip(names, narrow.T, strict=True) if of.any()]):
-        return ()
-    return (UserWarning(
-        f"A group has nearly one value of {' and '.join(alone)}, such as zero: groups may part by "
-        "it alone, and hide others, which a fit without it shows."
-    ),)  # fmt: skip
+    found = {
+        "": (narrow & ~at_end).any(axis=0),
+        ", at the end of its range: many zeros, a code of missing cells such as -9, or logs not "
+        "taken?": (narrow & at_end).any(axis=0),
+    }  # fmt: skip
+    return tuple(
+        UserWarning(
+            f"A group has nearly one value of {' and '.join(alone)}{where or '.'} Groups may part "
+            "by it alone, and hide others, which a fit without it shows."
+        )
+        for where, columns in found.items()
+        if (alone := [name for name, is_one in zip(names, columns, strict=True) if is_one])
+    )
 
 
 def warnings_of_noise(found: FittedMixture, plan: MixturePlan) -> tuple[Warning, ...]:

@@ -118,15 +118,16 @@ def test_rows_that_are_nearly_all_scaled_down_are_doubted(missing, seed):
     PrivateGaussianMixture(1, data_norm=110.0).fit(X)
 
 
+@pytest.mark.parametrize(("value", "where"), [(0.0, r"\."), (-1.0, ", at the end of its range")])
 @pytest.mark.parametrize("names", [None, ["age", "stays"]])
-def test_a_group_of_zeros_alone_is_doubted(names, seed):
+def test_a_group_of_one_value_is_doubted(names, value, where, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(0, 0.2, (10_000, 2))
-    X[:, 1] = np.where(rng.random(len(X)) < 0.7, 0, rng.uniform(0.2, 0.8, len(X)))
+    X[:, 1] = np.where(rng.random(len(X)) < 0.7, value, value + rng.uniform(0.2, 0.8, len(X)))
     X = X if names is None else pd.DataFrame(X, columns=names)
     name = "column 1" if names is None else "stays"
-    with pytest.warns(UserWarning, match=f"nearly one value of {name}, such as zero"):
-        PrivateGaussianMixture(2, data_norm=1.0, epsilon=8.0).fit(X)
+    with pytest.warns(UserWarning, match=f"nearly one value of {name}{where}"):
+        PrivateGaussianMixture(2, data_norm=1.5, epsilon=8.0).fit(X)
 
 
 def test_steps_that_spoil_the_start_leave_it(seed, monkeypatch):
