@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "private-ratings stars.csv --person user --item film --rating stars", (),
     ),
     "report": (
-        "check privacy statements, explain them, write a page for a data protection officer",
+        "check privacy statements, show what they say, write a page for a data protection officer",
         "check results",
         (
             "check results", "show results", "page statement.json", "registry results",
@@ -107,7 +107,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("ratings recommend", "--person COLUMN", str, REQUIRED, "column of who rated"),
     ("ratings recommend", "--item COLUMN", str, REQUIRED, "column of what was rated"),
     ("ratings recommend", "--rating COLUMN", str, REQUIRED, "column of the rating"),
-    ("recommend", "--output FOLDER", Path, None, "where to write; that of the run if not given"),
+    ("recommend", "--output FOLDER", Path, None, "where to write; PRIVATE-recommendations if not "
+     "given"),
     ("recommend", "--number N", integer(1, 1000), 10, "items for each person"),
     ("ratings recommend", "--by-rating", bool, False, "put items in order of ratings alone, where "
      "people do not choose what they rate; else of how likely they are to be chosen and liked"),

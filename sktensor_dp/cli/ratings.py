@@ -30,7 +30,7 @@ from sktensor_dp.privacy.report import PrivacyReport
 
 WHOLE = re.compile(r"^(\d+)\.0+$")  # number of an item, in a column that once had empty cells
 LISTED = 20  # items on the screen; the table has all
-RECOMMENDED = "PRIVATE-recommendations.csv"
+FOR_RECOMMENDED, RECOMMENDED = "PRIVATE-recommendations", "PRIVATE-recommendations.csv"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
     "Standard errors are of each average, by noise and sampling; a part is the same for all items. "
@@ -326,7 +326,7 @@ def recommend(options: argparse.Namespace) -> int:
         kept = sorted(str(one.parent) for one in options.folder.glob(f"earlier-*/{file.name}"))
         also = f"; those of earlier runs are in {', '.join(kept)}" if kept else ""
         raise ValueError(f"{file} does not exist: FOLDER must be that of a run of ratings{also}")
-    path = options.output or options.folder
+    path = options.output or Path(FOR_RECOMMENDED)  # not where files are that may be published
     if (path / RECOMMENDED).exists():
         raise ValueError(
             f"{path / RECOMMENDED} is there already, and was left as it is: move it away, or name "
@@ -391,6 +391,8 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     folder.add(RECOMMENDED, table_of([head, *rows]), private=True)
     without = len({*entries[:, 0]}) - len(own.units)
     none = f" None are for {counted(without, 'person')} without a rating." if without else ""
+    if n_empty := len(given) - given.sum():
+        none = f" Left out: {counted(n_empty, 'row')} without a rating.{none}"
     if anyone := len(own.units) - len(n_known):
         none += f" {counted(anyone, 'person')} rated no known item, and got the items for anybody."
     if n_complete := sum(all(item is None for item in items) for items in found.rows):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sktensor_dp.checks.display import counted, plain, printable
 from sktensor_dp.cli.folder import LEDGER, total_of
-from sktensor_dp.cli.manifest import MANIFEST, changed_files
+from sktensor_dp.cli.manifest import MANIFEST, Manifest, changed_files
 from sktensor_dp.cli.officer import PAGES, large_delta, write_officer_pages
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -69,6 +69,7 @@ def check_statements(options: argparse.Namespace) -> int:
 def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
     """Check one file and say what was found, or write it for the registry; exit status."""
     n_files, changed = changed_files(path) if path.is_dir() else (0, [])
+    private = Manifest.of(path).private if path.is_dir() else []
     ledger = path / LEDGER if path.is_dir() else None
     path = path / "statement.json" if path.is_dir() else path
     name, runs = printable(str(path)), NO_LEDGER * (ledger is not None)
@@ -101,6 +102,8 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
         print(json.dumps(entry, indent=2))
         return 0
     files = f"{counted(n_files, 'file')} as in {MANIFEST}." if n_files else ALONE
+    if private:
+        files += f" Not to be published, as nothing protects it: {', '.join(private)}."
     print(f"{name}: adds up. {printable(report.guarantee).rstrip('.')}. {runs}{files}")
     if kind == "show":
         print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")

@@ -174,7 +174,8 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
         r"check FOLDER compares\), and no other: (.*), but not PRIVATE-document-shares.csv", page
     )[1]
     assert set(certified.split(", ")) == set(made["protected"])
-    files = f" {len(certified.split(', '))} files as in manifest.json.\n"
+    files = f" {len(certified.split(', '))} files as in manifest.json. Not to be published, as "
+    files += f"nothing protects it: {topics.SHARES}.\n"
     assert command("report", "check", folder).out.endswith(files)
     listed = (folder / "manifest.json").read_text("utf-8")
     (folder / "manifest.json").write_text(f"{listed}x")
@@ -232,7 +233,7 @@ def test_one_run_at_a_time_writes_to_a_folder(command, arguments, tmp_path):
             arguments,
             ("groups", "n.csv", "--range", "post", 0, 5, "--output", folder),
             ("ratings", "n.csv", *of_ratings, "--output", folder),
-            ("recommend", folder, "n.csv", *columns),
+            ("recommend", folder, "n.csv", *columns, "--output", folder),
         ):
             done = command(*run, status=2)
             assert "error: Another run is writing to" in done.err

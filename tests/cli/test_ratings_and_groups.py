@@ -105,7 +105,8 @@ def test_ratings_rank_items(command, ratings, tmp_path):
     with pytest.raises(ValueError, match="feature names should match"):
         model.fold_in(swapped, [4.0])
     command("recommend", folder, ratings, *STARS[: STARS.index("--bounds")])
-    found = table(folder / "PRIVATE-recommendations.csv")
+    assert not [*folder.glob("PRIVATE*")]
+    found = table(Path("PRIVATE-recommendations", "PRIVATE-recommendations.csv"))
     assert all(row["title"] == f"The {int(row['item'][5:])}" for row in found)
 
 
@@ -165,7 +166,7 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     full += [f"b,film {n:02},4" for n in range(30)]
     ratings.write_text("\n".join(["user,film,stars", *full]), "utf-8")
     said = command("recommend", folder, ratings, *columns, "--output", "full").out
-    assert "None are for 1 person who rated all items.\n" in said
+    assert " Left out: 1 row without a rating. None are for 1 person who rated all items.\n" in said
     (row,) = table(Path("full", "PRIVATE-recommendations.csv"))
     assert (row["person"], row["item"]) == ("a", "film 00")
     ratings.write_text(own, "utf-8")
@@ -175,7 +176,8 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
         rated.setdefault(row["person"], []).append(-float(row["expected_rating"]))
     assert all(sorted(values) == values for values in rated.values())
     command("recommend", folder, ratings, *columns, "--number", 3, "--output", "r")
-    (made, other) = (place / "PRIVATE-recommendations.csv" for place in (folder, Path("r")))
+    kept = Path("PRIVATE-recommendations")
+    (made, other) = (place / "PRIVATE-recommendations.csv" for place in (kept, Path("r")))
     assert made.read_bytes() == other.read_bytes()
     assert made.stat().st_mode & 0o777 == 0o600
     assert "3 items at most for each of 1,000 persons. Nothing protects it" in done.out
@@ -187,13 +189,12 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     assert not {*found} & {(row[user], row[film]) for row in cells}
     alike = [int(who.removeprefix("person")) % 2 == int(what[5:]) % 2 for who, what in found]
     assert np.mean(alike) > 0.8
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = json.loads((kept / "manifest.json").read_text())
     assert manifest["private"] == ["PRIVATE-recommendations.csv"]
     earlier = shutil.copytree(folder, Path("o", "earlier-1"))
     failed = command("recommend", "o", ratings, *columns, status=2).err
     assert f"a run of ratings; those of earlier runs are in {earlier}" in failed
-    Path(earlier, made.name).unlink()
-    command("recommend", earlier, ratings, *columns)
+    command("recommend", earlier, ratings, *columns, "--output", "e")
 
 
 def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
@@ -250,7 +251,7 @@ def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, rati
     assert "1,001 persons; each" in done.err
     assert "a rating that is missing: is left out" in done.err
     done = command("recommend", "p", ratings, *STARS[: STARS.index("--bounds")], *missing)
-    assert "Known items in 17,500 of 17,500 ratings. None are for 1 person without a" in done.out
+    assert "17,500 of 17,500 ratings. Left out: 2,501 rows without a rating. None" in done.out
     ratings.write_text("\n".join([head, *(row for row in coded if "-9" not in row)]), "utf-8")
     command("ratings", ratings, *asked, *exact, "q")
     of_all, of_given = (table(Path(folder, "items.csv")) for folder in "pq")
