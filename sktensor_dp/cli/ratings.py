@@ -53,7 +53,7 @@ OF_ORDER = {
 class Ratings(Run):
     """Items by ratings of persons."""
 
-    found, option = "direction of taste", "rank"
+    found, option = "direction", "rank"
     mistake = "--person and --item are exchanged, or names are not those of the list"
     _items: dict[str, str]  # titles by the names that are rated
 
@@ -151,17 +151,17 @@ class Ratings(Run):
         return "enough" if seen >= ENOUGH_SEEN else "may be enough"
 
     def hidden(self) -> list[str]:
-        """Sentences on the order of items, where it is chance, and on directions of taste."""
+        """Sentences on the order of items, where it is chance, and on directions."""
         order = ["The order of items is chance: noise hides how they differ."]
         return order * self._order_is_chance() + super().hidden()
 
     def helps(self) -> list[str]:
-        """Changes that would show more: directions of taste, or the order of items before them."""
+        """Changes that would show more: directions, or the order of items before them."""
         if self._order_is_chance():
             return self._for_order() or super().helps()
         # The forecast is for one direction, and says nothing of what shows a further one.
         foreseen = self.n_seen() or self.forecast().finds_components
-        return [] if foreseen else self._for_tastes()
+        return [] if foreseen else self._for_directions()
 
     def _for_order(self) -> list[str]:
         """Changes by each of which the order of items is expected to show."""
@@ -173,8 +173,8 @@ class Ratings(Run):
         ways = [f"{n} persons"] * bool(n)
         return ways + ([] if epsilon is None else [f"--epsilon {epsilon:g}"])
 
-    def _for_tastes(self) -> list[str]:
-        """Changes by each of which one direction of taste could be seen, the smallest first."""
+    def _for_directions(self) -> list[str]:
+        """Changes by each of which one direction could be seen, the smallest first."""
         words = {
             "epsilon": "--epsilon {:g}", "units": "{:,.0f} persons",
             "each": "{:,.0f} ratings of each person",
@@ -199,22 +199,23 @@ class Ratings(Run):
     def expected(self) -> list[str]:
         """Forecast of errors, and which items count: with other names nothing is found."""
         forecast, each, verdict = self.forecast(), self.options.each, self.verdict()
-        of_taste = "enough" if forecast.finds_components else "too few"
+        of_direction = "enough" if forecast.finds_components else "too few"
         errors = {
             "the average of all ratings": forecast.of_mean,
             "a person's own average, nothing released": _of_own_averages(forecast),
             "averages of items too": forecast.of_biases,
-            "directions of taste too": forecast.of_model,
+            "directions too": forecast.of_model,
         }
         if not forecast.of_model < forecast.of_biases:
-            del errors["directions of taste too"]
+            del errors["directions too"]
         listed = [
             f"{counted(self.n_items, 'item')}, such as {', titled '.join(map(repr, shown))}; "
             f"ratings of any other are left out.{self._again}"
             for shown in map(self._shown, list(self._items)[:1])
         ]
         assumed = f"{self.units}; assumed: about {counted(each, 'rating')} each, --each"
-        said = f"{OF_ORDER[verdict]}; {of_taste} for one direction of taste ({assumed})"
+        of_direction += " for one direction in which persons differ"
+        said = f"{OF_ORDER[verdict]}; {of_direction} ({assumed})"
         head, rows = ("predicted by", "typical error"), [(n, f"{e:.3g}") for n, e in errors.items()]
         error = math.hypot(forecast.mean_error, forecast.bias_errors[1])
         below = [
@@ -226,7 +227,7 @@ class Ratings(Run):
         if verdict != "enough" and (ways := self._for_order()):
             below.append(f"The order of items is expected to show with {', or '.join(ways)}.")
         if self.options.rank > 0 and not forecast.finds_components:
-            below.append(f"One could be seen with {', or '.join(self._for_tastes())}.")
+            below.append(f"One could be seen with {', or '.join(self._for_directions())}.")
         return [*listed, as_text(Table(said, head, rows, below, head))]
 
     def fit(self) -> Iterator[str]:
@@ -243,29 +244,29 @@ class Ratings(Run):
         names, self._best = model.recommend(None, self.n_items, by=_order(self.options))
         self._names, order, found = names.tolist(), index.encode(names), int(model.n_components_)
         self._errors = np.hypot(model.mean_error_, model.bias_errors_[1][order])
-        self._tastes = model.factors_[1][order, :found] if found else np.zeros((len(order), 0))
+        self._directions = model.factors_[1][order, :found] if found else np.zeros((len(order), 0))
 
     def lines(self) -> list[str]:
-        """Averages of items, for somebody without ratings, and the items at both ends of tastes."""
+        """Averages of items, for somebody without ratings, and items at both ends of directions."""
         best = zip(self._best[:LISTED], self._errors, self._names, strict=False)
         rows = [(f"{value:.2f}", f"{error:.2g}", *self._shown(name)) for value, error, name in best]
         head = ("rating", "standard error", "item", "title")[: len(rows[0])]
         table = as_text(Table(self._heading(), head, rows, [*self._notes(), ERRORS], head))
         ends = []
-        for number, weights in enumerate(self._tastes.T, start=1):
+        for number, weights in enumerate(self._directions.T, start=1):
             shown = [self._items[self._names[row]] for row in np.argsort(-weights)]
             ends.append((str(number), ", ".join(shown[:3]), ", ".join(shown[:-4:-1])))
-        said = "Tastes: the more somebody likes one side, the less the other"
-        head = ("taste", "one side", "the other side")
+        said = "Directions in which persons differ: who rates one side higher rates the other lower"
+        head = ("direction", "one side", "the other side")
         return [table, *("\n" + as_text(Table(said, head, ends, left=head)) for _ in ends[:1])]
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
-        """Write the items in order, with their places in each taste."""
-        best = zip(self._best, self._errors, self._names, self._tastes, strict=True)
-        rows = [[value, error, *self._shown(name), *tastes] for value, error, name, tastes in best]
+        """Write the items in order, with their places in each direction."""
+        best = zip(self._best, self._errors, self._names, self._directions, strict=True)
+        rows = [[value, error, *self._shown(name), *places] for value, error, name, places in best]
         head = ["expected_rating", "standard_error", "item", "title"]
         head = head[: 2 + len(self._shown(self._names[0]))]
-        head += [f"taste_{number}" for number in range(1, self._tastes.shape[1] + 1)]
+        head += [f"direction_{number}" for number in range(1, self._directions.shape[1] + 1)]
         folder.add("items.csv", table_of([head, *rows]))
         low, high = self.options.bounds
         names = [self._items[name] for name in self._names[:15]]
@@ -278,7 +279,7 @@ class Ratings(Run):
         return display.figure_
 
     def _notes(self) -> list[str]:
-        """Sentences on numbers, order and directions of taste, but for what `hidden` says."""
+        """Sentences on numbers, order and directions, but for what `hidden` says."""
         order = not (self._order_is_chance() or self.options.by_rating)
         found = not super().hidden()
         return [ESTIMATES, *[ORDER] * order, *[self.fits()] * found]

@@ -383,6 +383,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         feature_names: Names = None,
         *,
         ranges: Any = None,
+        undo: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType({}),
         level: float = 0.9,
         backend: str = "pandas",
     ) -> Any:
@@ -395,6 +396,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         ranges : mapping of columns or array-like of shape (n_features_in_, 2), optional
             Public ranges that :func:`~sktensor_dp.scale_by_ranges` was given: by name where the
             fit knows names (of a table, also one that was scaled), else in the order of columns.
+        undo : mapping of str to increasing functions, optional
+            For columns that were taken as logs, say, what turns them back, such as ``numpy.exp``:
+            their means are then geometric means. Their spreads stay those of logs.
         level : float, default=0.9
             As for :meth:`means_interval`.
         backend : {"pandas", "polars", "pyarrow"}, default="pandas"
@@ -415,8 +419,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Raises
         ------
         ImportError, ValueError
-            If the library is not installed; as :meth:`means_interval`, or if names or
-            `ranges` are not those of the columns.
+            If the library is not installed; as :meth:`means_interval`, or if names,
+            `ranges` or `undo` are not those of the columns.
 
         Notes
         -----
@@ -441,15 +445,20 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         if std is None:
             warnings.warn(self._no_intervals(), NotEnoughDataWarning, stacklevel=level_of_caller())
         low, high = np.full((2, k, d), np.nan) if std is None else self._interval(level, std)
-        means, middles, halves = self.means_, np.zeros(d), np.ones(d)
+        if not {*undo} <= {*names}:
+            raise ValueError(f"undo must map some of the columns {names}; got {[*undo]}.")
+        found, halves = np.stack([self.means_, low, high]), np.ones(d)
         if bounds is not None:  # no average is beyond the range of its column
-            means, low, high = (np.clip(one, -1.0, 1.0) for one in (means, low, high))
-            middles, halves = bounds.mean(axis=1), np.diff(bounds)[:, 0] / 2
+            halves = np.diff(bounds)[:, 0] / 2
+            found = bounds.mean(axis=1) + halves * np.clip(found, -1.0, 1.0)
+        for name, inverse in undo.items():
+            found[..., names.index(name)] = inverse(found[..., names.index(name)])
+        means, low, high = found
         columns = {
             "group": np.repeat(np.arange(1, k + 1), d), "share": np.repeat(self.weights_, d),
             "place": np.repeat(self.places_, d), "column": names * k,
-            "mean": middles + halves * means, "mean_low": middles + halves * low,
-            "mean_high": middles + halves * high, "spread": halves * np.sqrt(self.variances_),
+            "mean": means, "mean_low": low, "mean_high": high,
+            "spread": halves * np.sqrt(self.variances_),
         }  # fmt: skip
         return new_frame({name: np.ravel(of).tolist() for name, of in columns.items()}, backend)
 

@@ -121,15 +121,15 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
         row[stars] = f"{min(float(row[stars]), 3) + 2 * likes:g}"
     ratings.write_text("\n".join([head, *(",".join(row) for row in cells)]), "utf-8")
     done = command("ratings", ratings, *STARS, "--items", "films.csv", "--rank", 2, "--epsilon", 50)
-    assert "\n\nTastes: the more somebody likes one side, the less the other\n" in done.out
+    assert "\n\nDirections in which persons differ: who rates one side higher" in done.out
     assert "An epsilon above 10 promises little" in done.out
     folder = tmp_path / "private-ratings"
     found = table(folder / "items.csv")
-    sides = {int(row["item"][5:]): float(row["taste_1"]) > 0 for row in found}
+    sides = {int(row["item"][5:]): float(row["direction_1"]) > 0 for row in found}
     even = sum(side == (film % 2 == 0) for film, side in sides.items())
     assert min(even, 30 - even) <= 3
     page = (folder / "for-the-officer.md").read_text()
-    assert "1 of 2 directions of taste can be seen" in page
+    assert "1 of 2 directions can be seen" in page
     assert "What would help" not in done.err  # the forecast says nothing of a second one
     assert "An epsilon above 10 promises little" in page
     columns = STARS[: STARS.index("--bounds")]
@@ -228,11 +228,11 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
     assert re.search("If --person and --item are exchanged.* a run needs --no-check", refused)
     hard = command("ratings", ratings, *STARS, *rest, "--no-check").err
     chance = "The order of items is chance: noise hides how they differ."
-    taste = "0 of 3 directions of taste can be seen above the noise."
-    assert re.search(f"{chance} {taste} What would help: about [0-9,]+ persons, or --eps", hard)
+    found = "0 of 3 directions can be seen above the noise."
+    assert re.search(f"{chance} {found} What would help: about [0-9,]+ persons, or --eps", hard)
     assert "edge" not in hard
     assert ORDER not in hard
-    assert f"{chance} {taste}" in text_of(Path("p", "ratings.svg"))
+    assert f"{chance} {found}" in text_of(Path("p", "ratings.svg"))
 
 
 def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, ratings):
@@ -692,7 +692,7 @@ def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said
     # had .49, .75, .92 and .98.
     asked = ("--persons", persons, "--items", 100, "--bounds", 1, 5)
     shown = command("forecast", "ratings", *asked).out
-    assert shown.startswith(f"{OF_ORDER[said]}; too few for one direction of taste")
+    assert shown.startswith(f"{OF_ORDER[said]}; too few for one direction")
     exactly = command("forecast", "ratings", *asked, "--epsilon", "inf").out
     assert exactly.startswith(OF_ORDER[exact])
     # Both errors in the units of ratings; and what would be enough.

@@ -382,6 +382,12 @@ def test_one_cloud_of_heavy_tails_is_one_place_in_the_table(seed):
     with pytest.raises(ValueError, match=r"ranges must map the columns \['height', 'age'\]"):
         model.groups_table(ranges=[(0.0, 3.4), (30.0, 90.0)])
     assert table["column"].tolist() == ["height", "age"] * 2
+    again = model.groups_table(ranges=ranges, undo={"age": np.exp})
+    for end in ("mean", "mean_low", "mean_high"):
+        undone = np.where(table["column"] == "age", np.exp(table[end]), table[end])
+        assert again[end].tolist() == undone.tolist()
+    with pytest.raises(ValueError, match=r"undo must map some of the columns \['height', 'age'\]"):
+        model.groups_table(undo={"weight": np.exp})
     assert (table["mean"][::2] < 4).all()
     model.means_ = model.means_ + 9.0
     assert model.groups_table(ranges=ranges)["mean"].tolist() == [3.4, 90.0] * 2
