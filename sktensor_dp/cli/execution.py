@@ -30,12 +30,9 @@ from sktensor_dp.privacy.report import PrivacyReport, library_version
 from sktensor_dp.privacy.statement import load_statement
 
 RUNS: dict[str, type[Run]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
-KEPT = (
-    "The folder's ledger, budget.sqlite, adds them up. {beyond}What was analysed elsewhere is not "
-    "counted."
-)
+KEPT = "The folder's ledger, budget.sqlite, adds them up."
 BEYOND = (
-    "A run beyond the budget is refused; whoever runs it can raise the budget, which is listed. "
+    "A run beyond the budget is refused; whoever runs it can raise the budget, which is listed."
 )
 OF_TEXTS = "is about single texts, and nothing protects it: keep it with the texts"
 
@@ -264,15 +261,26 @@ def _reports_of_check(run: Run, folder: Folder, progress: Progress) -> list[Priv
     try:
         run.check(folder.ledger)
     except NotEnoughDataError as error:
-        error.args = (
-            f"{error} Once mended, the command takes what is left. To go on all the same: "
-            "--no-check",
-        )
+        error.args = (f"{error} {_once_mended(run, folder)} To go on all the same: --no-check",)
         raise
     finally:
         if run.checked is not None:
             progress.note(str(run.checked))
     return [] if run.checked is None else [run.checked.privacy_report_]
+
+
+def _once_mended(run: Run, folder: Folder) -> str:
+    """Say what the command has after a check that failed, and for which persons alone."""
+    left, column = folder.left(run.charge, run.options.epsilon), run.options.person
+    if column is None:
+        same, other, whom = "without --person", "With it", f"each {run.unit}"
+    else:
+        same, other, whom = f"with --person {column}", "With another", f"persons by {column!r}"
+    return (
+        f"Mended, the command takes what is left, epsilon {left:.4g}, {same}. {other}, name "
+        f"another --output folder: this check protects {whom} alone, and no budget counts what it "
+        "gave away about others."
+    )
 
 
 def _stated(run: Run, folder: Folder, reports: Sequence[PrivacyReport]) -> PrivacyReport:
@@ -331,6 +339,7 @@ def _write_officer_pages(
     if folder.made.private:
         source += f" but not {SHARES} (raw data, which must stay with the texts),"
     changes = "\n".join(f"- {change}." for change in folder.ledger.changes)
-    kept = KEPT.format(beyond=BEYOND * math.isfinite(folder.ledger.epsilon))
-    others = f"{folder.summary()} That is as of {today}; later runs add to it. {kept}\n\n{changes}"
-    write_officer_pages(folder.add_text, settings, report, source, others.strip(), warnings)
+    beyond = [BEYOND] * math.isfinite(folder.ledger.epsilon)
+    kept = " ".join([f"That is as of {today}; later runs add to it.", KEPT, *beyond])
+    others = f"{folder.summary()} {kept}\n\n{changes}".strip()
+    write_officer_pages(folder.add_text, settings, report, source, others, warnings)

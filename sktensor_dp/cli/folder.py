@@ -141,12 +141,7 @@ class Folder:
         self._column_charge = [replace(of_run, release="persons", cost=PrivacyCost())] * bool(own)
         if self.covers(of_run):
             return epsilon
-        # The largest multiple of a thousandth that the budget covers.
-        n_steps, step = 1000, min(epsilon, self._budget) / 1000
-        n_covered = bisect_left(
-            range(1, n_steps + 1), True, key=lambda n: not self.covers(charge(n * step))
-        )
-        left = n_covered * step
+        left = self.left(charge, epsilon)
         # Beside the fits alone all of it would fit: what is missing went to checks.
         if left and self.covers(charge(epsilon), beside=self._after_fits()):
             return left
@@ -168,6 +163,20 @@ class Folder:
             f"{f'--epsilon {left:g}' if left else 'nothing'} is left (epsilons of runs add up to "
             f"less than their sum). {advice}. Nothing was spent."
         )
+
+    def left(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
+        """Largest multiple of a thousandth of `epsilon` that the budget covers after all charges.
+
+        `charge` is that of a run by epsilon.
+        """
+        n_steps, step = 1000, min(epsilon, self._budget) / 1000
+        balance = replace(self._balance_before, epsilon=self._budget)
+        spent = Spending().plus(self.ledger.entries)
+
+        def is_short(n: int) -> bool:
+            return not balance.covers(spent.plus([charge(n * step)]))
+
+        return bisect_left(range(1, n_steps + 1), True, key=is_short) * step
 
     def _after_fits(self) -> Spending:
         """Everything spent before, but for checks that no fit followed."""
@@ -207,7 +216,10 @@ class Folder:
             return "One run in this folder added no noise: nothing is protected."
         limit = self.ledger.epsilon
         of = "no limit is set" if isinf(limit) else f"the budget is {limit:g}"
-        said = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}."
+        said = (
+            f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}. Runs "
+            "elsewhere on the same people are not counted."
+        )
         if not self._n_paid_before:
             return said
         if any(unit.startswith(PERSON) for unit in self._balance_before.spent.units):

@@ -29,6 +29,7 @@ SPREADSHEETS = (".xlsx", ".xls", ".ods")
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 # First line in which spreadsheets name the delimiter; and characters with which formulas begin.
 SEPARATOR = re.compile(r'"?sep=(.)"?[\r\n]*')
+FRACTION = re.compile(r"[+-]?\d*[.,]\d*[1-9]\d*")  # 4.5, but not 12.0, which a whole number became
 CODE = re.compile(r"-?\d+(\.\d*)?")  # of a missing value, such as -9
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 FORMULA = re.compile(r"('*)[=+\-@\t\r]")
@@ -614,5 +615,10 @@ def texts_in_column(path: Path, column: str, holds: str, values: Iterable[Any]) 
         raise ValueError(
             f"column {column!r} of {path.name!r} should hold text, "
             f"it also holds {', '.join(sorted(kinds))}"
+        )
+    if holds == "person" and any(map(FRACTION.fullmatch, map(str.strip, texts))):
+        raise ValueError(
+            f"column {column!r} of {path.name!r} should hold persons, and holds numbers with "
+            "fractions: name another column, or put a letter before each number that is a name"
         )
     return texts

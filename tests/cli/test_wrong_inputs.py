@@ -39,6 +39,7 @@ def files(posts: Path, tmp_path: Path) -> None:
     (tmp_path / "items.csv").write_text("what;title\nx;Up\n")
     (tmp_path / "stars.tsv").write_text("who\twhat\tstars\na\tx\t4\n")
     (tmp_path / "twice.csv").write_text("what,title\nx,Up\ny,Up\nx,Down\n")
+    (tmp_path / "halves.csv").write_text("who,what,stars\n1,x,4.0\n2,y,-.5\n")
     (tmp_path / "pipes.csv").write_text("who|what|stars\na|x|4\n")
     (tmp_path / "blank.tsv").write_text("who\twhat\tstars\na\t \t4\n")
     (tmp_path / "swapped.csv").write_text("count,word\n5,the\n")
@@ -107,6 +108,17 @@ WRONG = [
             ("topics", "--text", "post", "--person", "author"),
             ("groups", "--range", "age", 0, 9, "--person", "author"),
             ("ratings", *STARS[:-2], "age", "--items-are-public", "--bounds", 1, 5),
+        )
+    ),
+    *(
+        (
+            (kind, "halves.csv", *more, "--person", "stars"),
+            "'stars' of 'halves.csv' should hold pers",
+        )
+        for kind, *more in (
+            ("topics", "--text", "what"),
+            ("groups", "--range", "who", 0, 9),
+            ("ratings", "--item", "what", "--rating", "who", *RATED[-3:], "--items-are-public"),
         )
     ),
     ((*TEXT, "--normalise-labels"), "--normalise-labels needs --person"),
