@@ -34,7 +34,7 @@ FOR_RECOMMENDED, RECOMMENDED = "PRIVATE-recommendations", "PRIVATE-recommendatio
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
     "Standard errors are of each average, by noise and sampling; a part is the same for all items. "
-    "Items rated by few are drawn to the mean, which their standard error counts."
+    "Items rated by few are drawn to the mean, and are off by more where they are far worse."
 )
 ORDER = (
     "Items are in order of how likely each is to be chosen and liked, not of the rating shown: for "
