@@ -26,6 +26,7 @@ from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
+from sktensor_dp.privacy.payer import COLUMN
 from sktensor_dp.privacy.report import PrivacyReport, library_version
 from sktensor_dp.privacy.statement import load_statement
 
@@ -67,6 +68,7 @@ def _run(options: Namespace) -> int:
     run, progress, folder = RUNS[options.command](options), Progress(), None
     public = options.file is None  # built-in texts
     path = options.output or Path("demo-output" if public else f"private-{options.command}")
+    whose = COLUMN.set(options.person)
     try:
         run.build()
         with progress.warned(), ExitStack() as run_alone:
@@ -140,6 +142,8 @@ def _run(options: Namespace) -> int:
         if folder is not None and folder.spent_by_run():
             print(_cost(run, folder), file=sys.stderr)
         raise
+    finally:
+        COLUMN.reset(whose)
     return 0
 
 

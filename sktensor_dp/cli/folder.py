@@ -68,8 +68,6 @@ class Folder:
         self.earlier: Path | None = None
         wanted = budget if raised is None else raised
         self._existed, self._budget_written = self._file.exists(), False
-        # Charge of nothing that names the column of persons, if the run protects persons.
-        self._column_charge: list[LedgerEntry] = []
         if self._existed:
             # A ledger that was made elsewhere keeps its own scope.
             self.ledger = BudgetAccountant(path=self._file)
@@ -103,7 +101,7 @@ class Folder:
         return folder
 
     def write_budget(self) -> None:
-        """Write a new or changed budget, and the column of persons, before a run's first charge."""
+        """Write a new or changed budget, before a run's first charge."""
         if self._budget_written:
             return
         self._budget_written = True
@@ -112,9 +110,6 @@ class Folder:
             self.ledger = BudgetAccountant(*budget, path=self._file, scope=SCOPE)
         elif self._budget != self._balance_before.epsilon:
             Ledger(self._file).change_budget(self._balance_before.epsilon, self._budget)
-        # A charge of nothing, once, so that the ledger names the column of persons.
-        if any(one.protects not in self._balance_before.spent.units for one in self._column_charge):
-            self.ledger.charge(self._column_charge)
 
     def fitting(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
         """Epsilon that a run can have: `epsilon`, or less by what checks of stopped runs spent.
@@ -138,7 +133,6 @@ class Folder:
                 "same persons alone. If they are the same, give the column one name in all files. "
                 f"{APART}. Nothing was spent."
             )
-        self._column_charge = [replace(of_run, release="persons", cost=PrivacyCost())] * bool(own)
         if self.covers(of_run):
             return epsilon
         left = self.left(charge, epsilon)

@@ -39,9 +39,10 @@ from sktensor_dp.privacy.spending import (
     Balance,
     BudgetChange,
     LedgerEntry,
-    Spending,
     check_one_unit,
+    column_of,
     person_of,
+    without_column,
 )
 
 if TYPE_CHECKING:
@@ -143,10 +144,10 @@ class BudgetAccountant(TableDisplay):
         that of an existing file, otherwise ``"default"``.
     units : {"one", "any", "person"} or name of a column, default="one"
         ``"one"`` refuses a fit whose unit of privacy or `neighbours` are of another kind than
-        those charged before, or whose ``groups=`` is a column (a Series) of another name.
-        ``"person"`` refuses the first fit, too, unless it protects persons (``groups=``) that are
-        replaced; a file keeps it, as a charge of nothing. Another name, such as ``"patient"``:
-        the same, of the persons that this column names; arrays, without a name, are refused.
+        those charged before, or whose ``groups=`` is not a column (a Series) of the name that an
+        earlier one had. ``"person"`` refuses the first fit, too, unless it protects persons
+        (``groups=``) that are replaced. Another name, such as ``"patient"``: the same, of the
+        persons that this column names. A file keeps both, as a charge of nothing.
         ``"any"`` adds costs up whatever they
         protect: the total is for one unit of each kind together. A file does not keep this choice.
 
@@ -223,8 +224,13 @@ class BudgetAccountant(TableDisplay):
         self.path: str | None = None if path is None else str(self._ledger.file)
         self.units = units
         self._gaussian_parts: set[tuple[float, float]] = set()  # that `split` gave
+        # Persons of any column are persons.
+        known = {
+            without_column(one) if units == PERSON else one
+            for one in self._ledger.balance().spent.units
+        }
         person = PERSON if units == PERSON else person_of(units)
-        if units not in ("one", "any") and person not in self._ledger.balance().spent.units:
+        if units not in ("one", "any") and person not in known:
             self.charge([LedgerEntry("caller", "units", uses=1, cost=PrivacyCost(), unit=person)])
 
     @property
@@ -388,32 +394,21 @@ class BudgetAccountant(TableDisplay):
         BudgetError
             If they exceed what is left, or protect another kind of unit than earlier charges.
         """
-        self._check_names(entries)
         return self._ledger.charge(entries, self._check, ticket)
 
     def check_charge(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise the BudgetError that :meth:`charge` would, and record nothing."""
-        self._check_names(entries)
-        now = self._ledger.balance()
-        self._check(now, now.spent.plus(entries))
+        self._check(self._ledger.balance(), entries)
 
     def _check_groups(self, groups: Any) -> None:
-        """Raise BudgetError for labels of rows, or none, that are not of the persons of `units`."""
-        named = self.units not in ("one", "any", PERSON)
-        wrong = getattr(groups, "name", None) != self.units if named else groups is None
-        if wrong and (named or self.units == PERSON):
-            what = f"the column {self.units!r}" if named else "given"
+        """Raise BudgetError for labels of rows, or none, that are not of the budget's persons."""
+        units = self._ledger.balance().spent.units if self.units != "any" else frozenset()
+        columns = sorted({column_of(one) for one in units} - {""})
+        wrong = getattr(groups, "name", None) not in columns if columns else groups is None
+        if wrong and any(one.startswith(PERSON) for one in units):
+            what = f"the column {columns[0]!r}" if columns else "given"
             raise BudgetError(
-                f"groups must be {what}, as units={self.units!r}. Nothing was charged."
-            )
-
-    def _check_names(self, entries: Sequence[LedgerEntry]) -> None:
-        """Raise BudgetError for persons of a nameless column where `units` names one."""
-        if self.units not in ("one", "any", PERSON) and any(one.unit == PERSON for one in entries):
-            raise BudgetError(
-                f"groups must be a column of the name {self.units!r}, such as "
-                f"table[{self.units!r}]; these have no name, as arrays, and may be anybody's. "
-                "Nothing was charged. units='person' takes them unchecked."
+                f"groups must be {what}, whose persons this budget protects. Nothing was charged."
             )
 
     def _check_delta(self, plan: ReleasePlan) -> None:
@@ -437,8 +432,8 @@ class BudgetAccountant(TableDisplay):
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
         now = self._ledger.balance()
+        self._check(now, entries)
         after = now.spent.plus(entries)
-        self._check(now, after)
         if now.strands(after):
             left = replace(now, spent=after).left(1, "pure")[0]
             raise BudgetError(
@@ -576,11 +571,13 @@ class BudgetAccountant(TableDisplay):
             notes.append(ONE_LABEL)
         return Table(title, HEAD + NUMBERS, rows, notes, TEXTS)
 
-    def _check(self, now: Balance, after: Spending) -> None:
+    def _check(self, now: Balance, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError if charges exceed the budget, or protect another kind of unit."""
+        after = now.spent.plus(entries)
         if self.units != "any":
             by_fits = now.spent.cost != PrivacyCost() or not now.spent.units
-            check_one_unit(now.spent.units, after.units, by_fits=by_fits)
+            asked = frozenset(one.protects for one in entries if one.unit)
+            check_one_unit(now.spent.units, asked, by_fits=by_fits)
         if now.covers(after):
             return
         lacks_delta, spent = now.lacks_delta(after), now.spent_epsilon

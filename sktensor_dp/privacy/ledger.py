@@ -56,7 +56,7 @@ SCHEMA = (
 )
 
 # Raises an error unless a balance may change to the given spending.
-Admission = Callable[[Balance, Spending], None]
+Admission = Callable[[Balance, Sequence[LedgerEntry]], None]
 
 _gate = threading.RLock()
 if hasattr(os, "register_at_fork"):
@@ -263,7 +263,7 @@ class Ledger:
         with self.transaction("BEGIN IMMEDIATE") as connection:
             before = self._balance(connection)
             after = before.spent.plus(entries)
-            admit(before, after)
+            admit(before, entries)
             fit = self._insert(connection, entries, new_ticket)
             sums = after.mu_squared, after.epsilon, after.delta, after.pure_rho
             units = json.dumps(sorted(after.units))

@@ -296,12 +296,13 @@ def unit_and_neighbours(protects: str) -> tuple[str, str]:
     return protects, "replace_one"
 
 
-def check_one_unit(before: frozenset[str], after: frozenset[str], *, by_fits: bool) -> None:
-    """Raise BudgetError if charges would protect another kind of unit, or other neighbours.
+def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bool) -> None:
+    """Raise BudgetError if charges `asked` for protect another kind of unit, or other neighbours.
 
     `by_fits` is False where no fit was charged: units are then those that the budget was made for.
     """
     made = "other fits of this budget protect" if by_fits else "this budget was made to protect"
+    after = before | asked
     # A ledger with mixed kinds of units accepts further charges of each of them.
     columns = {column_of(unit) for unit in after} - {""}
     new = columns - {column_of(unit) for unit in before}
@@ -313,6 +314,13 @@ def check_one_unit(before: frozenset[str], after: frozenset[str], *, by_fits: bo
             "Nothing was charged. Where both columns name the same people, give both one name; "
             "else each needs a BudgetAccountant of its own. BudgetAccountant(..., units='any') "
             "adds them up: each guarantee then holds for its own column alone."
+        )
+    if columns and any(unit_and_neighbours(unit)[0] == PERSON for unit in asked):
+        name = min(columns)
+        raise BudgetError(
+            f"Labels of persons must be a column of the name {name!r}, such as groups=table"
+            f"[{name!r}], as {made} those whom it names; these have no name, as arrays, and may be "
+            "anybody's. Nothing was charged."
         )
     kinds = {_kind(unit) for unit in after}
     for unit in sorted(after - before):

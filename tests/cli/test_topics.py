@@ -98,6 +98,7 @@ def test_persons_and_their_topics(command, posts, tmp_path, opened):
     assert "Each person is protected by differential privacy: 2,811 persons, epsilon 8" in done.out
     budget = BudgetAccountant(path=folder / LEDGER)
     assert budget.total()[0] == pytest.approx(8.0)
+    assert {one.unit for one in budget.entries} == {"person: author"}
     assert files[".gitignore"] == "*\n"
     assert opened == []
 
