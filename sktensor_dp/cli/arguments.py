@@ -252,22 +252,23 @@ def _add(
     default: object,
     does: str,
 ) -> None:
-    """Add an option, or the file, by its name and what follows it."""
-    kind = "choices" if isinstance(reader, tuple) else "type"
-    if name.isupper():
+    """Add an option, or the file, by its name and the names of the values that follow it."""
+    if name.isupper():  # the file, or files
         nargs = {REQUIRED: None, LIST: "+", None: "?"}[default]
         parser.add_argument(name.lower(), metavar=name, help=does, nargs=nargs, type=reader)
-    elif not follows:
+        return
+    if not follows:
         parser.add_argument(name, action="store_true", help=does)
-    else:
-        required = default in (REQUIRED, LIST)
-        unsaid = required or default in (None, ANY, math.inf)
-        shown = "" if unsaid else f"; {default} if not given"
-        many: dict[str, Any] = {"nargs": len(follows)} if len(follows) > 1 else {}
-        if follows[-1].endswith("..."):
-            follows, many = (*follows[:-1], follows[-1].rstrip(".")), {"nargs": "+"}
-        parser.add_argument(
-            name, metavar=follows if len(follows) > 1 else follows[0], help=does + shown,
-            required=required, default=None if required or default is ANY else default,
-            **many, **{kind: reader}, action="append" if default in (LIST, ANY) else "store",
-        )  # fmt: skip
+        return
+    many: dict[str, Any] = {"nargs": len(follows)} if len(follows) > 1 else {}
+    if follows[-1].endswith("..."):
+        follows, many = (*follows[:-1], follows[-1].rstrip(".")), {"nargs": "+"}
+    required = default in (REQUIRED, LIST)
+    if not required and default not in (None, ANY, math.inf):
+        does += f"; {default} if not given"
+    parser.add_argument(
+        name, metavar=follows if len(follows) > 1 else follows[0], help=does, required=required,
+        default=None if required or default is ANY else default, **many,
+        **{"choices" if isinstance(reader, tuple) else "type": reader},
+        action="append" if default in (LIST, ANY) else "store",
+    )  # fmt: skip

@@ -75,7 +75,7 @@ def _run(options: Namespace) -> int:
             with progress.step("Reading"):
                 run.read()
                 run.build()  # by the number of units
-            asked, spending = options.epsilon, []
+            asked, spending = options.epsilon, []  # `_open_folder` may lower that of options
             if path.is_dir() or not options.forecast:
                 try:
                     run_alone.enter_context(held(path))
@@ -87,14 +87,15 @@ def _run(options: Namespace) -> int:
                     progress.note(f"warning: a run would be refused: {error}")
             used = [f"{what}: {value}" for what, value in run.settings().items()]
             progress.note("; ".join([*used, *spending]))
-            for name in list(run.paid)[:1]:
-                if changed := _changed_since(options.file, path / f"{name}.model"):
+            if run.paid:
+                first, *_ = run.paid
+                if changed := _changed_since(options.file, path / f"{first}.model"):
                     progress.note(f"warning:{changed}")
-            # Without noise there is no promise that delta could weaken.
-            weak = large_delta(options.delta, run.n_units, run.unit) * math.isfinite(asked)
+            weak = large_delta(options.delta, run.n_units, run.unit)
+            if math.isinf(asked):  # no promise that delta could weaken
+                weak = []
             if weak and not (options.anyway or options.forecast):
                 raise ValueError(f"{weak[0]}, or go on all the same: --anyway. Nothing was spent.")
-            anyway = options.anyway or run.is_paid  # which costs nothing more
             _show_expected(run, progress, weak)
             if folder is None or options.forecast:
                 if unchecked := run.unchecked():
@@ -103,7 +104,8 @@ def _run(options: Namespace) -> int:
                 return 0
             if options.budget is not None:  # it holds for later runs, also if this one stops
                 folder.write_budget()
-            if not anyway and run.too_few():
+            # What is paid for costs nothing more.
+            if not (options.anyway or run.is_paid) and run.too_few():
                 raise NotEnoughDataError(_why_stopped(run, folder))
             if unchecked := run.unchecked():
                 raise ValueError(
@@ -117,24 +119,8 @@ def _run(options: Namespace) -> int:
                     list(run.fit())  # of no model: all are paid for
                     run.write_shares(folder)
                 print(f"Written: {path / SHARES}, and nothing else. It {OF_TEXTS}")
-                return 0
-            with Interrupts(progress.note) as interrupts:
-                reports = _reports_of_check(run, folder, progress)
-                stated = run.settings()
-                of_payer = {name: str(stated[name]) for name in OF_PAYER if name in stated}
-                folder.made.asked |= of_payer
-                interrupts.between()
-                with progress.step(f"Learning {options.command}"):
-                    *_, last = run.models
-                    # Save each model as soon as it was paid for, whatever happens later; a
-                    # statement never lacks what is beside it.
-                    for name in run.fit():
-                        reports.append(run.models[name].privacy_report_)
-                        _stated(run, folder, reports)
-                        folder.add(f"{name}.model", run.models[name].save)
-                        if name != last:
-                            interrupts.between()
-                _write(run, folder, progress, _stated(run, folder, reports))
+            else:
+                _learn(run, folder, progress)
     except KeyboardInterrupt:
         print(f"\nStopped. {_cost(run, folder)}", file=sys.stderr)
         return 130
@@ -145,6 +131,26 @@ def _run(options: Namespace) -> int:
     finally:
         COLUMN.reset(whose)
     return 0
+
+
+def _learn(run: Run, folder: Folder, progress: Progress) -> None:
+    """Check rows, fit the models, and write what was found."""
+    with Interrupts(progress.note) as interrupts:
+        reports = _reports_of_check(run, folder, progress)
+        stated = run.settings()
+        folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
+        interrupts.between()
+        with progress.step(f"Learning {run.options.command}"):
+            *_, last = run.models
+            # Save each model as soon as it was paid for, whatever happens later; a statement never
+            # lacks what is beside it.
+            for name in run.fit():
+                reports.append(run.models[name].privacy_report_)
+                _write_statement(run, folder, reports)
+                folder.add(f"{name}.model", run.models[name].save)
+                if name != last:
+                    interrupts.between()
+        _write(run, folder, progress, _write_statement(run, folder, reports))
 
 
 def _changed_since(file: Path | None, model: Path) -> str:
@@ -165,7 +171,7 @@ def _open_folder(run: Run, path: Path) -> Folder:
     try:
         options.epsilon = folder.fitting(run.charge, options.epsilon)
     except BudgetError as error:
-        if told := folder.last.told(path, run.free) * (not run.paid):
+        if not run.paid and (told := folder.last.told(path, run.free)):
             error.args = (f"{told}. {error}",)
         raise
     folder.made.epsilon = options.epsilon
@@ -287,8 +293,8 @@ def _once_mended(run: Run, folder: Folder) -> str:
     )
 
 
-def _stated(run: Run, folder: Folder, reports: Sequence[PrivacyReport]) -> PrivacyReport:
-    """Report on all steps so far together, once it is written as the folder's statement."""
+def _write_statement(run: Run, folder: Folder, reports: Sequence[PrivacyReport]) -> PrivacyReport:
+    """Write the folder's statement of all steps so far together; return it as a report."""
     steps = [replace(report, unit=run.unit) for report in reports]
     paid = [report for report in steps if report.rows] or steps
     whole = reduce(lambda one, later: one.followed_by(later, run.options.delta), paid)
@@ -343,7 +349,7 @@ def _write_officer_pages(
     if folder.made.private:
         source += f" but not {SHARES} (raw data, which must stay with the texts),"
     changes = "\n".join(f"- {change}." for change in folder.ledger.changes)
-    beyond = [BEYOND] * math.isfinite(folder.ledger.epsilon)
+    beyond = [BEYOND] if math.isfinite(folder.ledger.epsilon) else []
     kept = " ".join([f"That is as of {today}; later runs add to it.", KEPT, *beyond])
     others = f"{folder.summary()} {kept}\n\n{changes}".strip()
     write_officer_pages(folder.add_text, settings, report, source, others, warnings)

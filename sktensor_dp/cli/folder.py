@@ -189,8 +189,8 @@ class Folder:
         if paid:
             names = " and ".join(f"{name}.model" for name in paid)
             return f"{names} of {self.path} are used: they are paid for"
-        less = f" ({asked:g} less what stopped runs spent)" * (epsilon < asked)
-        of = f" of {self._budget:g}" * isfinite(self._budget)
+        less = f" ({asked:g} less what stopped runs spent)" if epsilon < asked else ""
+        of = f" of {self._budget:g}" if isfinite(self._budget) else ""
         if self._n_paid_before:
             of += f", of which earlier runs spent {self._spent_before:.4g}"
         return f"this run spends epsilon {epsilon:g}{less}{of}"
@@ -295,7 +295,13 @@ def held(path: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            _tidy(path / LEDGER)
+            if (path / LEDGER).exists():
+                with closing(sqlite3.connect(path / LEDGER)) as ledger:
+                    # Take away the empty journal that SQLite leaves beside a ledger. Changing the
+                    # mode under a lock deletes it, and never one that is in use.
+                    ledger.executescript(
+                        "PRAGMA journal_mode = TRUNCATE; PRAGMA journal_mode = DELETE"
+                    )
 
 
 def _refuse_others(folder: Path) -> None:
@@ -322,14 +328,6 @@ def _refuse_others(folder: Path) -> None:
             f"since: {', '.join(others[:3])}{more}. Name another --output folder, or move "
             "them away. Nothing was spent."
         )
-
-
-def _tidy(ledger: Path) -> None:
-    """Take away the empty journal that SQLite leaves beside a ledger."""
-    if ledger.exists():
-        with closing(sqlite3.connect(ledger)) as connection:
-            # Changing the mode under a lock deletes the journal, and never one that is in use.
-            connection.executescript("PRAGMA journal_mode = TRUNCATE; PRAGMA journal_mode = DELETE")
 
 
 def total_of(ledger: BudgetAccountant) -> tuple[float, float]:

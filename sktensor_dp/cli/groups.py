@@ -249,7 +249,7 @@ class Groups(Run):
             "categories, and may hide groups of the numbers, which a run without --category shows."
         )
         alone = map(str, warnings_of_one_value(self.models["groups"], means))
-        own = [f"{wrong}." * bool(wrong), follow if names else "", *alone]
+        own = [f"{wrong}." if wrong else "", follow if names else "", *alone]
         return " ".join(filter(None, [*own, super().doubts()]))
 
     def fit(self) -> Iterator[str]:

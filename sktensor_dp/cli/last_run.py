@@ -75,7 +75,7 @@ class LastRun:
         """Sentence on what is in the folder, and what costs nothing: also the option `free`."""
         if not self.paid:
             return ""
-        were, at_no_cost = ", ".join(self.differs), f" --{free} costs nothing"
+        were, said = ", ".join(self.differs), f"This run is finished: its results are in {path}"
         if not self.is_finished:
             paid = " and ".join(f"{name}.model" for name in self.paid)
             return (
@@ -83,6 +83,6 @@ class LastRun:
                 "the command goes on from there, and does not pay again"
             )
         if self.differs:
-            with_these = f"; with these{at_no_cost}" * bool(free)
-            return f"The run in {path} is finished, with other settings ({were}){with_these}"
-        return f"This run is finished: its results are in {path}{f';{at_no_cost}' * bool(free)}"
+            said = f"The run in {path} is finished, with other settings ({were})"
+        with_these = "with these " if self.differs else ""
+        return f"{said}; {with_these}--{free} costs nothing" if free else said

@@ -152,8 +152,8 @@ class Ratings(Run):
 
     def hidden(self) -> list[str]:
         """Sentences on the order of items, where it is chance, and on directions."""
-        order = ["The order of items is chance: noise hides how they differ."]
-        return order * self._order_is_chance() + super().hidden()
+        order = "The order of items is chance: noise hides how they differ."
+        return [order, *super().hidden()] if self._order_is_chance() else super().hidden()
 
     def helps(self) -> list[str]:
         """Changes that would show more: directions, or the order of items before them."""
@@ -208,11 +208,11 @@ class Ratings(Run):
         }
         if not forecast.of_model < forecast.of_biases:
             del errors["directions too"]
-        listed = [
-            f"{counted(self.n_items, 'item')}, such as {', titled '.join(map(repr, shown))}; "
-            f"ratings of any other are left out.{self._again}"
-            for shown in map(self._shown, list(self._items)[:1])
-        ]
+        listed = []
+        if self._items:
+            shown = ", titled ".join(map(repr, self._shown(next(iter(self._items)))))
+            number = counted(self.n_items, "item")
+            listed = [f"{number}, such as {shown}; ratings of any other are left out.{self._again}"]
         assumed = f"{self.units}; assumed: about {counted(each, 'rating')} each, --each"
         of_direction += " for one direction in which persons differ"
         said = f"{OF_ORDER[verdict]}; {of_direction} ({assumed})"
@@ -280,9 +280,8 @@ class Ratings(Run):
 
     def _notes(self) -> list[str]:
         """Sentences on numbers, order and directions, but for what `hidden` says."""
-        order = not (self._order_is_chance() or self.options.by_rating)
-        found = not super().hidden()
-        return [ESTIMATES, *[ORDER] * order, *[self.fits()] * found]
+        order = [] if self._order_is_chance() or self.options.by_rating else [ORDER]
+        return [ESTIMATES, *order, *([] if super().hidden() else [self.fits()])]
 
     def _heading(self) -> str:
         """Heading of the list of items; it is no ranking if noise hides their differences."""
@@ -382,13 +381,14 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     # Titles of items as the run wrote them, which are public.
     titles, n_known = _titles(options.folder / "items.csv"), Counter(who for who, _ in {*known})
     rows = (
-        [person, n_known[person], rank, item, value, *[titles.get(item, "")] * bool(titles)]
+        [person, n_known[person], rank, item, value, *([titles.get(item, "")] if titles else [])]
         for person, items, expected in zip(own.units, found.rows, found.values, strict=True)
         for rank, (item, value) in enumerate(zip(items, expected, strict=True), start=1)
         if item is not None
     )
     folder = Folder.of_last_run(path)
-    head = ["person", "known_items", "rank", "item", "expected_rating", *["title"] * bool(titles)]
+    head = ["person", "known_items", "rank", "item", "expected_rating"]
+    head += ["title"] if titles else []
     folder.add(RECOMMENDED, table_of([head, *rows]), private=True)
     without = len({*entries[:, 0]}) - len(own.units)
     none = f" None are for {counted(without, 'person')} without a rating." if without else ""

@@ -120,8 +120,9 @@ class Run:
     @property
     def units(self) -> str:
         """Number of units in words, such as "2,880 persons"."""
-        assumed = " (assumed, the true number is private)" * (self.neighbours == "add_remove")
-        return f"{counted(self.n_units, self.unit)}{assumed}"
+        number = counted(self.n_units, self.unit)
+        is_private = self.neighbours == "add_remove"
+        return f"{number} (assumed, the true number is private)" if is_private else number
 
     def charge(self, epsilon: float) -> LedgerEntry:
         """Charge of a run at `epsilon`, or of those of its models that are not paid for."""

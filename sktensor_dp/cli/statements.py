@@ -68,11 +68,11 @@ def check_statements(options: argparse.Namespace) -> int:
 
 def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
     """Check one file and say what was found, or write it for the registry; exit status."""
-    n_files, changed = changed_files(path) if path.is_dir() else (0, [])
-    private = Manifest.of(path).private if path.is_dir() else []
-    ledger = path / LEDGER if path.is_dir() else None
-    path = path / "statement.json" if path.is_dir() else path
-    name, runs = printable(str(path)), NO_LEDGER * (ledger is not None)
+    n_files, changed, private, ledger, runs = 0, list[str](), list[str](), None, ""
+    if path.is_dir():
+        (n_files, changed), private = changed_files(path), Manifest.of(path).private
+        ledger, runs, path = path / LEDGER, NO_LEDGER, path / "statement.json"
+    name = printable(str(path))
     page = (output or path.parent) / PAGES[1]
     try:
         report = _sound(path, changed)

@@ -122,8 +122,10 @@ class Topics(Run):
 
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how many words were used of those allowed."""
-        found = f"{len(self._names):,} were kept, of " * bool(self._names and not self._known)
-        said = {**super().settings(), "words": found + self._allowed()}
+        words = self._allowed()
+        if self._names and not self._known:
+            words = f"{len(self._names):,} were kept, of {words}"
+        said = {**super().settings(), "words": words}
         if self.options.stop_words and self._stop_words:
             n_words = counted(len(self._stop_words), "word")
             said["stop words"] = f"{n_words} of {Path(self.options.stop_words).name}"
@@ -152,7 +154,7 @@ class Topics(Run):
         short = self.changed(words_per_text=SHORT).verdict()
         what = "all of a person's texts have" if self.unit == "person" else "a text has"
         said = f"{self.verdict()} if {what} about {LENGTH} words, {short} with about {SHORT}"
-        return f"{said} (--words-per-text)" * (short not in HOPEFUL)
+        return "" if short in HOPEFUL else f"{said} (--words-per-text)"
 
     def verdict(self) -> str:
         """Verdict on topics, or on words if it is worse."""

@@ -82,12 +82,6 @@ def _decimal_units(value: float) -> int:
     return math.ceil(Fraction(Decimal(repr(float(value)))) * UNIT)
 
 
-def _rounded_down(number: float, digits: int) -> float:
-    """Largest decimal of so many digits that is not above a number."""
-    context = Context(prec=digits, rounding=ROUND_DOWN)
-    return float(context.create_decimal_from_float(number))
-
-
 def _square_units(value: float) -> int:
     """Square of a number in units of 1e-40, rounded up."""
     above, below = float(value).as_integer_ratio()
@@ -257,9 +251,10 @@ class Balance:
 
     def advice(self, kind: str) -> str:
         """Say how much a fit of a kind may ask for, or one of pure noise."""
+        # To three digits, rounded down.
+        rounded = Context(prec=3, rounding=ROUND_DOWN).create_decimal_from_float
         for one in (kind if self.delta else "pure", "pure"):
-            left = self.left(1, one)
-            epsilon, delta = (_rounded_down(value * (1 + ROUNDING), 3) for value in left)
+            epsilon, delta = (float(rounded(x * (1 + ROUNDING))) for x in self.left(1, one))
             if epsilon > 0:
                 asked = "pure noise (delta=0)" if one == "pure" else f"delta={delta:g}"
                 return (

@@ -1,6 +1,7 @@
 """Recipe of a private vocabulary: votes for words that enough documents contain."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +25,12 @@ from sktensor_dp.text.plan import WordPlan, where_kept
 
 def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> FitResult:
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
-    weights, sizes = np.ones(N_BUCKETS), np.zeros(0)  # of buckets; units that hold each word
-    # Not without noise, nor where a unit has one word.
-    by_buckets = plan.needed > 0
+    weights = np.ones(N_BUCKETS)
+    sizes, most = (
+        np.zeros(0),
+        0,
+    )  # units that hold each word, of which one counts for at most `most`
+    by_buckets = plan.needed > 0  # not without noise, nor where a unit has one word
     if by_buckets:
         buckets = ask(WordBuckets()).as_sum().value
         # At equal weights a word gets as many votes as its bucket times the root of `max_words`: in
@@ -49,23 +53,26 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
         "threshold_": plan.threshold,
         "fixed_vocabulary_": False,
     }
-    kept_thing, unit = plan.wording.kept, plan.noun.removesuffix("s")
-    kept_things = counted(2, kept_thing).removeprefix("2 ")
-    at = where_kept(plan.length, kept_thing) if plan.length else ""
-    notes = [f"A {kept_thing} is kept from about {plan.units(plan.threshold)} on{at}."]
-    if plan.length:
-        notes.append(
-            f"Noise leaves out some commoner {kept_things} too, at random: in tests "
-            "up to one in five of those that three times as many had."
-        )
     if plan.frequencies:
         attributes["document_frequencies_"] = sizes[kept]
-    if by_buckets and plan.frequencies:
-        notes.append(
-            f"In document_frequencies_ a {unit} counts for up to "
-            f"{counted(most, kept_thing)}, those that it uses most: about 1 in 100 has more."
+    return FitResult(attributes, notes=tuple(_notes(plan, most)))
+
+
+def _notes(plan: WordPlan, most: int) -> Iterator[str]:
+    """Yield notes on which words are kept, and on frequencies, of `most` words of a unit."""
+    word, unit = plan.wording.kept, plan.noun.removesuffix("s")
+    at = where_kept(plan.length, word) if plan.length else ""
+    yield f"A {word} is kept from about {plan.units(plan.threshold)} on{at}."
+    if plan.length:
+        yield (
+            f"Noise leaves out some commoner {counted(2, word).removeprefix('2 ')} too, at random: "
+            "in tests up to one in five of those that three times as many had."
         )
-    return FitResult(attributes, notes=tuple(notes))
+    if plan.needed > 0 and plan.frequencies:
+        yield (
+            f"In document_frequencies_ a {unit} counts for up to {counted(most, word)}, those that "
+            "it uses most: about 1 in 100 has more."
+        )
 
 
 def _most_counted(ask: Session, words: list[str]) -> int:

@@ -74,9 +74,7 @@ class Topic:
     distinctive: tuple[str, ...]
 
 
-def topics_of(
-    model: BaseEstimator, names: Sequence[str] | NDArray[Any], n_words: int = 10
-) -> list[Topic]:
+def topics_of(model: BaseEstimator, names: Sequence[str] | NDArray[Any]) -> list[Topic]:
     """Topics of a fitted model, in its order, made of released values alone.
 
     Parameters
@@ -85,16 +83,14 @@ def topics_of(
         Fitted topics.
     names : sequence of str of length n_features
         The words.
-    n_words : int, default=10
-        Number of words of each kind.
 
     Returns
     -------
     list of Topic
     """
     shares = model.topic_prior_ / model.topic_prior_.sum()
-    words = model.top_words(n_words, names)
-    distinctive = model.top_words(n_words, names, relevance=0.6)
+    words = model.top_words(10, names)
+    distinctive = model.top_words(10, names, relevance=0.6)
     hidden = model.below_noise()
     return [
         Topic(
