@@ -103,11 +103,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     _unit = "entry"
     _hidden_state = frozenset({"_model", "_ranks", "_shared", "_indices"})
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
-        "bounds": [
-            Numbers(Number(-LARGEST_SIZE, LARGEST_SIZE), 2, BOUNDS),
-            OneOf("auto"),
-            NONE,
-        ],
+        "bounds": [Numbers(Number(-LARGEST_SIZE, LARGEST_SIZE), 2, BOUNDS), OneOf("auto"), NONE],
         "shape": [InstanceOf(tuple, list, np.ndarray), NONE],
         "row_names": [NONE, Condition(are_names, NAMES)],
         "perturbation": [OneOf("auto", "sufficient_statistics", "gradient", "input", "output")],

@@ -85,11 +85,7 @@ class Errors(NamedTuple):
 
 
 def entry_errors(
-    n_observed: int,
-    shape: tuple[int, ...],
-    plan: CompletionPlan,
-    assumed: Assumed,
-    rank: int,
+    n_observed: int, shape: tuple[int, ...], plan: CompletionPlan, assumed: Assumed, rank: int
 ) -> Errors:
     """Expected errors where one value is the unit."""
     residual, count = assumed.about_biases, min(ASSUMED.n_components, rank)
@@ -542,10 +538,7 @@ class CompletionForecast(InvertibleForecast):
             )
         elif self.finds_components:
             said = "Components can be found on top of mean and biases."
-        rows = [
-            ["the mean", f"{self.of_mean:.3g}"],
-            ["mean and biases", f"{self.of_biases:.3g}"],
-        ]
+        rows = [["the mean", f"{self.of_mean:.3g}"], ["mean and biases", f"{self.of_biases:.3g}"]]
         if self.of_model < self.of_biases:
             rows.append(["components too", f"{self.of_model:.3g}"])
         if self.of_fold_in != self.of_model:

@@ -216,10 +216,7 @@ class SavedCompletion(SavedState):
 
 
 def check_parts(
-    shape: tuple[int, ...],
-    bounds: tuple[float, float],
-    indices: Indices | None,
-    model: SharedModel,
+    shape: tuple[int, ...], bounds: tuple[float, float], indices: Indices | None, model: SharedModel
 ) -> None:
     """Raise an error for parts of a file that do not fit the shape of a tensor."""
     require(-np.inf < bounds[0] < bounds[1] < np.inf, "bounds must be (low, high), low < high")

@@ -35,10 +35,7 @@ class PublicFacts:
 
 
 def worst_samples(
-    model: Any,
-    n_units: int | None,
-    statistic: Callable[[Any], float],
-    shuffled_by: Any = None,
+    model: Any, n_units: int | None, statistic: Callable[[Any], float], shuffled_by: Any = None
 ) -> Neighbours:
     """Neighbouring data sets for an audit, of samples along one direction.
 

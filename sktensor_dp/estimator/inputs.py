@@ -150,12 +150,7 @@ def checked_mask(mask: object, shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def checked_table(
-    estimator: Any,
-    X: Any,
-    *,
-    reset: bool,
-    fits: bool = False,
-    grouped: bool = False,
+    estimator: Any, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
 ) -> Any:
     """Table as an array or CSR matrix, validated by scikit-learn; errors quote no entry.
 

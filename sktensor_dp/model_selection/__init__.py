@@ -5,9 +5,4 @@ from sktensor_dp.model_selection.search import PrivateSearchCV
 from sktensor_dp.model_selection.splits import PrivateKFold
 from sktensor_dp.model_selection.steps import scale_by_ranges
 
-__all__ = [
-    "PrivateKFold",
-    "PrivateSearchCV",
-    "make_private_scorer",
-    "scale_by_ranges",
-]
+__all__ = ["PrivateKFold", "PrivateSearchCV", "make_private_scorer", "scale_by_ranges"]

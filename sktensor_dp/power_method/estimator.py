@@ -59,11 +59,7 @@ from sktensor_dp.power_method.plan import (
     plan_tensor,
 )
 from sktensor_dp.power_method.recipe import fit_by_steps, fit_moments
-from sktensor_dp.power_method.stream import (
-    power_step_on_batch,
-    random_batches,
-    warnings_of_stream,
-)
+from sktensor_dp.power_method.stream import power_step_on_batch, random_batches, warnings_of_stream
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise import OneProcess
 from sktensor_dp.privacy.payer import telling_spending

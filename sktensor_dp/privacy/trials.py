@@ -64,8 +64,7 @@ def trial_cost(epsilon: float, delta: float, stop: float, failure: float = 0.0) 
     if failure > stop * delta:
         return PrivacyCost(delta=failure)  # nothing is left for noise
     mu = _largest(
-        lambda mu: selection_delta(mu, stop, epsilon, failure) <= delta,
-        gaussian_mu(epsilon, delta),
+        lambda mu: selection_delta(mu, stop, epsilon, failure) <= delta, gaussian_mu(epsilon, delta)
     )
     return PrivacyCost(mu=mu, delta=failure)
 

@@ -372,12 +372,7 @@ def avn_of_words(
 
 
 def _whitened_words(
-    name: str,
-    words: ArrayLike,
-    n_features: int,
-    n_components: int,
-    epsilon: float,
-    delta: float,
+    name: str, words: ArrayLike, n_features: int, n_components: int, epsilon: float, delta: float
 ) -> WhitenedMoments:
     """Whiten the noisy moments of ordered words: steps 2 to 4, 7 and 8 of Algorithm 1."""
     check(POSITIVE_INT, n_features=n_features, n_components=n_components)

@@ -7,13 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.counts import (
-    MIN_TOKENS,
-    Clip,
-    CountNorm,
-    Norm,
-    PairNorm,
-)
+from sktensor_dp.queries.counts import MIN_TOKENS, Clip, CountNorm, Norm, PairNorm
 from sktensor_dp.queries.norms import NormHistogram
 
 # Norms that are clipped. Without a public limit a histogram chooses one: its least edge, largest

@@ -71,11 +71,7 @@ from sktensor_dp.topics.moments import (
 from sktensor_dp.topics.noise_edge import noise_edges, sampling_of_pairs, scaled_edges
 from sktensor_dp.topics.shrinkage import denoise_frequencies, joined_topics, smoothed
 from sktensor_dp.topics.start import topics_of_pairs, varimax
-from sktensor_dp.topics.uncertainty import (
-    std_of_decomposed,
-    std_of_frequencies,
-    std_of_matched,
-)
+from sktensor_dp.topics.uncertainty import std_of_decomposed, std_of_frequencies, std_of_matched
 
 # Least released frequency, relative to an even share, to which public topics are adapted.
 LEAST_FREQUENCY = 0.01

@@ -49,10 +49,7 @@ def _off_diagonal_product(A: scipy.sparse.csr_matrix, squares: Floats, V: Floats
 
 
 def fit_core(
-    entries: SortedEntries,
-    values: Floats,
-    factors: Sequence[Floats],
-    rng: np.random.Generator,
+    entries: SortedEntries, values: Floats, factors: Sequence[Floats], rng: np.random.Generator
 ) -> Floats:
     """Core of a Tucker model with given factors, by ridge regression on the observed values."""
     # Normal equations of a core with more entries would take over 8 MB and most of the time.

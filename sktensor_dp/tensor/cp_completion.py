@@ -271,12 +271,7 @@ def complete_cp(
 class Posterior:
     """Mean-field posterior of mean, biases and CP factors of standardised values."""
 
-    def __init__(
-        self,
-        entries: SortedEntries,
-        values: Floats,
-        least_noise_variance: float,
-    ) -> None:
+    def __init__(self, entries: SortedEntries, values: Floats, least_noise_variance: float) -> None:
         self._entries = entries
         self._passes = EntryPasses(entries)
         self._values: Floats | None = values

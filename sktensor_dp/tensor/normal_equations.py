@@ -227,11 +227,7 @@ def _penalised(equations: NormalEquations, corners: Floats, ridge: Floats, block
 
 
 def posterior_rows(
-    sums: Floats,
-    grams: Floats,
-    noise: Floats,
-    residual: float,
-    prior: float,
+    sums: Floats, grams: Floats, noise: Floats, residual: float, prior: float
 ) -> Floats:
     """Posterior means (n, r) of rows a_i observed as ``sums_i = grams_i @ a_i + e_i``, where e_i is
     noise of covariance ``noise_i + residual * grams_i``.

@@ -393,12 +393,7 @@ class OnlinePowerMethod:
         return self.vectors.T if self.is_complete else self.starts
 
     def tell(
-        self,
-        answers: Floats,
-        sigma: float = 0.0,
-        n_samples: float = 1.0,
-        *,
-        may_wait: bool = True,
+        self, answers: Floats, sigma: float = 0.0, n_samples: float = 1.0, *, may_wait: bool = True
     ) -> None:
         """Take the answers T(I, u, u), as columns, to the last question and move on.
 

@@ -41,9 +41,7 @@ def _upper(k: int) -> NDArray[np.bool_]:
 
 
 @lru_cache(maxsize=8)
-def sorted_triples(
-    k: int,
-) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
+def sorted_triples(k: int) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
     """Positions i <= j <= l in a cube, roots of their multiplicities, and triples of entries."""
     # The third array has the number of the sorted triple of each of the k^3 entries of the cube.
     axis = np.arange(k, dtype=np.intp)

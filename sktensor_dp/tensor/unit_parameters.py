@@ -41,9 +41,7 @@ class EntryEffects:
 
 
 def effects_at_entries(
-    fitted: Sequence[SharedEffects],
-    coordinates: NDArray[np.intp],
-    components: Floats | None = None,
+    fitted: Sequence[SharedEffects], coordinates: NDArray[np.intp], components: Floats | None = None
 ) -> EntryEffects:
     """Sum the effects, variances and popularity of each entry's rows over the shared modes."""
     columns = np.asarray(coordinates).T

@@ -21,14 +21,7 @@ from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.model_files.fields import Words
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.text.plan import (
-    LENGTH,
-    WordForecast,
-    Wording,
-    WordPlan,
-    plan_words,
-    worst_texts,
-)
+from sktensor_dp.text.plan import LENGTH, WordForecast, Wording, WordPlan, plan_words, worst_texts
 from sktensor_dp.text.vectorizer import PrivateCountVectorizer, SavedVocabulary
 
 # Stands between the name of a column and a category.

@@ -9,11 +9,4 @@ from sktensor_dp.topic_page.page import (
     write_topic_page,
 )
 
-__all__ = [
-    "Topic",
-    "odds_after",
-    "odds_in_hundred",
-    "page",
-    "topics_of",
-    "write_topic_page",
-]
+__all__ = ["Topic", "odds_after", "odds_in_hundred", "page", "topics_of", "write_topic_page"]

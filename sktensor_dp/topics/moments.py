@@ -126,10 +126,7 @@ class ReleasedMoments:
 
 
 def match_moments(
-    topics: Floats,
-    weights: Floats,
-    moments: ReleasedMoments,
-    concentration: float = 0.0,
+    topics: Floats, weights: Floats, moments: ReleasedMoments, concentration: float = 0.0
 ) -> ExplainedTopics:
     """Fit topics and weights to released moments by weighted least squares."""
     objective = MomentDistance(topics.shape, moments, concentration)
