@@ -426,7 +426,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
     def _read(self) -> Iterator[tuple[Rows, Units]]:
         """Yield (rows, units) from the source; rows of a group wait until its last one was read."""
         waiting: GroupBuffer | None = None
-        rows, has_yielded = None, False
+        rows, has_yielded = None, False  # `rows` of the last chunk; whether any were complete
         for number, part in enumerate(read_each(self._source, "The source of chunks")):
             X, groups = split_chunk(part)
             if number == 0 and groups is not None:
@@ -452,7 +452,8 @@ class RowChunks(Chunks, Generic[ChunkT]):
         if waiting is not None:
             waiting.check_empty()
         if self._announced_units is None and not has_yielded:
-            # A chunk without rows is allowed; a source without chunks is a mistake.
+            # A private number of units may be 0: then yield a chunk without rows. A source without
+            # chunks is a mistake.
             if rows is None:
                 raise ValueError(
                     "source must yield a chunk, which may have no rows; it yielded none."

@@ -104,6 +104,7 @@ def clip_for(width: int, least: float, noise: float, by_sampling: float) -> Clip
     most = 1 - 1e-6  # next to no normal rows are clipped
     if noise == 0:
         return clipping_at(width, most)
+    # Both are equal where (1 + t) exp(1 + t) = 1 / noise, which the Lambert function solves.
     far = math.hypot(max(float(lambertw(1 / noise).real) - 1, 0.0), math.sqrt(width - 1))
     square = min(far**2, defaults.NOISE_OF_SQUARES * by_sampling / noise)
     return clipping_at(width, min(max(least, float(chi2.cdf(square, width))), most), far)

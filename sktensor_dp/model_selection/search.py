@@ -5,23 +5,21 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn import config_context
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.model_selection import ParameterSampler
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from sktensor_dp.checks.errors import Result, call_untrusted
+from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.floating_point import under_own_errors
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_parameters, check_sizes
-from sktensor_dp.data.labels import Labels, distinct
+from sktensor_dp.data.labels import distinct
 from sktensor_dp.estimator.base import (
     AS_NEWCOMERS,
     COLUMNS,
@@ -39,42 +37,20 @@ from sktensor_dp.estimator.base import (
 from sktensor_dp.estimator.inputs import check_mark, refuse_lists
 from sktensor_dp.exceptions import (
     DoubtfulParameterWarning,
-    NotEnoughDataError,
     NotEnoughDataWarning,
     PrivacyLeakWarning,
 )
-from sktensor_dp.model_selection.costs import (
-    ChargeReached,
-    RefusingAccountant,
-    TrialAccountant,
-    TrialCosts,
-    as_parameters,
-    costs_of_trials,
-    part_of,
-    report_of_search,
-    set_budgets,
-)
+from sktensor_dp.model_selection.costs import costs_of_trials, report_of_search, set_budgets
 from sktensor_dp.model_selection.forecast import SearchForecast
 from sktensor_dp.model_selection.scores import (
-    UnitScores,
     check_comparable,
     check_scoring,
     checked_score_bounds,
     checked_targets,
-    held_out,
-    release_score,
     unit_labels_in,
     word_counter,
 )
-from sktensor_dp.model_selection.splits import (
-    MOST_FOLDS,
-    Mask,
-    Splits,
-    checked_units,
-    n_rows,
-    split_units,
-    take,
-)
+from sktensor_dp.model_selection.splits import MOST_FOLDS, checked_units, n_rows, split_units
 from sktensor_dp.model_selection.steps import (
     before_private,
     candidates_of,
@@ -85,208 +61,18 @@ from sktensor_dp.model_selection.steps import (
     private_steps,
     steps_of,
     tried_steps,
-    until_charged,
 )
+from sktensor_dp.model_selection.trials import Request, Trial, Trials
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.payer import HasAccountant, Payer, attribute_of_payment, column_of_units
-from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
+from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.spending import LedgerEntry
-from sktensor_dp.privacy.trials import secret_trials, stop_probability
+from sktensor_dp.privacy.trials import stop_probability
 from sktensor_dp.privacy.unsafe import refuse_recording
-from sktensor_dp.queries.scores import HeldOutScores
 
 # For smaller epsilon the cost of a trial becomes 0.
 LEAST_EPSILON = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """Outcome of one trial: all that the search releases if it wins."""
-
-    score: float
-    params: dict[str, Any]
-    model: BaseEstimator
-    parts: tuple[Part, ...]
-    warnings: tuple[warnings.WarningMessage, ...]
-    failure: str | None = None  # why it could not be fitted; its score is then minus infinity
-
-
-@dataclass(frozen=True, eq=False)
-class Request:
-    """Request of a search, from its parameters alone."""
-
-    steps: dict[str, PrivateEstimatorMixin]  # private ones, by name
-    distributions: Sequence[Mapping[str, object]]  # of the candidates
-    scoring: str  # score of each row
-    delta: float  # of the search, at which the epsilon of each fit is stated; 0 for pure noise
-    stop: float  # probability that a trial is the last
-    costs: TrialCosts  # of each fit and score of a trial
-    charge: LedgerEntry  # for the whole search
-
-    @property
-    def last(self) -> PrivateEstimatorMixin:
-        """Private step that scores."""
-        return [*self.steps.values()][-1]
-
-    @property
-    def neighbours(self) -> str:
-        """Relation of neighbouring data, the same for all steps."""
-        return self.last.neighbours
-
-    @property
-    def number_is_private(self) -> bool:
-        """True where the number of units is private."""
-        return self.neighbours == "add_remove"
-
-
-@dataclass(frozen=True, eq=False)
-class Trials:
-    """Data and settings of one search, from which its trials are run."""
-
-    search: "PrivateSearchCV"
-    request: Request
-    X: Any
-    y: Any
-    labels: Labels | None  # (n_rows,): of the group of each row, where units are groups
-    units_in_data: bool  # whether a column of X, and no `groups`, says which unit a row is of
-    splits: Splits
-    bounds: tuple[float, float]  # that all scores are clipped to
-    n_features: int | None  # columns of X, where the step that scores is given them
-
-    def refuse(self) -> None:
-        """Begin a fit of each candidate, to refuse unpaid what fits refuse before their charge."""
-        parts = [np.ones(self.splits.n_units, dtype=bool)]
-        if self.labels is None and not self.request.number_is_private:
-            parts.append(self.splits.pairs[0][0])  # by public positions, not by secret coins
-        refused: dict[tuple[object, ...], NotEnoughDataError | None] = {}
-        for params in candidates_of(self.request.distributions):
-            early = until_charged(params, self.search.estimator)
-            if early in refused:
-                continue
-            model = configured(self.search.estimator, params, np.random.RandomState(0))
-            refused[early] = None
-            for chosen in parts:
-                payer = RefusingAccountant(self.request.costs.fit)
-                try:
-                    self._guarded(partial(self._fitted, model, chosen, payer), "A fit")
-                except ChargeReached:
-                    pass
-                except NotEnoughDataError as error:  # a trial may lose by it
-                    refused[early] = error
-        if None not in refused.values():
-            raise NotEnoughDataError(str(next(iter(refused.values()))))
-
-    def run_all(self) -> Trial:
-        """Best of a random number of trials, refitted."""
-        best: Trial | None = None
-        for bits in secret_trials(self.request.stop):
-            # Fits collect their own warnings; other warnings, one for each trial, would show their
-            # number.
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                trial = self._guarded(partial(self.run, bits), "A trial of the search")
-            if best is None or trial.score > best.score:
-                best = trial
-        assert best is not None
-        if best.failure is not None:
-            raise NotEnoughDataError(f"No trial of the search could be fitted. {best.failure}")
-        return self._guarded(partial(self.refitted, best), "The last fit")
-
-    def _guarded(self, make: Callable[[], Result], doing: str) -> Result:
-        """Call `make`; its errors are raised again without data and name the action `doing`."""
-        private = self.labels is not None or self.request.number_is_private
-        return call_untrusted(make, doing, rows_private=private)
-
-    def run(self, bits: Sequence[int]) -> Trial:
-        """Draw a candidate by its own secret `bits`, and fit and score it on each split."""
-        # An error ends the search at once, as if it had the highest score: that is a selection of
-        # the best too.
-        rng = secret_random_state(bits)
-        (params,) = ParameterSampler(self.request.distributions, 1, random_state=rng)
-        template = configured(self.search.estimator, params, rng)
-        scores: list[float] = []
-        parts: list[Part] = []
-        caught: list[warnings.WarningMessage] = []
-        try:
-            for train, test in self.splits.pairs:
-                payer = TrialAccountant(self.request.costs.fit)
-                model, warned = self._fitted(template, train, payer)
-                score, report = self._scored(model, test)
-                scores.append(score)
-                caught += warned
-                parts += [_fit_part(model, "fit"), part_of([report], "score")]
-        except NotEnoughDataError as error:
-            # The error follows from released values or public numbers, so it is an output like any
-            # other.
-            return Trial(-math.inf, params, model=None, parts=(), warnings=(), failure=str(error))
-        mean = math.fsum(scores) / len(scores)
-        return Trial(mean, params, model, tuple(parts), tuple(caught))
-
-    def refitted(self, trial: Trial) -> Trial:
-        """Best candidate fitted to all rows; without folds the trial's own model."""
-        if (cost := self.request.costs.refit) is None:
-            return trial
-        everything = np.ones(self.splits.n_units, dtype=bool)
-        model, warned = self._fitted(trial.model, everything, TrialAccountant(cost))
-        parts = (*trial.parts, _fit_part(model, "refit"))
-        return replace(trial, model=model, parts=parts, warnings=(*trial.warnings, *warned))
-
-    def _fitted(
-        self, template: BaseEstimator, chosen: Mask, payer: TrialAccountant
-    ) -> tuple[BaseEstimator, list[warnings.WarningMessage]]:
-        """Clone of `template`, fitted to the `chosen` units at all that `payer` allows, and its
-        warnings.
-        """
-        model = clone(template)
-        steps = private_steps(model)
-        set_budgets(steps, payer.allowed, self.search.step_fractions, self.request.delta)
-        rows = self.splits.rows(chosen)
-        X, y, groups = take(self.X, rows), take(self.y, rows), {}
-        if self.units_in_data:
-            # Sets its shape to the number of chosen units, and numbers those without names anew.
-            X = model._set_to_units(X, int(chosen.sum()))
-        elif self.labels is not None:
-            groups = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
-        # `_accountant_to_charge` of each step finds the trial's accountant, which is entered last,
-        # not an enclosing block, which the whole search was charged to. Groups are passed by names
-        # of steps; requests for routing would interfere.
-        unrouted = config_context(enable_metadata_routing=False)
-        with payer, unrouted, warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model.fit(X, **groups) if y is None else model.fit(X, y, **groups)
-        return model, caught
-
-    def _scored(self, model: BaseEstimator, chosen: Mask) -> tuple[float, PrivacyReport]:
-        """Noisy score of a model on the `chosen`, held-out units, and the report on its release."""
-        step, words = [*private_steps(model).values()][-1], word_counter(self.search.estimator)
-        # The session calls these scores on the held-out rows.
-        query = HeldOutScores(UnitScores(self.request.scoring, model, words), *self.bounds)
-        rows = self.splits.rows(chosen)
-        labels = None if self.labels is None else self.labels[rows]
-        n = int(chosen.sum()) if self.units_in_data else None
-        chunks = held_out(take(self.X, rows), take(self.y, rows), labels, n)
-        cost = self.request.costs.score
-        epsilon, delta = as_parameters(cost, self.request.delta)
-        plan = ReleasePlan(epsilon, delta, (PlannedRelease(query.name, cost),))
-        # Nobody pays here: the search was charged for all of its trials.
-        return release_score(
-            query, chunks, plan, spender="PrivateSearchCV", unit=step.privacy_report_.unit,
-            accountant=None, neighbours=self.request.neighbours,
-        )  # fmt: skip
-
-
-def _fit_part(model: BaseEstimator, role: str) -> Part:
-    """Part of the trial's composition that stands for the fit of `model`."""
-    return part_of([step.privacy_report_ for step in private_steps(model).values()], role)
-
-
-def secret_random_state(bits: Sequence[int]) -> np.random.RandomState:
-    """Generator of one trial's draws other than noise, seeded by secret `bits` of its own."""
-    # The winner's draws are published. Trials share no generator, so these draws show nothing of
-    # other trials.
-    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(list(bits))))
 
 
 def _model_has(name: str) -> Callable[[Any], bool]:
@@ -563,7 +349,7 @@ class PrivateSearchCV(
         shape: tuple[int, ...] = getattr(rows, "shape", ()) if alone else ()
         n_features = int(shape[1]) if len(shape) == 2 else None
         return Trials(
-            self, request, X, y, labels, in_data is not None, splits,
+            self.estimator, self.step_fractions, request, X, y, labels, in_data is not None, splits,
             self._bounds(request, n_features), n_features,
         )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
 from sktensor_dp.checks.display import counted
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.topics.measures import divergences, positions, ranked_words
 
 LEVEL = 0.9
@@ -30,23 +30,12 @@ def explorer(
 
     All of it is released. `hidden` says of each topic whether noise hides it.
     """
-    # Limit on the probabilities that the page holds (about 300 kB of text), and least number of
-    # words.
-    most_numbers, least_words = 40_000, 200
-    topics, unigram, std = model.components_, model.unigram_, model.components_std_
+    topics, std = model.components_, model.components_std_
     shares = model.topic_prior_ / model.topic_prior_.sum()
-    distances, (k, n) = divergences(topics, topics), topics.shape
-    most_words = max(most_numbers // k, least_words)
-    chosen = np.arange(n)
-    if n > most_words:  # the leading words of each topic, at settings of the page's slider
-        best_rank = np.full(n, n)
-        for relevance in (1.0, 0.6, 0.3, 0.0):
-            for leading in ranked_words(topics, unigram, std, relevance, n):
-                best_rank[leading] = np.minimum(best_rank[leading], np.arange(len(leading)))
-        chosen = np.sort(np.argsort(best_rank, kind="stable")[:most_words])
+    distances, (k, n), chosen = divergences(topics, topics), topics.shape, _chosen_words(model)
     data = {
         "words": [str(names[word]) for word in chosen],
-        "everywhere": _short(np.maximum(unigram[chosen], 1e-12)),
+        "everywhere": _short(np.maximum(model.unigram_[chosen], 1e-12)),
         "topics": [
             {
                 "number": row + 1, "share": share, "hidden": bool(hidden[row]),
@@ -58,24 +47,42 @@ def explorer(
         "divergence": [_short(row) for row in distances],
         "level": round(100 * LEVEL), "reach": float(ndtri((1 + LEVEL) / 2)),
     }  # fmt: skip
+    left_out = f" The page has {len(chosen):,} of {counted(n, 'word')}." if len(chosen) < n else ""
+    links = "".join(_links(shares, hidden, *_placed(np.sqrt(distances), shares)))
+    section = template.format(left_out=left_out, side=SIDE, n_topics=k, links=links)
+    # JSON that is safe within a page.
     text = json.dumps(data, separators=(",", ":"))
-    links = ""
-    places, radii = _placed(np.sqrt(distances), shares)
+    return section, text.replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _chosen_words(model: BaseEstimator) -> Integers:
+    """Columns of the words on the page: all, or the leading ones of each topic."""
+    # Limit on the probabilities that the page holds (about 300 kB of text), and least number of
+    # words.
+    most_numbers, least_words = 40_000, 200
+    topics, unigram, std = model.components_, model.unigram_, model.components_std_
+    k, n = topics.shape
+    most_words = max(most_numbers // k, least_words)
+    if n <= most_words:
+        return np.arange(n)
+    best_rank = np.full(n, n)
+    for relevance in (1.0, 0.6, 0.3, 0.0):  # settings of the page's slider
+        for leading in ranked_words(topics, unigram, std, relevance, n):
+            best_rank[leading] = np.minimum(best_rank[leading], np.arange(len(leading)))
+    return np.sort(np.argsort(best_rank, kind="stable")[:most_words])
+
+
+def _links(shares: Floats, hidden: Sequence[bool], places: Floats, radii: Floats) -> Iterator[str]:
+    """Yield the link of each topic: a circle on the map, with the topic's number in it."""
     for row, ((x, y), radius) in enumerate(zip(places, radii, strict=True)):
         label = f"Topic {row + 1}, {100 * shares[row]:.1f} % of the words"
         label += ", hidden by noise" if hidden[row] else ""
         kind = ' class="hidden-topic"' if hidden[row] else ""
-        links += (
+        yield (
             f'<a href="#topic={row + 1}" data-topic="{row + 1}"{kind} aria-label="{label}">'
             f'<title>{label}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
             f'<text x="{x:.1f}" y="{y:.1f}" aria-hidden="true">{row + 1}</text></a>'
         )
-    left_out = ""
-    if len(chosen) < n:
-        left_out = f" The page has {len(chosen):,} of {counted(n, 'word')}."
-    section = template.format(left_out=left_out, side=SIDE, n_topics=k, links=links)
-    # JSON that is safe within a page.
-    return section, text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
 def _placed(distances: Floats, shares: Floats) -> tuple[Floats, Floats]:

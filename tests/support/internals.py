@@ -15,7 +15,7 @@ import pytest
 import sktensor_dp
 from sktensor_dp.estimator.base import FittedStateMixin
 from sktensor_dp.model_selection.costs import TrialAccountant
-from sktensor_dp.model_selection.search import Trials
+from sktensor_dp.model_selection.trials import Trials
 from sktensor_dp.privacy import noise_sampler
 from sktensor_dp.privacy.mechanisms import Mechanism, sigma_of
 from sktensor_dp.privacy.partition_selection import PartitionSelection
