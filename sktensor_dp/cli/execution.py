@@ -104,14 +104,7 @@ def _run(options: Namespace) -> int:
                 return 0
             if options.budget is not None:  # it holds for later runs, also if this one stops
                 folder.write_budget()
-            # What is paid for costs nothing more.
-            if not (options.anyway or run.is_paid) and run.too_few():
-                raise NotEnoughDataError(_why_stopped(run, folder))
-            if unchecked := run.unchecked():
-                raise ValueError(
-                    f"{unchecked}. Look at a few rows of each column, then say --no-check. Nothing "
-                    "was spent."
-                )
+            _refuse_doubtful(run, folder)
             folder.write_budget()
             run.build(folder.ledger)
             if folder.last.is_finished and run.paid:
@@ -131,6 +124,18 @@ def _run(options: Namespace) -> int:
     finally:
         COLUMN.reset(whose)
     return 0
+
+
+def _refuse_doubtful(run: Run, folder: Folder) -> None:
+    """Raise an error for a run that may show nothing, or whose rows noise lets nobody check."""
+    # What is paid for costs nothing more.
+    if not (run.options.anyway or run.is_paid) and run.too_few():
+        raise NotEnoughDataError(_why_stopped(run, folder))
+    if unchecked := run.unchecked():
+        raise ValueError(
+            f"{unchecked}. Look at a few rows of each column, then say --no-check. Nothing was "
+            "spent."
+        )
 
 
 def _learn(run: Run, folder: Folder, progress: Progress) -> None:
