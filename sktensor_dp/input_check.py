@@ -21,6 +21,7 @@ from sktensor_dp.estimator.forecast import least_epsilon
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.answer import TAIL
 from sktensor_dp.privacy.mechanisms import sigma_of
 from sktensor_dp.privacy.payer import HasAccountant, Payer, column_of_units
 from sktensor_dp.privacy.plan import COUNT, COUNT_FRACTION, ReleasePlan
@@ -32,9 +33,6 @@ from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 # Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
 # the deviation from which on it is useless.
 AIM, MOST_FRACTION, USELESS = 0.01, 0.02, 0.1
-# Fraction of rows that may lie beyond public bounds, as "auto" leaves beyond those that it finds:
-# the check refuses data of which certainly more do.
-MOST_BEYOND = 0.01
 SPENDER = "check_inputs"  # as ledgers name it
 WHY = (
     "Is it the right column, are list and bounds the right ones, or are cells missing, perhaps "
@@ -114,7 +112,8 @@ class InputCheck(HasAccountant):
         self.doubted = [name for name in self.failing if name in strict]
         if self.is_hidden:
             return []
-        least = 1 - MOST_BEYOND - self._lost(len(strict))
+        # As many may lie beyond public bounds as "auto" leaves beyond those that it finds.
+        least = 1 - TAIL - self._lost(len(strict))
         # Perhaps not half of the rows pass; or of a test that may not fail, surely not nearly all.
         return [
             name for name, distance in from_middle.items()

@@ -56,8 +56,8 @@ class Answer:
         reached = np.cumsum(kept) >= quantile * kept.sum()
         return float(edges[1 + int(np.argmax(reached))])
 
-    def range_of(self, edges: Floats, tail: float = TAIL) -> tuple[float, float, bool]:
-        """Edges with a `tail` of noisy bins on either side; True if any exceeds the noise."""
+    def range_of(self, edges: Floats) -> tuple[float, float, bool]:
+        """Edges with a tail of noisy bins on either side; True if any exceeds the noise."""
         # Probability that noise alone fills a bin of a histogram, which would give far too wide a
         # range.
         false_bin = 1e-3
@@ -76,8 +76,8 @@ class Answer:
         enough = LEAST_SHOWN * most
         width, shares = next((w, shares) for w, shares in shown.items() if shares.sum() >= enough)
         reached = np.cumsum(shares)
-        low = edges[width * int(np.argmax(reached > tail * reached[-1]))]
-        high = edges[width * (int(np.argmax(reached >= (1 - tail) * reached[-1])) + 1)]
+        low = edges[width * int(np.argmax(reached > TAIL * reached[-1]))]
+        high = edges[width * (int(np.argmax(reached >= (1 - TAIL) * reached[-1])) + 1)]
         return float(low), float(high), most > 0
 
 

@@ -195,19 +195,19 @@ class Piecewise:
     `reach` h of it with probability ``threshold / 2^64``, and by any point outside otherwise.
     """
 
-    def __init__(self, epsilon: float, points: int = POINTS) -> None:
+    def __init__(self, epsilon: float) -> None:
         least, largest = PIECEWISE_EPSILONS
         if not epsilon >= least:
             raise ValueError(f"epsilon must be at least {least:g}, got {epsilon:g}.")
         epsilon = min(epsilon, largest)
-        self.points = points
+        self.points = POINTS
         # Window of nearly the least variance, for values spread evenly over their range.
-        self.reach = round(points * math.exp(-epsilon / 3))
+        self.reach = round(POINTS * math.exp(-epsilon / 3))
         # A point of the window is `ratio` times as probable as one of the 2 M beyond it. Rounded
         # down here and again to a multiple of 1 / WHOLE, so that it never exceeds e^epsilon.
         ratio = 1 + Fraction(math.expm1(epsilon)) * (1 - RELATIVE_ERROR)
         weight = self.window * ratio
-        self.threshold = int(WHOLE * weight / (weight + 2 * points))
+        self.threshold = int(WHOLE * weight / (weight + 2 * POINTS))
 
     @property
     def window(self) -> int:

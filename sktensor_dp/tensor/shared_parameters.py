@@ -114,8 +114,6 @@ def shared_effects(
     """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights,
     and how far its means are expected to be above true effects, of shape (n_rows,).
     """
-    # Largest weight that noise alone may show, in deviations of the noise.
-    largest_of_noise = 4.0
     # Popularity is the logarithm of this power of a row's weight.
     popularity_power = 0.5
     # Row i reports W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise; responses r in [-1, 1]
@@ -128,7 +126,7 @@ def shared_effects(
     # weight.
     weight_each = min(n_units / total, 1.0)
     variance_each = weight_each * spread**2
-    largest = max(float(W.max()), largest_of_noise * noise_std, 1.0)
+    largest = max(float(W.max()), 1.0)
     # Logarithmic grid of possible weights; without noise weights are known.
     grid = np.maximum(W, 0.0)[:, None]
     if noise_std > 0:

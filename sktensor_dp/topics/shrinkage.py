@@ -163,7 +163,7 @@ def shrink_deviations(noisy: Floats, scale: Floats, sigma: float | Floats) -> Fl
 
 
 def posterior_moments(
-    noisy: Floats, centres: tuple[Floats, ...], sigma: float | Floats, n_iter: int = TOPIC_STEPS
+    noisy: Floats, centres: tuple[Floats, ...], sigma: float | Floats
 ) -> tuple[Floats, Floats]:
     """Posterior means and variances of noisy numbers, random multiples of positive `centres`."""
     # Before noise a number is normal of mean r c and deviation s(r) c, c being one of its centres
@@ -181,7 +181,7 @@ def posterior_moments(
     likelihood = np.exp(exponents - exponents.max(axis=(1, 2), keepdims=True))
     by_prior = likelihood @ _RATIO_PRIOR.T  # likelihood under each row of the prior
     weights = np.tile(_few_deviate(len(_RATIO_PRIOR)), len(centres)) / len(centres)
-    posterior, _ = _fit_mixture(by_prior.reshape(len(noisy), -1), weights, n_iter)
+    posterior, _ = _fit_mixture(by_prior.reshape(len(noisy), -1), weights, TOPIC_STEPS)
     # Posteriors of the ratios: likelihood times prior, by the posteriors of rows of the prior.
     odds = posterior.reshape(by_prior.shape) / np.maximum(by_prior, 1e-300)
     posterior_ratios = likelihood * (odds @ _RATIO_PRIOR)

@@ -162,9 +162,10 @@ def noise(seed: int) -> Iterator[NoiseSource]:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("points", [1, 7, 2**20])
-def test_probabilities_never_differ_by_more_than_e_to_the_epsilon(epsilon, points):
+def test_probabilities_never_differ_by_more_than_e_to_the_epsilon(epsilon, points, monkeypatch):
     """In exact arithmetic; and by hardly less, up to where rounding is coarse."""
-    law = Piecewise(epsilon, points)
+    monkeypatch.setattr("sktensor_dp.privacy.mechanisms.POINTS", points)
+    law = Piecewise(epsilon)
     near, far = law.probabilities
     assert near > far > 0
     assert law.window * near + 2 * points * far == 1
@@ -179,8 +180,9 @@ def test_probabilities_never_differ_by_more_than_e_to_the_epsilon(epsilon, point
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("points", [1, 7, 60])
-def test_mean_and_variance_are_those_of_the_probabilities(epsilon, points):
-    law = Piecewise(epsilon, points)
+def test_mean_and_variance_are_those_of_the_probabilities(epsilon, points, monkeypatch):
+    monkeypatch.setattr("sktensor_dp.privacy.mechanisms.POINTS", points)
+    law = Piecewise(epsilon)
     (near, far), outer = law.probabilities, points + law.reach
     for own in {-points, -points // 2, 0, points}:
         law_of = {o: near if abs(o - own) <= law.reach else far for o in range(-outer, outer + 1)}
@@ -200,13 +202,14 @@ def test_an_epsilon_without_a_law_is_refused(epsilon):
 
 
 @pytest.mark.parametrize("own", [-6, 0, 5])
-def test_drawn_answers_follow_the_law_and_no_other(own, noise):
+def test_drawn_answers_follow_the_law_and_no_other(own, noise, monkeypatch):
     """Chi-square, n = 400,000, alpha 1e-6; power 1 - 1e-9 and more at an epsilon larger by 5 %.
 
     A window has probability .67 at 1.5; the other moves it by .016, or 22 standard errors: a
     non-centrality of some 490 in 19 degrees of freedom.
     """
-    law, other, size = Piecewise(1.5, points=6), Piecewise(1.5 * 1.05, points=6), 400_000
+    monkeypatch.setattr("sktensor_dp.privacy.mechanisms.POINTS", 6)
+    law, other, size = Piecewise(1.5), Piecewise(1.5 * 1.05), 400_000
     drawn = law.release(np.full(size, own / 12), noise) * (12 * law.gain)
     answers, outer = np.rint(drawn).astype(int), law.points + law.reach
     np.testing.assert_allclose(drawn, answers, atol=1e-9)

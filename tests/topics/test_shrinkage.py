@@ -132,10 +132,11 @@ def test_shares_are_those_that_were_mixed(seed):
     np.testing.assert_allclose(found, expected / expected.sum(), atol=0.02)
 
 
-def test_moments_are_those_of_the_prior_integrated_by_hand():
+def test_moments_are_those_of_the_prior_integrated_by_hand(monkeypatch):
+    monkeypatch.setattr("sktensor_dp.topics.shrinkage.TOPIC_STEPS", 0)
     centres = (np.full(5, 1.0), np.full(5, 3.0))
     noisy = np.array([-0.5, 1.4, 2.0, 2.6, 3.0])
-    mean, variance = posterior_moments(noisy, centres, 0.5, n_iter=0)
+    mean, variance = posterior_moments(noisy, centres, 0.5)
     ratios = np.r_[2.0**-6.5, 2.0 ** (np.arange(-11, 21) / 2)]
     ends = np.concatenate([[0.0], np.sqrt(ratios[1:] * ratios[:-1]), [np.inf]])
     widths = np.r_[ratios[0], ratios[1:] * np.log(2) / 4]
