@@ -48,7 +48,7 @@ class Rows:
         """Single rows; of groups repetitions, rows that differ most, and many of all kinds."""
         pool = self.pool(rng, query)
         if not self.grouped:
-            return list(pool[:, None])
+            return list(rng.permutation(pool)[: 4 * n, None])
         groups = [pool[[place]] for place in rng.integers(len(pool), size=n)]
         groups += [np.repeat(group, 3, axis=0) for group in groups[:3]]
         groups += [pool, pool[::-1], np.concatenate([pool[:1]] * 40 + [pool[-1:]])]

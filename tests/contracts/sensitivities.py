@@ -34,7 +34,7 @@ class Data(Protocol):
         """Draw what is public beside the query, and other units that stay as they are."""
 
     def units(self, rng: Rng, query: Any, space: Any, n: int) -> list[Any]:
-        """Draw units: about n, ordinary and adversarial."""
+        """Draw units: a few times n at most, ordinary and adversarial."""
 
     def changed(self, rng: Rng, unit: Any, query: Any, space: Any) -> Any:
         """Change a unit a little."""
@@ -89,30 +89,29 @@ class Row:
     def name(self) -> str:
         return f"{self.release}: {self.case.kind}; {self.relation}"
 
-    def shares(self, moved: Floats, query: Any) -> tuple[float, float]:
+    def shares(self, moved: Floats, query: Any) -> tuple[Floats, Floats]:
         """Return distances as shares of the L2 and L1 bound; 0 where none is stated."""
         assert np.isfinite(moved).all()
-        lengths = math.sqrt(float((moved**2).sum())), float(np.abs(moved).sum())
-        bounds = (query.sensitivity(norm, self.neighbours) for norm in ("l2", "l1"))
-        return tuple(map(share, lengths, bounds))  # type: ignore[return-value]
+        l2, l1 = (query.sensitivity(norm, self.neighbours) for norm in ("l2", "l1"))
+        return share(np.sqrt((moved**2).sum(axis=-1)), l2), share(np.abs(moved).sum(axis=-1), l1)
 
 
-def share(length: float, bound: float) -> float:
-    return length / bound if bound > 0 else math.inf * (length > 0) if length else 0.0
+def share(lengths: Floats, bound: float) -> Floats:
+    return lengths / bound if bound > 0 else np.where(lengths > 0, math.inf, 0.0)
 
 
 def search(row: Row, rng: Rng, query: Any, space: Any, sizes: tuple[int, int]) -> float:
     """Climb from the worst of all pairs of some units; return the largest share found."""
     case, (n_units, n_steps) = row.case, sizes
     units = case.data.units(rng, query, space, n_units)
-    parts = [case.part(query, unit, space) for unit in units]
+    parts = np.array([case.part(query, unit, space) for unit in units])
     alone = row.neighbours == "add_remove"
-    others = [np.zeros_like(parts[0])] if alone else parts
-    pairs = [(i, j) for i in range(len(parts)) for j in range(1 if alone else i)]
-    found = [max(row.shares(parts[i] - others[j], query)) for i, j in pairs]
-    best = max(found)
-    places = pairs[int(np.argmax(found))]
-    ends, sums = [units[i] for i in places], [parts[places[0]], others[places[1]]]
+    others = np.zeros_like(parts[:1]) if alone else parts
+    gaps = [part - (others if alone else parts[:i]) for i, part in enumerate(parts)]
+    found = [np.maximum(*row.shares(gap, query)) for gap in gaps]
+    first = int(np.argmax([shares.max(initial=-1) for shares in found]))
+    second, best = int(np.argmax(found[first])), found[first].max()
+    ends, sums = [units[first], units[second]], [parts[first], others[second]]
     for _ in range(n_steps):
         side = 0 if alone else int(rng.integers(2))
         tried = case.data.changed(rng, ends[side], query, space)
@@ -160,8 +159,8 @@ def measured(row: Row, seed: int = 0) -> Measured:
     """Search for neighbours beyond the bound of a row."""
     rng, data, found = np.random.default_rng(seed), row.case.data, []
     # One unit alone is searched sooner than two, and a group in a few of very many ways.
-    few = data.grouped or row.neighbours == "add_remove"
-    for _ in range(data.n_queries // 2 if few else data.n_queries):
+    few = data.grouped + (row.neighbours == "add_remove")
+    for _ in range(data.n_queries // 2**few):
         space = data.space(rng)
         query = row.case.build(rng, space)
         found += [search(row, rng, query, space, (12, 30)),
