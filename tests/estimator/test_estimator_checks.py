@@ -108,7 +108,7 @@ def expected_failures(estimator):
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
-@pytest.mark.filterwarnings("default::sktensor_dp.UnprotectedScoreWarning")
+@pytest.mark.filterwarnings("ignore::sktensor_dp.UnprotectedScoreWarning")
 def test_scikit_learn_checks(estimator, check):
     base.warn_of_score.cache_clear()
     # How many topics stand out is up to the noise: seeded, the outcome is the same every time.
