@@ -179,13 +179,18 @@ FRAMES = ("pandas", "pandas of arrow", "polars", "arrow")
 DASK = ("dask array", "dask frame", "dask csr", "dask unknown")
 PARTS = ("chunks", "sparse chunks", "threads", "files")
 NAMED = (*FRAMES, "dask frame")
-GROUPS = ("none", "sorted", "shuffled", "one row each", "one huge", "texts", "categories", "big")
 EVERYWHERE = {
     "payer": ("memory", "file", "none"),
-    "settings": ("plain", "set_output", "routing", "np.seterr", "warnings", "threads"),
+    "settings": ("plain", "set_output", "routing", "threads"),
+    "errors": ("usual", "np.seterr", "warnings"),
 }
-ALL_BUT_FORMS = ("groups", "neighbours", "order", "names", "payer", "settings")
-UNITS = {"groups": GROUPS, "neighbours": ("replace_one", "add_remove")}
+OF_GROUPS = ("groups", "labels", "neighbours")
+ALL_BUT_FORMS = (*OF_GROUPS, "order", "names", "payer", "settings", "errors")
+UNITS = {
+    "groups": ("none", "sorted", "shuffled", "one row each", "one huge"),
+    "labels": ("integers", "texts", "categories", "big"),
+    "neighbours": ("replace_one", "add_remove"),
+}
 ROWS = {
     "container": (
         *("array", "columns first", "view", "read only", "list", *SPARSE, "untidy csr"),
@@ -226,7 +231,7 @@ AXES: dict[str, dict[str, tuple[str, ...]]] = {
 # Families whose data is no numbers.
 STRINGS = ("texts", "categories")
 # Of these axes released inputs do not depend, up to the digits of a sum in another order.
-FORMS = ("container", "dtype", "order", "names", "payer", "settings")
+FORMS = ("container", "dtype", "order", "names", "payer", "settings", "errors")
 
 
 def possible(row: dict[str, str]) -> bool:
@@ -244,7 +249,8 @@ def possible(row: dict[str, str]) -> bool:
         (model in STREAMED and container in (*DASK, *PARTS)),
         (container == "batches" and model not in BATCHED),
         (searches and read_in_parts),
-        (row.get("groups") == "categories" and container in (*DASK, "files")),
+        (row.get("groups") == "none" and row.get("labels", "integers") != "integers"),
+        (row.get("labels") == "categories" and container in (*DASK, "files")),
         (container in ("tensor", "mask") and row.get("names") == "row names"),
         (container in ("tensor", "mask") and row.get("order", "drawn") != "drawn"),
         # Tables of whole numbers only are made of whole numbers.
@@ -329,10 +335,10 @@ class Case:
         family, container = self.of.family, self["container"]
         if family in ("counts", "samples", "categories"):
             X = np.asarray(data.X, self["dtype"] or None)
-            groups = _labels_of(data.groups, self["groups"], container)
+            groups = _labels_of(data.groups, self["labels"], container)
             return ROW_CONTAINERS.get(container, _unchanged)(X), None, groups
         if family == "texts":
-            groups = _labels_of(data.groups, self["groups"], container)
+            groups = _labels_of(data.groups, self["labels"], container)
             return TEXT_CONTAINERS[container](data.X), None, groups
         if family == "tensors":
             return ROW_CONTAINERS[container](data.X), None, None
@@ -379,14 +385,14 @@ class Case:
     @contextmanager
     def settings(self) -> Iterator[None]:
         """What surrounds a call."""
-        chosen = self["settings"]
+        chosen, errors = self["settings"], self["errors"]
         with ExitStack() as stack:
             stack.enter_context(dask.config.set(scheduler="synchronous"))
             if chosen == "routing":
                 stack.enter_context(sklearn.config_context(enable_metadata_routing=True))
-            if chosen == "np.seterr":
+            if errors == "np.seterr":
                 stack.enter_context(np.errstate(all="raise"))
-            if chosen == "warnings":
+            if errors == "warnings":
                 stack.enter_context(warnings.catch_warnings())
                 warnings.simplefilter("error")
                 warnings.filterwarnings("ignore", "Nearly all samples")
@@ -476,17 +482,17 @@ def _labels(groups: str, n: int) -> Any:
     return runs if groups == "sorted" else np.random.default_rng(2).permutation(runs)
 
 
-def _labels_of(labels: Any, groups: str, container: str) -> Any:
+def _labels_of(labels: Any, types: str, container: str) -> Any:
     """Labels in the types of the axis, in a column of the same library as rows."""
     if labels is None:
         return None
     found: Any = np.asarray(labels)
-    if groups == "texts":
+    if types == "texts":
         # The longest differs from part to part.
         found = np.array([f"person {10 ** int(label)}" for label in labels])
-    if groups == "big":
+    if types == "big":
         found = 2**53 + found
-    if groups == "categories":
+    if types == "categories":
         return pd.Categorical([f"person {label}" for label in labels])
     columns = {
         "pandas": pd.Series, "polars": pl.Series, "arrow": pa.array, "list": list,

@@ -112,4 +112,6 @@ def unnamed(row):
     return row.get("container", "pandas") not in FRAMES
 
 
-test_columns, test_columns_in_triples = covered(holds, ("container", "groups"), TABLES, unnamed)
+test_columns, test_columns_in_triples = covered(
+    holds, ("container", "groups", "labels"), TABLES, unnamed
+)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cases import DASK, PARTS, READERS, Case, covered, plain, quiet
+from cases import DASK, OF_GROUPS, PARTS, READERS, Case, covered, plain, quiet
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -86,7 +86,7 @@ def holds(case: Case) -> None:
 
 
 test_forms, test_forms_in_triples = covered(holds, ("container", "names"), READERS)
-test_groups, test_groups_in_triples = covered(holds, ("groups", "neighbours"), READERS)
+test_groups, test_groups_in_triples = covered(holds, OF_GROUPS, READERS)
 test_read_only, test_read_only_in_triples = covered(reads_only, ("neighbours",))
 
 

@@ -3,7 +3,7 @@
 from itertools import permutations
 
 import numpy as np
-from cases import EXACT, MODELS, SEARCHES, Case, Data, covered
+from cases import EXACT, MODELS, OF_GROUPS, SEARCHES, Case, Data, covered
 from replaying import replay
 
 # Noise was scaled for neighbours that rounding moves apart.
@@ -66,5 +66,5 @@ def other(row):
 
 
 WORDS = {name for name, model in MODELS.items() if model.family == "texts"}
-AXES = ("container", "groups", "neighbours", "payer")
+AXES = ("container", *OF_GROUPS, "payer")
 test_one_unit, test_one_unit_in_triples = covered(holds, AXES, leave_out=other)

@@ -1,6 +1,6 @@
 """A fit leaves what it would leave on a new estimator, whatever was fitted with it before."""
 
-from cases import AXES, FRAMES, MODELS, Case, Data, covered, observed, plain
+from cases import AXES, FRAMES, MODELS, OF_GROUPS, Case, Data, covered, observed, plain
 from replaying import state
 
 
@@ -39,4 +39,4 @@ def other(row):
     return row.get("container") == "batches"
 
 
-test_refit, test_refit_in_triples = covered(holds, ("groups", "neighbours"), (*MODELS,), other)
+test_refit, test_refit_in_triples = covered(holds, OF_GROUPS, (*MODELS,), other)

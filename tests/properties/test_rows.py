@@ -5,7 +5,7 @@ from collections import Counter
 
 import dask.array as da
 import numpy as np
-from cases import DASK, MODELS, PARTS, READERS, SEARCHES, Case, covered, observed
+from cases import DASK, MODELS, OF_GROUPS, PARTS, READERS, SEARCHES, Case, covered, observed
 
 from sktensor_dp import unsafe_seeded_noise
 
@@ -91,6 +91,6 @@ def other(row):
 WORDS = tuple(name for name, model in MODELS.items() if model.family == "texts")
 test_forms, test_forms_in_triples = covered(holds, ("container",), READERS, other)
 test_units, test_units_in_triples = covered(
-    holds, ("groups", "neighbours", "settings"), READERS, other
+    holds, (*OF_GROUPS, "settings", "errors"), READERS, other
 )
-test_texts, test_texts_in_triples = covered(holds, ("container", "groups"), WORDS, other)
+test_texts, test_texts_in_triples = covered(holds, ("container", "groups", "labels"), WORDS, other)

@@ -42,7 +42,7 @@ def holds(case: Case) -> None:
             assert surroundings() == before
 
 
-test_surroundings, test_surroundings_in_triples = covered(holds, ("settings",), READERS)
+test_surroundings, test_surroundings_in_triples = covered(holds, ("settings", "errors"), READERS)
 
 
 class Slow:
