@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import SECRET
+from commands import SECRET, write_posts
 
 import sktensor_dp
 from sktensor_dp import BudgetAccountant
@@ -23,7 +23,8 @@ RATED = ("--person", "who", "--item", "what", "--rating", "stars", "--bounds", 1
 
 
 @pytest.fixture(autouse=True)
-def files(posts: Path, tmp_path: Path) -> None:
+def files(tmp_path: Path) -> None:
+    write_posts(tmp_path / "posts.csv", 300, 150)
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "header.csv").write_text("author,post,age\n")
     (tmp_path / "nobody.csv").write_text(f"author,post\n,{SECRET}\nann,{SECRET}\n")
