@@ -96,7 +96,7 @@ def test_item_averages_are_as_hidden_as_forecast(epsilon, unit_mode, seed):
     model = PrivateCPCompletion(
         0, bounds=(1, 5), shape=shape, unit_mode=unit_mode, epsilon=epsilon
     )  # fmt: skip
-    said = model.forecast(len(y), shape)
+    said = model.forecast(len(y))  # of the parameter `shape`
     with unsafe_seeded_noise(seed):
         found = model.fit(X, y).biases_[1]
     # The size of the items' differences errs by a 20th of .4, four times at most, and the theory,
@@ -105,6 +105,8 @@ def test_item_averages_are_as_hidden_as_forecast(epsilon, unit_mode, seed):
     assert said.bias_errors[1] == pytest.approx(error, abs=0.1)
     (effects,) = shared_model(model).effects
     assert effects.is_hidden == (1 in said.hidden_modes) == (epsilon < 0.2)
+    # The share of persons with values is released too, which noise puts below 1.
+    assert said.mean_error == pytest.approx(model.mean_error_, rel=0.5, nan_ok=True)
 
 
 @pytest.mark.parametrize("model", MODELS)
