@@ -41,7 +41,9 @@ def refuse_other_order(X: object, beside: object, name: str = "groups") -> None:
     if any(is_dask(one) or not hasattr(type(one), "iloc") for one in (X, beside)):
         return
     ours, theirs = (cast(Any, one).index for one in (X, beside))
-    if len(ours) == len(theirs) and not ours.equals(theirs) and ours.isin(theirs).all():
+    if ours.nlevels != theirs.nlevels or len(ours) != len(theirs) or ours.equals(theirs):
+        return
+    if ours.isin(theirs).all():
         raise ValueError(
             f"{name} must be in the order of the rows: its index is that of the rows in another "
             f"order. Pass {name}.reindex(X.index), which finds the item of each row by the index; "
@@ -135,13 +137,24 @@ def _kind_of_column(dtype: Any) -> str:
 
 
 def column_names(data: Any) -> list[str] | None:
-    """Names of the columns of a table, as scikit-learn has them: None unless all are text."""
+    """Names of the columns of a table, None if they are numbered from 0; ValueError for others.
+
+    scikit-learn compares names alone, so that of other labels any order would be taken.
+    """
     if is_dask(data):
         data = data._meta
     if not is_table(data):
         return None
     names = list(data.columns if hasattr(type(data), "iloc") else _wrapped(data, "X").columns)
-    return names if all(isinstance(one, str) for one in names) else None
+    if all(isinstance(one, str) for one in names):
+        return names
+    if names != list(range(len(names))):
+        raise ValueError(
+            "The columns of a table must be named by text, or numbered 0, 1, 2, ... in this order: "
+            "other labels, such as ids, are compared nowhere. table.set_axis(table.columns.map(str)"
+            ", axis=1) makes them text."
+        )
+    return None
 
 
 def refuse_other_columns(data: Any, names: Any, name: str = "X") -> None:

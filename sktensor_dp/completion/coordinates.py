@@ -13,7 +13,13 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 from sktensor_dp.checks.errors import call_unquoted, error_or
-from sktensor_dp.checks.frames import as_numbers, is_dask, refuse_lazy, refuse_other_order
+from sktensor_dp.checks.frames import (
+    as_numbers,
+    column_names,
+    is_dask,
+    refuse_lazy,
+    refuse_other_order,
+)
 from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, RowIndex
@@ -453,6 +459,7 @@ def _columns(X: Any) -> list[Any]:
     """List of the columns of a frame, an array or a list of rows."""
     refuse_lazy(X, "X")
     if hasattr(X, "iloc"):
+        column_names(X)  # for its error
         return [X.iloc[:, place] for place in range(X.shape[1])]
     names = getattr(X, "column_names", None) or getattr(X, "columns", None)
     if isinstance(names, list):

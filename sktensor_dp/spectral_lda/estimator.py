@@ -421,7 +421,7 @@ class PrivateSpectralLDA(
 
     def recommend(
         self,
-        X: ArrayLike | sp.spmatrix,
+        X: ArrayLike | sp.spmatrix | None,
         n: int = 10,
         *,
         exclude_seen: bool = True,
@@ -433,8 +433,9 @@ class PrivateSpectralLDA(
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts of the caller's own rows, of the fit or new ones; nothing of them is kept.
+        X : array-like or sparse matrix of shape (n_samples, n_features), or None
+            Counts of the caller's own rows, of the fit or new ones; nothing of them is kept. None
+            asks for the most frequent features, by ``unigram_``.
         n : int, default=10
             Number of features for each row.
         exclude_seen : bool, default=True
@@ -446,7 +447,8 @@ class PrivateSpectralLDA(
         -------
         TopRows
             ``rows``, the numbers or names of features, and ``values``, their probabilities in
-            the row: each of shape (n_samples, n), with -1 (or None) and NaN where a row has fewer.
+            the row: each of shape (n_samples, n), with -1 (or None) and NaN where a row has fewer;
+            (n,) for None.
 
         Raises
         ------
@@ -472,18 +474,20 @@ class PrivateSpectralLDA(
         names = feature_names
         if names is not None or "feature_names_in_" in column_attributes(self):
             names = self._names(feature_names)
-        shares = self.transform(X)
-        seen = sp.csr_matrix(X) if exclude_seen else None
+        shares, topics = np.ones((1, 1)), self.unigram_[None]
+        if X is not None:
+            shares, topics = self.transform(X), self.components_
+        seen = sp.csr_matrix(X) if exclude_seen and X is not None else None
         rows, values = top_rows_by_parts(
             len(shares), self.n_features_in_, int(n),
-            lambda part: shares[part] @ self.components_,
+            lambda part: shares[part] @ topics,
             lambda part: None if seen is None else seen[part].toarray() > 0,
             block=2**22,  # probabilities that are ranked at once
         )  # fmt: skip
         if names is not None:
             # Index -1 is the last element, None.
             rows = np.array([*names, None], dtype=object)[rows]
-        return TopRows(rows, values)
+        return TopRows(rows[0], values[0]) if X is None else TopRows(rows, values)
 
     def forecast(
         self, n_samples: int, n_features: int, *, document_length: int = 100

@@ -109,4 +109,5 @@ def test_labels_in_another_order_are_refused_before_the_charge(door):
     with pytest.raises(ValueError, match=r"Pass (groups|y).reindex\(X.index\)"):
         LABELLED[door](FRAME, owners.sort_values(), epsilon=9.0, accountant=budget)
     assert budget.total()[0] == 0
-    LABELLED[door](FRAME, owners, epsilon=9.0, accountant=budget)
+    sessions = pd.MultiIndex.from_arrays([FRAME.index, FRAME.index])  # an index of another kind
+    LABELLED[door](FRAME.set_axis(sessions), owners, epsilon=9.0, accountant=budget)

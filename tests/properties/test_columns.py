@@ -88,6 +88,12 @@ def holds(case: Case) -> None:
             for call in calls:
                 with pytest.raises(ValueError, match=OTHER):
                     np.asarray(call(lazy))
+        if case["container"] == "pandas" and case.of.family != "categories":  # has names of its own
+            ids = X.set_axis(range(1, X.shape[1] + 1), axis=1)
+            for name, needs in [*found, ("fit", ["y"])]:
+                values = [y] if needs and y is not None else []
+                with pytest.raises(ValueError, match="must be named by text"):
+                    getattr(model, name)(ids, *values)
         names = model.get_feature_names_out() if hasattr(model, "inverse_transform") else []
         if len(names) > 1:
             back = pd.DataFrame(np.ones((2, len(names))), columns=names[::-1])
