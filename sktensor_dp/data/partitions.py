@@ -164,7 +164,7 @@ class DaskPartitions(PartitionedSource):
         import dask
 
         sum_of_part = dask.delayed(_sum_of_part, pure=False)
-        merged = dask.delayed(PartialQuery.merge, pure=False)
+        merged = dask.delayed(_merged, pure=False)
         level = [sum_of_part(query, part) for part in self._parts]
         while len(level) > 1:
             level = [
@@ -177,6 +177,11 @@ class DaskPartitions(PartitionedSource):
 def _sum_of_part(query: PartialQuery, part: object) -> PartialSum:
     """Sum of a query over one partition, as a task of Dask."""
     return query(part)
+
+
+def _merged(query: PartialQuery, sums: Sequence[PartialSum]) -> PartialSum:
+    """Sum of the sums of partitions, as a task of Dask."""
+    return query.merge(sums)
 
 
 def _client(parts: Sequence[object]) -> Delayed:
