@@ -172,7 +172,11 @@ def match_with_concentration(
         return found, moments, False
 
     def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
-        return match_moments(start.topics, start.weights, moments, concentration)
+        fit = match_moments(start.topics, start.weights, moments, concentration)
+        # Shares that documents happen to have move all pairs of two topics together, by more than
+        # the sampling variances of single pairs say. This part of a misfit rejects nothing.
+        by_shares = float((pair_precision(moments) * variance_by_shares(fit)).sum())
+        return replace(fit, misfit=fit.misfit - by_shares / moments.n_documents)
 
     freedom = max(n_values - found.topics.size, 1)
     # A misfit is about chi squared, in units of its mean, for which that of `found` stands.
@@ -181,6 +185,22 @@ def match_with_concentration(
     if largest is None:
         return explain(found, USUAL), moments, True
     return largest, moments, False
+
+
+def variance_by_shares(fit: ExplainedTopics) -> Floats:
+    """Variance (d, d), over documents, of the pairs that a document's shares of topics give."""
+    # A document with shares h has words of probabilities s = sum_i h_i mu_i, and pairs s_a s_b. A
+    # mean of four shares of a Dirichlet distribution is a sum over permutations of them, of the
+    # products over its cycles; cycles of words a and b are c times these weighted sums:
+    w, mu, c = fit.weights[:, None], fit.topics, fit.concentration
+    one, two, both = (w * mu).sum(axis=0), (w * mu**2).sum(axis=0), mu.T @ (w * mu)
+    three, four = (mu**2).T @ (w * mu), (mu**2).T @ (w * mu**2)
+    squares = np.outer(two, one**2)
+    fixed = c**3 * np.outer(one, one) ** 2
+    of_two = c**2 * (squares + squares.T + 4 * both * np.outer(one, one))
+    of_three = c * (np.outer(two, two) + 2 * both**2 + 4 * three * one + 4 * three.T * one[:, None])
+    mean_square = (fixed + of_two + of_three + 6 * four) / ((c + 1) * (c + 2) * (c + 3))
+    return np.asarray(mean_square - fit.pairs**2)
 
 
 def mean_square_of_pairs(length: float, repeats: float) -> float:

@@ -205,6 +205,18 @@ def test_the_default_prior_is_as_good_as_the_known_one(law, epsilon):
     assert auto <= AUTO * known + MARGIN
 
 
+def test_topics_are_better_without_noise(seed):
+    """Noise hides the shares that documents happen to have; without it, all pairs show them."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(60, 0.1), size=4)
+    X = rng.multinomial(30, rng.dirichlet(np.full(4, 0.25), size=5000) @ topics)
+    noisy, exact = (
+        PrivateSpectralLDA(4, epsilon=epsilon, random_state=0).fit(X) for epsilon in (4.0, INF)
+    )
+    assert topic_error(exact.components_, topics) < topic_error(noisy.components_, topics)
+    assert_accurate(exact, topics, 0.03)
+
+
 @pytest.mark.parametrize("law", [FEW, MIXED], ids=str)
 def test_priors_that_are_wrong_are_worse(law):
     """Otherwise the bar above says nothing."""

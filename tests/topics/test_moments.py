@@ -17,6 +17,7 @@ from sktensor_dp.topics.moments import (
     mean_square_of_pairs,
     project_rows,
     topics_from_components,
+    variance_by_shares,
 )
 
 CONCENTRATIONS = [0.0, 0.3, 4.0]
@@ -239,6 +240,23 @@ def test_the_usual_concentration_is_assumed_where_noise_hides_it(seed):
     found, _, assumed = match_with_concentration([(topics, weights)], moments, None)
     assert assumed
     assert found.concentration == USUAL
+
+
+@pytest.mark.parametrize("concentration", CONCENTRATIONS)
+def test_variance_by_shares_is_that_of_pairs_between_documents(concentration, seed):
+    rng = np.random.default_rng(seed)
+    topics, weights = rng.dirichlet(np.full(6, 0.3), size=3), rng.dirichlet(np.full(3, 3.0))
+    if concentration == 0:
+        shares = rng.multinomial(1, weights, size=100_000)
+    else:
+        shares = rng.dirichlet(concentration * weights, size=100_000)
+    words = shares @ topics
+    pairs = words[:, :, None] * words[:, None, :]
+    variance = pairs.var(axis=0)
+    # Six standard errors of a mean of squares, of 36 entries and 300 seeds and concentrations.
+    error = ((pairs - pairs.mean(axis=0)) ** 2).std(axis=0) / 100_000**0.5
+    found = variance_by_shares(ExplainedTopics(topics, weights, concentration))
+    assert (np.abs(found - variance) <= 6 * error + 1e-12).all()
 
 
 @pytest.mark.parametrize("length", [2, 3, 10])
