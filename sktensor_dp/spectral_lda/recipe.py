@@ -249,9 +249,9 @@ class _SpectralFit:
             return weights[:, None] * product_of(corrected, weights[:, None] * V)
 
         values, _ = top_eigenpairs(weighted, wanted, **search)
-        n_weighted = int((values > edge).sum())
+        n_weighted = int((values > most).sum())
         # One eigenvalue is always above chance: that of the word frequencies.
-        if n_weighted <= max(white.n_resolved, 1) or values[1] <= most:
+        if n_weighted <= max(white.n_resolved, 1):
             return white
         # Weighted words tell how many topics there are; the whitener is of words as they are.
         n_kept = max(n_weighted, white.n_components)

@@ -349,17 +349,13 @@ def noisy_whitener(
 ) -> NoisyWhitener:
     """Whitener by the eigenpairs above the noise `edge`.
 
-    Keeps the first eigenpair alone unless a second eigenvalue is above both `edge` and
-    `most_by_chance`; then also those below `edge` that are above `hidden_above`. Rounding errors
-    are relative to the eigenvalue `largest`.
+    Resolved are those above `most_by_chance` too. Without a second one the first eigenpair alone is
+    kept; else also those below `edge` that are above `hidden_above`. Rounding errors are relative
+    to the eigenvalue `largest`.
     """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
-    n_resolved = int((values > edge).sum())
-    if n_resolved > 1 and values[1] <= most_by_chance:
-        n_resolved = 1
-    kept = max(n_resolved, 1)
-    if n_resolved > 1:
-        kept = max(kept, int((values > hidden_above).sum()))
+    n_resolved = int((values > max(edge, most_by_chance)).sum())
+    kept = int((values > min(edge, hidden_above)).sum()) if n_resolved > 1 else 1
     if largest is None:
         largest = max(float(values[0]), _NULL_EIGENVALUE)
     # Least eigenvalue that is kept, relative to the noise edge: noise may make it negative.

@@ -186,6 +186,7 @@ def test_eigenvalues_that_cannot_be_whitened_are_dropped(spectrum, kept):
         ({"edge": 9.0}, [4.0], 0),  # one is always kept
         ({"edge": 3.0}, [4.0], 1),  # the mean alone
         ({"edge": 1.5, "most_by_chance": 2.5}, [4.0], 1),
+        ({"edge": 0.2, "most_by_chance": 1.0}, [4.0, 2.0, 0.5], 2),
         ({"edge": 1.5, "hidden_above": 0.2}, [4.0, 2.0, 0.5], 2),
         ({"edge": 3.0, "hidden_above": 0.2}, [4.0], 1),  # nothing is seen beside the mean
         ({"edge": 60.0}, [6.0], 0),  # floored at edge / 10
