@@ -67,13 +67,13 @@ def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, t
     # Forgetting rate of online EM (Cappe & Moulines, 2009), between 1/2 and 1.
     forgetting = 0.6
 
-    def precision(n: int) -> float:
+    def precision(variance: float, n: int) -> float:
         """Inverse variance of an expected count, by noise and by sampling `n` documents."""
-        # Noise of sums is fixed; sampling is spread over all counts of a document.
-        sigma = noisy.sigma * noisy.n / n
-        return 1 / (sigma**2 + sampling / noisy.value.size / n) if sigma > 0 else float(n)
+        # Sampling is spread over all counts of a document.
+        of_both = variance + sampling / noisy.value.size / n
+        return 1 / of_both if noisy.sigma > 0 else float(n)
 
-    now, first = precision(noisy.n), precision(stream.n_first)
+    now, first = precision(noisy.sigma**2, noisy.n), precision(stream.variance, stream.n_first)
     # (0, 0) before the second batch.
     total, of_squares = stream.precisions if any(stream.precisions) else (first, first**2)
     typical = of_squares / total  # mean precision of a batch, weighted by precision
