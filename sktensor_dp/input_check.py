@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.checks.parameters import OneOf, check_parameters
 from sktensor_dp.data.units import Units
-from sktensor_dp.estimator.base import PrivateEstimatorMixin, level_of_caller, unit_of
+from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
 from sktensor_dp.estimator.forecast import least_epsilon
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import refuse_other_columns, refuse_other_order
@@ -26,7 +27,7 @@ from sktensor_dp.completion.coordinates import (
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, names_of
 from sktensor_dp.data.entries import as_entries
-from sktensor_dp.estimator.base import column_attributes, level_of_caller, warn_of_score
+from sktensor_dp.estimator.base import column_attributes, warn_of_score
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units
 

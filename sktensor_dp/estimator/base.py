@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils.metaestimators import available_if
 
+from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.display import link_to, plain
 from sktensor_dp.checks.floating_point import OwnErrors, under_own_errors
 from sktensor_dp.checks.parameters import (
@@ -75,17 +76,6 @@ class FittedStateMixin:
     def _fitted_state(self) -> dict[str, Any]:
         """Fitted attributes by name, as the last fit left them; empty before a fit."""
         return {name: v for name, v in vars(self).items() if self._is_fitted_state(name)}
-
-
-OWN = ("sktensor_dp", "sklearn", "contextlib")  # whose lines say nothing to a caller
-
-
-def level_of_caller() -> int:
-    """Stack level, for ``warnings.warn``, of the caller's line outside this package."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in OWN:
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 class Documented(OwnErrors):

@@ -12,11 +12,12 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.frames import is_dask, new_frame
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes
 from sktensor_dp.checks.ranges import named_ranges
 from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks
-from sktensor_dp.estimator.base import NEIGHBOURS, NONE, level_of_caller, warn_of_score
+from sktensor_dp.estimator.base import NEIGHBOURS, NONE, warn_of_score
 from sktensor_dp.estimator.data_norm import check_data_norm
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question

@@ -14,13 +14,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import as_numbers, refuse_other_columns
 from sktensor_dp.checks.parameters import Number, Numbers, check_parameters, check_sizes, shown
 from sktensor_dp.data.labels import distinct
 from sktensor_dp.data.units import Units
-from sktensor_dp.estimator.base import PrivateEstimatorMixin, level_of_caller, unit_of
+from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
 from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.model_selection.forecast import ScoreForecast, sigma_of_score

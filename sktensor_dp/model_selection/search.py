@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.floating_point import under_own_errors
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_parameters, check_sizes
@@ -29,7 +30,6 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     check_arguments,
     check_output,
-    level_of_caller,
     unit_of,
     warn_of_score,
     warnings_of_delta,

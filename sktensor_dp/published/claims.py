@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Literal
 
-from sktensor_dp.estimator.base import level_of_caller
+from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.exceptions import UnsoundClaimWarning
 
 Verdict = Literal["holds", "holds if", "does not hold", "no claim"]
