@@ -61,6 +61,7 @@ from sktensor_dp.estimator.base import (
     check_arguments,
     column_attributes,
     warn_of_score,
+    warn_where_scored,
     warnings_of_range,
 )
 from sktensor_dp.estimator.facts import PublicFacts
@@ -375,6 +376,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "predict")
+        warn_where_scored(AS_NEWCOMERS * (self.unit_mode is not None))
         return np.clip(self._values(self._coordinates(X)), *self.bounds_)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

@@ -17,7 +17,7 @@ from sktensor_dp.checks.frames import is_dask, new_frame
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes
 from sktensor_dp.checks.ranges import named_ranges
 from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks
-from sktensor_dp.estimator.base import NEIGHBOURS, NONE, warn_of_score
+from sktensor_dp.estimator.base import NEIGHBOURS, NONE, warn_of_score, warn_where_scored
 from sktensor_dp.estimator.data_norm import check_data_norm
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
@@ -228,6 +228,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "predict_proba", self.n_components_)
+        warn_where_scored()
         found = shares_of(self._log_joint(X))
         return found.astype(precision_of(X), copy=False)
 
@@ -247,6 +248,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "predict").astype(np.intp)
+        warn_where_scored()
         return np.argmax(self._log_joint(X), axis=1)
 
     def score_samples(self, X: ArrayLike) -> Floats:

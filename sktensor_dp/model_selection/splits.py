@@ -17,6 +17,7 @@ from sktensor_dp.data.labels import distinct
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.privacy.accountant import OPENED
 from sktensor_dp.privacy.parts import assigned, coin_parts, keyed_coins, secret_key
+from sktensor_dp.privacy.payer import remember_fold
 from sktensor_dp.tensor.arrays import Integers
 
 MOST_FOLDS = 10_000
@@ -132,8 +133,9 @@ class PrivateKFold(BaseCrossValidator):
     -----
     The same splitter, or a clone of it, gives the same folds for the same labels; a pickled copy
     draws another key. A fold has a binomial number of groups; an empty one is refused by a private
-    scorer unless its model was fitted with ``neighbours="add_remove"``. A splitter knows no model:
-    only the accountant of a ``with`` block can refuse `groups` of another column, or none.
+    scorer unless its model was fitted with ``neighbours="add_remove"``. `groups` of
+    another column than that of the persons who pay are refused, as are none: in a ``with`` block
+    by the splitter, else by the first fit.
 
     **Privacy.** *Unit*: a row, by its position, or with `groups` all rows of a group. A unit pays
     for one score and k - 1 fits of each candidate (``docs/proofs/parts.md``), since no unit
@@ -188,7 +190,7 @@ class PrivateKFold(BaseCrossValidator):
         ValueError
             If `groups` is not one label per row.
         BudgetError
-            In a ``with BudgetAccountant(units=...)`` block, if `groups` is not what it names.
+            In the ``with`` block of a budget of persons, if `groups` is not what names them.
         """
         if (block := OPENED.get()[-1]) is not None:
             block._check_groups(groups)
@@ -198,7 +200,9 @@ class PrivateKFold(BaseCrossValidator):
         names, places = distinct(labels)
         folds = coin_parts(keyed_coins(self._key, names), self.n_splits)[places]
         for fold in range(self.n_splits):
-            yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+            train = np.flatnonzero(folds != fold)
+            remember_fold(train, groups)
+            yield train, np.flatnonzero(folds == fold)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PrivateKFold":
         """Return the splitter itself, which does not change: clones of a search share folds."""

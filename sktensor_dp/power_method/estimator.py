@@ -29,6 +29,7 @@ from sktensor_dp.estimator.base import (
     check_arguments,
     column_attributes,
     warn_of_score,
+    warn_where_scored,
     warnings_of_cap,
 )
 from sktensor_dp.estimator.data_norm import check_data_norm
@@ -505,6 +506,7 @@ class PrivateTensorPowerMethod(
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "predict").astype(np.intp)
+        warn_where_scored()
         samples = self._validated_rows(X, reset=False)
         return np.argmax(self._coordinates(samples), axis=1)
 

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,8 @@ from small_searches import counts
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
+    PrivacyLeakWarning,
+    PrivateCPCompletion,
     PrivateKFold,
     PrivateSpectralLDA,
     make_private_scorer,
@@ -120,13 +124,42 @@ def test_a_grid_search_deals_persons_and_charges_every_fit_and_score(asked, rela
             cv=PrivateKFold(3) if asked is True else 3,
             scoring=scorer.set_score_request(groups=asked), error_score="raise",
         )  # fmt: skip
-        search.fit(counts(len(OWNERS)), **{name: OWNERS})
+        by_rows = pytest.warns(PrivacyLeakWarning, match="no PrivateKFold dealt")
+        with nullcontext() if asked is True else by_rows:
+            search.fit(counts(len(OWNERS)), **{name: OWNERS})
     assert search.best_estimator_.privacy_report_.rows
     assert {(entry.unit, entry.neighbours) for entry in budget.entries} == {("person", relation)}
     scores = [entry for entry in budget.entries if entry.spender == "PrivateScorer"]
     assert len(scores) == (12 if relation == "add_remove" else 6)  # and a count of each
     assert len({entry.fit for entry in budget.entries if entry not in scores}) == 7
     assert "with GroupKFold" in str(budget)
+
+
+@pytest.mark.parametrize(
+    ("units", "taken", "refused"),
+    [("one", ["user", "array"], ["film", "none"]), ("user", ["user"], ["film", "array", "none"])],
+)
+def test_persons_who_pay_are_those_whom_folds_were_dealt_by(units, taken, refused):
+    """Without a block, too: a splitter knows no model."""
+    table = pd.DataFrame(np.argwhere(np.ones((40, 6))), columns=["user", "film"])
+    given = {**dict(table.items()), "array": table["user"].to_numpy(), "none": None}
+    y, options = np.arange(240) % 3.0, {"bounds": (0, 2), "unit_mode": 0, "shape": (40, 6)}
+    for name in (*taken, *refused, "places"):
+        budget = BudgetAccountant(units=units)
+        model = PrivateCPCompletion(0, **options, epsilon=99.0, accountant=budget)
+        validate = partial(
+            cross_val_score, model, table, y, error_score="raise",
+            cv=2 if name == "places" else PrivateKFold(2), groups=given.get(name),
+            scoring=make_private_scorer("neg_mean_squared_error", bounds=(-4, 0), epsilon=99.0),
+        )  # fmt: skip
+        if name in refused:
+            with pytest.raises(BudgetError, match=r"dealt by.*table\['user'\] to the search"):
+                validate()
+            assert budget.total()[0] == 0
+            continue
+        by_places = pytest.warns(PrivacyLeakWarning, match="no PrivateKFold dealt")
+        with by_places if name == "places" else nullcontext():
+            assert validate().shape == (2,)
 
 
 def test_rows_that_come_and_go_are_dealt_without_groups():
