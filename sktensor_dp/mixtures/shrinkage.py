@@ -87,8 +87,8 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Float
     # Keep of each shape's own part what its variance has of variance and noise together.
     # A shape's variance is halfway between the mean of all, which is more precise, and its own.
     variances = (mean_variance + own_variances) / 2 if len(shapes) > 1 else own_variances
-    kept = variances / np.maximum(variances + noise_variance, 1e-300)
-    each = zip(shapes, kept, noisy.shape_sigma, strict=True)
+    kept_fractions = variances / np.maximum(variances + noise_variance, 1e-300)
+    each = zip(shapes, kept_fractions, noisy.shape_sigma, strict=True)
     shares = [_safe_share(common, shape, share, sigma, d) for shape, share, sigma in each]
     return np.array([
         _unit_shape(common + share * (shape - common))

@@ -130,8 +130,8 @@ def _shrunk_to_mean(values: Floats, noise: float) -> Floats:
     about_mean = values - mean
     # Noise adds its variance for each distinct entry of the symmetric part.
     by_noise = noise**2 * len(values) * (len(values) + 1) / 2
-    kept = max(0.0, 1 - by_noise / max(float(about_mean @ about_mean), 1e-300))
-    return np.maximum(mean + kept * about_mean, least_left * mean)
+    kept_fraction = max(0.0, 1 - by_noise / max(float(about_mean @ about_mean), 1e-300))
+    return np.maximum(mean + kept_fraction * about_mean, least_left * mean)
 
 
 def scaled_to_radius(points: Floats, radius: float) -> Floats:

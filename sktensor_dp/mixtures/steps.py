@@ -209,8 +209,8 @@ def _shifts(
     lengths = np.maximum(np.linalg.norm(shifts, axis=1), 1e-12)
     # James-Stein: keep of the squared length what noise of all coordinates does not explain.
     variances = shifts.shape[1] * (noise / counts) ** 2
-    kept = np.maximum(0, 1 - shrunk_share(np.sqrt(variances)) * variances / lengths**2)
-    return np.asarray(shifts * (kept * np.minimum(1, limit / lengths))[:, None])
+    kept_fractions = np.maximum(0, 1 - shrunk_share(np.sqrt(variances)) * variances / lengths**2)
+    return np.asarray(shifts * (kept_fractions * np.minimum(1, limit / lengths))[:, None])
 
 
 def shrunk_share(noise: Floats) -> Floats:

@@ -435,7 +435,7 @@ class BudgetAccountant(TableDisplay):
         self._check(now, entries)
         after = now.spent.plus(entries)
         if now.strands(after):
-            left = replace(now, spent=after).left(1, "pure")[0]
+            left, _ = replace(now, spent=after).left(1, "pure")
             raise BudgetError(
                 "This search would use all of the budget's delta up, and leave an epsilon of "
                 f"{left:.3g}, which fits with Gaussian noise could not spend. Nothing was charged. "

@@ -265,11 +265,11 @@ class Balance:
 
     def strands(self, after: Spending) -> bool:
         """Return True if spending `after` uses all of delta up and leaves epsilon."""
-        if math.isinf(self.epsilon) or after.delta == self.spent.delta:
+        is_used_up = after.cost.delta >= self.delta * (1 - ROUNDING)
+        if math.isinf(self.epsilon) or after.delta == self.spent.delta or not is_used_up:
             return False
-        later = replace(self, spent=after)
-        without_delta = after.cost.delta >= self.delta * (1 - ROUNDING)
-        return without_delta and later.left(1, "pure")[0] > ROUNDING * self.epsilon
+        epsilon_left, _ = replace(self, spent=after).left(1, "pure")
+        return epsilon_left > ROUNDING * self.epsilon
 
     def lacks_delta(self, after: Spending) -> bool:
         """Return True if spending `after` exceeds the budget by its delta, whatever its epsilon."""

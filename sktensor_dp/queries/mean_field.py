@@ -81,6 +81,8 @@ class MeanField:
         prior[:, :n] = self._prior[:, batch]
         gamma[...] = prior
         gamma[:, :n] += self._even_counts[batch]
+        # A step: gamma_k = prior_k + e_k sum_w topic_kw count_w / sum_j e_j topic_jw, e_k exp(psi(
+        # gamma_k)) up to a common factor.
         for step in range(self._n_iter + 1):
             expected = exp_digamma(gamma, *arrays, moved)  # `moved` serves as a fifth work array
             if step == self._n_iter:

@@ -41,32 +41,32 @@ class StepAverage:
     scales: Floats | float  # (d,): what counts of each word were divided by
     mean: Floats  # (k, d): of the released counts, divided so
     variance: float  # of its noise
-    began: Floats  # (k, d): the same average of the shares times topics that steps began with
+    starts: Floats  # (k, d): the same average of the shares times topics that steps started from
     n_steps: int = 0
 
     def after(self, noisy: Answer, fitted: FittedTopics, rate: float) -> "StepAverage":
         """Return the average with one more release, `noisy`, at weight `rate`."""
-        began = fitted.weights[:, None] * fitted.topics
+        start = fitted.weights[:, None] * fitted.topics
         return replace(
             self,
             mean=(1 - rate) * self.mean + rate * noisy.value,
             variance=(1 - rate) ** 2 * self.variance + (rate * noisy.sigma) ** 2,
-            began=(1 - rate) * self.began + rate * began,
+            starts=(1 - rate) * self.starts + rate * start,
             n_steps=self.n_steps + 1,
         )
 
     def of(self, kept: NDArray[np.bool_]) -> "StepAverage":
         """Return the average of the topics that are `kept`."""
-        return replace(self, mean=self.mean[kept], began=self.began[kept])
+        return replace(self, mean=self.mean[kept], starts=self.starts[kept])
 
     def without_echo(self) -> tuple[Floats, float | Floats]:
         """Averaged counts less their echo, and the deviation of their noise."""
         counts: Floats = self.scales * self.mean
         if self.variance == 0:
             return counts, 0.0
-        # Of noisy counts the fraction ECHO is taken for a copy of the topics that steps began with.
-        echo, kept = defaults.ECHO * float(counts.sum()) * self.began, 1 - defaults.ECHO
-        return (counts - echo) / kept, self.scales * self.variance**0.5 / kept
+        # Of noisy counts the fraction ECHO is taken for a copy of what steps started from.
+        echo, rest = defaults.ECHO * float(counts.sum()) * self.starts, 1 - defaults.ECHO
+        return (counts - echo) / rest, self.scales * self.variance**0.5 / rest
 
 
 def refine(
@@ -131,8 +131,11 @@ def refine(
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
         fitted = replace(fitted, topics=smoothed(topics, fitted.unigram))
     fitted = with_deviations(fitted, *average.without_echo())
-    if public is None:
-        return fitted
+    return fitted if public is None else _fitted_or_public(ask, fitted, public)
+
+
+def _fitted_or_public(ask: Session, fitted: FittedTopics, public: Floats) -> FittedTopics:
+    """Fitted topics, or the public ones if a release shows that these explain words better."""
     alone = public_alone(fitted, public)
     # The session calls this on each chunk of documents.
     gain = HeldOutWords(

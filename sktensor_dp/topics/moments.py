@@ -293,6 +293,8 @@ class MomentDistance:
         model += c**2 * np.einsum("a,b,c->abc", middle, middle, middle)
         error = model / scale - self._m.triples
         value = self._triple_precision * float((error**2).sum())
+        # With v_j = w_j mu_j and w_j the sum of its entries, w_j mu_j^3 = v_j^3 / w_j^2 has the
+        # derivative 3 mu_j^2 - 2 mu_j^3 in each entry, and w_j mu_j^2 below 2 mu_j - mu_j^2.
         twice = squares @ error.reshape(len(error), -1).T
         through_weights = (twice * in_basis).sum(axis=1)
         slope = 2 * (3 * twice @ basis.T - 2 * through_weights[:, None])
