@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.errors import call_unquoted
-from sktensor_dp.checks.frames import column_names, is_dask, refuse_other_columns, taken
+from sktensor_dp.checks.frames import column_names, is_dask, refuse_other_columns
 from sktensor_dp.checks.parameters import (
     Condition,
     Constraint,
@@ -35,6 +35,7 @@ from sktensor_dp.completion.coordinates import (
     refuse_beyond,
     refuse_entries,
     unit_labels,
+    with_numbered_units,
 )
 from sktensor_dp.completion.entry_recipe import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
@@ -600,36 +601,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         mode, shape = self.unit_mode or 0, list(self.shape or ())
         shape[mode] = n
         self.set_params(shape=tuple(shape))
-        if self.row_names is not None:
-            return X
-        numbers = np.unique(unit_labels(X, mode, None), return_inverse=True)[1]
-        if hasattr(X, "isetitem"):
-            X = X.copy()
-            X.isetitem(mode, numbers)
-            return X
-        table = np.array(X)
-        table[:, mode] = numbers
-        return table
-
-    def _predict_by_others(self, X: Any, y: Any) -> Floats:
-        # Entries of each fifth of the cells are predicted by those of the others. The fifth of a
-        # cell is public: a hash of its coordinates (Knuth, multiplicative); high bits mix best.
-        cells = np.delete(self._coordinates(X), self.unit_mode or 0, axis=1).astype(np.uint64)
-        hashes, predicted = np.zeros(len(cells), dtype=np.uint64), np.empty(len(cells))
-        values = checked_values(self, y)
-        for column in cells.T:
-            hashes = (hashes + column + np.uint64(1)) * np.uint64(2654435761)
-        fifth = (hashes >> np.uint64(16)) % np.uint64(5)
-        for part in np.unique(fifth):
-            hidden, given = np.flatnonzero(fifth == part), np.flatnonzero(fifth != part)
-            asked = taken(X, hidden)
-            # A score is released: no warning may tell of its entries.
-            if len(given):
-                own = self._fold_in(taken(X, given), values[given], warn=False)
-                predicted[hidden] = own._predict(asked, warn=False)
-            else:
-                predicted[hidden] = self.predict(asked)
-        return predicted
+        return X if self.row_names is not None else with_numbered_units(X, mode)
 
     def _check_combined(self) -> None:
         self._check_parameters()

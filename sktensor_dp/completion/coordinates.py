@@ -409,6 +409,18 @@ def unit_labels(X: object, mode: int, indices: Indices | None) -> NDArray[Any]:
     return as_labels(_columns(X)[mode], len(_columns(X)[mode]), f"column {mode} of X")
 
 
+def with_numbered_units(X: Any, mode: int) -> Any:
+    """Copy of `X` whose units, in the column `mode`, are numbered from 0 in their order."""
+    _, numbers = np.unique(unit_labels(X, mode, None), return_inverse=True)
+    if hasattr(X, "isetitem"):
+        X = X.copy()
+        X.isetitem(mode, numbers)
+        return X
+    table = np.array(X)
+    table[:, mode] = numbers
+    return table
+
+
 def of_own_units(indices: Indices, mode: int, X: object) -> Indices:
     """Copy of `indices` that numbers the ids of units in `X`."""
     # Only the holder of X sees these ids: they are numbered, and no fit keeps them.

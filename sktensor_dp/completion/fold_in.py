@@ -1,7 +1,7 @@
 """Parameters of units, computed by the holder of their entries."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
-from sktensor_dp.checks.frames import refuse_other_columns, refuse_other_order
+from sktensor_dp.checks.frames import refuse_other_columns, refuse_other_order, taken
 from sktensor_dp.completion.coordinates import (
     OF_NUMBERS,
     checked_values,
@@ -171,6 +171,9 @@ class FoldInMixin:
     """Mixin with the fit of units' parameters to their own entries, from released values alone."""
 
     shape: Sequence[int] | None
+    unit_mode: int | None
+    predict: Callable[[ArrayLike], Floats]
+    _coordinates: Callable[[ArrayLike], NDArray[np.intp]]
     shape_: tuple[int, ...]
     bounds_: tuple[float, float]
     _indices: Indices | None = None  # of the names of each mode in the fit
@@ -237,6 +240,26 @@ class FoldInMixin:
         return UnitParameters(
             ids, parameters, shared, self.bounds_, indices, self._columns, self._given_shape
         )
+
+    def _predict_by_others(self, X: Any, y: Any) -> Floats:
+        # Entries of each fifth of the cells are predicted by those of the others. The fifth of a
+        # cell is public: a hash of its coordinates (Knuth, multiplicative); high bits mix best.
+        cells = np.delete(self._coordinates(X), self.unit_mode or 0, axis=1).astype(np.uint64)
+        hashes, predicted = np.zeros(len(cells), dtype=np.uint64), np.empty(len(cells))
+        values = checked_values(self, y)
+        for column in cells.T:
+            hashes = (hashes + column + np.uint64(1)) * np.uint64(2654435761)
+        fifth = (hashes >> np.uint64(16)) % np.uint64(5)
+        for part in np.unique(fifth):
+            hidden, given = np.flatnonzero(fifth == part), np.flatnonzero(fifth != part)
+            asked = taken(X, hidden)
+            # A score is released: no warning may tell of its entries.
+            if len(given):
+                own = self._fold_in(taken(X, given), values[given], warn=False)
+                predicted[hidden] = own._predict(asked, warn=False)
+            else:
+                predicted[hidden] = self.predict(asked)
+        return predicted
 
     @property
     def _columns(self) -> tuple[str, ...] | None:

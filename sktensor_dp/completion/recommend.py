@@ -92,8 +92,6 @@ def _shared_factor(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
 class RecommenderMixin(FoldInMixin):
     """Mixin with rankings and similar rows, from released values alone."""
 
-    unit_mode: int | None
-    _coordinates: Callable[[ArrayLike], NDArray[np.intp]]
     _values: Callable[[NDArray[np.intp]], Floats]
 
     def predict_rows(
