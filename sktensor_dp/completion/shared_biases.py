@@ -148,7 +148,8 @@ class SharedBiases:
         # Clipping only saves noise: clip less, the more of the variance of a row's sum is by
         # values, of which each residual is counted with variance 1.
         by_values = float(self.weights.mean()) / root_of_entries(self.weights, self._ask.n_units)
-        share_of_values = by_values / (by_values + self._released[-1][0].sigma ** 2)
+        last, *_ = self._released[-1]
+        share_of_values = by_values / (by_values + last.sigma**2)
         # Beyond twice their deviation there are hardly any effects.
         largest = self._half + abs(self.level) + 2 * math.sqrt(self.explained())
         unclipped = largest / math.sqrt(unexplained(self.deviation, self.explained()))

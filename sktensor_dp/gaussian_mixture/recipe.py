@@ -183,7 +183,8 @@ def release_skewed(ask: Session, ball: LiftedBall, model: Gaussians, noise: Step
         fill=model.means[0],
     )  # fmt: skip
     answer = ask(query)
-    shifts = query.decoded(clipped_statistics(answer))[1][0] / early.shift_response
+    _, (shift,), *_ = query.decoded(clipped_statistics(answer))  # of the one group
+    shifts = shift / early.shift_response
     of_shifts = answer.sigma * early.limit / early.shift_response
     # By chance a median is farther from the mean than any such shift.
     by_chance = math.sqrt((math.pi / 2 - 1) / ask.n_units)

@@ -111,14 +111,14 @@ def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats
     d = len(common)
     common = clip_eigenvalues(common, LEAST_OF_LARGEST, np.inf)  # noise may make some negative
     common /= np.exp(np.linalg.slogdet(common)[1] / d)
-    ball = np.eye(d) * np.trace(common) / d
-    squares = float(np.square(_in_frame(common - ball, np.linalg.cholesky(common))).sum())
+    round_shape = np.eye(d) * np.trace(common) / d
+    squares = float(np.square(_in_frame(common - round_shape, np.linalg.cholesky(common))).sum())
     by_noise = n_shape * noise_variance
     share = 0.0
     if squares > by_noise * (1 + defaults.SEEN * np.sqrt(2 / n_shape)):
         share = 1 - by_noise / squares
-    share = _safe_share(ball, common, share, float(np.sqrt(noise_variance)), d)
-    common = ball + share * (common - ball)
+    share = _safe_share(round_shape, common, share, float(np.sqrt(noise_variance)), d)
+    common = round_shape + share * (common - round_shape)
     return np.asarray(common / np.exp(np.linalg.slogdet(common)[1] / d))
 
 

@@ -162,13 +162,14 @@ def audit_samples(
     bounds = [_bounds(sign * x, sign * y, np.array([at]), delta, error) for sign, at in events]
     hit_rates, false_hit_rates, epsilon, mu = np.concatenate(bounds, axis=1)
     best = int(epsilon.argmax())
+    _, threshold = events[best]
     return AuditResult(
         # The best pair of rates for each parameter: all bounds hold together.
         epsilon_lower=float(epsilon.max()),
         mu_lower=float(mu.max()),
         delta=delta,
         confidence=confidence,
-        threshold=events[best][1],
+        threshold=threshold,
         true_positive_rate=float(hit_rates[best]),
         false_positive_rate=float(false_hit_rates[best]),
         n_runs=min(x.size, y.size),

@@ -140,14 +140,16 @@ class RidgeBlock(Query):
     @property
     def scales(self) -> Floats:
         """Divisor of each row, to undo the division after the release; 0 releases nothing."""
-        return self._scaled_inverses[0]
+        largest, _ = self._scaled_inverses
+        return largest
 
     def total(self, chunk: EntryChunks) -> Floats:
         """Rows of the factor divided by their `scales`, of shape (n_rows, r)."""
         # Every vector that multiplies a value is checked to have length 1 at most, so an inaccurate
         # inverse of A cannot enlarge the change.
         order = self.index_set.order(self.mode)
-        inverses = np.ascontiguousarray(self._scaled_inverses[1].transpose(1, 2, 0))
+        _, scaled_inverses = self._scaled_inverses
+        inverses = np.ascontiguousarray(scaled_inverses.transpose(1, 2, 0))
         terms = np.empty(self.rows.shape)
         for span, z, rows, starts in self._blocks():
             vectors = np.einsum("abe,be->ae", _of_entries(inverses, rows, starts, z.shape[1]), z)

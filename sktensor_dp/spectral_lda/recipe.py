@@ -234,7 +234,8 @@ class _SpectralFit:
         # those that are there, of those that sampling alone does not explain.
         hidden = -math.inf if self._plan.match_moments else edge
         if self._plan.triples is None:
-            hidden = scale * noise_edges(0.0, 0.0, sampling, frequencies, pure=pure)[0] + shift
+            by_sampling, _ = noise_edges(0.0, 0.0, sampling, frequencies, pure=pure)
+            hidden = scale * by_sampling + shift
         white = noisy_whitener(
             corrected, wanted, edge=edge, most_by_chance=most, hidden_above=hidden, **search
         )
