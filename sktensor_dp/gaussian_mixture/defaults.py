@@ -12,5 +12,3 @@ QUANTILE = 0.9
 LEAST_GAIN = 0.01
 # Standard deviations of noise that a gain must exceed, beside `LEAST_GAIN`.
 SEEN = 2.5
-# Standard deviations by which steps must be worse than their start to be dropped.
-WORSE = 2.0

@@ -93,9 +93,6 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Number of groups that the released gains support.
     gains_ : ndarray
         Released mean log-density of a sample in the mixture of 1, 2, ... groups, over that of one.
-    gain_over_start_ : float
-        Released mean log-density that the steps gain over their start, which is kept if this is
-        below 0 by two deviations of its noise, unless columns of one group are skewed.
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     n_iter_ : int
@@ -108,8 +105,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     Warns
     -----
     NotEnoughDataWarning
-        If groups were joined, a released gain shows that steps are worse than their start, or
-        the histogram of norms shows nothing.
+        If groups were joined, or the histogram of norms shows nothing.
     UserWarning
         If released moments show that nearly all rows were scaled down to `data_norm`.
 
@@ -128,7 +124,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     released) and features, and all parameters, ``data_norm`` among them: do not set it to the
     largest norm in the data. *Releases*: ``norm_histogram`` for a norm that is chosen;
     ``second_moments``; ``mixture_statistics``, for small spheres of the start, for each step, and
-    for a test of skewness of one group; ``mixture_gains``, of fewer groups and of the steps. *Not
+    for a test of skewness of one group; ``mixture_gains``, unless one group is asked for. *Not
     covered*: running time; what ``predict``, ``score`` and ``bic`` say of the samples handed to
     them; several samples of one person without ``groups``; infinite numbers, for which errors are
     raised.
@@ -158,7 +154,6 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     means_: Floats
     covariances_: Floats
     gains_: Floats
-    gain_over_start_: float
     n_components_: int
     n_iter_: int
     data_norm_: float
@@ -476,9 +471,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If `level` is not in [0, 1); or there are no intervals: the start was kept
-            (``gain_over_start_``), steps were too few for groups that were joined,
-            there are fewer samples than :meth:`forecast` asks for, or more than 5000 parameters.
+            If `level` is not in [0, 1); or there are no intervals: steps were too few for groups
+            that were joined, there are fewer samples than :meth:`forecast` asks for, or more than
+            5000 parameters.
 
         Notes
         -----
@@ -521,11 +516,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
     def _no_intervals(self) -> str:
         """Sentence on why means have no intervals."""
-        reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
-        if hasattr(self, "_step_noise"):
-            reason = "steps were too few to settle before groups were joined"
-        kept = "steps were worse than their start, which was kept"
-        return f"There are no intervals: {reason or kept}."
+        reason = "steps were too few to settle before groups were joined"
+        if not hasattr(self, "_step_noise"):
+            reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
+        return f"There are no intervals: {reason}."
 
     def _interval(self, level: float, std: Floats) -> tuple[Floats, Floats]:
         """Normal intervals around means."""

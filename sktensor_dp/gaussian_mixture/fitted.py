@@ -33,9 +33,8 @@ class FittedMixture:
 
     model: Gaussians
     gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
-    gain_over_start: float  # log-density a row that steps gain over their start
     square: float  # mean squared norm of the steps' means
-    errors: Errors | None = None  # None of a start
+    errors: Errors
 
 
 @dataclass(kw_only=True)
@@ -49,7 +48,6 @@ class SavedMixture(SavedState):
     n_iter_: Annotated[int, Whole()]
     data_norm_: Annotated[float, Real("+")] = ABSENT
     gains_: Annotated[Floats, Numbers("m")]
-    gain_over_start_: Annotated[float, Real()]
     _step_noise: Annotated[StepNoise, Part(
         StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
         spread=Real("+"), cut=Real("+"), rates=Real("+"),
@@ -129,10 +127,9 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
         "n_components_": len(model.weights),
         "n_iter_": plan.n_steps,
         "gains_": np.append(0.0, np.cumsum(found.gains)),
-        "gain_over_start_": found.gain_over_start,
     }
     errors = found.errors
-    if errors is None or not plan.has_intervals:
+    if not plan.has_intervals:
         return attributes
     by_group = {"_way": errors.way[order], "_of_whole": errors.of_whole[order]}
     return {**attributes, "_step_noise": errors.noise, "_observed": errors.observed, **by_group}
@@ -165,13 +162,7 @@ def warnings_of_one_value(estimator: Any, scaled: Floats) -> tuple[Warning, ...]
 
 
 def warnings_of_noise(found: FittedMixture, plan: MixturePlan) -> tuple[Warning, ...]:
-    """Warning, if any, that noise spoilt the steps, or hides groups."""
-    if found.errors is None:
-        return (NotEnoughDataWarning(
-            "By a released gain the EM steps are worse than their start, which is kept: its "
-            "groups are nearly round and of one size. More samples, a larger epsilon or fewer "
-            "n_components would help: see forecast()."
-        ),)  # fmt: skip
+    """Warning, if any, that noise hides groups."""
     n_groups = len(found.model.weights)
     if n_groups == plan.n_components:
         return ()

@@ -63,7 +63,9 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
     """Choose the releases of a fit and the number of its steps, and split the budget."""
     # Rows times mu, for each group and column, for one further step.
     rows_a_step = 12.0
-    k, fractions = estimator.n_components, defaults.FRACTIONS
+    k, fractions = estimator.n_components, dict(defaults.FRACTIONS)
+    if k == 1:  # there is nothing to choose
+        del fractions[MixtureGains.name]
     chooses_norm = estimator.data_norm == "auto"
     if chooses_norm:
         fractions = with_histogram(NormHistogram.name, fractions)
@@ -114,8 +116,8 @@ def check_memory(k: int, n_features: int) -> None:
     # Doubles for each pair of spheres: its loss, and its place in two tables.
     a_pair, d = 64, float(n_features)
     spheres = defaults.SPHERES * k
-    # Mixtures of 1 to k groups of the steps and of the start, with factors and whiteners.
-    levels = LEVELS * k * (k + 1)
+    # Mixtures of 1 to k groups, with factors and whiteners.
+    levels = LEVELS * k * (k + 1) / 2
     matrices = levels + SPHERE_MATRICES * spheres + STEP_MATRICES * k + SINGLE_MATRICES
     points = 3.0 * TRIES * spheres * min(k, d)  # of which centres are chosen
     fit = f"A fit of {counted(k, 'group')} of {counted(n_features, 'feature')}"

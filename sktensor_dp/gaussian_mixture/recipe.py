@@ -1,4 +1,4 @@
-"""Recipe of a mixture: a start, EM steps, how many groups, and whether the steps helped."""
+"""Recipe of a mixture: a start, EM steps, and how many groups."""
 
 import math
 from dataclasses import replace
@@ -65,9 +65,8 @@ def fit_mixture(ask: Session, plan: MixturePlan) -> FitResult:
 def release_mixture(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer
 ) -> FittedMixture:
-    """Release a start by `second` moments, EM steps from it, and gains.
-
-    Gains choose the number of groups, and the start where the steps are worse.
+    """Release a start by `second` moments, EM steps from it, and gains, which choose the number of
+    groups.
     """
     start = release_start(ask, ball, plan, second)
     of_whole, skewed, n_tails = np.zeros_like(start.means), False, plan.n_for_tails
@@ -81,41 +80,20 @@ def release_mixture(
         else:
             model, _, noise = release_steps(ask, ball, plan, model, average, n_tails)
     square = float(model.weights @ np.square(model.means).sum(axis=1))
-    # Mixtures of 1, 2, ... groups, of the steps and of their start.
-    levels, starts = (merged_mixtures(one, plan, ball.radius) for one in (model, start))
-    most = len(levels)
-    # over[i] is the mixture that mixture i + 1 is compared with: levels with the level before, and
-    # starts with the level of as many groups.
-    over = [*range(most - 1), *range(most)]
-    answer = ask(MixtureGains((*levels, *starts), over, MOST_RADII * ball.radius))
-    # gains[i]: of the steps' i + 2 groups over their i + 1; leads[i]: of the start's i + 1 groups
-    # over the steps' i + 1.
-    gains, leads = np.split(answer.value, [most - 1])
-    gains_of_start = gains + np.diff(leads)  # of the start's i + 2 groups over its i + 1
-    k = n_supported(gains, answer.sigma)
-    # A gain of the start is the sum of a gain and of the difference of two leads.
-    k_start = n_supported(gains_of_start, answer.sigma, n_more=2)
-    gain = gain_over_start(gains, leads, k, k_start)
-    # As many answers are added up in it: a lead, and a gain for each group more or less.
-    n_answers = abs(k - k_start) + 1
-    # A Gaussian is far from a skewed column; noise of its variance says nothing of its mean.
-    if gain < -defaults.WORSE * answer.sigma * np.sqrt(n_answers) and not skewed:
-        return FittedMixture(starts[k_start - 1], gains_of_start, gain, square)
-    found = levels[k - 1]
+    levels = merged_mixtures(model, plan, ball.radius)
+    gains, k, most = np.zeros(0), 1, len(levels)  # fewer than asked for if spheres were left out
+    if most > 1:  # gains of 2, 3, ... groups over one less
+        answer = ask(MixtureGains(levels, MOST_RADII * ball.radius))
+        gains, k = answer.value, n_supported(answer.value, answer.sigma)
     # The parts' ways do not describe a joined group, which may have the noise of all its parts; nor
     # does a way describe whole means.
     errors = Errors(
         noise=noise.times((most - k + 1) ** 0.5), observed=observed_cells(ball, second, model),
         way=np.zeros((k, n_scores(1, plan.n_features))) if skewed or k < most
         else way_from(start, model),
-        of_whole=of_whole if k == most else np.zeros_like(found.means),
+        of_whole=of_whole if k == most else np.zeros_like(levels[k - 1].means),
     )  # fmt: skip
-    return FittedMixture(found, gains, gain, square, errors)
-
-
-def gain_over_start(gains: Floats, leads: Floats, k: int, k_start: int) -> float:
-    """Gain of `k` groups of the steps over `k_start` groups of the start."""
-    return float(gains[: k - 1].sum() - gains[: k_start - 1].sum() - leads[k_start - 1])
+    return FittedMixture(levels[k - 1], gains, square, errors)
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
@@ -275,15 +253,15 @@ def release_statistics(
     )  # fmt: skip
 
 
-def n_supported(gains: Floats, sigma: float, n_more: int = 0) -> int:
+def n_supported(gains: Floats, sigma: float) -> int:
     """Least number k of groups over which no larger number gains enough.
 
     ``gains[i]`` is what i + 2 groups gain over i + 1. The m gains from k to k + m groups have to
-    exceed `LEAST_GAIN` each, and `SEEN` deviations of the noise of m and `n_more` answers together.
+    exceed `LEAST_GAIN` each, and `SEEN` deviations of the noise of m answers together.
     """
     for k in range(1, len(gains) + 1):
         m = np.arange(1, len(gains) - k + 2)
-        enough = defaults.LEAST_GAIN * m + defaults.SEEN * sigma * np.sqrt(m + n_more)
+        enough = defaults.LEAST_GAIN * m + defaults.SEEN * sigma * np.sqrt(m)
         if (np.cumsum(gains[k - 1 :]) <= enough).all():
             return k
     return len(gains) + 1

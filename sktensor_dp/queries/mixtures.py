@@ -218,14 +218,13 @@ class MixtureStatistics(Bounded):
 
 @dataclass(frozen=True, eq=False)
 class MixtureGains(Signed):
-    """Sum over units of the log-density that mixtures gain over others."""
+    """Sum over units of the log-density that each mixture gains over the one before."""
 
     name, family = "mixture_gains", "samples"
-    description = "mean log-density that released mixtures gain over others of them"
+    description = "mean log-density that released mixtures gain over one another"
     laws = (GAUSSIAN, LAPLACE)
 
     mixtures: Sequence[Gaussians]  # two or more
-    over: Sequence[int]  # index of the mixture over which each but the first gains
     radius: float  # length that rows are scaled to
 
     def __post_init__(self) -> None:
@@ -238,7 +237,7 @@ class MixtureGains(Signed):
     @property
     def n_gains(self) -> int:
         """Number of gains."""
-        return len(self.over)
+        return len(self.mixtures) - 1
 
     def _largest_norms(self) -> Norms:
         most = MOST_GAIN * NORM_SLACK
@@ -256,7 +255,7 @@ class MixtureGains(Signed):
             X, observed = scaled_rows(chunk, rows, self.radius), observed_of(chunk, rows)
             densities = [log_density(one.log_joint(X, observed)) for one in self.mixtures]
             log_densities = np.transpose(densities)  # (n, n_mixtures)
-            gains = log_densities[:, 1:] - log_densities[:, self.over]
+            gains = np.diff(log_densities)
             norms = np.sqrt(np.einsum("nm,nm->n", gains, gains))
             factors = MOST_GAIN / np.maximum(norms, MOST_GAIN)
             sums += (factors * weights[rows]) @ gains
