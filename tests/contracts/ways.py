@@ -454,8 +454,8 @@ SEARCHES_OF: list[tuple[str, Any, Any]] = [
         random_state=0, perturbation="input", n_trials=3), small_searches.cells(6)),
     ("persons of ratings", lambda _: small_searches.raters(random_state=0, n_trials=3),
      small_searches.cells()),
-    ("vocabulary", lambda _: search(random_state=0), texts(300)),
-    ("vocabulary, folds", lambda _: search(random_state=0, cv=2), texts(300)),
+    ("vocabulary", lambda _: search(random_state=0, n_trials=2), texts(300)),
+    ("vocabulary, folds", lambda _: search(random_state=0, cv=2, n_trials=2), texts(300)),
     ("vocabulary, shares", lambda _: search(
         random_state=0, step_fractions={"counts": 1, "topics": 3}), texts(300)),
 ]  # fmt: skip

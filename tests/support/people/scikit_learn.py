@@ -16,8 +16,8 @@ from sktensor_dp import (
 )
 
 rng = np.random.default_rng(0)
-labels = rng.integers(3, size=30_000)
-X = pd.DataFrame(5 * np.eye(3, 4)[labels] + rng.standard_normal((30_000, 4)), columns=list("abcd"))
+labels = rng.integers(3, size=15_000)
+X = pd.DataFrame(5 * np.eye(3, 4)[labels] + rng.standard_normal((15_000, 4)), columns=list("abcd"))
 budget = BudgetAccountant(epsilon=30.0, delta=1e-6)
 mixture = PrivateGaussianMixture(3, data_norm=9.0, epsilon=0.5, delta=1e-8, random_state=0)
 
@@ -38,7 +38,7 @@ print(grid.fit(X).best_params_)
 
 # One that is private as a whole, and charged once.
 search = PrivateSearchCV(
-    mixture, {"data_norm": [9.0, 10.0]}, score_bounds=(-20.0, 0.0), n_trials=3, epsilon=6.0,
+    mixture, {"data_norm": [9.0, 10.0]}, score_bounds=(-20.0, 0.0), n_trials=2, epsilon=6.0,
     delta=1e-7, accountant=budget,
 )  # fmt: skip
 best = search.fit(X).best_estimator_
