@@ -136,7 +136,7 @@ class InputCheck(HasAccountant):
 
         if sigma(self.epsilon) > USELESS:
             least = least_epsilon(lambda epsilon: sigma(epsilon) <= USELESS)
-            ways = [f"epsilon={least:g}"] * (least is not None) + ["more units"]
+            ways = ["more units"] if least is None else [f"epsilon={least:g}", "more units"]
             raise NotEnoughDataError(
                 f"Noise would hide how many rows match: a check of {counted(n_units, 'unit')} at "
                 f"this epsilon has noise with a deviation of {sigma(self.epsilon):.0%}. Nothing "
@@ -158,7 +158,8 @@ class InputCheck(HasAccountant):
 
         Fewer rows than are refused may be codes all the same, of which a fit makes a group.
         """
-        return f"Some rows fail {', '.join(map(repr, self.doubted))}. {WHY}" * bool(self.doubted)
+        failing = ", ".join(map(repr, self.doubted))
+        return f"Some rows fail {failing}. {WHY}" if failing else ""
 
     def __repr__(self) -> str:
         if self.is_hidden:

@@ -170,8 +170,8 @@ class Ratings(Run):
             return self.changed(epsilon=epsilon).verdict() == "enough"
 
         n, epsilon = self.least({"enough"}), least_epsilon(is_enough)
-        ways = [f"{n} persons"] * bool(n)
-        return ways + ([] if epsilon is None else [f"--epsilon {epsilon:g}"])
+        ways = [f"{n} persons"] if n else []
+        return ways if epsilon is None else [*ways, f"--epsilon {epsilon:g}"]
 
     def _for_directions(self) -> list[str]:
         """Changes by each of which one direction could be seen, the smallest first."""

@@ -377,7 +377,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "predict")
-        warn_where_scored(AS_NEWCOMERS * (self.unit_mode is not None))
+        warn_where_scored("" if self.unit_mode is None else AS_NEWCOMERS)
         return np.clip(self._values(self._coordinates(X)), *self.bounds_)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -397,7 +397,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         float
             1 at best.
         """
-        warn_of_score(*[AS_NEWCOMERS] * (self.unit_mode is not None))
+        warn_of_score("" if self.unit_mode is None else AS_NEWCOMERS)
         # Compute both Dask collections together.
         values = checked_values(self, computed(y, "Reading y"))
         predicted = computed(self.predict(X), "Predicting")

@@ -170,9 +170,14 @@ AS_NEWCOMERS = (  # of completions with a `unit_mode`
 )
 
 
-@cache  # once in a process, unless the warning is raised as an error
 def warn_of_score(more: str = "") -> None:
     """Warn once in a process that a score shows an exact number of the rows handed in; and more."""
+    warn_once(more)
+
+
+@cache  # once in a process, unless the warning is raised as an error
+def warn_once(more: str) -> None:
+    """Warn as `warn_of_score`."""
     warnings.warn(
         UnprotectedScoreWarning(
             "A score shows an exact number of the rows handed in, which no noise protects: show "
@@ -186,7 +191,7 @@ def warn_of_score(more: str = "") -> None:
 def warn_where_scored(more: str = "") -> None:
     """Warn as of a score where a scorer of scikit-learn asks for predictions."""
     if is_called_by(SCORER):
-        warn_of_score(*[more] * bool(more))
+        warn_of_score(more)
 
 
 def column_attributes(checked: object) -> dict[str, Any]:

@@ -534,7 +534,7 @@ class PrivateSearchCV(
     def score(self, X: object, y: object = None) -> float:
         """Score of the best model, by its own method and without noise."""
         last = [*steps_of(getattr(self, "best_estimator_", self.estimator)).values()][-1]
-        warn_of_score(*[AS_NEWCOMERS] * (getattr(last, "unit_mode", None) is not None))
+        warn_of_score("" if getattr(last, "unit_mode", None) is None else AS_NEWCOMERS)
         return float(self._by_best("score", X, *(() if y is None else (y,))))
 
     def __getattr__(self, name: str) -> Any:

@@ -110,7 +110,7 @@ def expected_failures(estimator):
 @pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::sktensor_dp.UnprotectedScoreWarning")
 def test_scikit_learn_checks(estimator, check):
-    base.warn_of_score.cache_clear()
+    base.warn_once.cache_clear()
     # How many topics stand out is up to the noise: seeded, the outcome is the same every time.
     with unsafe_seeded_noise(0):
         check(estimator)

@@ -308,7 +308,7 @@ def test_the_first_score_that_no_noise_protects_warns():
             y = np.zeros(len(model.predict(given[0])))
             asked["scorer"] = partial(get_scorer("neg_mean_squared_error"), model, given[0], y)
         for way, ask in asked.items():
-            base.warn_of_score.cache_clear()
+            base.warn_once.cache_clear()
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UnprotectedScoreWarning)
                 ask()
@@ -319,7 +319,7 @@ def test_the_first_score_that_no_noise_protects_warns():
             assert ("newcomer" in str(told[0].message)) == by_units
             seen.add(way)
     assert seen == {*ways, "scorer"}
-    base.warn_of_score.cache_clear()
+    base.warn_once.cache_clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnprotectedScoreWarning)
         search = PrivateSearchCV(PrivateSpectralLDA(1), {}, n_trials=1, epsilon=9.0).fit(COUNTS)
