@@ -147,21 +147,19 @@ class Run:
         return False
 
     def split(self) -> list[FitBudget]:
-        """Fractions of the budget for a first step, if any, for the second, and for a check."""
-        epsilon, thresholds = self.options.epsilon, int(self.has_threshold())
-        for_check = self._fraction_of_check()
-        whole = self.fractions if thresholds else (1.0,)
-        for fraction in (for_check, 0.0):
-            fractions = [part * (1 - fraction) for part in whole]
-            if fraction > 0:
-                fractions.append(fraction)
-            kinds = ["vocabulary"] * thresholds + ["gaussian"] * (len(fractions) - thresholds)
-            parts = BudgetAccountant(epsilon, self.options.delta).split(fractions, kinds)
-            # Without a check where only delta would pay for it, which may be large.
-            if parts[-1]["epsilon"] > 0:
-                break
-        self._for_check = parts.pop() if fraction else None
-        return parts
+        """Budgets of a first step, if any, and of the second; that of a check is set aside."""
+        steps, kinds = [1.0], ["gaussian"]
+        if self.has_threshold():
+            steps, kinds = [*self.fractions], ["vocabulary", "gaussian"]
+        budget = BudgetAccountant(self.options.epsilon, self.options.delta)
+        self._for_check = None
+        if (fraction := self._fraction_of_check()) > 0:
+            fractions = [*(step * (1 - fraction) for step in steps), fraction]
+            *parts, for_check = budget.split(fractions, [*kinds, "gaussian"])
+            if for_check["epsilon"] > 0:  # else only delta would pay for it, which may be large
+                self._for_check = for_check
+                return parts
+        return budget.split(steps, kinds)
 
     def _fraction_of_check(self) -> float:
         """Fraction of the budget for a check; 0 without one, or if noise would hide its result."""
