@@ -76,15 +76,15 @@ def _run(options: Namespace) -> int:
                 run.read()
                 run.build()  # by the number of units
             asked, spending = options.epsilon, []  # `_open_folder` may lower that of options
-            if path.is_dir() or not options.forecast:
-                try:
+            try:
+                if path.exists() or not options.forecast:  # which makes no folder
                     run_alone.enter_context(held(path))
-                    folder = _open_folder(run, path)
-                    spending = [folder.spending(options.epsilon, asked, run.paid)]
-                except ValueError as error:
-                    if not options.forecast:
-                        raise
-                    progress.note(f"warning: a run would be refused: {error}")
+                folder = _open_folder(run, path)
+                spending = [folder.spending(options.epsilon, asked, run.paid)]
+            except ValueError as error:
+                if not options.forecast:
+                    raise
+                progress.note(f"warning: a run would be refused: {error}")
             used = [f"{what}: {value}" for what, value in run.settings().items()]
             progress.note("; ".join([*used, *spending]))
             if run.paid:

@@ -2,6 +2,7 @@
 
 import csv
 import re
+import shutil
 import sqlite3
 import tempfile
 from bisect import bisect_left
@@ -273,35 +274,41 @@ class Folder:
 @contextmanager
 def held(path: Path) -> Iterator[None]:
     """Make an output folder, and hold it for one run; ValueError if others hold or filled it."""
+    existed = path.exists()
     if path.is_dir() and not (path / LOCK).exists():
         _refuse_others(path)  # adds nothing to their folder
-    if path.exists() and not path.is_dir():
+    if existed and not path.is_dir():
         raise ValueError(f"--output names a folder, and {path} is a file. Nothing was spent.")
     path.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path, prefix=".probe-"):
         pass  # OSError where nothing can be written
     if not (ignored := path / ".gitignore").exists():
         ignored.write_text("*\n", encoding="utf-8")
-    # The lock ends with its process, however that ends.
-    with closing(sqlite3.connect(path / LOCK, timeout=0, isolation_level=None)) as lock:
-        with suppress(sqlite3.OperationalError):
-            lock.execute("BEGIN EXCLUSIVE")
-        if not lock.in_transaction:
-            raise ValueError(
-                f"Another run is writing to {path}: wait until it has ended, or name another "
-                "folder, whose budget is its own. Nothing was spent."
-            )
-        _refuse_others(path)
-        try:
-            yield
-        finally:
-            if (path / LEDGER).exists():
-                with closing(sqlite3.connect(path / LEDGER)) as ledger:
-                    # Take away the empty journal that SQLite leaves beside a ledger. Changing the
-                    # mode under a lock deletes it, and never one that is in use.
-                    ledger.executescript(
-                        "PRAGMA journal_mode = TRUNCATE; PRAGMA journal_mode = DELETE"
-                    )
+    try:
+        # The lock ends with its process, however that ends.
+        with closing(sqlite3.connect(path / LOCK, timeout=0, isolation_level=None)) as lock:
+            with suppress(sqlite3.OperationalError):
+                lock.execute("BEGIN EXCLUSIVE")
+            if not lock.in_transaction:
+                raise ValueError(
+                    f"Another run is writing to {path}: wait until it has ended, or name another "
+                    "folder, whose budget is its own. Nothing was spent."
+                )
+            _refuse_others(path)
+            try:
+                yield
+            finally:
+                if (path / LEDGER).exists():
+                    with closing(sqlite3.connect(path / LEDGER)) as ledger:
+                        # Take away the empty journal that SQLite leaves beside a ledger.
+                        # Changing the mode under a lock deletes it, and never one in use.
+                        ledger.executescript(
+                            "PRAGMA journal_mode = TRUNCATE; PRAGMA journal_mode = DELETE"
+                        )
+    finally:
+        # A refused run leaves no folder that it made.
+        if not existed and {one.name for one in path.iterdir()} == {LOCK, ignored.name}:
+            shutil.rmtree(path)
 
 
 def _refuse_others(folder: Path) -> None:

@@ -78,6 +78,7 @@ class Ratings(Run):
     def read(self) -> None:
         """Read who rated what, how, and the public list of items."""
         options = self.options
+        what, self._values = read_ratings(self)
         if options.items_are_public and options.items not in (None, options.file):
             raise ValueError("Give --items FILE or --items-are-public, not both")
         if not options.items_are_public and options.items in (None, options.file):
@@ -85,7 +86,6 @@ class Ratings(Run):
                 "--items FILE must name a public list of all items; or say --items-are-public, if "
                 "it is no secret which of them were rated"
             )
-        what, self._values = read_ratings(self)
         if options.title is not None and options.items is None:
             raise ValueError("--title needs --items FILE, which has the titles")
         titles: list[list[str]] = []  # one list of titles, or none

@@ -321,6 +321,8 @@ class Run:
             f"may be enough from {least} on" if least else f"more {self.unit}s would not be enough"
         )
         verdict = (self.verdict_by_guess() or self.verdict()).capitalize()
+        short = self.scarce()  # where it is no units, the verdict is on that
+        verdict += f" {short}" * (short != f"{self.unit}s")
         said = (
             f"{verdict}: {self.units} for at most "
             f"{counted(forecast.n_components, self.found)}; {least}."

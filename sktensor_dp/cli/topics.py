@@ -31,6 +31,7 @@ FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
 # Number of words assumed of a text if nobody says, and that of a short text such as a title.
 LENGTH, SHORT = 100, 10
 SHARES = "PRIVATE-document-shares.csv"
+YES = {True: "yes", False: "no"}
 
 
 class Topics(Run):
@@ -263,12 +264,19 @@ class Topics(Run):
             "topics.html",
             lambda path: write_topic_page(path, model, names, report=report, warnings=warnings),
         )
+        apart = model.top_words(len(names), names, relevance=0.6)
         leading = (
-            [topic.number, topic.weight, rank, word, "yes" if topic.below_noise else "no"]
-            for topic in self._topics
+            [
+                topic.number,
+                topic.weight,
+                rank,
+                word,
+                *map(YES.get, (word in own, topic.below_noise)),
+            ]
+            for topic, own in zip(self._topics, map(set, apart), strict=True)
             for rank, word in enumerate(topic.words, start=1)
         )
-        columns = ["topic", "share_of_words", "rank", "word", "hidden"]
+        columns = ["topic", "share_of_words", "rank", "word", "sets_apart", "hidden"]
         folder.add("topics.csv", table_of([columns, *leading]))
         head = [f"topic_{topic.number}" for topic in self._topics]
         table = zip(names, np.column_stack([model.unigram_, model.components_.T]), strict=True)

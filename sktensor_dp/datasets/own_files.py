@@ -59,7 +59,8 @@ def load_texts(
         The column (or key) that holds the text. May be left out of a table with one column.
     delimiter : str, default=None
         Character between the cells. None means what a first line like ``sep=;`` names, else a tab
-        in a ``.tsv`` and a comma in a ``.csv``.
+        in a ``.tsv``, and in a ``.csv`` a comma, or, where the header has none, the first of
+        ``;``, tab and ``|`` that it has.
     quoting : {"auto", "standard", "none"}, default="auto"
         ``"standard"``: cells may be quoted, with quotes in them doubled, to hold delimiters and
         line breaks. ``"none"``: a quote is a character like any other. ``"auto"`` is
@@ -463,17 +464,12 @@ def delimited_rows(
         delimiter = delimiter or separator[1]
     elif line:  # it is the header, or begins it
         numbered = chain([(number, line)], numbered)
+        if usual == ",":
+            usual = next((mark for mark in ",;\t|" if mark in line), ",")
     records = _records(numbered, path, delimiter or usual, quoted)
     _, header = next(records, (1, []))
     if not header:
         raise ValueError(f"{path.name!r} is empty: it should start with a header")
-    others = [mark for mark in ";\t|" if mark in header[0]]
-    if delimiter is None and usual == "," and len(header) == 1 and others:
-        # With the wrong delimiter each row would become one text.
-        raise ValueError(
-            f"delimiter must be given: the first line of {path.name!r} has {others[0]!r} and no "
-            f"comma between cells; pass delimiter={others[0]!r}, or ',' for a single column"
-        )
 
     def rows() -> Iterator[list[str]]:
         for line, row in records:

@@ -62,6 +62,11 @@ def test_persons_and_their_topics(command, posts, tmp_path, opened):
     rows = table(folder / "topics.csv")
     leading = [{r["word"][:5] for r in rows if r["topic"] == n} for n in ("1", "2")]
     assert sorted(map(sorted, leading)) == [["alpha"], ["omega"]]
+    on_screen = {word for line in done.out.splitlines() for word in line.split()}
+    shown = [r["sets_apart"] == "yes" for r in rows if r["word"] in on_screen]
+    assert {r["sets_apart"] for r in rows if r["rank"] == "1"} == {"yes"}
+    assert shown
+    assert all(shown)
     shares = [float(next(r["share_of_words"] for r in rows if r["topic"] == n)) for n in ("1", "2")]
     assert shares == sorted(shares, reverse=True)
     assert f"1      {shares[0]:.1%}  " in done.out
@@ -163,7 +168,18 @@ def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
 
 @pytest.mark.usefixtures("no_fit")
 def test_a_forecast_spends_nothing_and_reads_no_words(command, posts, tmp_path):
-    done = command("topics", posts, "--text", "post", "--person", "author", "--forecast")
+    asked = ("topics", posts, "--text", "post", "--person", "author", "--forecast")
+    (tmp_path / "afile").touch()
+    for more, why in (
+        (
+            ("--budget", 1),
+            "epsilon 4 does not fit in the budget of private-topics: 0 of 1 is spent",
+        ),
+        (("--output", "afile"), "--output names a folder, and afile is a file"),
+    ):
+        assert f"warning: a run would be refused: {why}" in command(*asked, *more).err
+    done = command(*asked)
+    assert "a run would be refused" not in done.err
     assert "nothing was spent" in done.err
     assert "which words go together" in done.err
     assert "above 1: visible" in done.err
@@ -332,7 +348,9 @@ def test_public_words_are_read_in_any_form(command, posts, tmp_path):
     # More persons would not help where words are too few.
     few = ("--vocabulary", "plain.txt", "--topics", 12)
     stopped = command("topics", posts, "--text", "post", *few, status=2).err
-    assert "; more texts would not be enough.\n" in stopped
+    assert (
+        "oo few words of --vocabulary: 5,973 texts for at most 12 topics; more texts w" in stopped
+    )
     assert "error: too few words of --vocabulary for this" in stopped
 
 
