@@ -21,7 +21,7 @@ from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
 from sktensor_dp.estimator.forecast import least_epsilon
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.accountant import CHECK, BudgetAccountant
 from sktensor_dp.privacy.answer import TAIL
 from sktensor_dp.privacy.mechanisms import sigma_of
 from sktensor_dp.privacy.payer import HasAccountant, Payer, column_of_units
@@ -34,7 +34,6 @@ from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 # Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
 # the deviation from which on it is useless.
 AIM, MOST_FRACTION, USELESS = 0.01, 0.02, 0.1
-SPENDER = "check_inputs"  # as ledgers name it
 WHY = (
     "Is it the right column, are list and bounds the right ones, or are cells missing, perhaps "
     "with a code such as -9 (--missing in the command)?"
@@ -89,7 +88,7 @@ class InputCheck(HasAccountant):
             self._refuse_noise(query, chunks.n_units)
         plan = self._plan()
         payer = Payer(
-            SPENDER, self._accountant_to_charge(), column=column_of_units(self, None, groups)
+            CHECK, self._accountant_to_charge(), column=column_of_units(self, None, groups)
         )
         with Session(
             chunks, plan.before_count() if number_is_private else plan, payer,

@@ -17,8 +17,7 @@ from sktensor_dp.cli.last_run import LastRun
 from sktensor_dp.cli.manifest import MANIFEST, UNFINISHED, Manifest, digest_of
 from sktensor_dp.datasets.own_files import as_cell
 from sktensor_dp.exceptions import BudgetError
-from sktensor_dp.input_check import SPENDER
-from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.accountant import CHECK, BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.spending import (
@@ -176,7 +175,7 @@ class Folder:
     def _after_fits(self) -> Spending:
         """Everything spent before, but for checks that no fit followed."""
         entries = list(self.ledger.entries)
-        while entries and entries[-1].spender == SPENDER:
+        while entries and entries[-1].spender == CHECK:
             entries.pop()
         return Spending().plus(entries)
 

@@ -9,8 +9,9 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, replace
 from datetime import UTC
+from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sktensor_dp.checks.display import (
     COSTS,
@@ -58,6 +59,7 @@ LEGEND = (
 )
 # Name of private scorers, which are charged for each fold, and a note on the sum of their charges.
 SCORER = "PrivateScorer"
+CHECK = "check_inputs"  # likewise of checks of inputs
 FOLDS = (
     "Each score was charged for the rows that it was given. Over folds the total is a guarantee if "
     "nobody decides in which fold others are, as with PrivateKFold; with GroupKFold, which goes by "
@@ -112,6 +114,22 @@ def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object
         }
         for entry, fraction in zip(entries, fractions, strict=True)
     ]
+
+
+class Part(NamedTuple):
+    """Part of a budget that `BudgetAccountant.split` gave, and what a fit with it costs."""
+
+    epsilon: float
+    delta: float
+    cost: PrivacyCost
+
+    def pays(self, cost: PrivacyCost) -> bool:
+        """Return True if a fit of this cost was given the part, but for rounding."""
+        pure = PrivacyCost(epsilon=self.epsilon)
+        return any(
+            all(map(partial(math.isclose, rel_tol=1e-6), own.amounts, cost.amounts))
+            for own in (self.cost, pure)
+        )
 
 
 # Open ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last.
@@ -223,7 +241,7 @@ class BudgetAccountant(TableDisplay):
         self.scope, self.delta = self._ledger.open(epsilon, delta)
         self.path: str | None = None if path is None else str(self._ledger.file)
         self.units = units
-        self._gaussian_parts: set[tuple[float, float]] = set()  # that `split` gave
+        self._splits: list[list[Part]] = []  # that `split` gave
         # Persons of any column are persons.
         known = {
             without_column(one) if units == PERSON else one
@@ -392,13 +410,17 @@ class BudgetAccountant(TableDisplay):
         Raises
         ------
         BudgetError
-            If they exceed what is left, or protect another kind of unit than earlier charges.
+            If they exceed what is left, or take what an unspent part of :meth:`split` needs, or
+            protect another kind of unit than earlier charges.
         """
+        if ticket is None:
+            self.check_charge(entries)
         return self._ledger.charge(entries, self._check, ticket)
 
     def check_charge(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise the BudgetError that :meth:`charge` would, and record nothing."""
         self._check(self._ledger.balance(), entries)
+        self._check_split(entries)
 
     def _check_groups(self, groups: Any) -> None:
         """Raise BudgetError for labels of rows, or none, that are not of the budget's persons."""
@@ -413,7 +435,9 @@ class BudgetAccountant(TableDisplay):
 
     def _check_delta(self, plan: ReleasePlan) -> None:
         """Raise BudgetError for a delta that the budget, or its split, did not provide for."""
-        if plan.cost.delta > 0 and (plan.epsilon, plan.delta) in self._gaussian_parts:
+        given = [part for parts in self._splits if len(parts) > 1 for part in parts]
+        asked, gaussian = (plan.epsilon, plan.delta), [part for part in given if part.cost.mu]
+        if plan.cost.delta > 0 and asked in [part[:2] for part in gaussian if not part.cost.delta]:
             raise BudgetError(
                 "This fit sets half of its delta aside, and split() gave this part to Gaussian "
                 "noise, whose delta is that of all parts: later ones could not be paid. Nothing "
@@ -429,10 +453,42 @@ class BudgetAccountant(TableDisplay):
             "was charged."
         )
 
+    def _check_split(self, entries: Sequence[LedgerEntry]) -> None:
+        """Raise BudgetError for a part of `split` that takes what an unpaid part needs.
+
+        Checks of inputs, which are small, may be repeated.
+        """
+        if any(one.spender == CHECK for one in entries):
+            return
+        asked = PrivacyCost.total((one.cost, one.uses) for one in entries)
+        splits = (parts for parts in reversed(self._splits) if any(p.pays(asked) for p in parts))
+        unpaid = list(next(splits, ()))
+        if not unpaid:
+            return
+        now, paid, _ = self._ledger.contents()
+        fits: dict[int, list[tuple[PrivacyCost, int]]] = {}
+        for one in paid:
+            fits.setdefault(one.fit, []).append((one.cost, one.uses))
+        for cost in (asked, *map(PrivacyCost.total, fits.values())):
+            if (part := next((part for part in unpaid if part.pays(cost)), None)) is not None:
+                unpaid.remove(part)
+        for part in unpaid:
+            later = [LedgerEntry("caller", "spend", uses=1, cost=part.cost)]
+            both = now.spent.plus([*entries, *later])
+            if now.covers(now.spent.plus(later)) and not now.covers(both):
+                raise BudgetError(
+                    f"This would leave too little for a part of split(), of epsilon "
+                    f"{part.epsilon:.3g}, that no fit has spent: split() divides the whole budget, "
+                    f"of which {now.spent_epsilon:.4g} is spent. Nothing more was charged. If this "
+                    "step was fitted before, it still is: fit those after it alone, as by "
+                    "pipeline[1:].fit(pipeline[0].transform(X)). Otherwise ask for remaining(k)."
+                )
+
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
         now = self._ledger.balance()
         self._check(now, entries)
+        self._check_split(entries)
         after = now.spent.plus(entries)
         if now.strands(after):
             left, _ = replace(now, spent=after).left(1, "pure")
@@ -448,6 +504,9 @@ class BudgetAccountant(TableDisplay):
         self, fractions: Sequence[float], kinds: Sequence[str] | None = None
     ) -> list[FitBudget]:
         """Divide the whole budget among fits so that they use it up exactly.
+
+        A fit with one part, such as a repeated one, that leaves too little for another part that no
+        fit has spent is refused.
 
         Parameters
         ----------
@@ -483,10 +542,10 @@ class BudgetAccountant(TableDisplay):
             raise ValueError(f"kinds must be one of {KINDS} for each fit; got {shown(kinds)}.")
         epsilon = self.epsilon
         if self.delta == 0 or math.isinf(epsilon):
-            return [
-                {"epsilon": epsilon * fraction / whole, "delta": self.delta}
-                for fraction in fractions
-            ]
+            shares = [epsilon * fraction / whole for fraction in fractions]
+            return self._remembered(
+                [Part(own, self.delta, PrivacyCost(epsilon=own)) for own in shares]
+            )
         # Each vocabulary or search uses up `used`: a tenth of the budget's delta (a choice), or
         # less, so that all together use up at most THRESHOLD_FRACTION of it. Gaussian noise has the
         # rest. A vocabulary is given the delta of which `used` is THRESHOLD_FRACTION.
@@ -498,17 +557,21 @@ class BudgetAccountant(TableDisplay):
         parts = list(zip(fractions, kinds, strict=True))
         by_noise = math.fsum(part for part, kind in parts if kind not in ("pure", "search"))
         mu = gaussian_mu(epsilon * (by_noise / whole), gaussian_delta) if by_noise else 0.0
-        budgets: list[FitBudget] = []
+        budgets: list[Part] = []
         for part, kind in parts:
             delta, own_epsilon = deltas.get(kind, gaussian_delta), epsilon * part / whole
+            aside = used * (kind in ("vocabulary", "search"))
+            cost = PrivacyCost(epsilon=own_epsilon, delta=aside)
             if kind in ("gaussian", "vocabulary"):
-                delta_of_noise = delta - used * (kind == "vocabulary")
-                own_epsilon = gaussian_epsilon(mu * math.sqrt(part / by_noise), delta_of_noise)
-            budgets.append({"epsilon": own_epsilon, "delta": delta})
-            # `_check_delta` refuses these parts to fits that set a delta aside.
-            if kind == "gaussian" and len(parts) > 1:
-                self._gaussian_parts.add((own_epsilon, delta))
-        return budgets
+                cost = PrivacyCost(mu * math.sqrt(part / by_noise), delta=aside)
+                own_epsilon = gaussian_epsilon(cost.mu, delta - aside)
+            budgets.append(Part(own_epsilon, delta, cost))
+        return self._remembered(budgets)
+
+    def _remembered(self, parts: list[Part]) -> list[FitBudget]:
+        """Parts as parameters of fits; they are remembered, to be left to these."""
+        self._splits.append(parts)
+        return [{"epsilon": part.epsilon, "delta": part.delta} for part in parts]
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the charges as a table, one row per planned release.

@@ -277,6 +277,30 @@ def test_split_of_special_budgets():
     assert endless == [{"epsilon": math.inf, "delta": 1e-6}] * 2
 
 
+def test_a_part_of_a_split_leaves_what_unspent_ones_need(tmp_path):
+    """As where a pipeline is fitted again after its second step failed."""
+    path, fractions = tmp_path / "budget.sqlite", [0.01, 0.3, 0.69]
+    kinds = ["gaussian", "vocabulary", "gaussian"]
+    budget = BudgetAccountant(3.0, 1e-6, path=path)
+    check, words, topics = budget.split(fractions, kinds)
+    fit(budget, **words, threshold=True)
+    again = BudgetAccountant(path=path)  # a program that is run again
+    assert again.split(fractions, kinds) == [check, words, topics]
+    for one in (budget, again):
+        with pytest.raises(BudgetError, match=r"epsilon 2\.4.*Nothing.*pipeline\[1:\]\.fit\("):
+            fit(one, **words, threshold=True)
+    fit(again, **topics)
+    fit(budget, **check)  # in any order, by anyone
+    assert budget.total()[0] == 3.0
+    # Two splits, each of the whole.
+    budget = BudgetAccountant(3.0, 1e-6)
+    fit(budget, **budget.split([0.01, 0.99])[0])
+    words, _ = budget.split([0.3, 0.7], kinds[1:])
+    with pytest.raises(BudgetError, match=r"0\.24.* is spent.*remaining\(k\)"):
+        fit(budget, **words, threshold=True)
+    fit(budget, **budget.remaining(1))
+
+
 def test_a_part_for_gaussian_noise_pays_for_no_vocabulary():
     """Its threshold would take delta from the other parts, which is found when they are fitted."""
     budget, counts = BudgetAccountant(4.0, 1e-6), PrivateCountVectorizer(max_words_per_document=2)

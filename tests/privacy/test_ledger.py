@@ -71,7 +71,7 @@ def test_infinite_costs_are_refused_by_a_limit_and_else_kept(path):
     two = BudgetAccountant(math.inf, 1e-6, path=f"{path}2")
     fast(accountant=two, epsilon=math.inf).fit(X0, Y0)
     for epsilon in (0.1, math.inf):
-        with pytest.raises(BudgetError, match="Nothing was charged"):
+        with pytest.raises(BudgetError, match="Nothing more was charged"):
             fast(accountant=one, epsilon=epsilon).fit(X0, Y0)
     again = BudgetAccountant(path=two.path)
     assert (one.total(), again.total()) == ((1.0, 0.0), (math.inf, 1e-6))
@@ -263,7 +263,7 @@ def test_a_grid_search_stops_before_it_overspends(path):
     whole.charge([LedgerEntry("", "", 1, PrivacyCost(mu=probe.cost.mu * math.sqrt(7.5)))])
     budget = BudgetAccountant(whole.total()[0], 1e-6, path=path)
     grid = GridSearchCV(fast(accountant=budget), {"rank": [1, 2, 3]}, cv=5, error_score="raise")
-    with pytest.raises(BudgetError, match="Nothing was charged"):
+    with pytest.raises(BudgetError, match="Nothing more was charged"):
         grid.fit(X0, Y0)
     assert n_fits(budget) <= 7
     assert budget.total()[0] <= budget.epsilon
