@@ -40,8 +40,6 @@ ABLATIONS = (
     constant("gaussian_mixture.SPHERES", 1),
     constant("gaussian_mixture.SPHERE_STEPS", 1),
     constant("gaussian_mixture.QUANTILE", 0.999),
-    constant("gaussian_mixture.LEAST_GAIN", 0.0),
-    constant("gaussian_mixture.SEEN", 0.0),
     constant("mixtures.NOISE_OF_SQUARES", 0.0),
     constant("mixtures.SHRUNK_AT", math.inf),
     Ablation("SEEN of shapes = 0", (), {"mixtures.defaults.SEEN": 0.0}),

@@ -8,7 +8,3 @@ OFFSET = 0.5
 SPHERES, SPHERE_STEPS = 4, 5
 # Quantile of the length of normal rows at which statistics are clipped.
 QUANTILE = 0.9
-# Least gain in log-density a row, in nats, of one more group.
-LEAST_GAIN = 0.01
-# Standard deviations of noise that a gain must exceed, beside `LEAST_GAIN`.
-SEEN = 2.5

@@ -31,6 +31,7 @@ from sktensor_dp.gaussian_mixture.plan import (
     forecast_mixture,
     minus_mean,
     no_intervals_by,
+    parameters_of_group,
     plan_mixture,
 )
 from sktensor_dp.gaussian_mixture.recipe import fit_mixture
@@ -40,6 +41,7 @@ from sktensor_dp.mixtures.steps import StepNoise
 from sktensor_dp.mixtures.uncertainty import std_of_means
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
+from sktensor_dp.tensor.symmetric import n_unique
 
 Names = Sequence[str] | NDArray[Any] | None
 TYPES = ("full", "tied", "diag", "spherical")
@@ -581,9 +583,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         warn_of_score()
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.means_.shape
-        unique = d * (d + 1) // 2
-        n_of_shapes = {"full": k * unique, "tied": unique, "diag": k * d, "spherical": k}
-        n_parameters = k - 1 + k * d + n_of_shapes[self.covariance_type]
+        n_parameters = k * parameters_of_group(self.covariance_type, d) - 1
+        n_parameters += (self.covariance_type == "tied") * n_unique(d, 2)
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
     def _public_facts(self) -> PublicFacts:

@@ -154,6 +154,12 @@ def forecast_mixture(
     return Forecast((row,), n_samples, needed, k, count_sigma=count_sigma, _question=question)
 
 
+def parameters_of_group(covariance_type: str, n_features: int) -> int:
+    """Number of parameters of one group: weight, mean, and a covariance of its own."""
+    of_shape = {"full": n_unique(n_features, 2), "tied": 0, "diag": n_features, "spherical": 1}
+    return 1 + n_features + of_shape[covariance_type]
+
+
 def minus_mean(fitted: Any) -> float:
     """Minus the mean along the first axis."""
     return -float(fitted.weights_ @ fitted.means_[:, 0])

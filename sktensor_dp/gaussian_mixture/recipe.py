@@ -14,7 +14,7 @@ from sktensor_dp.gaussian_mixture.fitted import (
     attributes_of,
     warnings_of_noise,
 )
-from sktensor_dp.gaussian_mixture.plan import MixturePlan
+from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, merged_levels
 from sktensor_dp.mixtures.shrinkage import clip_eigenvalues
@@ -84,7 +84,9 @@ def release_mixture(
     gains, k, most = np.zeros(0), 1, len(levels)  # fewer than asked for if spheres were left out
     if most > 1:  # gains of 2, 3, ... groups over one less
         answer = ask(MixtureGains(levels, MOST_RADII * ball.radius))
-        gains, k = answer.value, n_supported(answer.value, answer.sigma)
+        # Akaike's criterion: twice what the parameters of a group gain by chance.
+        least = parameters_of_group(plan.covariance_type, plan.n_features) / ask.n_units
+        gains, k = answer.value, n_supported(answer.value, answer.sigma, least)
     # The parts' ways do not describe a joined group, which may have the noise of all its parts; nor
     # does a way describe whole means.
     errors = Errors(
@@ -253,15 +255,14 @@ def release_statistics(
     )  # fmt: skip
 
 
-def n_supported(gains: Floats, sigma: float) -> int:
+def n_supported(gains: Floats, sigma: float, least: float) -> int:
     """Least number k of groups over which no larger number gains enough.
 
     ``gains[i]`` is what i + 2 groups gain over i + 1. The m gains from k to k + m groups have to
-    exceed `LEAST_GAIN` each, and `SEEN` deviations of the noise of m answers together.
+    exceed `least` each, and two deviations of the noise of m answers together.
     """
     for k in range(1, len(gains) + 1):
         m = np.arange(1, len(gains) - k + 2)
-        enough = defaults.LEAST_GAIN * m + defaults.SEEN * sigma * np.sqrt(m)
-        if (np.cumsum(gains[k - 1 :]) <= enough).all():
+        if (np.cumsum(gains[k - 1 :]) <= least * m + 2 * sigma * np.sqrt(m)).all():
             return k
     return len(gains) + 1
