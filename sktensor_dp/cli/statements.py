@@ -17,6 +17,7 @@ from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.opendp_registry import registry_entry
 from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
+from sktensor_dp.privacy.spending import column_of
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
 from sktensor_dp.privacy.statement_schema import schema_text
 
@@ -69,6 +70,7 @@ def check_statements(options: argparse.Namespace) -> int:
 def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
     """Check one file and say what was found, or write it for the registry; exit status."""
     n_files, changed, private, ledger, runs = 0, list[str](), list[str](), None, ""
+    budget: BudgetAccountant | None = None
     if path.is_dir():
         (n_files, changed), private = changed_files(path), Manifest.of(path).private
         ledger, runs, path = path / LEDGER, NO_LEDGER, path / "statement.json"
@@ -78,13 +80,14 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
         report = _sound(path, changed)
         _refuse_beyond(at_most, report.epsilon, report.seeded)
         if ledger is not None and ledger.exists():
-            epsilon, delta = total_of(_verified(ledger))
+            budget = _verified(ledger)
+            epsilon, delta = total_of(budget)
             runs = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}. "
             _refuse_beyond(at_most, epsilon, report.seeded, " of all runs in this folder")
         entry = registry_entry(report) if kind == "registry" else None
         if kind == "page" and not page.exists():
             page.parent.mkdir(parents=True, exist_ok=True)
-            _write_page(path.name, page.parent, report)
+            _write_page(path.name, page.parent, report, runs if budget else "", budget)
             return 0
     except OSError as error:
         advice = "Name the output folder of a run, or its statement.json"
@@ -135,11 +138,17 @@ def _refuse_beyond(at_most: float, epsilon: float, seeded: bool, of_what: str = 
         raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
 
 
-def _write_page(statement: str, folder: Path, report: PrivacyReport) -> None:
-    """Write the officer's page about a statement."""
+def _write_page(
+    statement: str, folder: Path, report: PrivacyReport, runs: str, budget: BudgetAccountant | None
+) -> None:
+    """Write the officer's page about a statement, and what all `runs` cost by their `budget`."""
     unit = UNITS.get(report.unit, report.unit)
     settings = {"statement": statement, "one unit": unit, "promise": report.guarantee}
     others = "Other analyses of the same data are not counted here: ask for the budget of all."
+    if budget is not None:
+        for column in {column_of(one.unit) for one in budget.entries} - {""}:
+            settings["person"] = f"column {column!r}"
+        others = f"{runs}The budget is {budget.epsilon:g}. Runs elsewhere are not counted."
 
     def write(name: str, text: str) -> None:
         (folder / name).write_text(text, encoding="utf-8")

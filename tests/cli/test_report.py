@@ -11,6 +11,8 @@ from cases import report_of
 from commands import Command
 from scipy.stats import norm
 
+from sktensor_dp import BudgetAccountant
+from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.officer import chance_beyond
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.report import PrivacyReport
@@ -72,6 +74,12 @@ def test_a_page_for_the_officer_is_made_of_any_statement(path, report):
     assert written.read_text("utf-8") == page
     assert "Written to elsewhere: " in report("page", path, "--output", "elsewhere").out
     assert Path("elsewhere", written.name).read_text("utf-8") == page
+    # Beside a ledger the page has its column of persons, and what all of its fits cost.
+    BudgetAccountant(9.0, path=path.with_name(LEDGER), units="patient").spend(3, 0)
+    report("page", path.parent, "--output", "whole")
+    page = Path("whole", written.name).read_text("utf-8")
+    assert "all rows with the same value in column 'patient' are one person" in page
+    assert "All runs in this folder: epsilon 3 at delta 1e-6. The budget is 9." in page
 
 
 FOUND = "found from noisy numbers, within the budget: .*"
