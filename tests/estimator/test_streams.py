@@ -104,7 +104,7 @@ def test_a_copy_for_which_too_little_is_left_is_refused(kind: str) -> None:
     model = begun(kind, budget)
     again = copy.deepcopy(model)
     continue_with(model, 1)
-    with pytest.raises(BudgetError, match="Nothing was charged"):
+    with pytest.raises(BudgetError, match="Nothing more was charged"):
         continue_with(again, 1)
     continue_with(model, 2)
     assert n_charged(budget) == 1
