@@ -16,7 +16,7 @@ from sktensor_dp.checks.display import Table, as_text, counted, plain
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.data.labels import Labels, as_labels, distinct, normalise_labels
 from sktensor_dp.datasets.own_files import read_columns
-from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_number
+from sktensor_dp.estimator.forecast import LARGEST_ADVISED, VERDICTS, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.input_check import InputCheck, check_inputs, fraction_of_check
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
@@ -45,8 +45,7 @@ MEASURED = {
     "second_moments": "how columns vary together",
     "mixture_statistics": "averages of groups, in standard deviations",
 }
-VERDICTS = ("too few", "likely too few", "may be enough", "enough")
-HOPEFUL = VERDICTS[2:]  # others stop a run
+HOPEFUL = VERDICTS[:2]  # others stop a run
 
 
 class Run:

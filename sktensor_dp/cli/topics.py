@@ -15,14 +15,14 @@ from sktensor_dp import datasets
 from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.folder import Folder, table_of
 from sktensor_dp.cli.public_lists import CELLS, public_names, public_words
-from sktensor_dp.cli.run import HOPEFUL, VERDICTS, Run
+from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
-from sktensor_dp.spectral_lda.plan import LEAST_WORDS, OF_EQUAL_TOPICS, too_few_words
+from sktensor_dp.spectral_lda.plan import LEAST_WORDS, OF_EQUAL_TOPICS
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
 from sktensor_dp.topic_page.page import meaning_of_share
@@ -139,8 +139,10 @@ class Topics(Run):
 
     def forecast(self) -> Any:
         """Forecast of topics."""
-        words = self.options.words
-        return self.models["topics"].forecast(self.n_units, words, document_length=self._length)
+        n_words, _ = self._words_expected()
+        return self.models["topics"].forecast(
+            self.n_units, self.options.words, document_length=self._length, n_kept=max(n_words, 1)
+        )
 
     @property
     def _length(self) -> int:
@@ -157,18 +159,9 @@ class Topics(Run):
         said = f"{self.verdict()} if {what} about {LENGTH} words, {short} with about {SHORT}"
         return "" if short in HOPEFUL else f"{said} (--words-per-text)"
 
-    def verdict(self) -> str:
-        """Verdict on topics, or on words if it is worse."""
-        return min(self._verdict_on_words(), super().verdict(), key=VERDICTS.index)
-
-    def _verdict_on_words(self) -> str:
-        n_words, _ = self._words_expected()
-        words = n_words / self.options.topics**1.5
-        return next((said for said, least in LEAST_WORDS.items() if words >= least), "too few")
-
     def scarce(self) -> str:
         """Name what there are too few of: the words, if they are public and too few."""
-        few = self._known and self._verdict_on_words() not in HOPEFUL
+        few = self._known and self.forecast().verdict_on_words not in HOPEFUL
         return "words of --vocabulary" if few else super().scarce()
 
     def expected(self) -> list[str]:
@@ -184,7 +177,7 @@ class Topics(Run):
                 f"holds {4 * self._length:,}; and some commoner ones. Of ordinary texts about "
                 f"{n_words:,} are kept; half to four times as many were in tests."
             )
-        return [*lines, *too_few_words(self.options.topics, n_words)]
+        return [*lines, *forecast.words_needed]
 
     def _words_expected(self) -> tuple[int, float]:
         """Number of words, and of units that have to use one: 1 for public words."""

@@ -11,6 +11,7 @@ from sktensor_dp.privacy.plan import COUNT, ReleasePlan
 
 HEAD = ("release", "sigma", "noise", "signal", "ratio")
 MOST_UNITS = 10**9
+VERDICTS = ("enough", "may be enough", "likely too few", "too few")
 # No forecast advises a larger epsilon: it protects next to nothing.
 LARGEST_ADVISED = 10.0
 
@@ -188,20 +189,24 @@ class Forecast(InvertibleForecast):
 
     def _judged(self, verdict: str) -> Callable[[Self], bool]:
         """True if a forecast is at least as good as the `verdict`."""
-        least = dict(self.verdicts).get(verdict)
-        if least is None:
-            known = ", ".join(repr(word) for word, _ in self.verdicts)
+        if verdict not in VERDICTS[:-1]:
+            known = ", ".join(map(repr, VERDICTS[:-1]))
             raise ValueError(f"verdict must be one of {known}, got {verdict!r}.")
-        return lambda other: other._ratio >= least
+        return lambda other: VERDICTS.index(other.verdict) <= VERDICTS.index(verdict)
 
     @property
     def _ratio(self) -> float:
         """Number of samples divided by the typically needed number."""
         return self.n_samples / self.n_samples_needed
 
+    @property
+    def _sizes(self) -> str:
+        """Sizes asked about, in words."""
+        return counted(self.n_samples, self.unit)
+
     def _table(self) -> Table:
         title = (
-            f"{counted(self.n_samples, self.unit)}: {self.verdict}; the least for "
+            f"{self._sizes}: {self.verdict}; the least for "
             f"{counted(self.n_components, 'component')} is about {self.n_samples_needed:,}."
         )
         rows = [

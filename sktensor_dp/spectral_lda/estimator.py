@@ -490,7 +490,12 @@ class PrivateSpectralLDA(
         return TopRows(rows[0], values[0]) if X is None else TopRows(rows, values)
 
     def forecast(
-        self, n_samples: int, n_features: int, *, document_length: int = 100
+        self,
+        n_samples: int,
+        n_features: int,
+        *,
+        document_length: int = 100,
+        n_kept: int | None = None,
     ) -> TopicForecast:
         """Say what a fit would release and how well, from public numbers alone.
 
@@ -500,6 +505,9 @@ class PrivateSpectralLDA(
             Size of the data to come; a private number (`neighbours`) as it is released.
         document_length : int, default=100
             Typical number of tokens of a document: a public guess. Short ones show less.
+        n_kept : int, optional
+            Number of features that a private vocabulary leaves of these: ``n_words`` of its
+            forecast. The verdict is as of the command ``sktensor-dp forecast topics``.
 
         Returns
         -------
@@ -516,14 +524,15 @@ class PrivateSpectralLDA(
         """
         self._check_parameters()
         self._check_combined()
-        sizes = {"n_samples": n_samples, "n_features": n_features}
+        n_kept = n_features if n_kept is None else n_kept
+        sizes = {"n_samples": n_samples, "n_features": n_features, "n_kept": n_kept}
         sizes["document_length"] = document_length
         check_sizes(**sizes)
         plan, asked = self._plan(n_samples, n_features), self._concentration()
         found = forecast_topics(
             plan, n_samples, n_features, document_length, asked, self.delta == 0, self.neighbours,
         )  # fmt: skip
-        return replace(found, _question=Question.of(self, **sizes))
+        return replace(found, n_kept=n_kept, _question=Question.of(self, **sizes))
 
     def _document_lengths(self, X: object) -> Any:
         """Number of tokens of each document."""

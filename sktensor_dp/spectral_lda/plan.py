@@ -9,7 +9,13 @@ from scipy.special import ndtri
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
-from sktensor_dp.estimator.forecast import Forecast, ReleaseForecast, counted_releases, least_number
+from sktensor_dp.estimator.forecast import (
+    VERDICTS,
+    Forecast,
+    ReleaseForecast,
+    counted_releases,
+    least_number,
+)
 from sktensor_dp.privacy.conversions import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
@@ -85,11 +91,8 @@ def plan_topics(
     # Most words whose pairs are released: with more, eigenvectors would take most of the time.
     max_words = 1500
     exact = math.isinf(epsilon)
-    # Number of documents times the mu of one Gaussian release; times epsilon / 4 if delta is 0,
-    # about the mu of that epsilon at a delta of 1e-6.
-    n_effective = math.inf
-    if not exact:
-        n_effective = n_samples * (gaussian_mu(epsilon, delta) if delta > 0 else epsilon / 4)
+    # Number of documents times the mu of one Gaussian release; at a usual delta if that is 0.
+    n_effective = math.inf if exact else n_samples * gaussian_mu(epsilon, delta or 1e-6)
     # Where moments are matched, the clipped fraction falls with the noise, so that estimates
     # converge: so many effective documents are clipped. Otherwise nine in ten are: noise is less,
     # and bias more.
@@ -219,25 +222,19 @@ OF_EQUAL_TOPICS = (
 LEAST_WORDS = {"enough": 10.0, "may be enough": 4.0, "likely too few": 1.0}
 
 
-def too_few_words(n_topics: int, n_words: int) -> list[str]:
-    """Sentence on how many words show all topics of texts, where there are fewer."""
-    needed = math.ceil(LEAST_WORDS["enough"] * n_topics**1.5)
-    said = f"To find all {n_topics} topics takes about {needed:,} words."
-    return [said] if n_words < needed else []
-
-
 @dataclass(frozen=True, repr=False)
 class TopicForecast(Forecast):
     """Forecast of a topic fit: noise of each release, and a sufficient number of documents.
 
     ``n_samples_needed`` is the number from which the weakest of ``n_components`` equally likely
     topics that share no words stands out from the noise of the second moment. Fits find all
-    topics of texts from about four times as many documents (``verdict``).
+    topics of texts from about four times as many documents, of ten words or more for each
+    ``n_components**1.5`` (``verdict``).
 
     Attributes
     ----------
-    n_refinements, n_words : int
-        EM steps the fit would make, and words whose pairs it would release.
+    n_refinements, n_words, n_kept : int
+        EM steps the fit would make, words whose pairs it would release, and all words.
     concentration : float
         Assumed sum of the Dirichlet parameters of the topics' shares in a document.
     public_topics : bool
@@ -246,6 +243,7 @@ class TopicForecast(Forecast):
 
     n_refinements: int
     n_words: int
+    n_kept: int
     concentration: float = USUAL
     public_topics: bool = False
 
@@ -256,6 +254,24 @@ class TopicForecast(Forecast):
     def _ratio(self) -> float:
         # In texts, topics beyond the tenth are weaker and weaker.
         return super()._ratio / max(1.0, self.n_components / 10) ** 0.5
+
+    @property
+    def verdict(self) -> str:
+        """Verdict on the number of documents, or on that of words if it is worse."""
+        return max(super().verdict, self.verdict_on_words, key=VERDICTS.index)
+
+    @property
+    def verdict_on_words(self) -> str:
+        """Verdict on the number of words, however many documents there are."""
+        words = self.n_kept / self.n_components**1.5
+        return next((said for said, least in LEAST_WORDS.items() if words >= least), "too few")
+
+    @property
+    def words_needed(self) -> list[str]:
+        """Sentence on how many words show all topics, where there are fewer."""
+        needed = math.ceil(LEAST_WORDS["enough"] * self.n_components**1.5)
+        said = f"To find all {self.n_components} topics takes about {needed:,} words."
+        return [said] if self.verdict_on_words != "enough" else []
 
     @property
     def n_likely(self) -> int:
@@ -278,15 +294,17 @@ class TopicForecast(Forecast):
         topics = counted(self.n_components, "topic")
         return f"Likely to stand out of noise: {self.n_likely} of {topics}. A fit may find more."
 
+    @property
+    def _sizes(self) -> str:
+        return f"{super()._sizes} and {counted(self.n_kept, 'word')}"
+
     def _assumed(self) -> list[str]:
         mixed = f"mix topics with a concentration of {self.concentration:g}"
         assumed = mixed if self.concentration > 0 else "have one topic each"
         said = [*super()._assumed(), f"Documents are assumed to {assumed}.", OF_EQUAL_TOPICS]
-        if self._question is not None:
-            if not self.enough:
-                said.append(self.likely)
-            if self.n_refinements:  # where moments are matched, fewer columns are enough
-                said += too_few_words(self.n_components, self._question.numbers["n_features"])
+        if self._question is not None and not self.enough:
+            said.append(self.likely)
+        said += self.words_needed
         if self.public_topics:
             said.append("Public topics are assumed to be of no help; good ones need less data.")
         return said
@@ -358,8 +376,8 @@ def forecast_topics(
     needed = n_samples / pairs.ratio if pairs.noise > 0 else k
     return TopicForecast(
         tuple(rows), n_samples, math.ceil(max(needed, k)), k, n_refinements=plan.n_refinements,
-        n_words=plan.n_words, concentration=concentration, public_topics=plan.asks_public,
-        count_sigma=count_sigma,
+        n_words=plan.n_words, n_kept=n_features, concentration=concentration,
+        public_topics=plan.asks_public, count_sigma=count_sigma,
     )  # fmt: skip
 
 

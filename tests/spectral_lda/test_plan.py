@@ -72,13 +72,15 @@ def test_forecast_says_itself_and_what_it_assumes():
     assert likely == sorted(likely)
     assert likely[0] == 0 < likely[1] < likely[2] < likely[3] == 10
     assert f"noise: {likely[1]} of 10 topics." in str(forecasts[1])
-    for n_words, few in ((248, True), (317, False)):
-        said = str(PrivateSpectralLDA(10, epsilon=4.0).forecast(3317, n_words))
-        assert ("To find all 10 topics takes about 317 words." in said) is few
+    for n_words, few in ((32, "likely too few"), (248, "may be enough"), (317, "enough")):
+        said = PrivateSpectralLDA(10, epsilon=4.0).forecast(3317, 2000, n_kept=n_words)
+        assert (said.verdict, said.verdict_on_words) == (few, few)
+        assert f"and {n_words} words: {few};" in str(said)
+        assert ("To find all 10 topics takes about 317 words." in str(said)) is (n_words < 317)
     # Topics beyond the tenth are weaker: 40 need twice as many documents for a verdict.
     many = PrivateSpectralLDA(40)
-    needed = many.forecast(10**6, 2000).n_samples_needed
-    assert [many.forecast(n * needed, 2000).enough for n in (5, 10)] == [False, True]
+    needed = many.forecast(10**6, 3000).n_samples_needed
+    assert [many.forecast(n * needed, 3000).enough for n in (5, 10)] == [False, True]
 
 
 def test_without_noise_everything_is_enough():
