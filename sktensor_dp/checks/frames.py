@@ -200,6 +200,13 @@ def taken(data: Any, rows: Any) -> Any:
     return [data[row] for row in rows]
 
 
+def series_like(series: Any, values: Any) -> Any:
+    """Column of new values with the name, and in pandas the index, of another one."""
+    made = nw.from_native(series, series_only=True)
+    column = nw.new_series(made.name, list(values), backend=made.implementation).to_native()
+    return column.set_axis(series.index) if hasattr(series, "index") else column
+
+
 def new_frame(columns: Mapping[str, Any], backend: str = "pandas") -> Any:
     """Build a table of `backend` from lists by column name; ImportError if it is not installed."""
     if backend not in BACKENDS:

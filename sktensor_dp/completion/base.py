@@ -493,6 +493,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             raise ValueError(f"shape must have two lengths or more, got {len(shape)}.")
         size = tuple(shape)
         plan, ranks = self._plan(n_observed, size)
+        self._warn_of_budget(plan.releases)
         width = 1.0 if self._chooses_bounds else high - low
         assumed = Assumed.given(width, deviation, bias_deviation, component_share)
         found = forecast_completion(n_observed, size, plan, width, max(ranks), assumed)

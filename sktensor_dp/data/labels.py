@@ -9,10 +9,10 @@ from operator import methodcaller
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sktensor_dp.checks.errors import call_unquoted
-from sktensor_dp.checks.frames import as_numbers
+from sktensor_dp.checks.frames import as_numbers, series_like
 from sktensor_dp.tensor.arrays import Integers
 
 # 64-bit integers, or Python objects (strings, or larger integers). Strings of NumPy would take the
@@ -162,7 +162,7 @@ def checksums(texts: Iterable[str]) -> NDArray[np.int64]:
     return np.fromiter(map(zlib.crc32, encoded), np.int64)
 
 
-def normalise_labels(labels: ArrayLike) -> Labels:
+def normalise_labels(labels: Any) -> Any:
     """Strip blanks from labels of persons, and merge those that differ in case or Unicode form.
 
     Fits compare labels exactly: "Zoe" and "zoe" are two persons to them, each protected by
@@ -175,9 +175,9 @@ def normalise_labels(labels: ArrayLike) -> Labels:
 
     Returns
     -------
-    ndarray of shape (n_rows,)
+    ndarray or Series of shape (n_rows,)
         Strings without outer blanks, folded to one case (``str.casefold``) and composed
-        (Unicode's NFC); integers as they are.
+        (Unicode's NFC); integers as they are. For a Series a Series, which keeps its name.
 
     Raises
     ------
@@ -195,7 +195,12 @@ def normalise_labels(labels: ArrayLike) -> Labels:
     >>> normalise_labels(["Zoe", " zoe", "ZOE "]).tolist()
     ['zoe', 'zoe', 'zoe']
     """
-    given = read_labels(labels, None, "labels")
+    found = _normalised(read_labels(labels, None, "labels"))
+    return series_like(labels, found) if hasattr(labels, "to_frame") else found
+
+
+def _normalised(given: Labels) -> Labels:
+    """Labels that differ in blanks, case or Unicode form as one; integers as they are."""
     if not len(given) or not are_texts(given):
         return given
     forms: dict[str, str] = {}  # equal labels share one object, to save memory

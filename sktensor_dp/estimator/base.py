@@ -37,7 +37,12 @@ from sktensor_dp.data.sums import OneThread
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.estimator.callbacks import Callbacks
 from sktensor_dp.estimator.facts import PublicFacts
-from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning, UnprotectedScoreWarning
+from sktensor_dp.exceptions import (
+    BudgetError,
+    NotEnoughDataWarning,
+    PrivacyLeakWarning,
+    UnprotectedScoreWarning,
+)
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.conversions import gaussian_mu
@@ -354,6 +359,15 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         """Raise the BudgetError that charging a plan for the units of `chunks` would."""
         payer = Payer(type(self).__name__, self._accountant_to_charge())
         payer.check(plan, self.neighbours, unit_of(self._unit, chunks.grouped))
+
+    def _warn_of_budget(self, plan: ReleasePlan | None = None) -> None:
+        """Warn where the estimator's accountant would refuse a fit, of a plan or of its epsilon."""
+        if plan is None:
+            plan = ReleasePlan.split(self.epsilon, self.delta, {"fit": 1.0})
+        try:
+            Payer(type(self).__name__, self.accountant).check(plan, self.neighbours)
+        except BudgetError as error:
+            self._warn([UserWarning(f"The accountant would refuse this fit now. {error}")])
 
     @contextmanager
     def _session(

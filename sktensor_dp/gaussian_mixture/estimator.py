@@ -552,6 +552,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         self._check_parameters()
         self._check_combined()
         check_sizes(n_samples=n_samples, n_features=n_features)
+        self._warn_of_budget()
         question = Question.of(self, n_samples=n_samples, n_features=n_features)
         return forecast_mixture(self, n_samples, n_features, question)
 

@@ -611,6 +611,7 @@ class PrivateTensorPowerMethod(
         self._check_parameters()
         self._check_combined()
         check_sizes(n_samples=n_samples, n_features=n_features)
+        self._warn_of_budget()
         question = Question.of(self, n_samples=n_samples, n_features=n_features)
         return forecast_moments(self, n_samples, n_features, question)
 

@@ -155,10 +155,10 @@ def telling_spending(method: Any) -> Any:
         try:
             return method(self, *args, **options)
         except BaseException as error:
-            spent = ""
+            spent, left = "", 0.0
             with suppress(BudgetError):
                 if isinstance(payer := self._accountant_to_charge(), BudgetAccountant):
-                    spent = payer._so_far()
+                    spent, left = payer._so_far(), payer.remaining()["epsilon"]
             # Methods that fit call each other: say each sentence once.
             said = "".join([str(error), *getattr(error, "__notes__", ())])
             nothing = f"This {type(self).__name__} released nothing."
@@ -169,7 +169,8 @@ def telling_spending(method: Any) -> Any:
             marks = [mark for X in given if (mark := getattr(X, MARK, None)) is not None]
             if spent and marks and "vectorizer.transform(texts)" not in said:
                 how = f"fit this step alone, by {rescue(marks[0].persons)}."
-                tell(error, "The vocabulary of X is paid for:", f" {how}")
+                none = "nothing of the budget is left to fit this step to it."
+                tell(error, "The vocabulary of X is paid for:", f" {how if left else none}")
             raise
         finally:
             COLUMN.reset(token)

@@ -528,6 +528,7 @@ class PrivateSpectralLDA(
         sizes = {"n_samples": n_samples, "n_features": n_features, "n_kept": n_kept}
         sizes["document_length"] = document_length
         check_sizes(**sizes)
+        self._warn_of_budget()
         plan, asked = self._plan(n_samples, n_features), self._concentration()
         found = forecast_topics(
             plan, n_samples, n_features, document_length, asked, self.delta == 0, self.neighbours,

@@ -453,6 +453,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         if self.vocabulary is not None:
             raise ValueError("vocabulary must be None: one that is given has no threshold.")
         plan = plan_words(self, n_documents, length=document_length)
+        self._warn_of_budget(plan.releases)
         n_words = expected_words(plan.threshold, n_documents, self, document_length)
         return WordForecast(n_documents, plan.threshold, n_words, plan.length)
 

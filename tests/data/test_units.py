@@ -3,6 +3,8 @@
 import re
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -142,6 +144,10 @@ def test_normalised_labels_merge_spellings_and_nothing_else():
         "zoe", "z oe", "strasse", "strasse"
     ]  # fmt: skip
     assert normalise_labels([2**70, -1]).tolist() == [2**70, -1]
+    for column in (pd.Series(spellings, [7, 5, 3, 1], name="author"), pl.Series("a", spellings)):
+        series = normalise_labels(column)  # a budget compares its name
+        assert (series.name, {*series.to_list()}) == (column.name, {"zo\u00eb"})
+    assert [*normalise_labels(pd.Series([4, 2], [7, 5])).index] == [7, 5]
     with pytest.raises(ValueError, match="labels must hold one label per row"):
         normalise_labels(["x", None])
 

@@ -22,6 +22,8 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
+    PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
     check_inputs,
 )
 from sktensor_dp.privacy.conversions import gaussian_mu
@@ -299,6 +301,20 @@ def test_a_part_of_a_split_leaves_what_unspent_ones_need(tmp_path):
     with pytest.raises(BudgetError, match=r"0\.24.* is spent.*remaining\(k\)"):
         fit(budget, **words, threshold=True)
     fit(budget, **budget.remaining(1))
+
+
+def test_a_forecast_warns_of_a_fit_that_the_accountant_would_refuse():
+    for model, sizes in (
+        (PrivateCountVectorizer(), (3000,)),
+        (PrivateSpectralLDA(2), (3000, 300)),
+        (PrivateGaussianMixture(2, data_norm=9.0), (3000, 5)),
+        (PrivateTensorPowerMethod(2, data_norm=9.0), (3000, 5)),
+        (PrivateCPCompletion(1, bounds=(1, 5)), (3000, (60, 60))),
+    ):
+        budget = BudgetAccountant(1.0, 1e-6).spend(0.5, 0)
+        with pytest.warns(UserWarning, match="would refuse this fit now.*is what is short"):
+            model.set_params(accountant=budget).forecast(*sizes)
+        model.set_params(epsilon=0.1, delta=1e-7).forecast(*sizes)
 
 
 def test_a_part_for_gaussian_noise_pays_for_no_vocabulary():

@@ -245,6 +245,11 @@ def test_an_error_of_a_step_says_what_earlier_ones_spent_and_how_to_go_on(
     said, spent = str(refused.value), budget.total()[0]
     assert f"{spent:.6g} " in said
     assert "fit(vectorizer.transform(texts), groups=groups)" in said
+    if match == "n_components":
+        budget.change_budget(spent)
+        with budget, pytest.raises(ValueError, match="nothing of the budget is left to fit this"):
+            steps["topics"].fit(steps["counts"].transform(X), groups=groups)
+        budget.change_budget(4.0)
     steps["topics"].set_params(n_components=2, epsilon=1.0)
     with budget, quiet():
         steps["topics"].fit(steps["counts"].transform(X), groups=OWNERS)
