@@ -584,7 +584,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         shape, n_observed = list(self.shape), n_units
         if self.unit_mode is not None:
             shape[self.unit_mode] = n_units
+            # The length of a document is here the number of values of a unit.
             n_observed = ASSUMED.entries_of_units(shape)
+            if length := guess.get("document_length"):
+                n_observed = min(n_units * length, math.prod(shape))
         found = self.forecast(n_observed, shape)
         plan, ranks = self._plan(n_observed, tuple(shape))
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)

@@ -373,7 +373,8 @@ class PrivateSearchCV(
             Number of columns or words that the estimator will be given; not of completions, whose
             parameter ``shape`` says it.
         document_length : int, optional
-            Typical number of words of a document, a public guess for forecasts of texts.
+            Typical number of words of a document, or of values of a unit of a completion: a public
+            guess. By default 100, and a quarter of the unit's cells.
 
         Returns
         -------

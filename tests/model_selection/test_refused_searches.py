@@ -336,8 +336,10 @@ def test_ranks_that_no_trial_can_show_are_told_before_the_charge():
             search.fit(CELLS, RATINGS)
     assert budget.entries == ()
     many = entries(unit_mode=0, shape=(20_000, 100))
-    (verdict,) = PrivateSearchCV(many, {"rank": [2]}, epsilon=9.0).forecast(20_000).verdicts
-    assert verdict == ({"rank": 2}, "components can be found")
+    ranks = PrivateSearchCV(many, {"rank": [2]}, epsilon=2.0)
+    for length, said in ((None, "components can be found"), (2, "likely no components")):
+        (verdict,) = ranks.forecast(20_000, document_length=length).verdicts
+        assert verdict == ({"rank": 2}, said)
     with pytest.raises(ValueError, match="GB of memory"):
         PrivateSearchCV(many, {"rank": [10**5]}, epsilon=9.0).forecast(20_000)
     with pytest.raises(ValueError, match="n_features must be an int"):
