@@ -265,7 +265,7 @@ def test_errors_about_tables_show_no_number_of_rows(kind, table, private):
         build = partial(build, neighbours="add_remove")
     calls = [lambda: build().fit(X, **passed)]
     if kind == "search":
-        search = PrivateSearchCV(build(), {}, score_bounds=(-9, 0))
+        search = PrivateSearchCV(build(), {}, n_trials=1, score_bounds=(-9, 0))
         calls = [lambda: search.fit(X, **passed), lambda: search.fit(X, np.ones(N - 1), **passed)]
     else:
         source = [(X, LABELS) if passed else X]
