@@ -261,7 +261,7 @@ class Topics(Run):
         leading = (
             [
                 topic.number,
-                topic.weight,
+                round(topic.weight, 3),  # as on the screen: no result to report
                 rank,
                 word,
                 *map(YES.get, (word in own, topic.below_noise)),

@@ -301,7 +301,7 @@
     const lines = [["topic", "share_of_words", "below_noise", "rank", "word", "probability",
       "low", "high", "all_texts"]];
     for (const topic of topics) {
-      ranked(topic).forEach((w, place) => lines.push([topic.number, topic.share,
+      ranked(topic).forEach((w, place) => lines.push([topic.number, Number(topic.share.toFixed(3)),
         topic.hidden ? "yes" : "no", place + 1, words[w], topic.p[w],
         ...bounds(topic, w).map((x) => Number(x.toPrecision(4))), everywhere[w]]));
     }

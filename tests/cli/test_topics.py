@@ -69,6 +69,7 @@ def test_persons_and_their_topics(command, posts, tmp_path, opened):
     assert all(shown)
     shares = [float(next(r["share_of_words"] for r in rows if r["topic"] == n)) for n in ("1", "2")]
     assert shares == sorted(shares, reverse=True)
+    assert shares == [round(share, 3) for share in shares]  # they are no results
     assert f"1      {shares[0]:.1%}  " in done.out
     words = table(folder / "topic_words.csv")
     assert sum(float(row["topic_1"]) for row in words) == pytest.approx(1, abs=1e-4)
