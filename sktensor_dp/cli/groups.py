@@ -37,9 +37,9 @@ CATEGORY = (
     "rows of no category shown."
 )
 INTERVALS = (
-    "Intervals show noise and chance, where numbers are missing of those that are there. They are "
-    "wide of a column with many zeros or a long tail. --log-range helps with a long tail, where "
-    "all numbers are above 0.",
+    "Intervals show noise and chance, where numbers are missing of those that are there. Of one "
+    "group they are wide of a column with many zeros or a long tail. --log-range helps with a long "
+    "tail, where all numbers are above 0.",
     "Another run may find other groups: intervals are for the groups shown.",
 )
 ENDS = ("", " low", " high")  # columns of an average and of its interval

@@ -25,7 +25,12 @@ from sktensor_dp.estimator.inputs import precision_of
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.exceptions import NotEnoughDataWarning
-from sktensor_dp.gaussian_mixture.fitted import SavedMixture, gaussians_of, warnings_of_one_value
+from sktensor_dp.gaussian_mixture.fitted import (
+    SavedMixture,
+    gaussians_of,
+    names_of,
+    warnings_of_one_value,
+)
 from sktensor_dp.gaussian_mixture.plan import (
     check_memory,
     forecast_mixture,
@@ -95,6 +100,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Number of groups that the released gains support.
     gains_ : ndarray
         Released mean log-density of a sample in the mixture of 1, 2, ... groups, over that of one.
+    skewness_ : ndarray of shape (n_features,)
+        Largest skewness of each column in any group, given the columns before it, by released
+        shifts: 1 of an exponential law, 0 where noise may hide that it is less.
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     n_iter_ : int
@@ -126,7 +134,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     released) and features, and all parameters, ``data_norm`` among them: do not set it to the
     largest norm in the data. *Releases*: ``norm_histogram`` for a norm that is chosen;
     ``second_moments``; ``mixture_statistics``, for small spheres of the start, for each step, and
-    for a test of skewness of one group; ``mixture_gains``, unless one group is asked for. *Not
+    for a test of skewness; ``mixture_gains``, unless one group is asked for. *Not
     covered*: running time; what ``predict``, ``score`` and ``bic`` say of the samples handed to
     them; several samples of one person without ``groups``; infinite numbers, for which errors are
     raised.
@@ -473,8 +481,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If `level` is not in [0, 1); or there are no intervals: steps were too few for groups
-            that were joined, there are fewer samples than :meth:`forecast` asks for, or more than
+            If `level` is not in [0, 1); or there are no intervals: groups are skewed
+            (``skewness_``), there are fewer samples than :meth:`forecast` asks for, or more than
             5000 parameters.
 
         Notes
@@ -518,9 +526,13 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
     def _no_intervals(self) -> str:
         """Sentence on why means have no intervals."""
-        reason = "steps were too few to settle before groups were joined"
-        if not hasattr(self, "_step_noise"):
-            reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
+        reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
+        if not reason:
+            skewed = " and ".join(names_of(self, self.skewness_ > 0))
+            reason = (
+                f"groups are skewed in {skewed}, as by many zeros or a long tail, and averages of "
+                "all columns depend on how groups share it; a fit without it may have some"
+            )
         return f"There are no intervals: {reason}."
 
     def _interval(self, level: float, std: Floats) -> tuple[Floats, Floats]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.base import column_attributes
@@ -34,7 +35,8 @@ class FittedMixture:
     model: Gaussians
     gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
     square: float  # mean squared norm of the steps' means
-    errors: Errors
+    skewness: Floats  # (d,): of columns in any group, where it is seen
+    errors: Errors | None  # None of skewed groups
 
 
 @dataclass(kw_only=True)
@@ -48,6 +50,7 @@ class SavedMixture(SavedState):
     n_iter_: Annotated[int, Whole()]
     data_norm_: Annotated[float, Real("+")] = ABSENT
     gains_: Annotated[Floats, Numbers("m")]
+    skewness_: Annotated[Floats, Numbers("d+")]
     _step_noise: Annotated[StepNoise, Part(
         StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
         spread=Real("+"), cut=Real("+"), rates=Real("+"),
@@ -127,12 +130,20 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
         "n_components_": len(model.weights),
         "n_iter_": plan.n_steps,
         "gains_": np.append(0.0, np.cumsum(found.gains)),
+        "skewness_": found.skewness,
     }
     errors = found.errors
-    if not plan.has_intervals:
+    if errors is None or not plan.has_intervals:
         return attributes
     by_group = {"_way": errors.way[order], "_of_whole": errors.of_whole[order]}
     return {**attributes, "_step_noise": errors.noise, "_observed": errors.observed, **by_group}
+
+
+def names_of(estimator: Any, columns: NDArray[np.bool_]) -> list[str]:
+    """Names of some columns, by a mask."""
+    numbers = [f"column {place}" for place in range(len(columns))]
+    names = column_attributes(estimator).get("feature_names_in_", numbers)
+    return [name for name, is_one in zip(names, columns, strict=True) if is_one]
 
 
 def warnings_of_one_value(estimator: Any, scaled: Floats) -> tuple[Warning, ...]:
@@ -144,8 +155,6 @@ def warnings_of_one_value(estimator: Any, scaled: Floats) -> tuple[Warning, ...]
     narrow = spreads < 0.1 * spreads.max(axis=0)
     narrow &= ~narrow.all(axis=1, keepdims=True)  # a small cloud, not one value of a column
     at_end = np.abs(np.abs(scaled) - 1) < 0.02  # within a hundredth of the range
-    numbers = [f"column {place}" for place in range(spreads.shape[1])]
-    names = column_attributes(estimator).get("feature_names_in_", numbers)
     found = {
         "": (narrow & ~at_end).any(axis=0),
         ", at the end of its range: many zeros, a code of missing cells such as -9, or logs not "
@@ -157,7 +166,7 @@ def warnings_of_one_value(estimator: Any, scaled: Floats) -> tuple[Warning, ...]
             "by it alone, and hide others, which a fit without it shows."
         )
         for where, columns in found.items()
-        if (alone := [name for name, is_one in zip(names, columns, strict=True) if is_one])
+        if (alone := names_of(estimator, columns))
     )
 
 

@@ -74,8 +74,8 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
         # From FEWEST - 1 on, a step for each `rows_a_step` of rows times mu.
         allowed = n_samples * mu / (k * n_features) / rows_a_step
         n_steps = int(min(max(round(FEWEST - 1 + allowed), FEWEST), MOST))
-    # Steps of spheres, or of one group a test of skewness.
-    n_statistics = n_steps + (defaults.SPHERE_STEPS if k > 1 else 1)
+    # A test of skewness, and steps of spheres.
+    n_statistics = n_steps + 1 + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
     releases = ReleasePlan.split(estimator.epsilon, estimator.delta, fractions, uses)

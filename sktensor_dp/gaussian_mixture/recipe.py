@@ -16,9 +16,9 @@ from sktensor_dp.gaussian_mixture.fitted import (
 )
 from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group
 from sktensor_dp.mixtures.clipping import clipping_at
-from sktensor_dp.mixtures.gaussians import Gaussians, merged_levels
+from sktensor_dp.mixtures.gaussians import Gaussians, joined, merged_levels, mixture_of
 from sktensor_dp.mixtures.shrinkage import clip_eigenvalues
-from sktensor_dp.mixtures.skewness import EARLY, moved_along, scales_of_shifts, skewed_columns
+from sktensor_dp.mixtures.skewness import EARLY, moved_along, scales_of_shifts, seen_skewness
 from sktensor_dp.mixtures.start import (
     SPHERE_SCALES,
     scaled_to_radius,
@@ -27,13 +27,14 @@ from sktensor_dp.mixtures.start import (
 )
 from sktensor_dp.mixtures.steps import (
     LEAST_VARIANCE,
+    LEAST_WEIGHT,
     StepMoments,
     StepNoise,
     WhitenedStatistics,
     average_with_step,
     gaussians_after_step,
 )
-from sktensor_dp.mixtures.uncertainty import n_scores, observed_shares, way_from
+from sktensor_dp.mixtures.uncertainty import observed_shares, way_from
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
@@ -69,33 +70,40 @@ def release_mixture(
     groups.
     """
     start = release_start(ask, ball, plan, second)
-    of_whole, skewed, n_tails = np.zeros_like(start.means), False, plan.n_for_tails
+    of_whole, n_tails = np.zeros_like(start.means), plan.n_for_tails
     model, average, noise = release_steps(ask, ball, plan, start, None, plan.n_steps - n_tails)
+    skewness, is_whole = np.zeros(plan.n_features), False
     if n_tails:
-        columns = release_skewed(ask, ball, model, noise)
-        skewed = len(columns) > 0
-        if skewed:
+        skewness = release_skewness(ask, ball, model, noise)
+        columns = np.flatnonzero(skewness)
+        is_whole = len(columns) > 0
+        if is_whole:
             seen = observed_cells(ball, second, model)[columns]
             model, of_whole = release_whole(ask, ball, plan, model, columns, seen)
         else:
             model, _, noise = release_steps(ask, ball, plan, model, average, n_tails)
     square = float(model.weights @ np.square(model.means).sum(axis=1))
-    levels = merged_mixtures(model, plan, ball.radius)
+    parts = merged_levels(model, plan.n_components)
+    levels = [of_type(mixture_of(level), plan, ball.radius) for level in parts]
     gains, k, most = np.zeros(0), 1, len(levels)  # fewer than asked for if spheres were left out
     if most > 1:  # gains of 2, 3, ... groups over one less
         answer = ask(MixtureGains(levels, MOST_RADII * ball.radius))
         # Akaike's criterion: twice what the parameters of a group gain by chance.
         least = parameters_of_group(plan.covariance_type, plan.n_features) / ask.n_units
         gains, k = answer.value, n_supported(answer.value, answer.sigma, least)
-    # The parts' ways do not describe a joined group, which may have the noise of all its parts; nor
-    # does a way describe whole means.
+    # A joined group may have the noise of all its parts. It came from where they start together;
+    # no way describes whole means.
+    found, noise = levels[k - 1], noise.times((most - k + 1) ** 0.5)
+    if not n_tails:
+        skewness = release_skewness(ask, ball, found, noise)
+    way = way_from(joined(start, parts[k - 1]), found)
     errors = Errors(
-        noise=noise.times((most - k + 1) ** 0.5), observed=observed_cells(ball, second, model),
-        way=np.zeros((k, n_scores(1, plan.n_features))) if skewed or k < most
-        else way_from(start, model),
-        of_whole=of_whole if k == most else np.zeros_like(levels[k - 1].means),
+        noise=noise, observed=observed_cells(ball, second, model),
+        way=np.zeros_like(way) if is_whole else way,
+        of_whole=of_whole if k == most else np.zeros_like(found.means),
     )  # fmt: skip
-    return FittedMixture(levels[k - 1], gains, square, errors)
+    are_clipped = bool(skewness.any()) and not is_whole
+    return FittedMixture(found, gains, square, skewness, None if are_clipped else errors)
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
@@ -131,7 +139,8 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
         spheres = spheres_after_step(
             spheres, clipped_statistics(answer), answer.sigma, clip, radius, rng, drops=drops
         )
-    return merged_mixtures(spheres.gaussians, plan, radius)[-1]
+    *_, merged = merged_levels(spheres.gaussians, plan.n_components)
+    return of_type(mixture_of(merged), plan, radius)
 
 
 def release_steps(
@@ -154,21 +163,22 @@ def observed_cells(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats
     return observed_shares(model, np.array(squares), second.sigma, float(np.clip(share, 0, 1)))
 
 
-def release_skewed(ask: Session, ball: LiftedBall, model: Gaussians, noise: StepNoise) -> Integers:
-    """Release shifts of one group, clipped early: whitened columns whose tails steps may cut."""
-    early = clipping_at(model.means.shape[1], EARLY)
+def release_skewness(ask: Session, ball: LiftedBall, model: Gaussians, noise: StepNoise) -> Floats:
+    """Release shifts, clipped early: skewness of whitened columns, where it is seen."""
+    early, below = clipping_at(model.means.shape[1], EARLY), range(1, model.means.shape[1])
     query = MixtureStatistics(
         model.means, model.whiteners, model.log_scales, limit=early.limit, centre=0.0,
         scales=scales_of_shifts(1), radius=MOST_RADII * ball.radius, shape_part="spherical",
-        fill=model.means[0],
+        partial=[(clipping_at(n_seen, EARLY).limit, 0.0) for n_seen in below],
     )  # fmt: skip
     answer = ask(query)
-    _, (shift,), *_ = query.decoded(clipped_statistics(answer))  # of the one group
-    shifts = shift / early.shift_response
+    shares = np.maximum(model.weights, LEAST_WEIGHT)
+    shifts = query.decoded(clipped_statistics(answer))[1] / early.shift_response / shares[:, None]
     of_shifts = answer.sigma * early.limit / early.shift_response
     # By chance a median is farther from the mean than any such shift.
-    by_chance = math.sqrt((math.pi / 2 - 1) / ask.n_units)
-    return skewed_columns(shifts, math.hypot(of_shifts, noise.shift, by_chance), early)
+    by_chance = (math.pi / 2 - 1) / (ask.n_units * shares)
+    variances = (of_shifts**2 + noise.shift**2) / shares**2 + by_chance
+    return seen_skewness(shifts, np.sqrt(variances), early)
 
 
 def release_whole(
@@ -206,11 +216,6 @@ def release_whole(
 def clipped_statistics(answer: Answer) -> Floats:
     """Released statistics, clipped to a range that holds all values without noise."""
     return np.clip(answer.value, -MOST, MOST)
-
-
-def merged_mixtures(model: Gaussians, plan: MixturePlan, radius: float) -> list[Gaussians]:
-    """Mixtures of 1 to k Gaussians of the plan's type, by merging."""
-    return [of_type(one, plan, radius) for one in merged_levels(model, plan.n_components)]
 
 
 def of_type(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:

@@ -1,7 +1,7 @@
 """Gaussians of a mixture: whitened rows, densities, responsibilities, samples, and merging."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -146,6 +146,7 @@ class Part:
     mean: Floats
     covariance: Floats
     log_volume: float
+    members: tuple[int, ...]  # Gaussians that are joined in it
 
     def with_other(self, other: "Part") -> "Part":
         """Gaussian with the weight, mean and covariance of two together."""
@@ -154,13 +155,31 @@ class Part:
         between = self.weight * other.weight / weight**2 * np.outer(difference, difference)
         covariance = within + between
         mean = (self.weight * self.mean + other.weight * other.mean) / weight
-        return Part(weight, mean, covariance, float(np.linalg.slogdet(covariance)[1]))
+        log_volume = float(np.linalg.slogdet(covariance)[1])
+        return Part(weight, mean, covariance, log_volume, self.members + other.members)
 
 
-def merged_levels(model: Gaussians, most: int) -> list[Gaussians]:
+def parts_of(model: Gaussians) -> list[Part]:
+    """Gaussians of a mixture, one by one."""
+    alone = [(place,) for place in range(len(model.weights))]
+    return [*map(Part, model.weights, model.means, model.covariances, model.log_volumes, alone)]
+
+
+def mixture_of(parts: Iterable[Part]) -> Gaussians:
+    """Mixture of single Gaussians."""
+    each = zip(*((one.weight, one.mean, one.covariance) for one in parts), strict=True)
+    return Gaussians(*map(np.array, each))
+
+
+def joined(model: Gaussians, like: Iterable[Part]) -> Gaussians:
+    """Gaussians joined as those in `like` are."""
+    parts = parts_of(model)
+    return mixture_of(reduce(Part.with_other, [parts[i] for i in one.members]) for one in like)
+
+
+def merged_levels(model: Gaussians, most: int) -> list[list[Part]]:
     """Mixtures of 1, ..., `most` Gaussians at most by greedy merging (Runnalls, 2007)."""
-    of_each = model.weights, model.means, model.covariances, model.log_volumes
-    parts = dict(enumerate(map(Part, *of_each)))
+    parts = dict(enumerate(parts_of(model)))
 
     def loss(i: int, j: int) -> float:  # bound on what merging loses of log-likelihood
         one, other = parts[i], parts[j]
@@ -170,7 +189,7 @@ def merged_levels(model: Gaussians, most: int) -> list[Gaussians]:
 
     # Store losses only: matrices of all pairs would dominate the memory of a fit.
     losses = {(i, j): loss(i, j) for i in parts for j in range(i)}
-    levels = [model] if len(parts) <= most else []
+    levels = [[*parts.values()]] if len(parts) <= most else []
     # Each of n - 1 merges takes two parts away and adds one, under the next number.
     for new in range(len(parts), 2 * len(parts) - 1):
         i, j = min(losses, key=losses.__getitem__)
@@ -179,9 +198,5 @@ def merged_levels(model: Gaussians, most: int) -> list[Gaussians]:
         parts[new] = merged
         losses |= {(new, k): loss(new, k) for k in parts if k != new}
         if len(parts) <= most:
-            left = parts.values()
-            levels.append(Gaussians(
-                np.array([one.weight for one in left]), np.array([one.mean for one in left]),
-                np.array([one.covariance for one in left]),
-            ))  # fmt: skip
+            levels.append([*parts.values()])
     return levels[::-1]

@@ -1,8 +1,9 @@
-"""Skewness of whitened columns, which shows in the means of rows that are clipped early."""
+"""Skewness of whitened columns, which shows in shifts of rows that are clipped early."""
 
 from functools import cache
 
 import numpy as np
+from scipy.special import ndtri
 from scipy.stats import chi2
 
 from sktensor_dp.mixtures.clipping import Clipping, Scales
@@ -31,10 +32,15 @@ def skewness_of_exponential(early: Clipping) -> float:
     return float(clipped.mean() / early.shift_response)
 
 
-def skewed_columns(shifts: Floats, noise: float, early: Clipping) -> Integers:
-    """Whitened columns that are skewed, and by two deviations may be so as an exponential law."""
-    least = max(skewness_of_exponential(early) - 2 * noise, 2 * noise)
-    return np.flatnonzero(np.abs(shifts) > least)
+def seen_skewness(shifts: Floats, noise: Floats, early: Clipping) -> Floats:
+    """Largest skewness of whitened columns in any group, over that of an exponential law.
+
+    It is 0 where it is less by two deviations, or one in a hundred sets of shifts has it by chance.
+    """
+    exponential, found = skewness_of_exponential(early), np.abs(shifts)
+    by_chance = -float(ndtri(0.005 / shifts.size))  # deviations
+    least = np.maximum(exponential - 2 * noise, by_chance * noise)
+    return np.asarray(np.where(found > least[:, None], found / exponential, 0.0).max(axis=0))
 
 
 def moved_along(

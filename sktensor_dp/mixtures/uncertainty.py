@@ -19,8 +19,6 @@ from sktensor_dp.tensor.symmetric import n_unique
 # Rows drawn for each parameter of the information matrix, the least number of rows, and rows that
 # lack the same cells.
 ROWS, FEWEST, ALIKE = 20, 10_000, 4
-# Steps without a way are finished if they leave exp(-1) at most of it along any direction.
-FINISHED = 1.0
 # Least part of what labels tell, far below 1 over any rates: steps are the same for all less.
 LEAST_PART = 1e-6
 
@@ -72,10 +70,8 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
 def std_of_means(
     model: Gaussians, noise: StepNoise, way: Floats, observed: Floats, of_whole: Floats,
     n_rows: int, rng: np.random.Generator,
-) -> Floats | None:  # fmt: skip
+) -> Floats:  # fmt: skip
     """Root mean squared errors (k, d) of means near the fixed point of EM.
-
-    None if groups, joined later, overlapped too much for a `way` of 0 to show what is left.
 
     Along a direction in which rows without labels tell the part f of what labelled ones do, EM
     steps whose rates add up to g leave the share exp(-g f) of an error, and add noise and sampling
@@ -85,9 +81,6 @@ def std_of_means(
     """
     k, d = model.means.shape
     values, vectors = np.linalg.eigh(_information(model, observed, rng))
-    # Nothing moves along the first direction: weights add up to 1.
-    if k > 1 and values[1] * noise.rates < FINISHED and not way.any():
-        return None
     parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
     gone = -np.expm1(-noise.rates * parts)  # 1 - exp(-g f)
     # Rows (k, d, p) of the means, without those of weights and shapes.
