@@ -46,7 +46,7 @@ class Progress(io.TextIOBase):
 
         def tell() -> None:
             while not over.wait(seconds_between):
-                passed = time.monotonic() - begin
+                passed = time.monotonic() - begin  # for the fraction `_done` of the step
                 left = passed * (1 / self._done - 1) if self._done else 0.0
                 more = f", about {left:.0f} s to go" if left else ""
                 self.note(f"  {label}: {passed:.0f} s{more}")

@@ -340,14 +340,10 @@ def written(report: PrivacyReport) -> Statement:
         "guarantee": {
             "in_words": report.guarantee,
             "protects": not report.seeded and bool(report.epsilon < math.inf),
-            "epsilon": float(report.epsilon),
-            "delta": float(report.delta),
-            "mu": report.mu,
+            "epsilon": float(report.epsilon), "delta": float(report.delta), "mu": report.mu,
             "tests": [
-                {
-                    "false_positive_rate": rate,
-                    "false_negative_rate": report.false_negative_rate(rate),
-                }
+                {"false_positive_rate": rate,
+                 "false_negative_rate": report.false_negative_rate(rate)}
                 for rate in FALSE_ALARMS
             ],
         },
@@ -365,7 +361,7 @@ def written(report: PrivacyReport) -> Statement:
         "composition": _composed(report.composition),
         "notes": list(report.notes),
         "not_covered": [{"what": what, "in_words": NOT_COVERED[what]} for what in NOT_COVERED],
-    }
+    }  # fmt: skip
 
 
 def allowed_trial(node: Composition) -> PrivacyCost:
@@ -381,36 +377,28 @@ def _composed(node: Composition) -> Statement:
         (whole,) = unit_costs(node)
         stated["releases"] = [
             {
-                "name": row.name,
-                "description": row.description,
-                "mechanism": row.mechanism,
-                "norm": law_of(row.mechanism).norm,
-                "sensitivity": row.sensitivity,
-                "sigma": row.sigma,
-                **_cost_fields(row, whole),
+                "name": row.name, "description": row.description, "mechanism": row.mechanism,
+                "norm": law_of(row.mechanism).norm, "sensitivity": row.sensitivity,
+                "sigma": row.sigma, **_cost_fields(row, whole),
             }
             for row in node.rows
-        ]
+        ]  # fmt: skip
         stated["unused"] = [{"name": one.name, **_cost_fields(one, whole)} for one in node.unused]
     elif node.kind == "selection":
         stop = stop_probability(node.n_trials)
         stated |= {
-            "expected_trials": float(node.n_trials),
-            "stop_probability": stop,
-            "epsilon": float(node.epsilon),
-            "delta": float(node.delta),
+            "expected_trials": float(node.n_trials), "stop_probability": stop,
+            "epsilon": float(node.epsilon), "delta": float(node.delta),
             "trial_may_cost": asdict(allowed_trial(node)),
-        }
+        }  # fmt: skip
     if node.parts:
         stated["parts"] = [
             {
-                "role": part.role,
-                "times": part.times,
-                "units": part.n_units,
+                "role": part.role, "times": part.times, "units": part.n_units,
                 "composition": _composed(part.composition),
             }
             for part in node.parts
-        ]
+        ]  # fmt: skip
         stated["units_read"] = sum(part.times * part.n_units for part in node.parts)
     if node.memberships:
         of_role = role_costs(node)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -310,6 +311,15 @@ class TopicForecast(Forecast):
         return said
 
 
+class Compared(NamedTuple):
+    """Statistic of a release, and the noise and signal by which a forecast judges it."""
+
+    query: type[Bounded]
+    norm: float  # of one document's statistic, relative to its number of tokens
+    noise: float  # of deviation 1, in the norm in which it is compared with the signal
+    signal: float
+
+
 def forecast_topics(
     plan: TopicPlan,
     n_samples: int,
@@ -320,43 +330,12 @@ def forecast_topics(
     neighbours: str,
 ) -> TopicForecast:
     """Forecast noise and signal of each planned release; `pure` means delta = 0."""
-    # Effective number of words of a topic in ordinary text: one over the sum of its squared
-    # probabilities.
-    words_per_topic = 100
     releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
-    length = max(document_length, 3.0)
-    k = plan.n_components
+    length, k = max(document_length, 3.0), plan.n_components
     if concentration is None:
         single = plan.triples is None and has_one_topic(USUAL, length, k)
         concentration = 0.0 if single else USUAL
-    words_each = min(words_per_topic, max(n_features / k, 1.0))
-    # Verdicts are those of plans with ten words a topic: fits with fewer find about as many.
-    n_words = min(max(plan.n_words, 10 * k), n_features)
-    assumed_plan = replace(plan, n_words=n_words, all_words=n_words == n_features)
-    # Eigenvalue of k equally likely topics with disjoint words.
-    eigenvalue = 1 / (k * words_each * (concentration + 1))
-    norm_of_counts = length**-0.5
-    norm_of_pairs = pair_norm(assumed_plan, n_features, length, words_each, concentration)
-    norm_of_triples = (length * (length - 1) * (length - 2)) ** -0.5
-    if pure:  # the number of tokens bounds all of them
-        norm_of_counts = norm_of_pairs = norm_of_triples = 1.0
-    root_cubes = math.sqrt(n_unique(k, 3))
-    # Each release: its query; norm of one document's statistic relative to its number of tokens,
-    # all words being distinct except in pairs; noise of deviation 1 and signal, in the norm in
-    # which they are compared. Entries of pairs off the diagonal have half the deviation, and an
-    # eigenvector stands out if its eigenvalue is above half the edge of the noise (Baik, Ben Arous
-    # & Peche, 2005). Norms of the third moment: in word space of k orthogonal topics, each with the
-    # share 1 / k and the eigenvalue above; whitened, these have the norm k^(1/2) each.
-    table: dict[str, tuple[type[Bounded], float, float, float]] = {
-        "word_frequencies": (WordFrequencies, norm_of_counts, 1.0, 1 / n_features),
-        "pair_moments": (
-            PairMoments, norm_of_pairs, math.sqrt(n_words) / 2,
-            eigenvalue * _squares(assumed_plan, n_features),
-        ),
-        "expected_counts": (ExpectedCounts, norm_of_counts, 1.0, 1 / (k * n_features)),
-        "triple_moments": (TripleMoments, norm_of_triples, root_cubes, k * eigenvalue**1.5),
-        "whitened_triple_moments": (WhitenedTripleMoments, k**1.5, root_cubes, k),
-    }  # fmt: skip
+    table = _compared(plan, n_features, length, concentration, pure=pure)
     rows = []
     for planned in releases.planned:
         if planned.name not in table:
@@ -379,6 +358,44 @@ def forecast_topics(
         n_words=plan.n_words, n_kept=n_features, concentration=concentration,
         public_topics=plan.asks_public, count_sigma=count_sigma,
     )  # fmt: skip
+
+
+def _compared(
+    plan: TopicPlan, n_features: int, length: float, concentration: float, *, pure: bool
+) -> dict[str, Compared]:
+    """Statistics by release: of k equally likely topics with disjoint words."""
+    # Effective number of words of a topic in ordinary text: one over the sum of its squared
+    # probabilities.
+    words_per_topic = 100
+    k = plan.n_components
+    words_each = min(words_per_topic, max(n_features / k, 1.0))
+    # Verdicts are those of plans with ten words a topic: fits with fewer find about as many.
+    n_words = min(max(plan.n_words, 10 * k), n_features)
+    assumed_plan = replace(plan, n_words=n_words, all_words=n_words == n_features)
+    eigenvalue = 1 / (k * words_each * (concentration + 1))
+    # All words of a document are distinct, except in pairs.
+    norm_of_counts = length**-0.5
+    norm_of_pairs = pair_norm(assumed_plan, n_features, length, words_each, concentration)
+    norm_of_triples = (length * (length - 1) * (length - 2)) ** -0.5
+    if pure:  # the number of tokens bounds all of them
+        norm_of_counts = norm_of_pairs = norm_of_triples = 1.0
+    # Entries of pairs off the diagonal have half the deviation, and an eigenvector stands out if
+    # its eigenvalue is above half the edge of the noise (Baik, Ben Arous & Peche, 2005). Norms of
+    # the third moment: in word space of k orthogonal topics, each with the share 1 / k and the
+    # eigenvalue above; whitened, these have the norm k^(1/2) each.
+    noise_of_pairs, noise_of_triples = math.sqrt(n_words) / 2, math.sqrt(n_unique(k, 3))
+    signal_of_pairs = eigenvalue * _squares(assumed_plan, n_features)
+    return {
+        "word_frequencies": Compared(WordFrequencies, norm_of_counts, 1.0, 1 / n_features),
+        "pair_moments": Compared(PairMoments, norm_of_pairs, noise_of_pairs, signal_of_pairs),
+        "expected_counts": Compared(ExpectedCounts, norm_of_counts, 1.0, 1 / (k * n_features)),
+        "triple_moments": Compared(
+            TripleMoments, norm_of_triples, noise_of_triples, k * eigenvalue**1.5
+        ),
+        "whitened_triple_moments": Compared(
+            WhitenedTripleMoments, k**1.5, noise_of_triples, k
+        ),
+    }  # fmt: skip
 
 
 def pair_norm(
