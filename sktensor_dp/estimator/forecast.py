@@ -133,6 +133,7 @@ class Forecast(InvertibleForecast):
 
     _page = "tuning.html"
     unit: ClassVar[str] = "sample"
+    _verdict_is_for: ClassVar[str] = ""
     # Verdicts, each with its least ratio of available to needed samples; a smaller ratio is "too
     # few". On drawn mixtures and directions nine of ten fits agree with the verdict.
     verdicts: ClassVar[tuple[tuple[str, float], ...]] = (
@@ -206,7 +207,7 @@ class Forecast(InvertibleForecast):
 
     def _table(self) -> Table:
         title = (
-            f"{self._sizes}: {self.verdict}; the least for "
+            f"{self._sizes}: {self.verdict}{self._verdict_is_for}; the least for "
             f"{counted(self.n_components, 'component')} is about {self.n_samples_needed:,}."
         )
         rows = [

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -242,6 +242,7 @@ class TopicForecast(Forecast):
         True if public topics are given. They are assumed to be of no help.
     """
 
+    _verdict_is_for: ClassVar[str] = " for texts"
     n_refinements: int
     n_words: int
     n_kept: int

@@ -61,7 +61,7 @@ def test_forecast_says_itself_and_what_it_assumes():
     text = str(forecast)
     assert all(release.name in text for release in forecast.releases)
     assert f"{forecast.n_samples_needed:,}" in text
-    assert f": {forecast.verdict};" in text
+    assert f": {forecast.verdict} for texts;" in text
     assert "a concentration of 1." in text
     assert "one topic each" in str(PrivateSpectralLDA(4, doc_topic_prior=0).forecast(1000, 300))
     forecasts = [PrivateSpectralLDA(10).forecast(size, 2000) for size in (10, 2000, 5000, 10**8)]
@@ -75,7 +75,7 @@ def test_forecast_says_itself_and_what_it_assumes():
     for n_words, few in ((32, "likely too few"), (248, "may be enough"), (317, "enough")):
         said = PrivateSpectralLDA(10, epsilon=4.0).forecast(3317, 2000, n_kept=n_words)
         assert (said.verdict, said.verdict_on_words) == (few, few)
-        assert f"and {n_words} words: {few};" in str(said)
+        assert f"and {n_words} words: {few} for texts;" in str(said)
         assert ("To find all 10 topics takes about 317 words." in str(said)) is (n_words < 317)
     # Topics beyond the tenth are weaker: 40 need twice as many documents for a verdict.
     many = PrivateSpectralLDA(40)
