@@ -130,7 +130,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("groups", "--person COLUMN", str, None, "column of whose row it is, such as a patient or "
      "household: all their rows count as one, and are protected"),
     ("ratings recommend groups", "--missing CELL...", str, None,
-     "how missing values (no persons) are written, beside empty cells; NA and NaN if not given"),
+     "how missing values (no persons) are written in all columns, beside empty cells; NA and NaN "
+     "if not given. In one column of groups: COLUMN=CELL"),
     ("groups forecast-groups", "--groups K", integer(1, 1000), None,
      "how many at most; 3 if not given. Those that the data does not support are joined"),
     ("forecast-ratings", "--items N", integer(1, 10**7), REQUIRED, "how many items there are"),

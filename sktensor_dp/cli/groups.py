@@ -72,6 +72,10 @@ class Groups(Run):
         self._categories = [(column, value) for column, *values in given for value in values]
         assumed = [(column, str(n)) for column in self._sought for n in range(CATEGORIES)]
         self._arrange([*self._categories, *assumed])
+        own = tuple(f"{column}=" for column in [*self._numbers, *(column for column, *_ in given)])
+        for code in options.missing or ():
+            if "=" in code and not code.startswith(own):
+                raise ValueError(f"--missing {code}: COLUMN=CELL names no column that is used")
         # All different names would be one more than those of numbers.
         if len({options.person, *self._numbers}) <= len(self._numbers):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
@@ -146,19 +150,24 @@ class Groups(Run):
         )
         self.models |= self.paid
 
+    def codes(self, column: str) -> list[str]:
+        """How missing values of a column are written: codes of all columns, and its own."""
+        given, own = self.options.missing or (), f"{column}="
+        of_all = [code for code in given if "=" not in code] or MISSING
+        return [*of_all, *(code.removeprefix(own) for code in given if code.startswith(own))]
+
     def read(self) -> None:
         """Read the columns; cells of categories that are missing are `NOT_GIVEN`."""
-        options, columns = self.options, [(name, "numbers") for name in self._numbers]
-        missing = options.missing or MISSING
+        columns = [(name, "numbers") for name in self._numbers]
         kinds = [*self._public, *self._sought]
         columns += [(name, "text") for name in kinds]
-        found = self.columns(columns, missing)
+        found = self.columns(columns)
         self.count(found[0])
         self._values, texts = found[: len(self._numbers)], found[len(self._numbers) :]
         self._texts = {}
         for name, cells in zip(kinds, texts, strict=True):
             # A public category may have the name NA, as Namibia has in tables of countries.
-            absent = {"", *missing} - {*self._public.get(name, ())}
+            absent = {"", *self.codes(name)} - {*self._public.get(name, ())}
             known = [NOT_GIVEN if cell in absent else cell for cell in map(str.strip, cells)]
             self._texts[name] = np.array(known, object)
 

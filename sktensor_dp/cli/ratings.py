@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.folder import Folder, held, table_of
 from sktensor_dp.cli.public_lists import public_columns, public_names
-from sktensor_dp.cli.run import MISSING, Run
+from sktensor_dp.cli.run import Run
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
@@ -315,7 +315,7 @@ def read_ratings(run: Run) -> tuple[list[str], Any]:
     """Items and ratings in the file of a run, whose persons the run holds."""
     options = run.options
     columns = [(options.item, "item"), (options.rating, "numbers")]
-    what, values = run.columns(columns, options.missing or MISSING)
+    what, values = run.columns(columns)
     return list(map(item_name, what)), values
 
 

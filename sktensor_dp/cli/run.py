@@ -232,15 +232,17 @@ class Run:
         quoting, encoding = options.quoting or "auto", options.encoding or "utf-8"
         return {"delimiter": options.delimiter, "quoting": quoting, "encoding": encoding}
 
-    def columns(
-        self, columns: Sequence[tuple[str | None, str]], missing: Collection[str] = ()
-    ) -> list[Any]:
+    def codes(self, _column: str) -> Collection[str]:
+        """How missing values of a column are written."""
+        return self.options.missing or MISSING
+
+    def columns(self, columns: Sequence[tuple[str | None, str]]) -> list[Any]:
         """Columns of the file; labels of persons are kept for the fit."""
         options, number_is_private = self.options, self.neighbours == "add_remove"
         person = [] if options.person is None else [(options.person, "person")]
         # A private number of rows may be 0.
         how = {
-            **self.reading_options(), "decimal": options.decimal or ".", "missing": missing,
+            **self.reading_options(), "decimal": options.decimal or ".", "missing": self.codes,
             "may_be_empty": number_is_private,
         }  # fmt: skip
         contents = read_columns(options.file, [*columns, *person], **how)

@@ -257,14 +257,14 @@ def read_columns(
     quoting: str,
     encoding: str,
     decimal: str = ".",
-    missing: Collection[str] = (),
+    missing: Callable[[str], Collection[str]] | None = None,
     may_be_empty: bool = False,
     public: bool = False,
 ) -> list[Any]:
     """Read `columns` of a file, each as a list of texts or labels, or an array of numbers.
 
-    Cells that are empty or one of `missing` are NaN among numbers. A file without rows is an error
-    unless it `may_be_empty`. Errors name the columns of a `public` file.
+    Cells that are empty or one of ``missing(column)`` are NaN among numbers. A file without rows is
+    an error unless it `may_be_empty`. Errors name the columns of a `public` file.
     """
     path = existing_path(path)
     kind = _checked_suffix(path, delimiter, quoting, encoding)
@@ -281,7 +281,8 @@ def read_columns(
         if kind == ".jsonl" and cells and all(cell is None for cell in cells):
             raise ValueError(f"column {name!r} does not exist: no object of {path.name!r} has it")
         if holds == "numbers":
-            converted.append(numbers_in_column(path, name, cells, decimal, missing))
+            codes = () if missing is None else missing(name)
+            converted.append(numbers_in_column(path, name, cells, decimal, codes))
             continue
         texts = texts_in_column(path, name, holds, cells)
         if holds != "text" and not all(map(str.strip, texts)):

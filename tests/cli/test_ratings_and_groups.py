@@ -461,6 +461,20 @@ def test_codes_among_numbers_stop_a_run_and_absent_intervals_have_a_reason(
         assert {row[f"{name}{end}"] for name in ("age", "visits") for end in ENDS[1:]} == {""}
 
 
+def test_a_code_of_missing_values_may_be_of_one_column(command, tmp_path):
+    drawn = np.random.default_rng(0).normal(3, 1, (3000, 2))
+    drawn[drawn > 3.5] = 9  # three in ten
+    cells = [f"{age:.4g},{stays:.4g}" for age, stays in drawn]
+    (tmp_path / "a.csv").write_text("\n".join(["age,stays", *cells, "NA,NA"]), encoding="utf-8")
+    asked = ("groups", "a.csv", "--range", "age", 0, 10, "--range", "stays", 0, 10, "--groups", 1)
+    wrong = command(*asked, "--epsilon", "inf", "--missing", "stay=9", status=2)
+    assert "--missing stay=9: COLUMN=CELL names no column that is used" in wrong.err
+    command(*asked, "--epsilon", "inf", "--no-check", "--missing", "stays=9")
+    (row,) = table(tmp_path / "private-groups" / "groups.csv")
+    assert float(row["age"]) == pytest.approx(drawn[:, 0].mean(), abs=0.1)
+    assert float(row["stays"]) < 3.5
+
+
 def test_groups_that_follow_a_category_are_doubted(command, tmp_path):
     ages = np.random.default_rng(0).normal(50, 10, 4000)
     cells = [f"{age:.1f},{'ab'[n % 2]}" for n, age in enumerate(ages)]
