@@ -621,7 +621,7 @@ class BudgetAccountant(TableDisplay):
     def _table(self) -> Table:
         """Table of the charges, with budget and total in its title."""
         now, entries, changes = self._ledger.contents()
-        fits = len({entry.fit for entry in entries})
+        fits = len({entry.fit for entry in entries if entry.cost != PrivacyCost()})
         title = (
             f"{self.scope}: epsilon {now.spent_epsilon:.6g} of {now.epsilon:g} is spent at "
             f"delta {plain(self.delta)}, by {counted(fits, 'fit')}"

@@ -57,7 +57,7 @@ def test_a_sound_statement_is_explained(name, path, report):
         assert words in done.out
 
 
-def test_a_page_for_the_officer_is_made_of_any_statement(path, report):
+def test_a_page_for_the_officer_is_made_of_any_statement(path, report, command):
     first = report_of("topics")
     both = first.followed_by(first, delta=first.delta)
     assert "for-the-officer.html" in report("page", stated(path, replace(both, unit="person"))).out
@@ -80,6 +80,10 @@ def test_a_page_for_the_officer_is_made_of_any_statement(path, report):
     page = Path("whole", written.name).read_text("utf-8")
     assert "all rows with the same value in column 'patient' are one person" in page
     assert "All runs in this folder: epsilon 3 at delta 1e-6. The budget is 9." in page
+    assert (
+        "epsilon 3 of 9 is spent at delta 1e-6, by 1 fit\n"
+        in command("budget", "show", path.parent).out
+    )
 
 
 FOUND = "found from noisy numbers, within the budget: .*"
