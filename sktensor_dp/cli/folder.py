@@ -283,6 +283,7 @@ def held(path: Path) -> Iterator[None]:
         pass  # OSError where nothing can be written
     if not (ignored := path / ".gitignore").exists():
         ignored.write_text("*\n", encoding="utf-8")
+    is_own = False  # made and held by this run
     try:
         # The lock ends with its process, however that ends.
         with closing(sqlite3.connect(path / LOCK, timeout=0, isolation_level=None)) as lock:
@@ -293,6 +294,7 @@ def held(path: Path) -> Iterator[None]:
                     f"Another run is writing to {path}: wait until it has ended, or name another "
                     "folder, whose budget is its own. Nothing was spent."
                 )
+            is_own = not existed
             _refuse_others(path)
             try:
                 yield
@@ -306,7 +308,7 @@ def held(path: Path) -> Iterator[None]:
                         )
     finally:
         # A refused run leaves no folder that it made.
-        if not existed and {one.name for one in path.iterdir()} == {LOCK, ignored.name}:
+        if is_own and {one.name for one in path.iterdir()} == {LOCK, ignored.name}:
             shutil.rmtree(path)
 
 
