@@ -191,17 +191,19 @@ class Groups(Run):
         """Forecast, and the number of groups that it is for."""
         model = self.models["groups"]
         why_none = no_intervals_by(model, self.n_units, len(self._columns))
-        ends = f"there will be none: {why_none}" if why_none else "closer ones may have none"
         lines = [
             *super().expected(),
-            "This is for groups of one size, well apart; smaller or closer ones need more. Of "
-            f"intervals around averages {ends}.",
+            "This is for groups of one size, well apart; smaller or closer ones need more.",
         ]
-        if len(self._columns) > len(self._numbers):
+        if self.options.groups > 1:
             lines.append(
-                "Groups may follow --category alone, and then often have no intervals: first fit "
-                "without it."
+                "Starts are random, and may miss one: ask for one or two more than there may be, "
+                "as those that the data does not support are joined."
             )
+        if why_none:
+            lines.append(f"There will be no intervals around averages: {why_none}.")
+        if len(self._columns) > len(self._numbers):
+            lines.append("Groups may follow --category alone: first fit without it.")
         if self._sought:
             fewest = math.ceil(self._of_categories().threshold)
             lines.append(
