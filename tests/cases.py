@@ -100,7 +100,7 @@ def _entries(kind: Any, family: str = "entries", **options: Any) -> Model:
 
 def _search(of: Model, **options: Any) -> Model:
     given = {"param_distributions": {"n_components": [1, 2]}, "n_trials": 1, "random_state": 0}
-    given |= {"estimator": of.kind(**of.options), "epsilon": 4.0}
+    given |= {"estimator": of.kind(**of.options), "epsilon": 4.0, "anyway": True}
     given |= {"score_bounds": (-1.0, 1.0)} if of.family == "samples" else {}
     return Model(PrivateSearchCV, of.family, {**given, **options})
 

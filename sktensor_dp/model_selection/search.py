@@ -19,7 +19,14 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.floating_point import under_own_errors
-from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_parameters, check_sizes
+from sktensor_dp.checks.parameters import (
+    Constraint,
+    InstanceOf,
+    Number,
+    OneOf,
+    check_parameters,
+    check_sizes,
+)
 from sktensor_dp.data.labels import distinct
 from sktensor_dp.estimator.base import (
     AS_NEWCOMERS,
@@ -37,6 +44,7 @@ from sktensor_dp.estimator.base import (
 from sktensor_dp.estimator.inputs import check_mark, refuse_lists
 from sktensor_dp.exceptions import (
     DoubtfulParameterWarning,
+    NotEnoughDataError,
     NotEnoughDataWarning,
     PrivacyLeakWarning,
 )
@@ -146,6 +154,9 @@ class PrivateSearchCV(
         Seeds the positions of held-out rows, which are public; nothing else.
     verbose : int, default=0
         1 says on standard error that the search begins and ends.
+    anyway : bool, default=False
+        True searches also where :meth:`forecast` says that noise decides, or that no trial shows
+        what it is asked for; False refuses that before the charge.
 
     Attributes
     ----------
@@ -205,6 +216,7 @@ class PrivateSearchCV(
         "test_size": [Number(0, 1, closed="neither")],
         # A trial gets a part of epsilon, which the estimator has to accept.
         "epsilon": [Number(LEAST_EPSILON, LARGEST_EPSILON), Number(math.inf, math.inf)],
+        "anyway": [InstanceOf(bool)],
     }
 
     best_estimator_: BaseEstimator
@@ -228,6 +240,7 @@ class PrivateSearchCV(
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        anyway: bool = False,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -242,6 +255,7 @@ class PrivateSearchCV(
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
+        self.anyway = anyway
 
     def fit(
         self, X: object, y: object = None, *, groups: ArrayLike | None = None, **unsupported: object
@@ -272,7 +286,8 @@ class PrivateSearchCV(
             the estimator refuses the data (no budget is spent then); or, after the charge, if it
             refuses a candidate that was drawn.
         NotEnoughDataError
-            If no trial could be fitted. The budget is spent.
+            If no trial can show anything (see `anyway`), uncharged; if none could be fitted, when
+            the budget is spent.
         BudgetError
             If the accountant has too little left, or would keep epsilon without any delta; no
             budget is spent.
@@ -287,8 +302,10 @@ class PrivateSearchCV(
             number = trials.splits.n_units
             self._warn_of_delta(request.delta, number, unit)
             expected = self._forecast(request, number, trials.bounds, trials.n_features)
-            if expected.is_noise or expected.shows_nothing:
-                warnings.warn(str(expected), NotEnoughDataWarning, stacklevel=level_of_caller())
+            if (expected.is_noise or expected.shows_nothing) and not self.anyway:
+                raise NotEnoughDataError(
+                    f"{expected} Nothing was charged. To search all the same, pass anyway=True."
+                )
         column = column_of_units(request.last, X, groups)
         payer = Payer(type(self).__name__, self._accountant_to_charge(), column=column)
         charge = replace(request.charge, unit=unit)

@@ -89,7 +89,7 @@ LABELLED = {
     "stream": lambda X, labels, **paid: PrivateTensorPowerMethod(
         1, data_norm=2.0, perturbation="stream", **paid).fit(X, groups=labels),
     "search": lambda X, labels, **paid: PrivateSearchCV(
-        PrivateSpectralLDA(1), {}, n_trials=1, **paid).fit(X, groups=labels),
+        PrivateSpectralLDA(1), {}, n_trials=1, anyway=True, **paid).fit(X, groups=labels),
     "score": lambda X, labels, **paid: make_private_scorer(
         "log_likelihood_per_token", **paid)(SCORED.fit(X), X, groups=labels),
     "folds": lambda X, labels, **paid: next(PrivateKFold(2).split(X, groups=labels)),

@@ -217,7 +217,7 @@ def _searched(with_ledger: bool = False, grouped: bool = False) -> PrivateSearch
         1, perturbation="stream", data_norm=2.0, n_restarts=2, max_iter=1
     )
     search = PrivateSearchCV(
-        model, {"n_restarts": [1, 2]}, score_bounds=(-1.0, 1.0), n_trials=3,
+        model, {"n_restarts": [1, 2]}, score_bounds=(-1.0, 1.0), n_trials=3, anyway=True,
         accountant=BudgetAccountant(10.0, 1e-3) if with_ledger else None,
     )  # fmt: skip
     with warnings.catch_warnings():

@@ -1,6 +1,5 @@
 """What a search refuses costs nothing and shows nothing: wrong options, steps and data."""
 
-import warnings
 from functools import partial
 
 import dask.array as da
@@ -21,7 +20,6 @@ from toy_regressor import NoisyMean
 from sktensor_dp import (
     BudgetAccountant,
     NotEnoughDataError,
-    NotEnoughDataWarning,
     PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
@@ -271,15 +269,12 @@ def test_a_forecast_has_the_noise_of_scores_and_warns_before_the_charge(cv, epsi
     budget = BudgetAccountant()
     search = topics(cv=cv, epsilon=epsilon, accountant=budget, n_trials=1.0)
     expected = search.forecast(len(COUNTS), n_features=COUNTS.shape[1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NotEnoughDataWarning)
-        if expected.is_noise:
-            with pytest.raises(NotEnoughDataWarning, match="Noise decides"):
-                search.fit(COUNTS)
-            assert budget.entries == ()
-        assert expected.is_noise == (epsilon < INF)
-        warnings.simplefilter("ignore", NotEnoughDataWarning)
-        search.fit(COUNTS)
+    if expected.is_noise:
+        with pytest.raises(NotEnoughDataError, match=r"Noise decides.*anyway=True"):
+            search.set_params(anyway=False).fit(COUNTS)
+        assert budget.entries == ()
+    assert expected.is_noise == (epsilon < INF)
+    search.set_params(anyway=True).fit(COUNTS)
     row, *_ = (one for one in search.privacy_report_.rows if one.name == "held_out_scores")
     assert row.sigma / (cv or 1) ** 0.5 == pytest.approx(expected.score_sigma, rel=0.02)
 
@@ -310,17 +305,13 @@ TEXTS = [f"a{i % 7} b{i % 5} c{i % 3}" for i in range(400)]
      "topics__n_components", TEXTS, None),
 ])  # fmt: skip
 def test_trials_that_show_nothing_are_told_before_the_charge(model, name, X, n_features):
-    """By a warning; by an error where each would be refused."""
     budget = BudgetAccountant()
     search = PrivateSearchCV(model, {name: [20, 30]}, score_bounds=(-20, 0), accountant=budget)
     expected = search.forecast(np.shape(X)[0], n_features=n_features)
     assert not expected.is_noise
     assert {verdict for _, verdict in expected.verdicts} == {"too few"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NotEnoughDataWarning)
-        told = (NotEnoughDataWarning, NotEnoughDataError)
-        with pytest.raises(told, match=f"too few for {name}=20; {name}=30|but there are 320"):
-            search.fit(X)
+    with pytest.raises(NotEnoughDataError, match=f"few for {name}=20; {name}=30|but there are 320"):
+        search.fit(X)
     assert budget.entries == ()
 
 
@@ -330,10 +321,8 @@ def test_ranks_that_no_trial_can_show_are_told_before_the_charge():
     expected = search.forecast(20)
     assert expected.verdicts == (({"rank": 3}, "likely no components"),)
     assert not expected.is_noise
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NotEnoughDataWarning)
-        with pytest.raises(NotEnoughDataWarning, match="likely no components for rank=3"):
-            search.fit(CELLS, RATINGS)
+    with pytest.raises(NotEnoughDataError, match="likely no components for rank=3"):
+        search.fit(CELLS, RATINGS)
     assert budget.entries == ()
     many = entries(unit_mode=0, shape=(20_000, 100))
     ranks = PrivateSearchCV(many, {"rank": [2]}, epsilon=2.0)

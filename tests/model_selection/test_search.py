@@ -53,7 +53,9 @@ TEXTS = ["some words here", "other words there", "more of the same words"] * 60
 
 
 def toy(candidates=None, **options):
-    return PrivateSearchCV(NoisyMean(), candidates or {"shift": SHIFTS}, **options)
+    return PrivateSearchCV(
+        NoisyMean(), candidates or {"shift": SHIFTS}, **{"anyway": True, **options}
+    )
 
 
 class Unread:
@@ -255,7 +257,9 @@ def test_an_error_ends_the_search_and_keeps_the_charge():
 def mixtures(estimator, n_trials=6, **kwargs):
     names = [name for name in estimator.get_params() if name.endswith("data_norm")]
     kwargs = {"score_bounds": (-9, 0), "epsilon": 5.0, **kwargs}
-    return PrivateSearchCV(estimator, {names[0]: [2.0, 4.0, 8.0]}, n_trials=n_trials, **kwargs)
+    return PrivateSearchCV(
+        estimator, {names[0]: [2.0, 4.0, 8.0]}, n_trials=n_trials, anyway=True, **kwargs
+    )
 
 
 def test_losing_trials_are_not_cached(tmp_path):
@@ -331,7 +335,7 @@ def test_no_trial_moves_what_the_process_keeps(n_trials_are):
 def test_allows_listed_steps(words):
     pipe = make_pipeline(words, FunctionTransformer(), "passthrough", PrivateSpectralLDA())
     search = PrivateSearchCV(
-        pipe, {"privatespectrallda__n_components": [1, 2]}, n_trials=2.0, epsilon=9.0
+        pipe, {"privatespectrallda__n_components": [1, 2]}, n_trials=2.0, epsilon=9.0, anyway=True
     )
     assert search.fit(TEXTS).transform(TEXTS[:4]).shape[0] == 4
     assert search.privacy_report_.unit == "document"

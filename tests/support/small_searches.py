@@ -27,24 +27,26 @@ def gaussians(n: int, seed: int = 0) -> np.ndarray:
 
 def topics(**options: Any) -> PrivateSearchCV:
     candidates = options.pop("param_distributions", {"n_components": [1, 2, 3]})
-    return PrivateSearchCV(PrivateSpectralLDA(), candidates, **options)
+    return PrivateSearchCV(PrivateSpectralLDA(), candidates, **{"anyway": True, **options})
 
 
 def mixtures(candidates: Any, **options: Any) -> PrivateSearchCV:
     model = PrivateTensorPowerMethod(3, moment="gaussian_mixture", data_norm=8.0, n_restarts=3)
-    return PrivateSearchCV(model, candidates, **{"score_bounds": (-16.0, -4.0), **options})
+    return PrivateSearchCV(
+        model, candidates, **{"score_bounds": (-16.0, -4.0), "anyway": True, **options}
+    )
 
 
 def completions(**options: Any) -> PrivateSearchCV:
     candidates = options.pop("param_distributions", {"rank": [1, 2]})
     model = PrivateCPCompletion(bounds=(0.0, 3.0), perturbation=options.pop("perturbation", "auto"))
-    return PrivateSearchCV(model, candidates, **options)
+    return PrivateSearchCV(model, candidates, **{"anyway": True, **options})
 
 
 def raters(n: int = 15, **options: Any) -> PrivateSearchCV:
     candidates = options.pop("param_distributions", {"rank": [0, 1]})
     model = PrivateCPCompletion(bounds=(0.0, 3.0), unit_mode=0, shape=(n, 15))
-    return PrivateSearchCV(model, candidates, **options)
+    return PrivateSearchCV(model, candidates, **{"anyway": True, **options})
 
 
 def cells(n: int = 15) -> tuple[np.ndarray, np.ndarray]:

@@ -26,4 +26,6 @@ def search(
 ) -> PrivateSearchCV:
     candidates = {"topics__n_components": [1, 2]} if candidates is None else candidates
     options = {"epsilon": 20.0, "n_trials": 3.0, **options}
-    return PrivateSearchCV(pipeline() if model is None else model, candidates, **options)
+    return PrivateSearchCV(
+        pipeline() if model is None else model, candidates, **{"anyway": True, **options}
+    )
