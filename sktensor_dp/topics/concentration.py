@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import digamma
+from scipy.special import digamma, ndtri
 
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics import defaults
@@ -18,10 +18,6 @@ USUAL = 1.0
 # Below the first value documents count as having one topic each; above the second they hardly
 # differ from each other.
 LEAST_CONCENTRATION, LARGEST_CONCENTRATION = 0.1, 20.0
-# Fraction of words that topics are expected to lack. Keeping such a probability from being negative
-# costs half of a squared normal variable: mean 1/2, variance 5/4. A concentration is rejected if
-# the bounds at 0 cost more than the .99 quantile of their sum.
-LACKED, QUANTILE = 0.5, 2.33
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +35,18 @@ class ExplainedTopics:
         mean, c = self.weights @ self.topics, self.concentration
         pairs = self.topics.T @ (self.weights[:, None] * self.topics) + c * np.outer(mean, mean)
         return np.asarray(pairs / (1 + c))
+
+
+def cost_of_bounds(n_topics: int, n_words: int) -> float:
+    """Misfit, in units of its variance, that probabilities of at least 0 add to free ones at most.
+
+    It is exceeded once in a hundred times at the true concentration.
+    """
+    # Topics are expected to lack half of the words (a choice). Keeping such a probability from
+    # being negative costs half of a squared normal variable: mean 1/2, variance 5/4. Words of one
+    # topic are free: they make up for its bounds.
+    n_bounds = 0.5 * (n_topics - 1) * n_words
+    return n_bounds / 2 + float(ndtri(0.99)) * (5 / 4 * n_bounds) ** 0.5
 
 
 def largest_not_rejected(
@@ -108,15 +116,13 @@ def concentration_of_pairs(
     topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / scales
     single = explain(ExplainedTopics(topics, weights, 0.0), 0.0)
     k, d = topics.shape
-    n_bounds = LACKED * (k - 1) * d
     # Entries, which have a variance of about 1, less probabilities that were fitted to them. If
     # topics do not fit, the residual of the moment is used as the variance.
     variance = max(single.misfit / max(d * (d + 1) / 2 - k * d, 1), 1.0)
     # Reject a concentration if non-negative topics explain the moment worse than topics of
     # one-topic documents do, by more than bounds at 0 cost at the true concentration. Noise that
     # neither explains cancels.
-    cost_of_bounds = n_bounds / 2 + QUANTILE * (5 / 4 * n_bounds) ** 0.5
-    found = largest_not_rejected(explain, single, single.misfit + variance * cost_of_bounds)
+    found = largest_not_rejected(explain, single, single.misfit + variance * cost_of_bounds(k, d))
     return None if found is None else found.concentration
 
 

@@ -28,11 +28,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.stats import chi2
 
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import n_unique, symmetric_product
-from sktensor_dp.topics.concentration import USUAL, ExplainedTopics, largest_not_rejected
+from sktensor_dp.topics.concentration import (
+    USUAL,
+    ExplainedTopics,
+    cost_of_bounds,
+    largest_not_rejected,
+)
 
 # For larger numbers sums of rows are too imprecise to compare with 1.
 LARGE = 1e6
@@ -100,9 +104,6 @@ def topics_from_components(components: Floats) -> Floats:
     sums = np.where(np.abs(sums) > 1e-9, sums, 1.0)
     return project_rows(components / sums)
 
-
-# Level of significance of the test that rejects a concentration.
-LEVEL = 0.01
 
 # What is added to masses, relative to even ones: those of 0 do not have infinite precision.
 LEAST_MASS = 1e-3
@@ -178,10 +179,9 @@ def match_with_concentration(
         by_shares = float((pair_precision(moments) * variance_by_shares(fit)).sum())
         return replace(fit, misfit=fit.misfit - by_shares / moments.n_documents)
 
-    freedom = max(n_values - found.topics.size, 1)
-    # A misfit is about chi squared, in units of its mean, for which that of `found` stands.
-    most_ratio = float(chi2.isf(LEVEL, freedom)) / freedom
-    largest = largest_not_rejected(explain, found, most_ratio * found.misfit)
+    most_misfit = found.misfit + variance * cost_of_bounds(*found.topics.shape)
+    one_topic = len(found.topics) == 1  # it explains pairs as well at any concentration
+    largest = None if one_topic else largest_not_rejected(explain, found, most_misfit)
     if largest is None:
         return explain(found, USUAL), moments, True
     return largest, moments, False
