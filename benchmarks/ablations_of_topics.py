@@ -30,6 +30,7 @@ DEFAULTS = "spectral_lda.defaults"
 ONE_SHAPE = shrinkage._RATIO_PRIOR[[0, 5]]
 LAWS = (
     Law(600, 20, 0.3, 8, 6000), Law(600, 60, 4.0, 8, 6000), Law(50, 10, 1.0, 5, 10_000),
+    Law(50, 3, 0.0, 10, 100_000),
 )  # fmt: skip
 # Documents of each kind of text that are learnt from, and epsilons: each leaves some of the topics
 # and hides others.
@@ -58,6 +59,9 @@ def _none(*_: Any) -> None:
 ABLATIONS = (
     _fraction("pair_moments", 0.1),
     _fraction("word_frequencies", 0.03),
+    constant("spectral_lda.CLIPPED", 0.001),
+    constant("spectral_lda.N_CLIPPED", 1e9),
+    constant("spectral_lda.LOW_QUANTILE", 0.95),
     constant("spectral_lda.JOINT_WORDS", 0),
     constant("spectral_lda.MATCH_FROM", 1e9),
     constant("spectral_lda.DOCUMENTS_PER_WORD", 1.0),

@@ -16,6 +16,12 @@ FRACTIONS = {
         "triple_moments": 0.45, "held_out_scores": 0.02,
     },
 }  # fmt: skip
+# Where moments are fitted jointly, the clipped fraction falls with the noise, so that estimates
+# converge: so many effective documents (n mu) are clipped, of at most this fraction. Third moments
+# are clipped at it: clipping them more breaks identities between the moments.
+CLIPPED, N_CLIPPED = 0.05, 500.0
+# Otherwise documents are clipped at this quantile of their norms: noise is less, and bias more.
+LOW_QUANTILE = 0.1
 # Largest number of words whose moments are fitted jointly.
 JOINT_WORDS = 256
 # Moments are fitted jointly from this many effective documents (n mu) on for each probability of

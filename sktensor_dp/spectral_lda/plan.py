@@ -56,10 +56,6 @@ class TopicPlan:
     multiplies_pairs: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
 
-    # The third moment has a clip of its own, which few documents reach, as clipping it alone breaks
-    # identities between the moments.
-    triple_quantile: float = 0.95
-
 
 @dataclass(frozen=True, eq=False)
 class TopicOptions:
@@ -94,10 +90,7 @@ def plan_topics(
     exact = math.isinf(epsilon)
     # Number of documents times the mu of one Gaussian release; at a usual delta if that is 0.
     n_effective = math.inf if exact else n_samples * gaussian_mu(epsilon, delta or 1e-6)
-    # Where moments are matched, the clipped fraction falls with the noise, so that estimates
-    # converge: so many effective documents are clipped. Otherwise nine in ten are: noise is less,
-    # and bias more.
-    most_clipped, n_clipped, low_quantile = 0.05, 500, 0.1
+    clipped = min(defaults.CLIPPED, defaults.N_CLIPPED / n_effective)
     in_word_space, n_numbers = perturbation == "moment_tensor", n_features * n_components
     matches = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * n_numbers
     kind = "word_space" if in_word_space else "few_words" if matches else "many_words"
@@ -114,7 +107,7 @@ def plan_topics(
     return TopicPlan(
         n_components=min(n_components, n_features), n_words=n_words,
         all_words=n_words == n_features, triples=triples, match_moments=matches,
-        clip_quantile=1 - min(most_clipped, n_clipped / n_effective) if matches else low_quantile,
+        clip_quantile=1 - clipped if matches else defaults.LOW_QUANTILE,
         asks_public=asks_public, multiplies_pairs=exact and n_words > max_words,
         n_refinements=n_steps, n_single=n_single,
         releases=_release_plan(epsilon, delta, fractions, triples, n_steps, limits),

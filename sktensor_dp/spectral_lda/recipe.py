@@ -28,6 +28,7 @@ from sktensor_dp.queries.counts import (
     WordFrequencies,
 )
 from sktensor_dp.queries.query import Query
+from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.clips import DIAGONAL_WEIGHT, Clips
 from sktensor_dp.spectral_lda.fitted import (
     FittedTopics,
@@ -310,7 +311,7 @@ class _SpectralFit:
         """Release the third moment in a basis (d, m) of released values; return both, the moment
         in units of one document of mean weight.
         """
-        quantile, words = self._plan.triple_quantile, pairs.words
+        quantile, words = 1 - defaults.CLIPPED, pairs.words
         query: Query
         if self._plan.triples == "triple_moments":
             basis = pairs.white.basis
