@@ -44,7 +44,7 @@ from sktensor_dp.queries.entries import EntryPairs, RowSums
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor import defaults as kernel_defaults
-from sktensor_dp.tensor.shared_parameters import clipped_response
+from sktensor_dp.tensor.shared_parameters import clipped_response, clipped_variance
 
 # Number of iterations of the equations for components.
 STEPS = 200
@@ -221,9 +221,11 @@ def _bias_variances(
             [(cost, 1), (plan.releases.cost_of(SharedFactorSums.name), sweeps)]
         )
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
-    noise = 0.0 if math.isinf(strength) else (SharedRowSums.farthest / strength) ** 2
     residual, variances = assumed.about_biases, [0.0]  # of units
-    response = clipped_response(residual_clip(math.sqrt(residual), 1 / 2))
+    clip = residual_clip(math.sqrt(residual), 1 / 2)
+    farthest = math.sqrt(2 + 2 * (clipped_variance(clip) if cost.mu > 0 else 1.0))
+    noise = 0.0 if math.isinf(strength) else (farthest / strength) ** 2
+    response = clipped_response(clip)
     for n in np.delete(shape, plan.unit_mode):
         # A row's sum, of residuals over their deviation, varies by noise and by its entries, which
         # weigh 1 / sqrt(each); its bias moves it by response * weight.

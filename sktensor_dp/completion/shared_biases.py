@@ -111,10 +111,13 @@ class SharedBiases:
             deviation = math.sqrt(variance)
             clip = self._clip()  # in deviations of residuals
             order = 1 if self._ask.is_pure else 2
-            query = SharedRowSums(self.mode, self._shape, known, clip * deviation, order)
+            spread = math.sqrt(clipped_variance(clip))
+            # Normal residuals have sums of norm `spread`: a larger one costs noise, if not in L1.
+            share = 1.0 if self._ask.is_pure else self._share_of_values()
+            most = share + (1 - share) * spread
+            query = SharedRowSums(self.mode, self._shape, known, clip * deviation, order, most)
             noisy = self._ask(query, paid_by).as_sum()
             sums, counts = noisy.value
-            spread = math.sqrt(clipped_variance(clip))
             release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.effects, spread)
             self._released.append((release, clip * deviation, deviation))
             self._fit(ROUGH_STEPS)
@@ -145,15 +148,20 @@ class SharedBiases:
         clip = residual_clip(self.deviation, self._half, self.level)
         if not self._released:
             return clip
-        # Clipping only saves noise: clip less, the more of the variance of a row's sum is by
-        # values, of which each residual is counted with variance 1.
-        by_values = float(self.weights.mean()) / root_of_entries(self.weights, self._ask.n_units)
-        last, *_ = self._released[-1]
-        share_of_values = by_values / (by_values + last.sigma**2)
+        # Clipping only saves noise: clip less, the less of a row's variance is by noise.
+        share_of_values = self._share_of_values()
         # Beyond twice their deviation there are hardly any effects.
         largest = self._half + abs(self.level) + 2 * math.sqrt(self.explained())
         unclipped = largest / math.sqrt(unexplained(self.deviation, self.explained()))
         return share_of_values * unclipped + (1 - share_of_values) * clip
+
+    def _share_of_values(self) -> float:
+        """Share of values in the variance of a row's sum in the last release; before it, 1 or 0."""
+        if not self._released:
+            return float(self._ask.is_exact)
+        # Of values each residual is counted with variance 1.
+        by_values = float(self.weights.mean()) / root_of_entries(self.weights, self._ask.n_units)
+        return by_values / (by_values + self._released[-1][0].sigma ** 2)
 
     def _fit(self, n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.data.sums import SUM_SLACK, AccurateSum, sums_by_row
@@ -137,26 +138,25 @@ class SharedRowSums(Query):
     laws = (GAUSSIAN, LAPLACE)
 
     # A unit contributes ``(S, C) / |C|``: sums of clipped residuals and numbers of entries in each
-    # row.
+    # row. S is shrunk to the norm `most * |C|` where it is longer.
 
     mode: int  # any mode but the units'
     shape: tuple[int, ...]  # of the tensor; public
     about: ReleasedEffects  # what units' residuals are about, beside parameters of their own
     scale: float  # residual that is clipped to 1; public
     order: int = 2  # norm of C that a unit is divided by: 1 bounds the L1 norm too
-
-    # Largest L2 distance of two contributions, before rounding.
-    farthest: ClassVar[float] = 2.0
+    most: float = 1.0  # largest norm of S in units of that of C; public
 
     def __post_init__(self) -> None:
         if self.order not in (1, 2):
             raise ValueError(f"order must be 1 or 2, got {self.order!r}.")
+        check_number("most", self.most, (SMALLEST, 1.0))
         self.about.check(self.scale)
 
     @property
     def l2_sensitivity(self) -> float:
-        """2, the largest distance: contributions have norm sqrt(2) at most and no obtuse angle."""
-        return self.farthest * SUM_SLACK
+        """Largest distance; 2 if `most` is 1: contributions have no obtuse angle then."""
+        return math.sqrt(2 + 2 * self.most**2) * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
@@ -182,6 +182,12 @@ class SharedRowSums(Query):
         if self.order == 1:  # the L1 norm is the number of entries
             norms = np.maximum(_unit_sums(chunk, None), 1.0)
         weights, size = 1 / norms[chunk.unit_of_entry], self.shape[self.mode]
+        if self.most < 1:
+            places = chunk.unit_of_entry, rows
+            of_units = sp.csr_matrix((residuals, places), (chunk.n_units, size))
+            lengths = np.sqrt(np.asarray(of_units.multiply(of_units).sum(axis=1)).ravel())
+            longer = np.maximum(lengths / (self.most * chunk.count_norms(self.mode)), 1.0)
+            residuals = residuals / longer[chunk.unit_of_entry]
         return sums_by_row(rows, np.stack([weights * residuals, weights], axis=1), size).T.copy()
 
 

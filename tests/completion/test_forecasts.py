@@ -178,9 +178,9 @@ def test_advice_names_what_helps_most_and_it_does():
     said = model.forecast(*asked)
     helps = said.what_helps()
     # 1.2 times the ratings of each or the people, or 1.3 times epsilon.
-    assert list(helps) == ["each", "units", "epsilon"]
+    assert list(helps) == ["units", "each", "epsilon"]
     start = "If one component holds 8% of the variance, it could be found with "
-    assert said.advice().startswith(f"{start}{helps['each']:,.0f} entries")
+    assert said.advice().startswith(f"{start}{helps['units']:,.0f} units")
     assert said.advice().endswith(": the least, at about even odds.")
     changed = {
         "each": (model, int(helps["each"]) * 3000, asked[1]),

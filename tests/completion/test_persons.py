@@ -292,7 +292,8 @@ def test_all_releases_of_sums_are_as_good_as_one_for_their_budget(seed):
     for model in (components_fitted(data, seed, 2.0), components_fitted(data, seed, 2.0, rank=0)):
         rows = [row for row in model.privacy_report_.rows if row.name == "shared_row_sums"]
         cost = sum(row.uses * row.mu**2 for row in rows)
-        precision.append(sum(row.uses / row.sigma**2 for row in rows) / cost)
+        squares = [row.uses * (row.sensitivity / row.sigma) ** 2 for row in rows]
+        precision.append(sum(squares) / cost)
     assert precision[0] == pytest.approx(precision[1], rel=1e-12)
 
 

@@ -121,7 +121,8 @@ def row_sums(order: int) -> Callable[[Rng, World], SharedRowSums]:
             half * rng.standard_normal(), half**2 * 10 ** rng.uniform(-4, 1),
         )  # fmt: skip
         mode = int(rng.integers(1, len(world.shape)))
-        return SharedRowSums(mode, world.shape, about, half * 10 ** rng.uniform(-3, 1), order)
+        scale, most = half * 10 ** rng.uniform(-3, 1), float(rng.choice([0.3, 0.7, 1.0]))
+        return SharedRowSums(mode, world.shape, about, scale, order, most)
 
     return build
 
@@ -209,6 +210,7 @@ CASES = [
     # Over the root of the number of entries the bound of 2 would fail: two in one row count 4.
     case("shared_row_sums", "repeated rows", row_sums(2), SUMS,
          unit([[0, 0], [0, 1]], [1.0, 1]), unit([[1, 0], [1, 1]], [1.0, 1])),
+    case("shared_row_sums", "shrunk", row_sums(2), replace(SUMS, most=0.6), FIRST, OTHERS),
     case("shared_row_sums", "order 1", row_sums(1), replace(SUMS, order=1), FIRST,
          unit([[1, 0]], [1.0]), attained=(0.0, 1.0)),
     factor_case("as they are", factor_sums),

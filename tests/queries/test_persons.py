@@ -59,8 +59,8 @@ def test_unit_levels(seed):
 
 
 @pytest.mark.parametrize("mode", [1, 2])
-@pytest.mark.parametrize("order", [1, 2])
-def test_shared_row_sums(mode, order, seed):
+@pytest.mark.parametrize(("order", "most"), [(1, 1.0), (1, 0.4), (2, 1.0), (2, 0.4)])
+def test_shared_row_sums(mode, order, most, seed):
     """About what units fit to effects."""
     (X, y), about = entries(seed), released(np.random.default_rng(seed))
     expected = np.zeros((2, SHAPE[mode]))
@@ -69,8 +69,10 @@ def test_shared_row_sums(mode, order, seed):
         part = np.zeros_like(expected)
         np.add.at(part[0], places[:, mode], np.clip(left / SCALE, -1, 1))
         np.add.at(part[1], places[:, mode], 1)
+        longer = np.linalg.norm(part[0]) / (most * np.linalg.norm(part[1]))
+        part[0] /= max(longer, 1)
         expected += part / np.linalg.norm(part[1], order)
-    query = SharedRowSums(mode, SHAPE, about, SCALE, order)
+    query = SharedRowSums(mode, SHAPE, about, SCALE, order, most)
     # Regressions on three numbers of size one, by two ways.
     np.testing.assert_allclose(query.total(chunk_of(X, y)), expected, atol=1e-9)
 
