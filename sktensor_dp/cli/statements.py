@@ -16,6 +16,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.opendp_registry import registry_entry
+from sktensor_dp.privacy.plan import ROUNDING
 from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
 from sktensor_dp.privacy.spending import column_of
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
@@ -133,7 +134,8 @@ def _sound(path: Path, changed: list[str]) -> PrivacyReport:
 
 def _refuse_beyond(at_most: float, epsilon: float, seeded: bool, of_what: str = "") -> None:
     """Raise StatementError if `epsilon` exceeds a finite limit, or nothing is protected."""
-    if math.isfinite(at_most) and (seeded or epsilon > at_most):
+    # A budget of 2 that is split adds up to 2.0000000000000004: budgets allow for ROUNDING, too.
+    if math.isfinite(at_most) and (seeded or epsilon > at_most * (1 + ROUNDING)):
         what = "it protects nothing" if seeded else f"epsilon{of_what} is {epsilon:.6g}"
         raise StatementError(f"it adds up, but {what}, and at most {at_most:g} is asked for.")
 
