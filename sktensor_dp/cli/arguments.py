@@ -164,7 +164,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "output folder of a run, or statement.json"),
     ("report-page", "--output FOLDER", Path, None, "where to write; beside FILE if not given"),
     ("report-check report-show", "--at-most E", POSITIVE, math.inf,
-     "refuse a larger epsilon, and what protects nothing"),
+     "refuse a larger epsilon, of all runs in the folder too, and what protects nothing"),
     ("budget-show", "FILE", str, REQUIRED, "output folder of runs, or a ledger"),
     ("budget-show", "--json", bool, False, "print JSON"),
 )  # fmt: skip

@@ -31,13 +31,6 @@ MEANING = {
 }
 
 
-ALONE = (
-    f"Not checked: whether other files are those that it is about, and what other runs cost; name "
-    f"the folder with their {MANIFEST} and {LEDGER} for that."
-)
-NO_LEDGER = f"Not checked: what other runs cost; {LEDGER} is not in the folder. "
-
-
 def show_budget(options: argparse.Namespace) -> int:
     """Print every charge of a ledger, or of the ledger of a folder; exit status 0."""
     path = Path(options.file)
@@ -70,17 +63,18 @@ def check_statements(options: argparse.Namespace) -> int:
 
 def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
     """Check one file and say what was found, or write it for the registry; exit status."""
-    n_files, changed, private, ledger, runs = 0, list[str](), list[str](), None, ""
+    n_files, changed, private, runs = 0, list[str](), list[str](), ""
     budget: BudgetAccountant | None = None
     if path.is_dir():
         (n_files, changed), private = changed_files(path), Manifest.of(path).private
-        ledger, runs, path = path / LEDGER, NO_LEDGER, path / "statement.json"
+        path = path / "statement.json"
+    ledger = path.with_name(LEDGER)
     name = printable(str(path))
     page = (output or path.parent) / PAGES[1]
     try:
         report = _sound(path, changed)
         _refuse_beyond(at_most, report.epsilon, report.seeded)
-        if ledger is not None and ledger.exists():
+        if ledger.exists():
             budget = _verified(ledger)
             epsilon, delta = total_of(budget)
             runs = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}. "
@@ -88,7 +82,7 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
         entry = registry_entry(report) if kind == "registry" else None
         if kind == "page" and not page.exists():
             page.parent.mkdir(parents=True, exist_ok=True)
-            _write_page(path.name, page.parent, report, runs if budget else "", budget)
+            _write_page(path.name, page.parent, report, runs, budget)
             return 0
     except OSError as error:
         advice = "Name the output folder of a run, or its statement.json"
@@ -105,13 +99,23 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
     if entry is not None:
         print(json.dumps(entry, indent=2))
         return 0
-    files = f"{counted(n_files, 'file')} as in {MANIFEST}." if n_files else ALONE
+    files = f"{counted(n_files, 'file')} as in {MANIFEST}. " if n_files else ""
     if private:
-        files += f" Not to be published, as nothing protects it: {', '.join(private)}."
-    print(f"{name}: adds up. {printable(report.guarantee).rstrip('.')}. {runs}{files}")
+        files += f"Not to be published, as nothing protects it: {', '.join(private)}. "
+    said = f"{printable(report.guarantee).rstrip('.')}. {runs}{files}{_unchecked(n_files, budget)}"
+    print(f"{name}: adds up. {said.rstrip()}")
     if kind == "show":
         print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")
     return 0
+
+
+def _unchecked(n_files: int, budget: BudgetAccountant | None) -> str:
+    """Say what was not checked, and the files that it takes; empty if nothing is left."""
+    left = {} if n_files else {"whether other files are those that it is about": MANIFEST}
+    if budget is None:
+        left["what other runs cost"] = LEDGER
+    takes = f"; name a folder with {' and '.join(left.values())} for that."
+    return f"Not checked: {', and '.join(left)}{takes}" if left else ""
 
 
 def _sound(path: Path, changed: list[str]) -> PrivacyReport:

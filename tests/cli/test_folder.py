@@ -118,12 +118,16 @@ def test_runs_of_other_files_add_up_and_other_units_are_refused(
     assert "Earlier runs in private-topics protect one" in said
     assert "this was the forecast" in said.lower()
     folder = tmp_path / "private-topics"
-    beyond = command("report", "check", folder, "--at-most", 2.5, status=1)
-    assert "but epsilon of all runs in this folder is 2.94" in beyond.err
-    within = command("report", "check", folder, "--at-most", 3).out
-    assert "All runs in this folder: epsilon 2.94" in within
     last = folder / "statement.json"
-    assert "what other runs cost" in command("report", "check", last, "--at-most", 2.5).out
+    for asked in (folder, last):
+        beyond = command("report", "check", asked, "--at-most", 2.5, status=1)
+        assert "but epsilon of all runs in this folder is 2.94" in beyond.err
+        within = command("report", "check", asked, "--at-most", 3).out
+        assert "All runs in this folder: epsilon 2.94" in within
+        assert ("Not checked: whether other files" in within) is (asked == last)
+        assert "what other runs cost" not in within
+    alone = last.rename(tmp_path / "statement.json")
+    assert "what other runs cost" in command("report", "check", alone, "--at-most", 2.5).out
 
 
 def test_a_budget_of_python_pays_where_it_is_linked(command, arguments, tmp_path):
