@@ -33,8 +33,8 @@ CENTRES = (
 OPTIONS = ("--range", "--log-range")
 NOT_GIVEN = "not given"  # value of a category in cells that are empty, or list a missing one
 CATEGORY = (
-    "An average of a category is the share of rows that have it; what its column lacks to 1 is of "
-    "rows of no category shown."
+    "An average of a category is the share of rows that have it{}; what its column lacks to 1 is "
+    "noise, and rows of no category shown."
 )
 INTERVALS = (
     "Intervals show noise and chance, where numbers are missing of those that are there. Of one "
@@ -341,7 +341,8 @@ class Groups(Run):
         head = ("group", "share", "column", "average", "within (90%)")
         logs = ", ".join(self._numbers[len(self._numbers) - self._n_logs :])
         of_logs = [f"Averages of {logs} are geometric means."] if logs else []
-        of_categories = [CATEGORY] if len(self._columns) > len(self._numbers) else []
+        by = ", by persons of weight 1" if self.options.person is not None else ""
+        of_categories = [CATEGORY.format(by)] if len(self._columns) > len(self._numbers) else []
         notes = (*CENTRES, *self._on_intervals, *of_logs, *of_categories, *self._places())
         return [as_text(Table("Groups", head, rows, notes, ("column",)))]
 
