@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, replace
 from datetime import UTC
 from functools import partial
+from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +41,7 @@ from sktensor_dp.privacy.spending import (
     Balance,
     BudgetChange,
     LedgerEntry,
+    Spending,
     check_one_unit,
     column_of,
     person_of,
@@ -122,6 +124,7 @@ class Part(NamedTuple):
     epsilon: float
     delta: float
     cost: PrivacyCost
+    kind: str
 
     def pays(self, cost: PrivacyCost) -> bool:
         """Return True if a fit of this cost was given the part, but for rounding."""
@@ -435,15 +438,7 @@ class BudgetAccountant(TableDisplay):
 
     def _check_delta(self, plan: ReleasePlan) -> None:
         """Raise BudgetError for a delta that the budget, or its split, did not provide for."""
-        given = [part for parts in self._splits if len(parts) > 1 for part in parts]
-        asked, gaussian = (plan.epsilon, plan.delta), [part for part in given if part.cost.mu]
-        if plan.cost.delta > 0 and asked in [part[:2] for part in gaussian if not part.cost.delta]:
-            raise BudgetError(
-                "This fit sets half of its delta aside, and split() gave this part to Gaussian "
-                "noise, whose delta is that of all parts: later ones could not be paid. Nothing "
-                "was charged. Give split(kinds=) 'vocabulary' for a fit that finds words or "
-                "categories, 'gaussian' for others."
-            )
+        self._check_part(plan.epsilon, plan.delta, plan.cost)
         unlimited = math.isinf(self.epsilon) or plan.cost.mu == 0
         if unlimited or not 0 < self.delta * (1 + ROUNDING) < plan.delta:
             return
@@ -452,6 +447,22 @@ class BudgetAccountant(TableDisplay):
             f"fit would cost {plan.cost.epsilon_at(self.delta):.3g}, not {plan.epsilon:g}. Nothing "
             "was charged."
         )
+
+    def _check_part(self, epsilon: float, delta: float, cost: PrivacyCost) -> None:
+        """Raise BudgetError for a fit that was given a part of `split` for fits of another kind."""
+        several = chain(*(parts for parts in self._splits if len(parts) > 1))
+        given = [part for part in several if part[:2] == (epsilon, delta)]
+        if math.isinf(epsilon) or not (given and any(cost.amounts)):
+            return
+        kind = Spending().kind_of(Spending().plus([LedgerEntry("caller", "spend", 1, cost)]))
+        if not any(part.kind == kind or part.pays(cost) for part in given):
+            raise BudgetError(
+                f"split() made this part for a fit of kind {given[-1].kind!r}, and this one is of "
+                f"kind {kind!r}: fits with the other parts could not be paid, or would leave some. "
+                "Nothing was charged. Give each fit its own part, of split(kinds=) 'vocabulary' "
+                "for one that finds words or categories, 'search' for a PrivateSearchCV, "
+                "'gaussian' for others."
+            )
 
     def _check_split(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError for a part of `split` that takes what an unpaid part needs.
@@ -487,6 +498,8 @@ class BudgetAccountant(TableDisplay):
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
         now = self._ledger.balance()
+        for one in entries:
+            self._check_part(one.cost.epsilon, one.cost.delta, one.cost)
         self._check(now, entries)
         self._check_split(entries)
         after = now.spent.plus(entries)
@@ -514,8 +527,8 @@ class BudgetAccountant(TableDisplay):
             Fraction of each fit, together 1: of epsilon for pure noise and searches, and of the
             ``mu ** 2`` of the rest for others.
         kinds : sequence of {"gaussian", "pure", "vocabulary", "search"}, optional
-            Kind of each fit, as for :meth:`remaining`; all are ``"gaussian"`` by default, and a
-            vocabulary that is given such a part is refused.
+            Kind of each fit, as for :meth:`remaining`; all are ``"gaussian"`` by default. A fit
+            that is given a part of another kind is refused.
 
         Returns
         -------
@@ -544,7 +557,10 @@ class BudgetAccountant(TableDisplay):
         if self.delta == 0 or math.isinf(epsilon):
             shares = [epsilon * fraction / whole for fraction in fractions]
             return self._remembered(
-                [Part(own, self.delta, PrivacyCost(epsilon=own)) for own in shares]
+                [
+                    Part(own, self.delta, PrivacyCost(epsilon=own), kind)
+                    for own, kind in zip(shares, kinds, strict=True)
+                ]
             )
         # Each vocabulary or search uses up `used`: a tenth of the budget's delta (a choice), or
         # less, so that all together use up at most THRESHOLD_FRACTION of it. Gaussian noise has the
@@ -565,7 +581,7 @@ class BudgetAccountant(TableDisplay):
             if kind in ("gaussian", "vocabulary"):
                 cost = PrivacyCost(mu * math.sqrt(part / by_noise), delta=aside)
                 own_epsilon = gaussian_epsilon(cost.mu, delta - aside)
-            budgets.append(Part(own_epsilon, delta, cost))
+            budgets.append(Part(own_epsilon, delta, cost, kind))
         return self._remembered(budgets)
 
     def _remembered(self, parts: list[Part]) -> list[FitBudget]:

@@ -60,7 +60,7 @@ class Payer:
         return receipt
 
     def _check_folds(self, units: Collection[str]) -> None:
-        """Refuse folds in which others than the persons of `units` were dealt; warn of unknown."""
+        """Refuse folds of others than the persons of `units`, or warn of them."""
         person = next((one for one in units if one.startswith(PERSON)), None)
         if person is None or self.accountant is None or self.accountant._part_of_search:
             return
@@ -73,18 +73,23 @@ class Payer:
             return
         column = column_of(person)
         labels = f"table[{column!r}]" if column else "the label of each row's person"
-        advice = f"cv=PrivateKFold(k), and groups={labels} to the search"
+        advice = f"Pass cv=PrivateKFold(k), and groups={labels} to the search"
         if dealt:
             raise BudgetError(
                 "These folds were dealt by rows, or by another column than that of the persons "
                 "who would pay: scores would mean nothing, and the total of the budget would cover "
-                f"nobody. Nothing was charged. Pass {advice}."
+                f"nobody. Nothing was charged. {advice}."
             )
         message = (
             "These folds, which no PrivateKFold dealt, may cut persons, or let one person's rows "
-            f"move others': the total of the budget then covers nobody. Pass {advice}."
+            "move others': the total of the budget would then cover nobody."
         )
-        warnings.warn(PrivacyLeakWarning(message), stacklevel=level_of_caller())
+        if self.accountant.units != "any":
+            raise BudgetError(
+                f"{message} Nothing was charged for this fit. {advice}. Where nobody's rows decide "
+                "on the fold of others, BudgetAccountant(..., units='any') takes other folds."
+            )
+        warnings.warn(PrivacyLeakWarning(f"{message} {advice}."), stacklevel=level_of_caller())
 
     def tell(self, error: BaseException) -> None:
         """Add to an error that the charge of this fit stays."""

@@ -115,7 +115,8 @@ def test_a_block_refuses_folds_of_others_than_its_units(units, taken, refused):
 @pytest.mark.parametrize("asked", [True, "whose"])
 def test_a_grid_search_deals_persons_and_charges_every_fit_and_score(asked, relation):
     """As the page on tuning has it; under a name of one's own the folds are of rows."""
-    budget, name = BudgetAccountant(1e4, 1e-6), "groups" if asked is True else asked
+    name, units = ("groups", "one") if asked is True else (asked, "any")
+    budget = BudgetAccountant(1e4, 1e-6, units=units)
     with sklearn.config_context(enable_metadata_routing=True):
         model = PrivateSpectralLDA(1, epsilon=9.0, neighbours=relation, accountant=budget)
         scorer = make_private_scorer("log_likelihood_per_token", epsilon=9.0, accountant=budget)
@@ -144,22 +145,25 @@ def test_persons_who_pay_are_those_whom_folds_were_dealt_by(units, taken, refuse
     table = pd.DataFrame(np.argwhere(np.ones((40, 6))), columns=["user", "film"])
     given = {**dict(table.items()), "array": table["user"].to_numpy(), "none": None}
     y, options = np.arange(240) % 3.0, {"bounds": (0, 2), "unit_mode": 0, "shape": (40, 6)}
-    for name in (*taken, *refused, "places"):
+    given["sizes"] = table["user"]
+    others = {"places": 2, "sizes": GroupKFold(2)}  # splitters of scikit-learn
+    for name in (*taken, *refused, *others):
         budget = BudgetAccountant(units=units)
         model = PrivateCPCompletion(0, **options, epsilon=99.0, accountant=budget)
         validate = partial(
             cross_val_score, model, table, y, error_score="raise",
-            cv=2 if name == "places" else PrivateKFold(2), groups=given.get(name),
+            cv=others.get(name, PrivateKFold(2)), groups=given.get(name),
             scoring=make_private_scorer("neg_mean_squared_error", bounds=(-4, 0), epsilon=99.0),
         )  # fmt: skip
-        if name in refused:
-            with pytest.raises(BudgetError, match=r"dealt by.*table\['user'\] to the search"):
-                validate()
-            assert budget.total()[0] == 0
-            continue
-        by_places = pytest.warns(PrivacyLeakWarning, match="no PrivateKFold dealt")
-        with by_places if name == "places" else nullcontext():
+        if name in taken:
             assert validate().shape == (2,)
+            continue
+        dealt = "no PrivateKFold dealt" if name in others else "dealt by"
+        for block in (nullcontext(), budget)[: 1 + (name in others)]:
+            model.set_params(accountant=None if block is budget else budget)
+            with block, pytest.raises(BudgetError, match=rf"{dealt}.*table\['user'\] to the"):
+                validate()
+        assert budget.total()[0] == 0
 
 
 def test_rows_that_come_and_go_are_dealt_without_groups():

@@ -22,6 +22,7 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
+    PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     check_inputs,
@@ -317,17 +318,28 @@ def test_a_forecast_warns_of_a_fit_that_the_accountant_would_refuse():
         model.set_params(epsilon=0.1, delta=1e-7).forecast(*sizes)
 
 
-def test_a_part_for_gaussian_noise_pays_for_no_vocabulary():
-    """Its threshold would take delta from the other parts, which is found when they are fitted."""
-    budget, counts = BudgetAccountant(4.0, 1e-6), PrivateCountVectorizer(max_words_per_document=2)
-    words, topics = budget.split([0.3, 0.7])
-    with pytest.raises(BudgetError, match=r"split\(kinds=\) 'vocabulary'"):
-        counts.set_params(accountant=budget, **words).fit(["cats dogs"] * 50)
+@pytest.mark.parametrize("kind", ["gaussian", "vocabulary", "search"])
+def test_a_part_of_a_split_pays_for_fits_of_its_kind_alone(kind):
+    """Others would take delta from the other parts, or leave some, which is found later."""
+    budget = BudgetAccountant(40.0, 1e-6)
+    part, _ = budget.split([0.3, 0.7], [kind, "vocabulary" if kind == "gaussian" else "gaussian"])
+    options = {"accountant": budget, **part}
+    rows = np.ones((400, 4))
+    fits = {
+        "gaussian": lambda: PrivateSpectralLDA(1, **options).fit(rows),
+        "vocabulary": lambda: PrivateCountVectorizer(**options).fit(["cats dogs"] * 400),
+        "search": lambda: PrivateSearchCV(
+            PrivateSpectralLDA(), {"n_components": [1]}, anyway=True, **options
+        ).fit(rows),
+    }
+    wrong = rf"kind '{kind}'.* of kind '(?!{kind}).*Nothing was charged.*split\(kinds=\)"
+    own = fits.pop(kind)
+    for spend_it in fits.values():
+        with pytest.raises(BudgetError, match=wrong):
+            spend_it()
     assert budget.entries == ()
-    words, topics = budget.split([0.3, 0.7], ["vocabulary", "gaussian"])
-    counts.set_params(**words).fit(["cats dogs"] * 50)
-    fit(budget, **topics)
-    assert budget.total()[0] == 4.0
+    own()
+    assert budget.total()[0] > 0
 
 
 def test_a_larger_delta_than_the_budgets_is_refused_before_its_charge():
