@@ -185,7 +185,7 @@ class Groups(Run):
 
     def forecast(self) -> Any:
         """Forecast for groups of one size."""
-        return self.models["groups"].forecast(self.n_units, len(self._columns))
+        return self.foreseen("groups").forecast(self.n_units, len(self._columns))
 
     def expected(self) -> list[str]:
         """Forecast, and the number of groups that it is for."""
@@ -235,7 +235,7 @@ class Groups(Run):
 
     def _of_categories(self) -> WordForecast:
         """Forecast of the step that finds categories."""
-        grouped, encoder = self.options.person is not None, self.models["categories"]
+        grouped, encoder = self.options.person is not None, self.foreseen("categories")
         found: WordForecast = encoder.forecast(self.n_units, len(self._sought), grouped=grouped)
         return found
 

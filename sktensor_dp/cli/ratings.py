@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.folder import Folder, held, table_of
@@ -138,7 +137,7 @@ class Ratings(Run):
     def forecast(self, **changes: object) -> Any:
         """Forecast for a public guess of how many ratings a person has."""
         n, each = self.n_units, min(self.options.each, self.n_items)
-        model = clone(self.models["ratings"]).set_params(**changes)
+        model = self.foreseen("ratings").set_params(**changes)
         return model.forecast(n * each, (n, self.n_items))
 
     def verdict(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from sktensor_dp.checks.display import Table, as_text, counted, plain
 from sktensor_dp.cli.folder import Folder
@@ -101,6 +102,10 @@ class Run:
     def forecast(self) -> Any:
         """Forecast of the fit."""
         raise NotImplementedError
+
+    def foreseen(self, name: str) -> Any:
+        """Copy of a model to be asked for forecasts: the run itself keeps to its budget."""
+        return clone(self.models[name]).set_params(accountant=None)
 
     def asked(self) -> int:
         """Number of components, groups or topics asked for."""

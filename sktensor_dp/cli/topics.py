@@ -140,7 +140,7 @@ class Topics(Run):
     def forecast(self) -> Any:
         """Forecast of topics."""
         n_words, _ = self._words_expected()
-        return self.models["topics"].forecast(
+        return self.foreseen("topics").forecast(
             self.n_units, self.options.words, document_length=self._length, n_kept=max(n_words, 1)
         )
 
@@ -183,7 +183,7 @@ class Topics(Run):
         """Number of words, and of units that have to use one: 1 for public words."""
         if self._known:
             return len(self._known), 1.0
-        forecast = self.models["words"].forecast(self.n_units, document_length=self._length)
+        forecast = self.foreseen("words").forecast(self.n_units, document_length=self._length)
         return forecast.n_words, forecast.threshold
 
     def n_seen(self) -> int:

@@ -329,7 +329,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             assumption = (
                 f" Units are assumed to have entries in {ASSUMED.observed_share:.0%} of cells."
             )
-        forecast = self.forecast(n_observed, shape)
+        # Asked without an accountant, which is charged already.
+        forecast = Question.of(self, n_observed=n_observed, shape=shape).forecast({}, {})
         return NotEnoughDataWarning(
             f"No components can be seen: {n_units:,} {noun} show none above the noise of "
             f"epsilon={self.epsilon:g}. Predictions are made of the mean and the biases of rows, "

@@ -83,6 +83,7 @@ def test_ratings_rank_items(command, ratings, tmp_path):
     assert order[0] < 5 < 24 < order[-1]
     assert "1,000 persons; each person is protected" in done.err
     assert "assumed: about 20 ratings each, --each" in done.err
+    assert "would refuse" not in done.err  # as it would a further fit
     assert (
         "rating: column 'stars'; bounds: 1 to 5; items: films.csv; title: column 'title';"
         in done.err

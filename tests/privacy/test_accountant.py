@@ -19,6 +19,7 @@ import pytest
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
+    NotEnoughDataWarning,
     PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
@@ -316,6 +317,12 @@ def test_a_forecast_warns_of_a_fit_that_the_accountant_would_refuse():
         with pytest.warns(UserWarning, match="would refuse this fit now.*is what is short"):
             model.set_params(accountant=budget).forecast(*sizes)
         model.set_params(epsilon=0.1, delta=1e-7).forecast(*sizes)
+    # A fit that was just paid for tells nothing of one more.
+    paid = PrivateCPCompletion(1, bounds=(1, 5), epsilon=0.1, perturbation="input")
+    paid.set_params(accountant=BudgetAccountant(0.1, 1e-6))
+    with pytest.warns(NotEnoughDataWarning) as told:
+        paid.fit([[0, 0], [1, 1]], [1.0, 5.0])
+    assert all(one.category is NotEnoughDataWarning for one in told)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "vocabulary", "search"])
