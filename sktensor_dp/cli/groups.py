@@ -37,10 +37,15 @@ CATEGORY = (
     "noise, and rows of no category shown."
 )
 INTERVALS = (
-    "Intervals show noise and chance, where numbers are missing of those that are there. Of one "
-    "group they are wide of a column with many zeros or a long tail. --log-range helps with a long "
-    "tail, where all numbers are above 0.",
+    "Intervals show noise and chance, not how missing numbers differ. Of one group they are wide "
+    "of a column with many zeros or a long tail. --log-range helps with a long tail, where all "
+    "numbers are above 0.",
     "Another run may find other groups: intervals are for the groups shown.",
+)
+PERSONS = (
+    "Each row of a person weighs 1 / (number of their rows), also where a cell is missing: in the "
+    "average of a column, persons who have it in few of their rows count less. For averages over "
+    "persons give one row of averages for each."
 )
 ENDS = ("", " low", " high")  # columns of an average and of its interval
 
@@ -128,7 +133,7 @@ class Groups(Run):
             "a number outside its range": "counts as the nearest end",
         }
         if self.options.person is not None:
-            rows["rows of one person"] = "weigh as much as one row, in equal parts"
+            rows["rows of one person"] = "weigh as much as one row, in equal parts, empty or not"
         categories = [
             f"{column!r} is {' or '.join(map(repr, values))}" if values
             else f"{column!r}, whose values are found within the budget"
@@ -341,9 +346,11 @@ class Groups(Run):
         head = ("group", "share", "column", "average", "within (90%)")
         logs = ", ".join(self._numbers[len(self._numbers) - self._n_logs :])
         of_logs = [f"Averages of {logs} are geometric means."] if logs else []
-        by = ", by persons of weight 1" if self.options.person is not None else ""
+        persons = [] if self.options.person is None else [PERSONS]
+        by = ", averaged over persons" if persons else ""
         of_categories = [CATEGORY.format(by)] if len(self._columns) > len(self._numbers) else []
-        notes = (*CENTRES, *self._on_intervals, *of_logs, *of_categories, *self._places())
+        of_columns = (*of_logs, *of_categories, *persons)
+        notes = (*CENTRES, *self._on_intervals, *of_columns, *self._places())
         return [as_text(Table("Groups", head, rows, notes, ("column",)))]
 
     def shown(self) -> str:

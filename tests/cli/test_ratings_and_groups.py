@@ -376,7 +376,8 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path, given, said
     assert "Groups may follow --category alone" in done.err
     assert "\nMay be enough: 3,000 persons for" in done.err
     assert ("Values of 'side' that fewer than about " in done.err) is (len(given) == 1)
-    assert "share of rows that have it, by persons of weight 1; what" in done.out
+    assert "share of rows that have it, averaged over persons; what" in done.out
+    assert "also where a cell is missing: in the average of a column, persons" in done.out
     assert not re.search(r"\beast\b", done.err + done.out + page)
     found = {row["group"]: row for row in table(tmp_path / "private-groups" / "groups.csv")}
     head = [f"{name}{end}" for name in ("age", "side=north", "side=south") for end in ENDS]
