@@ -88,7 +88,7 @@ class InputCheck(HasAccountant):
             self._refuse_noise(query, chunks.n_units)
         plan = self._plan()
         payer = Payer(
-            CHECK, self._accountant_to_charge(), column=column_of_units(self, None, groups)
+            CHECK, self._accountant_to_charge(), column=column_of_units(self, X=None, groups=groups)
         )
         with Session(
             chunks, plan.before_count() if number_is_private else plan, payer,

@@ -36,7 +36,7 @@ def is_table(data: object) -> bool:
     return dependencies.is_into_dataframe(as_arrow_table(data))
 
 
-def refuse_other_order(X: object, beside: object, name: str = "groups") -> None:
+def refuse_other_row_order(X: object, beside: object, name: str = "groups") -> None:
     """Raise ValueError where a column of pandas has the index of the rows in another order."""
     if any(is_dask(one) or not hasattr(type(one), "iloc") for one in (X, beside)):
         return

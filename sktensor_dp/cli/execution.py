@@ -310,12 +310,12 @@ def _write_statement(run: Run, folder: Folder, reports: Sequence[PrivacyReport])
 def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) -> None:
     """Write tables, pages and a picture; then show what was found."""
     options, path = run.options, folder.path
-    doubts = run.doubts()
+    doubts = run.doubts()  # of what was found: nothing for the officer
     warnings = [*progress.warnings, *filter(None, [doubts])]
     try:
         figure = run.write(folder, report, warnings)
         folder.add(f"{options.command}.svg", lambda file: save_svg(figure, file))
-    except ImportError:
+    except ImportError:  # by the figure, which comes after all tables
         progress.note("No picture: it needs matplotlib (pip install matplotlib)")
     _write_officer_pages(run, folder, report, progress.warnings)
     promise = f"Each {run.unit} is protected by differential privacy: {report.in_brief}."

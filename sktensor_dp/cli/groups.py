@@ -297,7 +297,7 @@ class Groups(Run):
         table = np.column_stack([*self._values, *one_hot]).astype(float)
         table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], tiniest))
         size = len(table), len(categories)
-        table[:, self._are_shares] += as_generator(None).uniform(-0.5, 0.5, size)
+        table[:, self._are_shares] += as_generator(random_state=None).uniform(-0.5, 0.5, size)
         return table
 
     def _take_averages(

@@ -240,7 +240,7 @@ class Ratings(Run):
             model.fit(entries, np.where(self._is_given, self._values, low))
             name_columns(model, [self.options.person, self.options.item])
             yield "ratings"
-        names, self._best = model.recommend(None, self.n_items, by=_order(self.options))
+        names, self._best = model.recommend(of=None, n=self.n_items, by=_order(self.options))
         self._names, order, found = names.tolist(), index.encode(names), int(model.n_components_)
         self._errors = np.hypot(model.mean_error_, model.bias_errors_[1][order])
         self._directions = model.factors_[1][order, :found] if found else np.zeros((len(order), 0))

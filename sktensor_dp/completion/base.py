@@ -189,7 +189,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         BudgetError
             If the accountant has too little left; no budget is spent.
         """
-        checked = self._checked_copy(X, None, unsupported)
+        checked = self._checked_copy(X, n_samples=None, unsupported=unsupported)
         if repeated is not None and not (repeated == "distinct" and self.unit_mode is None):
             raise ValueError(
                 "repeated must be None or 'distinct', and None with a unit_mode, where values of "

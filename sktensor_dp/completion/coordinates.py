@@ -18,7 +18,7 @@ from sktensor_dp.checks.frames import (
     column_names,
     is_dask,
     refuse_lazy,
-    refuse_other_order,
+    refuse_other_row_order,
 )
 from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.model import SharedModel
@@ -200,7 +200,7 @@ def checked_entries(
     """Coordinates, values and shape of entries in memory; an error for all that no fit takes.
     Where each value is protected by itself, repeated coordinates are refused.
     """
-    refuse_other_order(X, y, "y")
+    refuse_other_row_order(X, y, "y")
     if indices is None:
         given, values = coordinate_array(checked, X, reset=True), checked_values(checked, y)
     else:
@@ -218,10 +218,10 @@ def refuse_entries(
     """Raise an error for entries that no fit takes, whatever the numbers of units."""
     unit_mode = estimator.unit_mode
     coordinates, values, sizes = checked_entries(
-        estimator, X, y, indices, None, each_protected=unit_mode is None
+        estimator, X, y, indices, shape=None, each_protected=unit_mode is None
     )
     if shape is not None:
-        # A part of the units is numbered anew, so `shape` says nothing of their numbers.
+        # A search numbers the units of a part anew: `shape` says nothing of their numbers.
         of_units = np.arange(len(sizes)) == unit_mode
         as_entries(np.where(of_units, 0, coordinates), values, shape)
 
@@ -411,7 +411,7 @@ def unit_labels(X: object, mode: int, indices: Indices | None) -> NDArray[Any]:
 
 def with_numbered_units(X: Any, mode: int) -> Any:
     """Copy of `X` whose units, in the column `mode`, are numbered from 0 in their order."""
-    _, numbers = np.unique(unit_labels(X, mode, None), return_inverse=True)
+    _, numbers = np.unique(unit_labels(X, mode, indices=None), return_inverse=True)
     if hasattr(X, "isetitem"):
         X = X.copy()
         X.isetitem(mode, numbers)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
-from sktensor_dp.checks.frames import refuse_other_columns, refuse_other_order, taken
+from sktensor_dp.checks.frames import refuse_other_columns, refuse_other_row_order, taken
 from sktensor_dp.completion.coordinates import (
     OF_NUMBERS,
     checked_values,
@@ -210,7 +210,7 @@ class FoldInMixin:
         shared, indices = self._shared, self._indices
         # Refuse before ids are read from a wrong column.
         refuse_other_columns(X, self._columns)
-        refuse_other_order(X, y, "y")
+        refuse_other_row_order(X, y, "y")
         if indices is not None:
             indices = of_own_units(indices, shared.unit_mode, X)
             if indices[shared.unit_mode] is None:

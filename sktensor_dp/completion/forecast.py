@@ -262,7 +262,7 @@ class _Search:
         # each in the variance about biases; columns may hold fewer.
         share = assumed.component_share * assumed.deviation**2 / self._residual
         number = max(min(round(share / defaults.COMPONENT_VARIANCE), rank), 1)
-        self._n_components, self._share = min(number, self._n_columns), share / number
+        self._n_components, self._one_share = min(number, self._n_columns), share / number
         mu = plan.releases.cost_of(SharedFactorSums.name).mu
         self._deviation = SharedFactorSums.farthest / mu  # of the noise of one sweep
         self._cosine = min(self._n_columns / n_cells, 1.0)  # of random directions
@@ -278,24 +278,24 @@ class _Search:
     def explained(self) -> float | None:
         """Variance of values that components will explain; None if the trial will reject them."""
         for step in range(self._plan.n_sweeps):
-            by_chance = self._sweep(step)
+            by_chance = self._add_sweep(step)
             if step + 1 == self._trial and not self._worth_more_than_biases(by_chance):
                 return None
         snr = self._snr_of_weight()
-        share = self._n_components * self._share * self.overlap
+        share = self._n_components * self._one_share * self.overlap
         # A unit's weights keep s / (1 + s) of their variance, s = snr / (1 - share), as residuals
         # lack what components explain.
         return self._residual * share * snr / (1 + snr - share)
 
-    def _sweep(self, step: int) -> float:
-        """Variance that directions explain by chance, once the sums of one more sweep are added."""
+    def _add_sweep(self, step: int) -> float:
+        """Add a sweep's sums, which moves `overlap`; return the variance explained by chance."""
         # Mean length of a unit's weights over its root mean square, for a few columns, times the
         # loss by unequal components and random starts. Fitted to synthetic ratings at budgets from
         # 0.5 to 10.
         mean_length = 0.78
         kept = 0.0
         if step > 0:
-            explained = np.array(self._share * self.overlap / defaults.COMPONENT_VARIANCE)
+            explained = np.array(self._one_share * self.overlap / defaults.COMPONENT_VARIANCE)
             by_noise = self._deviation**2 / (self._deviation**2 + self._by_units_once)
             kept = float(forgetting_factor(explained, self._cosine, self._trial, by_noise))
         snr = self._snr_of_weight()
@@ -303,7 +303,7 @@ class _Search:
         # component in it.
         norm_of_weights = math.sqrt(self._n_columns + self._n_components * snr)
         response = mean_length * math.sqrt(snr) / norm_of_weights
-        self._signal = kept * self._signal + self._weight * math.sqrt(self._share) * response
+        self._signal = kept * self._signal + self._weight * math.sqrt(self._one_share) * response
         self._noise_variance = kept**2 * self._noise_variance + self._deviation**2
         self._weight_of_all = kept * self._weight_of_all + 1
         # Random units give the variance_by_chance, the same in all sweeps.
@@ -311,13 +311,13 @@ class _Search:
         ratio = self._signal**2 / (self._noise_variance + by_units)
         # The first sweep is no worse than the random start.
         self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
-        share = self._n_components * self._share * self.overlap
+        share = self._n_components * self._one_share * self.overlap
         self._explained.append(share / defaults.COMPONENT_VARIANCE)
         return self._by_chance * by_units / (by_units + self._noise_variance)
 
     def _snr_of_weight(self) -> float:
         """Squared signal-to-noise ratio of a unit's weight of one component."""
-        return self._each * self._share * self.overlap
+        return self._each * self._one_share * self.overlap
 
     def _worth_more_than_biases(self, by_chance: float) -> bool:
         """True if components are expected to gain more than biases, by the test of `Directions`."""

@@ -229,8 +229,8 @@ def plan_completion(
 def values_are_worth_it(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
     """True if components found in released values gain more than their noise costs biases."""
     # A spiked matrix shows 1 - 1 / d**2 of a component that is d times as strong as the weakest
-    # detectable one. Of a component's variance s a row whose part has noise v shows s^2 / (s + v);
-    # a row of the longest mode has only few values for its own part.
+    # detectable one (`snr_in_values`). Of a component's variance s a row whose part has noise v
+    # shows s^2 / (s + v); v is taken as that of a bias of the longest mode, which has few values.
     noise = bias_variances_by_values(n_observed, shape, epsilon)
     found = 1 - max(1.0, snr_in_values(n_observed, shape, epsilon)) ** -2
     gain = found * ASSUMED.n_components * ASSUMED.component**4 / (ASSUMED.component**2 + max(noise))

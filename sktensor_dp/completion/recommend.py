@@ -362,8 +362,8 @@ class RecommenderMixin(FoldInMixin):
         if self._indices is not None and mode == self._own_mode:
             # Ids that the fit did not keep: nothing is known of them.
             return np.full(len(items), -1, dtype=np.intp), single
-        numbers = [row_number(item, "a row", mode, None) for item in np.asarray(items).tolist()]
-        return np.array(numbers, dtype=np.intp), single
+        rows = [row_number(one, "a row", mode, indices=None) for one in np.asarray(items).tolist()]
+        return np.array(rows, dtype=np.intp), single
 
     def _mode(self, mode: int | str | None) -> int | None:
         """Number of a mode given by its number or the name of its column; None stays."""

@@ -218,8 +218,7 @@ def cell_weights(biases: Sequence[SharedBiases], n_units: int) -> Floats:
     Cells are combinations of shared rows, whose biases know such weights by themselves; entries of
     a unit are taken to spread over rows independently.
     """
-    # Least fraction of a unit's entries in separate rows.
-    least_room = 0.01
+    least_denominator = 0.01  # of n below, as noise may bring it to 0
     if len(biases) == 1:
         return biases[0].weights
     # A unit with n of N cells in rows of shares p weighs n over the norm of its counts. That norm
@@ -230,7 +229,9 @@ def cell_weights(biases: Sequence[SharedBiases], n_units: int) -> Floats:
     for one in biases:
         squared_weight = root_of_entries(one.weights, n_units) ** 2
         same_row = float(one.shares @ one.shares)
-        room = 1 - squared_weight * same_row + squared_weight * (1 - same_row) / n_cells
-        n_entries.append(squared_weight * (1 - same_row) / max(room, least_room))
+        denominator = 1 - squared_weight * same_row + squared_weight * (1 - same_row) / n_cells
+        n_entries.append(squared_weight * (1 - same_row) / max(denominator, least_denominator))
+    # The least of them: near the largest w of a mode, 1 / |p|, any large n has about the same w.
+    n = max(min(*n_entries, float(n_cells)), 1.0)
     shares = reduce(np.multiply.outer, [one.shares for one in biases]).ravel()
-    return n_units * math.sqrt(max(min(*n_entries, float(n_cells)), 1.0)) * shares
+    return n_units * math.sqrt(n) * shares  # n entries of n ** -0.5 each

@@ -195,7 +195,7 @@ def normalise_labels(labels: Any) -> Any:
     >>> normalise_labels(["Zoe", " zoe", "ZOE "]).tolist()
     ['zoe', 'zoe', 'zoe']
     """
-    found = _normalised(read_labels(labels, None, "labels"))
+    found = _normalised(read_labels(labels, n_rows=None, name="labels"))
     return series_like(labels, found) if hasattr(labels, "to_frame") else found
 
 

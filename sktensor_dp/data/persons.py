@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.checks.frames import as_numbers, refuse_other_order
+from sktensor_dp.checks.frames import as_numbers, refuse_other_row_order
 from sktensor_dp.data.entries import ValueRange, as_entries, check_unit_mode, checked_shape
 from sktensor_dp.data.labels import Labels
 from sktensor_dp.data.partitions import DaskPartitions
@@ -139,7 +139,7 @@ class PersonReader:
 
     def split(self, X: object, y: object, n_parts: int) -> list[Piece]:
         """Split a partition's entries by a hash of their unit."""
-        refuse_other_order(X, y, "y")
+        refuse_other_row_order(X, y, "y")
         numbers, y, labels = self._read(X, y)
         coordinates, values, _ = as_entries(numbers, y, self.shape)
         # Coordinates are exact in double precision, so one table holds both.

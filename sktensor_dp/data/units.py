@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted, call_untrusted, read_each
-from sktensor_dp.checks.frames import as_numbers, refuse_other_order
+from sktensor_dp.checks.frames import as_numbers, refuse_other_row_order
 from sktensor_dp.data.labels import (
     EXPECTED,
     ONE_GROUP,
@@ -38,7 +38,7 @@ Piece = tuple[Rows, Labels]  # rows and their labels
 def split_chunk(part: object) -> tuple[object, object]:
     """Split a chunk, rows or a pair (rows, labels), into (rows, labels or None)."""
     if isinstance(part, tuple) and len(part) == 2:
-        refuse_other_order(*part)
+        refuse_other_row_order(*part)
         return part
     return part, None
 
@@ -166,7 +166,7 @@ def split(X: object, groups: object, n_parts: int) -> list[Piece]:
         rows = np.fromiter(rows, object)  # of a bag
     if groups is None:
         raise ValueError(MIXED)
-    refuse_other_order(X, groups)
+    refuse_other_row_order(X, groups)
     labels = as_labels(groups, rows.shape[0])
     parts = digests(labels) % np.uint64(n_parts)
     if hasattr(rows, "tocsr"):

@@ -46,6 +46,7 @@ def worst_samples(
         raise ValueError("data_norm must be given: samples are made of that length.")
     n_samples = n_units or 1000
     samples = np.zeros((n_samples, 2))
+    # Any length will do where the norm is chosen from the data.
     samples[:, 0] = 1.0 if isinstance(data_norm, str) else data_norm
     if model.neighbours == "add_remove":
         return (samples,), (samples[1:],), statistic

@@ -169,7 +169,7 @@ class Forecast(InvertibleForecast):
         float or None
             From .01 to 10, to three digits; None if 10 is not enough. Costs no privacy.
         """
-        reached = self._judged(verdict)
+        reached = self._test_of(verdict)
         return least_epsilon(lambda epsilon: reached(self._again(epsilon=epsilon)))
 
     def n_for(self, verdict: str = "enough") -> int | None:
@@ -185,11 +185,11 @@ class Forecast(InvertibleForecast):
         int or None
             At most a billion; None if that is not enough. Costs no privacy.
         """
-        reached = self._judged(verdict)
+        reached = self._test_of(verdict)
         return least_number(lambda n: reached(self._again(n_samples=n)))
 
-    def _judged(self, verdict: str) -> Callable[[Self], bool]:
-        """True if a forecast is at least as good as the `verdict`."""
+    def _test_of(self, verdict: str) -> Callable[[Self], bool]:
+        """Test of whether a forecast is at least as good as the `verdict`."""
         if verdict not in VERDICTS[:-1]:
             known = ", ".join(map(repr, VERDICTS[:-1]))
             raise ValueError(f"verdict must be one of {known}, got {verdict!r}.")

@@ -22,7 +22,7 @@ from sktensor_dp.checks.frames import (
     named_columns,
     refuse_lazy,
     refuse_other_columns,
-    refuse_other_order,
+    refuse_other_row_order,
 )
 from sktensor_dp.data.labels import ONE_GROUP, Labels, are_several, as_labels
 from sktensor_dp.data.units import split_chunk
@@ -217,7 +217,7 @@ def checked_groups(
     """Label of the group of each row of `X` as given, or None; ValueError for wrong ones."""
     if groups is None:
         return None
-    refuse_other_order(X, groups)
+    refuse_other_row_order(X, groups)
     labels = as_labels(groups, n_rows)
     # If groups are added or removed, a single group is allowed.
     if neighbours != "add_remove" and not are_several(labels):

@@ -71,7 +71,9 @@ def release_mixture(
     """
     start = release_start(ask, ball, plan, second)
     of_whole, n_tails = np.zeros_like(start.means), plan.n_for_tails
-    model, average, noise = release_steps(ask, ball, plan, start, None, plan.n_steps - n_tails)
+    model, average, noise = release_steps(
+        ask, ball, plan, start, average=None, n_steps=plan.n_steps - n_tails
+    )
     skewness, is_whole = np.zeros(plan.n_features), False
     if n_tails:
         skewness = release_skewness(ask, ball, model, noise)

@@ -90,7 +90,10 @@ def clipping_at(width: int, quantile: float, far: float = 0.0) -> Clipping:
     shift = (d * below(d + 2, far) + far * longer) / d
     # ... and in a traceless shape E |y|^4 min(1, (limit / |y|)^2) / (d (d + 2)).
     shape = d * (d + 2) * below(d + 4) + d * square * (1 - below(d + 2))
-    return Clipping(d, quantile, limit, far, mean, shift, size, shape / (d * (d + 2)))
+    return Clipping(
+        d, quantile, limit, far, mean, shift_response=shift, size_response=size,
+        shape_response=shape / (d * (d + 2)),
+    )  # fmt: skip
 
 
 def clip_for(width: int, least: float, noise: float, by_sampling: float) -> Clipping:

@@ -31,7 +31,7 @@ class Scatters:
 def shrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
     """Positive definite covariances (k, d, d) with eigenvalues between `least` and `largest`."""
     # Of a covariance F W F', F the frame, the size is trace(W) / d times the d-th root of det(FF'),
-    # and the shape is the covariance over its size.
+    # and the shape is the covariance over its size. Relative noise of a size is that of its log.
     d = noisy.whitened.shape[1]
     sizes = np.clip(np.trace(noisy.whitened, axis1=1, axis2=2) / d, *SIZES)
     log_frames = 2 * np.log(np.diagonal(noisy.frames, axis1=1, axis2=2)).mean(axis=1)
@@ -39,9 +39,9 @@ def shrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
     shapes = np.broadcast_to(np.eye(d), noisy.frames.shape)
     if noisy.n_shape:
         inner = noisy.whitened / sizes[:, None, None]
-        inner = noisy.frames @ inner @ noisy.frames.swapaxes(1, 2)
+        scaled = noisy.frames @ inner @ noisy.frames.swapaxes(1, 2)
         relative = replace(noisy, shape_sigma=noisy.shape_sigma / sizes)
-        shapes = _shrunk_shapes(inner / np.exp(log_frames)[:, None, None], log_frames, relative)
+        shapes = _shrunk_shapes(scaled / np.exp(log_frames)[:, None, None], log_frames, relative)
     return np.array(
         [
             clip_eigenvalues(scale * shape, least, largest)

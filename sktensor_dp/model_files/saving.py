@@ -98,7 +98,7 @@ class ModelFileMixin:
 
 def check_saving(estimator: object) -> None:
     """Raise what ``save`` would raise for the parameters, before a fit is charged."""
-    data = b"".join(_pieces(estimator, None, Arrays()))
+    data = b"".join(_pieces(estimator, state=None, arrays=Arrays()))
     content, arrays = _content(type(estimator).__name__, data)
     for value in content["parameters"].values():
         read_parameter(value, arrays)

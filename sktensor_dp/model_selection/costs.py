@@ -181,6 +181,7 @@ def report_of_search(
     n_units = sum(part.n_units for part in (parts if n_folds is None else parts[-1:]))
     trial = Composition("parallel", parts=parts)
     if n_folds is not None:
+        # One kind of units: each is in n_folds - 1 fits and one score.
         memberships = ((("fit", n_folds - 1), ("score", 1)),)
         folds = Composition("overlapping", parts=parts[:-1], memberships=memberships)
         trial = Composition("sequence", parts=(Part("splits", n_units, folds), parts[-1]))
@@ -189,8 +190,8 @@ def report_of_search(
         delta=delta,
     )  # fmt: skip
     return PrivacyReport(
-        epsilon, delta, last.unit, last.neighbours, n_units,
-        any(one.seeded for one in reports), whole, (*notes, note),
+        epsilon=epsilon, delta=delta, unit=last.unit, neighbours=last.neighbours, n_units=n_units,
+        seeded=any(one.seeded for one in reports), composition=whole, notes=(*notes, note),
     )  # fmt: skip
 
 

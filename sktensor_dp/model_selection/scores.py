@@ -379,7 +379,7 @@ def make_private_scorer(
     check_parameters(scorer, {name: rules[name] for name in ("epsilon", "delta", "accountant")})
     # Bounds implied by each model would give candidates scores that cannot be compared.
     if bounds is not None or metric != "log_likelihood_per_token":
-        checked_score_bounds(bounds, metric, None, name="bounds")
+        checked_score_bounds(bounds, metric, step=None, name="bounds")
     return scorer
 
 
@@ -470,7 +470,7 @@ class PrivateScorer(HasAccountant, BaseEstimator):
         """
         check_sizes(n_units=n_units)
         return self._forecast(
-            n_units, checked_score_bounds(self.bounds, self.metric, None, name="bounds")
+            n_units, checked_score_bounds(self.bounds, self.metric, step=None, name="bounds")
         )
 
     def _plan(self) -> ReleasePlan:

@@ -338,9 +338,9 @@ class PrivateSearchCV(
 
     def _prepared(self, request: Request, X: object, y: object, groups: object) -> Trials:
         """Trials on split data, or an error for data that every fit would refuse."""
-        if request.number_is_private:
+        if request.number_is_private:  # a part without rows still has the columns of an array
             refuse_lists(X)
-        check_mark(X, groups is not None, request.neighbours)
+        check_mark(X, groups is not None, request.neighbours)  # X may be counts by a vocabulary
         X, y, labels = checked_units(X, y, groups, request.neighbours)
         y = checked_targets(request.scoring, self.estimator, X, y, "scoring")
         X = checked_rows(self.estimator, X)
@@ -348,7 +348,7 @@ class PrivateSearchCV(
             partial(before_private, self.estimator, X), "A step",
             rows_private=labels is not None or request.number_is_private,
         )  # fmt: skip
-        request.steps[step_name]._validation_copy()._refuse_rows(rows, y)
+        request.steps[step_name]._validation_copy()._refuse_rows(rows, y)  # of completions
         in_data, n_units = unit_labels_in(self.estimator, X), request.last._public_facts().n_units
         if in_data is not None:  # then no `groups` are given: units of X are its groups
             labels = in_data
@@ -366,8 +366,9 @@ class PrivateSearchCV(
         shape: tuple[int, ...] = getattr(rows, "shape", ()) if alone else ()
         n_features = int(shape[1]) if len(shape) == 2 else None
         return Trials(
-            self.estimator, self.step_fractions, request, X, y, labels, in_data is not None, splits,
-            self._bounds(request, n_features), n_features,
+            self.estimator, self.step_fractions, request, X, y, labels=labels,
+            units_in_data=in_data is not None, splits=splits,
+            bounds=self._bounds(request, n_features), n_features=n_features,
         )  # fmt: skip
 
     def _bounds(self, request: Request, n_features: int | None) -> tuple[float, float]:
@@ -412,7 +413,7 @@ class PrivateSearchCV(
         >>> round(search.forecast(943).told_apart, 1)  # squares of stars
         0.6
         """
-        request = self._request(None, {})
+        request = self._request(groups=None, unsupported={})
         sizes = {"n_units": n_units, "n_features": n_features, "document_length": document_length}
         check_sizes(**{name: size for name, size in sizes.items() if size is not None})
         announced = request.last._public_facts().n_units
@@ -431,8 +432,9 @@ class PrivateSearchCV(
         most_candidates = 10
         split = self.cv, self.test_size
         forecast = SearchForecast.of(
-            request.costs, request.delta, n_units, split, bounds, request.neighbours, request.stop
-        )
+            request.costs, request.delta, n_units, split=split, bounds=bounds,
+            neighbours=request.neighbours, stop=request.stop,
+        )  # fmt: skip
         candidates = candidates_of(request.distributions, most_candidates)
         verdicts, n_fitted = [], max(forecast.n_fitted, 1)
         for params in candidates:

@@ -416,6 +416,7 @@ class BudgetAccountant(TableDisplay):
             If they exceed what is left, or take what an unspent part of :meth:`split` needs, or
             protect another kind of unit than earlier charges.
         """
+        # The ledger repeats `_check` under its lock, where `_check_split` could not read charges.
         if ticket is None:
             self.check_charge(entries)
         return self._ledger.charge(entries, self._check, ticket)
@@ -497,11 +498,10 @@ class BudgetAccountant(TableDisplay):
 
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
-        now = self._ledger.balance()
         for one in entries:
             self._check_part(one.cost.epsilon, one.cost.delta, one.cost)
-        self._check(now, entries)
-        self._check_split(entries)
+        self.check_charge(entries)
+        now = self._ledger.balance()
         after = now.spent.plus(entries)
         if now.strands(after):
             left, _ = replace(now, spent=after).left(1, "pure")

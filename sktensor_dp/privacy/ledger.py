@@ -381,7 +381,7 @@ class Ledger:
                 entries.append(
                     LedgerEntry(
                         spender, release, uses, PrivacyCost(*cost), unit, sensitivity, sigma,
-                        datetime.fromisoformat(when), fit, neighbours,
+                        when=datetime.fromisoformat(when), fit=fit, neighbours=neighbours,
                     )
                 )  # fmt: skip
         except (TypeError, ValueError):

@@ -57,12 +57,12 @@ class Mechanism:
     """Law of noise, drawn in the coordinates of a query."""
 
     law: Law
-    # ``(value, sensitivity, strength, noise, *of_query) -> noisy value``. The strength is mu or
-    # epsilon, whichever the law spends; the value may be overwritten.
+    # ``(value, sensitivity, strength, noise, *query_attributes) -> noisy value``. The strength is
+    # mu or epsilon, whichever the law spends; the value may be overwritten.
     draw: Callable[..., Floats]
     # Public attributes of the query that determine the noise: the dimension of the space before
     # projection, and the weights of coordinates.
-    of_query: tuple[str, ...] = ()
+    query_attributes: tuple[str, ...] = ()
 
     def release(
         self,
@@ -73,11 +73,12 @@ class Mechanism:
         query: object,
     ) -> Floats:
         """Add noise at the given `cost` to `value`, whose memory may be overwritten."""
+        # Noise is drawn by the strength; sigma is for the record.
         sigma, strength = sigma_of(self.law, sensitivity, cost), self.law.strength(cost)
         noise.recorder.record(self.law.id, query, value, sensitivity, sigma)
         if math.isinf(strength):
             return value
-        geometry = (getattr(query, name) for name in self.of_query)
+        geometry = (getattr(query, name) for name in self.query_attributes)
         return self.draw(value, sensitivity, strength, noise, *geometry)
 
     @property

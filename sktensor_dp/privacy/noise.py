@@ -92,19 +92,20 @@ class NoiseSource:
     def gaussian(self, coordinates: Floats, mu: float, size: int | None = None) -> Floats:
         """Add Gaussian noise to a vector of L2 sensitivity 1.
 
-        The coordinates may be some of a vector of `size`, whose sensitivity and grid are meant.
+        If they are some of its coordinates, `size` is the length of the whole vector.
         """
         if math.isinf(mu):
             return coordinates
         size = coordinates.size if size is None else size
-        return self.add_noise(coordinates, self.grid(1 / mu, math.sqrt(size)))
+        return self.add_noise(coordinates, self.grid(1 / mu, diameter_per_step=math.sqrt(size)))
 
     def laplace(self, coordinates: Floats, epsilon: float, size: int | None = None) -> Floats:
         """Add Laplace noise to a vector of L1 sensitivity 1; `size` as for `gaussian`."""
         if math.isinf(epsilon):
             return coordinates
         size = coordinates.size if size is None else size
-        return self.add_noise(coordinates, self.grid(1 / epsilon, size), LAPLACE_DENSITY)
+        grid = self.grid(1 / epsilon, diameter_per_step=size)
+        return self.add_noise(coordinates, grid, LAPLACE_DENSITY)
 
     def spherical_laplace(
         self, coordinates: Floats, epsilon: float, ambient_dimension: int | None = None

@@ -193,7 +193,7 @@ class Session(AbstractContextManager["Session"]):
     def exact_product(self, query: Any) -> Callable[[Floats], Floats]:
         """Products ``V -> M @ V`` with a matrix M without noise (``epsilon=inf`` only)."""
         # Only while the session is open. Products are faster than forming the matrix.
-        if not self._admit(query, None).is_exact:
+        if not self._admit(query, paid_by=None).is_exact:
             raise RuntimeError(f"release {query.name!r} has a finite cost and needs noise.")
         # The query makes `M @ V` of the mean of what the products need of each unit.
         return lambda V: query.product_of_parts(self._sum(Product(query, V)) / self.n_units, V)

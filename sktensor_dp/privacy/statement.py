@@ -202,7 +202,7 @@ def _composition(node: Statement) -> Composition:
         rows.append(
             ReleaseRecord(
                 row["name"], row["description"], sensitivity, sigma_of(law, sensitivity, cost),
-                *cost.amounts, int(row["uses"]), law.id,
+                *cost.amounts, uses=int(row["uses"]), mechanism=law.id,
             )
         )  # fmt: skip
     unused = tuple(

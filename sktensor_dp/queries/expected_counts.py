@@ -86,7 +86,7 @@ class ExpectedCounts(NonNegative):
         # The exact norm is Euclidean.
         if self.order == 2 and (norms > self.limit).any():
             of_rows = np.sqrt((posterior**2).sum(axis=1) * counts.squares)
-            exact = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, None)
+            exact = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, topics=None)
             exact = np.where(chunk.units.sizes == 1, chunk.units.means(of_rows), exact)
             norms = np.minimum(norms, NORM_SLACK * exact)
         return counts.X, posterior * chunk.units.row_weights(scale_to(norms, self.limit))[:, None]

@@ -69,7 +69,7 @@ class UnitLevels(Query):
 
     def total(self, chunk: PersonChunks) -> Floats:
         """Sums of the units' means, of their deviations and of `half` where there are values."""
-        counts = _unit_sums(chunk, None)
+        counts = _unit_sums(chunk, terms=None)
         means = _unit_sums(chunk, chunk.values) / np.maximum(counts, 1.0)
         squares = _unit_sums(chunk, np.square(chunk.values - means[chunk.unit_of_entry]))
         deviations = np.sqrt(squares / np.maximum(counts, 1))
@@ -180,7 +180,7 @@ class SharedRowSums(Query):
         # Each entry weighs one over the norm of its unit's counts C.
         norms = chunk.count_norms(self.mode)
         if self.order == 1:  # the L1 norm is the number of entries
-            norms = np.maximum(_unit_sums(chunk, None), 1.0)
+            norms = np.maximum(_unit_sums(chunk, terms=None), 1.0)
         weights, size = 1 / norms[chunk.unit_of_entry], self.shape[self.mode]
         if self.most < 1:
             places = chunk.unit_of_entry, rows

@@ -531,7 +531,8 @@ class PrivateSpectralLDA(
         self._warn_of_budget()
         plan, asked = self._plan(n_samples, n_features), self._concentration()
         found = forecast_topics(
-            plan, n_samples, n_features, document_length, asked, self.delta == 0, self.neighbours,
+            plan, n_samples, n_features, document_length, concentration=asked,
+            pure=self.delta == 0, neighbours=self.neighbours,
         )  # fmt: skip
         return replace(found, n_kept=n_kept, _question=Question.of(self, **sizes))
 

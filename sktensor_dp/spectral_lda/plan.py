@@ -129,10 +129,11 @@ def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int
 
 
 def _fractions(kind: str, n_steps: int, triples: str | None, asks_public: bool) -> dict[str, float]:
-    """Fraction of the budget of each release, by name; of all histograms of norms together."""
+    """Fraction of the budget of each release, by name; all histograms of norms share one."""
     of_moments = dict(defaults.FRACTIONS[kind])
     of_test = of_moments.pop(TopicGains.name)
-    # EM steps get what the other releases of a fit to many words leave, whatever this fit is.
+    # EM steps get what the other releases of a fit to many words leave, whatever this fit is,
+    # and what triples would get where there are none.
     many_words = defaults.FRACTIONS["many_words"].items()
     of_steps = 1 - sum(part for name, part in many_words if name != TopicGains.name)
     if triples is None:

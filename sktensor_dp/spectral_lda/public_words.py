@@ -113,7 +113,7 @@ def check_public_topics(given: Any, most: int) -> None:
         public_topics(given, most, len(by_word[0]), by_word[0])
     else:
         shape = call_unquoted(lambda: np.shape(given), NAME)
-        public_topics(given, most, shape[-1] if shape else 0, None)
+        public_topics(given, most, shape[-1] if shape else 0, names=None)
 
 
 def frequencies_of_topics(topics: Floats) -> Floats:

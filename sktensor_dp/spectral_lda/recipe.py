@@ -138,7 +138,7 @@ class _SpectralFit:
         count_clip = self._clips.of_counts(plan.clip_quantile)
         query = WordFrequencies(count_clip)
         if plan.all_words:  # pairs of them follow: a document has one weight in all moments
-            pair_clip = self._pair_clip(None, count_clip)
+            pair_clip = self._pair_clip(words=None, count_clip=count_clip)
             query = WordFrequencies(count_clip, (pair_clip,), MIN_TOKENS)
         noisy = self._ask(query)
         self._length = max(float(noisy.value.sum()), 1e-9)  # noise may make the sum negative
@@ -147,10 +147,10 @@ class _SpectralFit:
             self._frequencies.value, self._frequencies.sigma, expected=options.word_frequencies
         ))  # fmt: skip
         if plan.all_words:
-            pairs = self._pairs(None, pair_clip, count_clip)
+            pairs = self._pairs(words=None, pair_clip=pair_clip, count_clip=count_clip)
         else:
             words = np.sort(np.argsort(-self._unigram, kind="stable")[: plan.n_words])
-            pairs = self._pairs(words, self._pair_clip(words, count_clip), None)
+            pairs = self._pairs(words, self._pair_clip(words, count_clip), count_clip=None)
         if plan.triples is None:
             fitted, assumed = self._from_pairs(pairs)
         elif plan.match_moments:

@@ -41,7 +41,7 @@ def em_step_on_batch(
         fitted, counts, sigma, frequencies=fitted.unigram,
         frequencies_sigma=fitted.unigram_sigma, public_frequencies=word_frequencies,
     )  # fmt: skip
-    # The coherence is that of the first batch's topics, from its pairs.
+    # The coherence was that of the first batch's topics, from its pairs.
     fitted = with_deviations(replace(fitted, coherence=None), counts, sigma)
     stream = replace(
         stream, fitted=fitted, mean=mean, variance=variance, precisions=precisions,
@@ -60,7 +60,8 @@ def em_step_on_batch(
 
 
 def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, tuple[float, float]]:
-    """Weight of a batch in the running mean, by its noisy counts; and updated sums of precisions.
+    """Weight of a batch in the running mean, by its noisy counts; and sums of the
+    precisions of batches, and of their squares, with it.
 
     `sampling` is the variance of all counts of a document together.
     """

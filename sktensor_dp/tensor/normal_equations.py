@@ -51,15 +51,15 @@ def triangle(packed: Floats, size: int) -> list[Floats]:
 
 
 def eliminated(rows: list[Floats], least: float | Floats) -> Floats:
-    """Factorise n matrices as ``R' diag(d) R`` in place, and return 1 / d, (size, n)."""
+    """Factorise n matrices, rows of `triangle`, as ``R' diag(d) R`` in place; return 1 / d."""
     # R, without its unit diagonal, replaces the matrix. Pivots d are raised to `least`.
-    inverses, room = np.empty_like(rows[0]), np.empty_like(rows[0])
+    inverses, scratch = np.empty_like(rows[0]), np.empty_like(rows[0])  # (size, n)
     floors = np.broadcast_to(least, inverses.shape)
     for k, row in enumerate(rows):
         np.divide(1.0, np.maximum(row[0], floors[k]), out=inverses[k])
         factors = row[1:] * inverses[k]
         for i, factor in enumerate(factors, 1):
-            rows[k + i] -= np.multiply(row[i:], factor, out=room[k + i :])
+            rows[k + i] -= np.multiply(row[i:], factor, out=scratch[k + i :])
         row[1:] = factors
     return inverses
 
@@ -256,7 +256,8 @@ def posterior_rows(
     squares = np.maximum(squares, 0.0)
     white_sums = (axes.transpose(0, 2, 1) @ white_sums)[..., 0]
     least = least_prior * prior
-    # EM: a row's expected square is its posterior mean's square plus its posterior variance.
+    # EM: a row's expected square is its posterior mean's square plus its posterior variance, which
+    # is also the factor of its mean along each axis.
     for _ in range(prior_steps):
         variances = prior / (prior * squares + 1)
         turned = variances * white_sums

@@ -299,10 +299,11 @@ def with_orthonormal_factors(
     # A row a of the first factor becomes the q with q R = a.
     inverse = np.linalg.pinv(moves[0]) @ rotations[0]
     return TuckerCompletion(
-        model.mean, model.biases,
-        [U @ rotation for U, rotation in zip(orthonormal, rotations, strict=True)], core,
-        model.noise_variance, model.n_iter, model.bias_variances, model.bias_prior_variances,
-        inverse.T @ unit_covariance @ inverse, model.converged,
+        mean=model.mean, biases=model.biases,
+        factors=[U @ rotation for U, rotation in zip(orthonormal, rotations, strict=True)],
+        core=core, noise_variance=model.noise_variance, n_iter=model.n_iter,
+        bias_variances=model.bias_variances, bias_prior_variances=model.bias_prior_variances,
+        unit_covariance=inverse.T @ unit_covariance @ inverse, converged=model.converged,
     )  # fmt: skip
 
 

@@ -163,7 +163,7 @@ def words_of_part(vectorizer: CountVectorizer, grouped: bool, partition: Any) ->
 
 def counts_of_part(vectorizer: CountVectorizer, vocabulary: dict[str, int], partition: Any) -> Any:
     """Count matrix of the texts of a partition, of shape (n_documents, n_words)."""
-    words = words_of_part(vectorizer, False, partition).word_counts
+    words = words_of_part(vectorizer, grouped=False, partition=partition).word_counts
     return count_words(words, vocabulary, binary=vectorizer.binary, dtype=vectorizer.dtype)
 
 

@@ -15,7 +15,7 @@ from sktensor_dp.checks.frames import (
     is_table,
     named_columns,
     refuse_lazy,
-    refuse_other_order,
+    refuse_other_row_order,
 )
 from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.estimator.facts import Neighbours
@@ -209,7 +209,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
         self._check_parameters()
         check_sizes(n_samples=n_samples, n_columns=n_columns)
         plan = self._planned(n_samples, n_columns, grouped=grouped)
-        return WordForecast(n_samples, plan.threshold, None, plan.length)
+        return WordForecast(n_samples, plan.threshold, n_words=None, document_length=plan.length)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names of the encoded columns, ``column=category``."""
@@ -231,7 +231,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
 
     def _chunks_of(self, X: object, groups: object, n_samples: object) -> Any:
         names, rows = rows_of(X)
-        refuse_other_order(X, groups)
+        refuse_other_row_order(X, groups)
         chunks: Any = super()._chunks_of(rows, groups, n_samples)
         chunks.columns = names
         return chunks

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer  # base of the private ones
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.facts import Neighbours
@@ -135,12 +135,12 @@ def expected_words(
     threshold: float, n_documents: int, vectorizer: CountVectorizer, length: float
 ) -> int:
     """Number of words that enough of `n_documents` ordinary texts of a `length` contain."""
+    if threshold > n_documents:
+        return 0
     length = min(vectorizer.max_words_per_document, length)
     # The rank r of the word that `threshold` documents have: COMMON / (r + OFFSET) of all, if they
     # have LENGTH words.
     rank = COMMON * length / LENGTH * n_documents / threshold - OFFSET
-    if threshold > n_documents:
-        return 0
     return round(min(max(rank, 0.0), vectorizer.max_features or math.inf))
 
 
@@ -209,7 +209,7 @@ def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | 
             f"{where}, but there are {n_documents:,}. {plan.wording.fewer}, a larger "
             f"epsilon, more {noun} or {plan.wording.public} would help."
         )
-    if plan.most < plan.needed:
+    if plan.most < plan.needed:  # below which a word gets no votes
         raise NotEnoughDataError(
             f"max_df={max_df!r} drops words of more than {plan.units(plan.most)}, and "
             f"noise those of fewer than {plan.needed:.0f}. Raise max_df."

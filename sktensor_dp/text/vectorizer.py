@@ -492,9 +492,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         if self.vocabulary is not None:
             # Take the given words, in a session that is asked for nothing.
             state = {"vocabulary_": _columns_of(self.vocabulary), "fixed_vocabulary_": True}
-            with self._session(chunks, ReleasePlan(self.epsilon, 0.0, ())) as ask:
+            with self._session(chunks, ReleasePlan(self.epsilon, delta=0.0, planned=())) as ask:
                 fitted = FitResult(state, notes=("The vocabulary was given; it is public.",))
-            return self._publish_result(self._with_report(ask, fitted, {}))
+            return self._publish_result(self._with_report(ask, fitted, public={}))
         plan = self._plan(chunks, self._public_number(chunks))
         if not self._number_is_private:  # a wrong column is named before too few of its labels
             self._check_charge(plan.releases, chunks)

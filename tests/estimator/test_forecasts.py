@@ -124,7 +124,7 @@ TARGETS = [
 def test_least_epsilon_and_number_for_a_target_reach_it_and_less_does_not(model, sizes, target):
     def reached(forecast):
         if isinstance(target, str):
-            return forecast._judged(target)(forecast)
+            return forecast._test_of(target)(forecast)
         return forecast.of_model <= target
 
     def sized(n):
