@@ -36,7 +36,7 @@ from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 AIM, MOST_FRACTION, USELESS = 0.01, 0.02, 0.1
 WHY = (
     "Is it the right column, are list and bounds the right ones, or are cells missing, perhaps "
-    "with a code such as -9 (--missing in the command)?"
+    "with a code such as -9?"
 )
 
 

@@ -45,6 +45,8 @@ from sktensor_dp.tensor.arrays import Floats
 # Public probability of each word that a vocabulary lacks, about that of a rare word of a language.
 # Scores of texts are clipped at its logarithm.
 UNKNOWN_WORD = 1e-5
+# Log-likelihood per token is clipped at this multiple of that of equally likely words.
+WORST_TOKEN = 2.0
 # Range of score bounds for which noise has a grid.
 RANGE = Numbers(
     Number(-SCORE[1], SCORE[1]), 2, f"two finite numbers, low < high, of size {SCORE[1]:g} at most"
@@ -247,10 +249,16 @@ def checked_score_bounds(
     if bounds is None and step is not None:
         bounds = _implied_bounds(scoring, step, texts=texts, n_features=n_features)
     if bounds is None:
+        example = "Errors of a completion of bounds (1, 5) are in (-4, 0), squared in (-16, 0)"
+        if scoring == "log_likelihood_per_token":
+            example = (
+                f"Those of texts are ({math.log(UNKNOWN_WORD):.1f}, 0) by default, and of counts "
+                f"of d words ({-WORST_TOKEN:g} log(d), 0), which a search is told by "
+                "forecast(n_units, n_features=d)"
+            )
         raise ValueError(
             f"{name} must be given: the public (low, high) that the score of a unit is clipped "
-            "to. The noise is in proportion to their distance. Errors of a completion with bounds "
-            "(1, 5) are in (-4, 0), and squared ones in (-16, 0)."
+            f"to. The noise is in proportion to their distance. {example}."
         )
     if not (RANGE.accepts(bounds) and float(bounds[1]) - float(bounds[0]) >= SCORE[0]):
         raise ValueError(
@@ -270,14 +278,12 @@ def _implied_bounds(
     scoring: str, step: BaseEstimator, *, texts: bool, n_features: int | None
 ) -> tuple[float, float] | None:
     """Bounds of a score, from the number of words or the range of targets; None if unknown."""
-    # Log-likelihood per token is clipped at this multiple of that of equally likely words.
-    worst_token = 2.0
     if scoring == "log_likelihood_per_token":
         if texts:
             return math.log(UNKNOWN_WORD), 0.0
         if n_features is None:
             return None
-        return -worst_token * math.log(max(n_features, 2)), 0.0
+        return -WORST_TOKEN * math.log(max(n_features, 2)), 0.0
     targets = step._public_facts().target_range
     if SCORES[scoring] == "score_samples" or targets is None:
         return None

@@ -322,6 +322,12 @@ def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bo
         if len(kinds) == 1 or _kind(unit) in map(_kind, before):
             continue
         others = " and ".join(map(repr, sorted({*map(without_column, after - {unit})})))
+        if columns and _kind(unit)[0] == "row":
+            raise BudgetError(
+                f"This would protect one {unit!r}, but {made} those whom column "
+                f"{min(columns)!r} names: pass groups=table[{min(columns)!r}] to this fit. "
+                "Nothing was charged."
+            )
         raise BudgetError(
             f"This would protect one {unit!r}, but {made} one {others}: "
             "their costs add up to no promise about either. Nothing was charged. "

@@ -88,6 +88,8 @@ def test_bounds_are_the_scorers_and_not_those_of_a_model():
     for metric in (SQUARED, ABSOLUTE, "log_likelihood"):
         with pytest.raises(ValueError, match="bounds must be given"):
             make_private_scorer(metric)
+    with pytest.raises(ValueError, match=r"texts are \(-11\.5, 0\).*-2 log\(d\).*n_features=d"):
+        make_private_scorer("log_likelihood_per_token").forecast(9)
     for metric in (SQUARED, ABSOLUTE):
         with pytest.raises(ValueError, match=rf"no {metric} is above 0: write \(-9, 0\)"):
             make_private_scorer(metric, bounds=(-1, 9))

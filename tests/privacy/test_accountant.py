@@ -487,8 +487,9 @@ def test_groups_of_another_column_are_refused_before_any_charge(tmp_path):
         mixture.fit(X, groups=patients)
         for units in ("patient", "one", "person"):  # the file's column holds for whoever opens it
             budget = BudgetAccountant(path=path, units=units)
-            with pytest.raises(BudgetError, match=r"table\['patient'\].*Nothing was charged"):
-                mixture.set_params(accountant=budget).fit(X, groups=clinics.to_numpy())
+            for labels in (clinics.to_numpy(), None):
+                with pytest.raises(BudgetError, match=r"table\['patient'\].*Nothing was charged"):
+                    mixture.set_params(accountant=budget).fit(X, groups=labels)
         check_inputs({"in": X[:, 0] < 2}, groups=patients, epsilon=9, accountant=mixture.accountant)
         assert {one.unit for one in budget.entries} == {"person", "person: patient"}
         assert "one label in all of these fits" in str(budget)
