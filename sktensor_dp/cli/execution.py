@@ -355,6 +355,8 @@ def _write_officer_pages(
         source += f" but not {SHARES} (raw data, which must stay with the texts),"
     changes = "\n".join(f"- {change}." for change in folder.ledger.changes)
     beyond = [BEYOND] if math.isfinite(folder.ledger.epsilon) else []
-    kept = " ".join([f"That is as of {today}; later runs add to it.", KEPT, *beyond])
+    earlier = sorted(path.name for path in folder.path.glob("earlier-*[0-9]"))
+    included = f", with {', '.join(earlier)}" if earlier else ""
+    kept = " ".join([f"That is as of {today}{included}; later runs add to it.", KEPT, *beyond])
     others = f"{folder.summary()} {kept}\n\n{changes}".strip()
     write_officer_pages(folder.add_text, settings, report, source, others, warnings)

@@ -147,7 +147,10 @@ def test_results_that_were_paid_for_are_kept(command, arguments, tmp_path, monke
     done = command(*arguments)
     assert "What an earlier run found is in private-topics/earlier-1" in done.out
     assert (folder / "earlier-1" / "topics.model").read_bytes() == first
+    old = (folder / "earlier-1" / "for-the-officer.md").read_text("utf-8")
+    assert re.search(r"as of [-\d]+; later runs add to it", old)
     page = (folder / "for-the-officer.md").read_text("utf-8")
+    assert re.search(r"as of [-\d]+, with earlier-1; later runs add to it", page)
     assert "move beliefs further than that: in at most 1 of" in page
     *_, (_, low, high) = odds_in_hundred(spent(tmp_path))
     assert f"or {low} to {high} in 100 likely." in page
