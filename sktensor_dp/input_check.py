@@ -38,6 +38,12 @@ WHY = (
     "Is it the right column, are list and bounds the right ones, or are cells missing, perhaps "
     "with a code such as -9?"
 )
+# Test of each group that comes with the tests of rows.
+SEVERAL_ROWS = "groups of several rows"
+HARDLY_ANY = (
+    "Hardly any person has more than one row: are groups (--person in the command) the column of "
+    "persons? If each person has one row, leave it out, which protects the same."
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -47,7 +53,8 @@ class InputCheck(HasAccountant):
     Attributes
     ----------
     fractions : dict of str to float
-        Mean over units of the fraction of their rows that match, for each test, with noise.
+        Mean over units of the fraction of their rows that match, for each test, with noise; and
+        with groups the fraction of "groups of several rows".
     doubted : list of str
         Tests that more rows fail than noise explains, without those that may fail.
     sigma : float
@@ -72,15 +79,17 @@ class InputCheck(HasAccountant):
 
     def ask(self, matches: Any, groups: Any, may_fail: Collection[str]) -> list[str]:
         """Release the fractions; return the tests that too few rows pass."""
-        tests, flags = list(matches), _flags(matches)
+        flags, tests = _flags(matches), [*matches, *([] if groups is None else [SEVERAL_ROWS])]
         if isinstance(may_fail, str) or not {*may_fail} <= {*tests}:
             raise ValueError(f"may_fail must name tests of matches, got {may_fail!r}.")
         for one in matches.values():  # each must have the order of `groups`, whose labels stay
             labels = checked_groups(groups, one, len(flags), self.neighbours)
-        order, units = None, Units.single(len(flags))
+        units = Units.single(len(flags))
         if labels is not None:
             order, units = Units.gathered(labels)
-        chunks = HeldOutChunk(flags if order is None else flags[order], y=None, units=units)
+            flags = flags if order is None else flags[order]
+            flags = np.column_stack([flags, np.repeat(units.sizes > 1, units.sizes)])
+        chunks = HeldOutChunk(flags, y=None, units=units)
         number_is_private, query = self.neighbours == "add_remove", MatchingRows(len(tests))
         if not (number_is_private or chunks.n_units):
             raise ValueError("matches must hold at least one row, got none.")
@@ -108,17 +117,20 @@ class InputCheck(HasAccountant):
             for name, distance in from_middle.items()
         }
         self.privacy_report_ = replace(report, notes=(*report.notes, str(self)))
-        strict = {*tests} - {*may_fail}
+        strict = {*matches} - {*may_fail}
         self.doubted = [name for name in self.failing if name in strict]
         if self.is_hidden:
             return []
         # As many may lie beyond public bounds as "auto" leaves beyond those that it finds.
         least = 1 - TAIL - self._lost(len(strict))
         # Perhaps not half of the rows pass; or of a test that may not fail, surely not nearly all.
-        return [
-            name for name, distance in from_middle.items()
-            if distance < 2 * answer.sigma or (name in strict and self.fractions[name] < least)
+        low = [
+            name for name in matches
+            if from_middle[name] < 2 * answer.sigma
+            or (name in strict and self.fractions[name] < least)
         ]  # fmt: skip
+        hardly_any = self.fractions.get(SEVERAL_ROWS, 1.0) <= 2 * self.sigma
+        return low + [SEVERAL_ROWS] * (hardly_any and SEVERAL_ROWS not in may_fail)
 
     def _plan(self, epsilon: float | None = None) -> ReleasePlan:
         """Plan of the one release, at the check's or another epsilon."""
@@ -174,7 +186,10 @@ class InputCheck(HasAccountant):
             return {}
         least = max(round(1 - self._lost(len(self.fractions)), 2), 0.0)
         percents = {name: round(fraction, 2) for name, fraction in self.fractions.items()}
-        return {name: 1 - fraction for name, fraction in percents.items() if fraction < least}
+        return {
+            name: 1 - fraction for name, fraction in percents.items()
+            if fraction < least and name != SEVERAL_ROWS
+        }  # fmt: skip
 
 
 def _flags(matches: Any) -> np.ndarray[Any, Any]:
@@ -217,8 +232,10 @@ def check_inputs(
         value may depend on its row and on public numbers alone.
     groups : array-like of shape (n_rows,), optional
         Label of the person behind each row: protects all rows of a person, who all count alike.
+        One more test finds labels that are ids of rows: "groups of several rows".
     may_fail : collection of str, default=()
-        Names of tests that up to one half of the rows may fail, such as "age given".
+        Names of tests that up to one half of the rows may fail, such as "age given"; and
+        "groups of several rows" where hardly any person may have more than one.
     unit : str, default="sample"
         Name of what a row is, as the fit protects it: "sample", "document" or "entry".
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
@@ -240,8 +257,9 @@ def check_inputs(
     NotEnoughDataError
         If it is certain, in 39 of 40 checks, that over 1 % of the rows fail some test,
         or for those in `may_fail` not certain that most pass it. The message shows the released
-        fraction. The check is charged all the same. Fewer that fail a test not in `may_fail` are
-        warned of, where noise does not explain them. Uncharged, if noise will hide the result.
+        fraction. With `groups` if it is not certain that any person has several rows. The check is
+        charged all the same. Fewer that fail a test not in `may_fail` are warned of, where noise
+        does not explain them. Uncharged, if noise will hide the result.
     ValueError
         If `matches` are no booleans, groups are malformed, or `may_fail` names no test; nothing is
         charged.
@@ -251,8 +269,8 @@ def check_inputs(
     **Privacy.** *Unit*: a row; with `groups` all rows of a group, by any number of others.
     *Public*: the number of units, unless they come and go, names and number of tests. *Releases*:
     ``matching_rows``, whose noise has a standard deviation of ``sqrt(n_tests) / (n mu)`` for `n`
-    units, and ``unit_count`` where their number is private. *Not covered*: tests whose answer for
-    a row depends on other rows.
+    units (with groups one test more), and ``unit_count`` where their number is private. *Not
+    covered*: tests whose answer for a row depends on other rows.
 
     Examples
     --------
@@ -270,10 +288,10 @@ def check_inputs(
     check_parameters(check, {**{name: known[name] for name in names}, **own})
     if low := check.ask(matches, groups, may_fail):
         shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in low)
-        error = NotEnoughDataError(
-            f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). {WHY} Only "
-            "this check was charged."
-        )
+        said = f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). {WHY}"
+        if low == [SEVERAL_ROWS]:
+            said = HARDLY_ANY
+        error = NotEnoughDataError(f"{said} Only this check was charged.")
         error.add_note(f"If up to half of the rows may fail, pass may_fail={low}.")  # in Python
         raise error
     if doubts := check.doubts:

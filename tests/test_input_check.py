@@ -50,6 +50,22 @@ def test_a_person_with_many_rows_counts_as_one() -> None:
     assert check.sigma == 0
 
 
+def test_ids_of_rows_are_no_persons(seed: int) -> None:
+    rows, budget = {"all": np.ones(6000, bool)}, BudgetAccountant(4.0)
+    given = {"groups": np.arange(6000), "epsilon": 0.5, "accountant": budget}
+    test = "groups of several rows"
+    allowed = check_inputs(rows, may_fail=["all", test], **given)
+    # Noise lets ids pass in 1 of 44 checks.
+    assert allowed.fractions[test] < 5 * allowed.sigma
+    assert "several" not in str(allowed)
+    given["epsilon"] = np.inf
+    with pytest.raises(NotEnoughDataError, match="Hardly any person has more than one row: are"):
+        check_inputs(rows, **given | {"accountant": None})
+    given |= {"groups": np.arange(6000) // 4, "epsilon": 0.5}
+    check = check_inputs(rows, may_fail=["all"], **given)
+    assert abs(check.fractions[test] - 1) < 5 * check.sigma
+
+
 def test_no_row_is_said_to_fail_by_noise_alone(seed: int) -> None:
     """Of 16 tests that all rows pass, in 100 runs by a chance of 2.5 % for each run."""
     tests = {str(number): np.ones(2000, bool) for number in range(16)}

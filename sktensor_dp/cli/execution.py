@@ -216,17 +216,16 @@ def _cost(run: Run, folder: Folder | None) -> str:
     files = f"\nWhat it found before is in {where}" if where else ""
     if any(f"{name}.model" in folder.made.protected for name in run.models):
         files += "\nThe same command goes on from there: what is paid for is not paid again"
+    elif run.checked is not None and isinstance(sys.exception(), KeyboardInterrupt):
+        files += "\nThe same command takes what is left; --no-check does not pay the check again"
     return f"What was charged is spent. {folder.summary()}{files}"
 
 
 def _show_expected(run: Run, progress: Progress, weak: Sequence[str]) -> None:
     """Print who is protected, and the forecast."""
-    unit = run.unit
-    column, doubt = run.options.person, ""
-    if column is not None:
-        # How many rows there are is private, so it is for whoever knows to compare.
-        doubt = f", with all rows of one {column!r}: as many as rows would mean a wrong column"
-    progress.note(f"{run.units}; each {unit} is protected{doubt}")
+    unit, column = run.unit, run.options.person
+    whose = "" if column is None else f", with all rows of one {column!r}"
+    progress.note(f"{run.units}; each {unit} is protected{whose}")
     if unit != "person" and run.options.file is not None:
         progress.note(
             f"warning: whoever is behind several {unit}s is not protected as a person. Name the "

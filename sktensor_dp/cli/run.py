@@ -170,7 +170,8 @@ class Run:
         if not (self.tests and self.n_units):
             return 0.0
         mu = self._whole_cost(self.options.epsilon).mu
-        return fraction_of_check(self.n_units, mu, len(self.tests), self.neighbours)
+        n_tests = len(self.tests) + (self.options.person is not None)  # of several rows
+        return fraction_of_check(self.n_units, mu, n_tests, self.neighbours)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield for each of `tests` whether each row passes it."""

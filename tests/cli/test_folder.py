@@ -267,7 +267,7 @@ def test_a_fit_that_fails_says_what_it_spent(command, arguments, tmp_path, monke
     assert spent(tmp_path) == pytest.approx(2)
 
 
-@pytest.mark.parametrize("at", ["__init__", "read", "fit"])
+@pytest.mark.parametrize("at", ["__init__", "read", "check", "fit"])
 def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypatch, at):
     real = getattr(topics.Topics, at)
 
@@ -283,11 +283,14 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
     done = command(*arguments, status=130)
     assert "Traceback" not in done.err
     where = " is in private-topics: statement.json, words.model, topics.model\nThe same command "
-    ends = {"fit": f"{where}goes on from there: what is paid for is not paid again\n"}
-    charged = "Stopped. What was charged is spent. All runs in this folder: epsilon 2 at"
-    assert (charged in done.err) == (at == "fit")
+    ends = {
+        "check": "\nThe same command takes what is left; --no-check does not pay the check again\n",
+        "fit": f"{where}goes on from there: what is paid for is not paid again\n",
+    }
+    charged = "Stopped. What was charged is spent. All runs in this folder: epsilon"
+    assert (charged in done.err) == (at in ends)
     assert done.err.endswith(ends.get(at, "Stopped. Nothing was spent.\n"))
-    assert spent(tmp_path) == pytest.approx(2 if at == "fit" else 0)
+    assert spent(tmp_path) == pytest.approx({"fit": 2, "check": 0.24}.get(at, 0), abs=0.01)
     assert not list((tmp_path / "private-topics").glob("*journal"))
 
 

@@ -503,6 +503,27 @@ def test_fewer_groups_than_asked_are_named_without_noise_too(command, tmp_path):
     assert "another run, as starts are random" in done.err
 
 
+@pytest.mark.parametrize(
+    ("file", "asked"),
+    [
+        ("posts", ("topics", "--text", "post", "--topics", 2)),
+        ("visits", ("groups", *RANGES, "--missing", "NA", "?", "-999")),
+        ("ratings", ("ratings", *STARS[2:], "--items", "films.csv")),
+    ],
+)
+def test_ids_of_rows_are_no_persons(command, request, file, asked):
+    """Without noise, which would let them pass in 1 of 44 runs."""
+    kind, *rest = asked
+    table_of_rows = request.getfixturevalue(file)
+    head, *rows = table_of_rows.read_text("utf-8").splitlines()
+    named = [f"row{n},{row}" for n, row in enumerate(rows)]
+    table_of_rows.write_text("\n".join([f"id,{head}", *named]), "utf-8")
+    done = command(kind, table_of_rows, *rest, "--person", "id", "--epsilon", "inf", status=2)
+    said = done.err.splitlines()[-1]
+    assert "Hardly any person has more than one row: are groups (--person" in said
+    assert said.endswith("To go on all the same: --no-check")
+
+
 def test_laboratory_values_are_analysed_as_logs(command, tmp_path):
     """One group has ten times the values of the other; a few are 0, or missing."""
     rng = np.random.default_rng(0)
