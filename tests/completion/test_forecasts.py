@@ -221,7 +221,7 @@ all_models = pytest.mark.parametrize("model", MODELS)
 
 @all_models
 def test_forecasts_cost_nothing(model):
-    accountant = BudgetAccountant(1.0, 1e-6)
+    accountant = BudgetAccountant(10.0, 1e-6)
     rich, poor = (build(model, accountant=accountant, epsilon=e) for e in (10.0, 0.01))
     assert rich.forecast(10**6, (1000, 1000)).finds_components
     assert poor.forecast(100, (50, 50)).mean_is_all
