@@ -71,9 +71,7 @@ def release_mixture(
     """
     start = release_start(ask, ball, plan, second)
     of_whole, n_tails = np.zeros_like(start.means), plan.n_for_tails
-    model, average, noise = release_steps(
-        ask, ball, plan, start, average=None, n_steps=plan.n_steps - n_tails
-    )
+    model, average, noise = release_steps(ask, ball, plan, start, plan.n_steps - n_tails)
     skewness, is_whole = np.zeros(plan.n_features), False
     if n_tails:
         skewness = release_skewness(ask, ball, model, noise)
@@ -83,7 +81,7 @@ def release_mixture(
             seen = observed_cells(ball, second, model)[columns]
             model, of_whole = release_whole(ask, ball, plan, model, columns, seen)
         else:
-            model, _, noise = release_steps(ask, ball, plan, model, average, n_tails)
+            model, _, noise = release_steps(ask, ball, plan, model, n_tails, average)
     square = float(model.weights @ np.square(model.means).sum(axis=1))
     parts = merged_levels(model, plan.n_components)
     levels = [of_type(mixture_of(level), plan, ball.radius) for level in parts]
@@ -146,8 +144,8 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
 
 
 def release_steps(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians,
-    average: StepMoments | None, n_steps: int,
+    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, n_steps: int,
+    average: StepMoments | None = None,
 ) -> tuple[Gaussians, StepMoments | None, StepNoise]:  # fmt: skip
     """Release EM steps: the mixture after them, the average of their moments, and its noise."""
     for _ in range(n_steps):

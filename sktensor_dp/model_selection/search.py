@@ -432,9 +432,8 @@ class PrivateSearchCV(
         most_candidates = 10
         split = self.cv, self.test_size
         forecast = SearchForecast.of(
-            request.costs, request.delta, n_units, split=split, bounds=bounds,
-            neighbours=request.neighbours, stop=request.stop,
-        )  # fmt: skip
+            request.costs, request.delta, n_units, split, bounds, request.neighbours, request.stop
+        )
         candidates = candidates_of(request.distributions, most_candidates)
         verdicts, n_fitted = [], max(forecast.n_fitted, 1)
         for params in candidates:

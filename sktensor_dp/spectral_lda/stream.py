@@ -60,8 +60,7 @@ def em_step_on_batch(
 
 
 def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, tuple[float, float]]:
-    """Weight of a batch in the running mean, by its noisy counts; and sums of the
-    precisions of batches, and of their squares, with it.
+    """Weight of a batch in the running mean; sums of precisions, and of their squares, up to it.
 
     `sampling` is the variance of all counts of a document together.
     """

@@ -132,10 +132,7 @@ def shared_effects(
     if noise_std > 0:
         ends = np.log(largest * _GRID_RATIO), np.log(largest * _GRID_MARGIN)
         grid = np.exp(np.linspace(*ends, GRID_SIZE))[None, :]
-    fit = _GridPosterior(
-        S, W, grid, noise_std=noise_std, variance_each=variance_each, response=response,
-        effect_variance=effect_variance, about=about,
-    )  # fmt: skip
+    fit = _GridPosterior(S, W, grid, noise_std, variance_each, response, effect_variance, about)
     for _ in range(max_iter):
         fit.step()
     log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(total / len(S))
