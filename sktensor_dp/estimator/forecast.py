@@ -108,7 +108,7 @@ class Forecast(InvertibleForecast):
         One per release of the plan.
     n_samples, n_components : int
         Samples and components asked about.
-    n_samples_needed : int
+    n_samples_needed : int or inf
         Samples from which ``n_components`` equally likely components stand out from the
         noise of the release with the lowest ratio of signal to noise.
     count_sigma : float or None
@@ -126,7 +126,7 @@ class Forecast(InvertibleForecast):
 
     releases: tuple[ReleaseForecast, ...]
     n_samples: int
-    n_samples_needed: int
+    n_samples_needed: float
     n_components: int
     count_sigma: float | None = field(default=None, kw_only=True)
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
@@ -206,10 +206,11 @@ class Forecast(InvertibleForecast):
         return counted(self.n_samples, self.unit)
 
     def _table(self) -> Table:
-        title = (
-            f"{self._sizes}: {self.verdict}{self._verdict_is_for}; the least for "
-            f"{counted(self.n_components, 'component')} is about {self.n_samples_needed:,}."
-        )
+        least = "no number would be enough"
+        if math.isfinite(self.n_samples_needed):
+            components = counted(self.n_components, "component")
+            least = f"the least for {components} is about {self.n_samples_needed:,}"
+        title = f"{self._sizes}: {self.verdict}{self._verdict_is_for}; {least}."
         rows = [
             [r.name, *(f"{number:.3g}" for number in (r.sigma, r.noise, r.signal, r.ratio))]
             for r in self.releases

@@ -23,7 +23,7 @@ from sktensor_dp.model_files.fields import (
     Whole,
 )
 from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS
-from sktensor_dp.spectral_lda.plan import TopicPlan
+from sktensor_dp.spectral_lda.plan import JOIN_ROWS, TopicPlan
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import USUAL
 from sktensor_dp.topics.measures import are_set_apart
@@ -134,7 +134,15 @@ def warnings_of_noise(
     larger, see = ", a larger epsilon", ": see forecast()"
     if math.isinf(plan.releases.epsilon):
         larger = see = ""
-    said.append(f"More documents{larger} or fewer n_components would help{see}.")
+    # Tokens of a document by released frequencies, and two standard errors of their noise.
+    most = found.length * (1 + 2 * found.unigram_sigma * math.sqrt(len(found.unigram)))
+    if most < plan.least_tokens:
+        said.append(
+            f"Documents of fewer than {plan.least_tokens} tokens show no topic, and many seem so "
+            f"short. {JOIN_ROWS}"
+        )
+    else:
+        said.append(f"More documents{larger} or fewer n_components would help{see}.")
     if few and begins:
         said.append("Later batches add no topic: begin a stream with a larger batch.")
     return (NotEnoughDataWarning(" ".join(said)),)

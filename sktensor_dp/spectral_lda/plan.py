@@ -20,7 +20,7 @@ from sktensor_dp.estimator.forecast import (
 from sktensor_dp.privacy.conversions import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.counts import WordFrequencies
+from sktensor_dp.queries.counts import MIN_TOKENS, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.query import Bounded
 from sktensor_dp.queries.topic_gains import TopicGains
@@ -55,6 +55,13 @@ class TopicPlan:
     # True to multiply with the exact pairs of many words without forming them.
     multiplies_pairs: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
+
+    @property
+    def least_tokens(self) -> int:
+        """Fewest tokens of a document that counts in pairs: those of all moments if of all words,
+        else those of a pair.
+        """
+        return MIN_TOKENS if self.all_words else 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +218,8 @@ OF_EQUAL_TOPICS = (
 )
 
 
+TOO_SHORT = "Documents so short show no topic, however many there are."
+JOIN_ROWS = "If persons have several rows, such as a row per click, add up those of each to one."
 # Verdicts on K topics, with the least number of words over K ** 1.5: topics of few words cannot be
 # distinguished. By ``python -m benchmarks forecasts_of_words`` nine of ten runs agree with the
 # verdict.
@@ -234,6 +243,8 @@ class TopicForecast(Forecast):
         Assumed sum of the Dirichlet parameters of the topics' shares in a document.
     public_topics : bool
         True if public topics are given. They are assumed to be of no help.
+    document_length : float
+        Assumed number of tokens of a document.
     """
 
     _verdict_is_for: ClassVar[str] = " for texts"
@@ -242,6 +253,7 @@ class TopicForecast(Forecast):
     n_kept: int
     concentration: float = USUAL
     public_topics: bool = False
+    document_length: float = 100.0
 
     unit = "document"
     verdicts = (("enough", 4.0), ("may be enough", 1.0), ("likely too few", 0.5))
@@ -297,8 +309,14 @@ class TopicForecast(Forecast):
     def _assumed(self) -> list[str]:
         mixed = f"mix topics with a concentration of {self.concentration:g}"
         assumed = mixed if self.concentration > 0 else "have one topic each"
-        said = [*super()._assumed(), f"Documents are assumed to {assumed}.", OF_EQUAL_TOPICS]
-        if self._question is not None and not self.enough:
+        is_long = math.isfinite(self.n_samples_needed)
+        said = [
+            *super()._assumed(), *([] if is_long else [TOO_SHORT, JOIN_ROWS]),
+            f"Documents are assumed to have about {counted(self.document_length, 'token')} each "
+            f"(document_length= says otherwise), and to {assumed}.",
+            OF_EQUAL_TOPICS,
+        ]  # fmt: skip
+        if self._question is not None and is_long and not self.enough:
             said.append(self.likely)
         said += self.words_needed
         if self.public_topics:
@@ -347,11 +365,12 @@ def forecast_topics(
         sigma /= n_samples * (planned.cost.epsilon or planned.cost.mu)
         rows.append(ReleaseForecast(planned.name, sigma, sigma * noise, signal))
     pairs = next(row for row in rows if row.name == "pair_moments")
-    needed = n_samples / pairs.ratio if pairs.noise > 0 else k
+    needed = math.ceil(max(n_samples / pairs.ratio if pairs.noise > 0 else k, k))
     return TopicForecast(
-        tuple(rows), n_samples, math.ceil(max(needed, k)), k, n_refinements=plan.n_refinements,
-        n_words=plan.n_words, n_kept=n_features, concentration=concentration,
-        public_topics=plan.asks_public, count_sigma=count_sigma,
+        tuple(rows), n_samples, math.inf if document_length < plan.least_tokens else needed, k,
+        n_refinements=plan.n_refinements, n_words=plan.n_words, n_kept=n_features,
+        concentration=concentration, public_topics=plan.asks_public,
+        document_length=document_length, count_sigma=count_sigma,
     )  # fmt: skip
 
 

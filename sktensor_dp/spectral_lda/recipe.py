@@ -21,7 +21,6 @@ from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
 from sktensor_dp.queries.counts import (
-    MIN_TOKENS,
     Clip,
     TripleNorm,
     WhitenedTripleNorm,
@@ -139,7 +138,7 @@ class _SpectralFit:
         query = WordFrequencies(count_clip)
         if plan.all_words:  # pairs of them follow: a document has one weight in all moments
             pair_clip = self._pair_clip(words=None, count_clip=count_clip)
-            query = WordFrequencies(count_clip, (pair_clip,), MIN_TOKENS)
+            query = WordFrequencies(count_clip, (pair_clip,), plan.least_tokens)
         noisy = self._ask(query)
         self._length = max(float(noisy.value.sum()), 1e-9)  # noise may make the sum negative
         self._frequencies = noisy.over(self._length)
@@ -177,10 +176,8 @@ class _SpectralFit:
         """Release pair moments of `words`, or of all if None; correct them for the prior, and
         whiten them above their noise.
         """
-        # Pairs of all words are of the documents of all moments; of some, of those with a pair.
-        min_tokens = MIN_TOKENS if words is None else 2
-        other_clips = () if count_clip is None else (count_clip,)
-        query = PairMoments(pair_clip, DIAGONAL_WEIGHT, other_clips, words, min_tokens)
+        other_clips, least = () if count_clip is None else (count_clip,), self._plan.least_tokens
+        query = PairMoments(pair_clip, DIAGONAL_WEIGHT, other_clips, words, least)
         answer = None if self._plan.multiplies_pairs else self._ask(query)
         product = self._ask.exact_product(query) if answer is None else answer.value.__matmul__
         frequencies, sigma, total = self._frequencies_of(words, product)

@@ -66,6 +66,10 @@ def test_too_little_data_warns_and_enough_does_not(comfortable):
         small.partial_fit(comfortable[200:400])
     with pytest.warns(NotEnoughDataWarning, match="shows 1; .* documents or fewer n_components"):
         PrivateSpectralLDA(2, epsilon=math.inf).fit(np.ones((100, 7), dtype=int))
+    clicks, persons = np.tile(np.eye(60, dtype=int), (50, 1)), np.arange(3000) // 6
+    for groups, epsilon in ((None, math.inf), (None, 4.0), (persons, 20.0)):
+        with pytest.warns(NotEnoughDataWarning, match=r"fewer than [23] tokens .* of each to one"):
+            PrivateSpectralLDA(3, epsilon=epsilon).fit(clicks, groups=groups)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PrivateSpectralLDA(2, epsilon=2.0, doc_topic_prior=0).fit(comfortable)

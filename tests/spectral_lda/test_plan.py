@@ -62,7 +62,15 @@ def test_forecast_says_itself_and_what_it_assumes():
     assert all(release.name in text for release in forecast.releases)
     assert f"{forecast.n_samples_needed:,}" in text
     assert f": {forecast.verdict} for texts;" in text
+    assert "about 100 tokens each (document_length= says otherwise)" in text
     assert "a concentration of 1." in text
+    # Pairs of all words, of which there are few, are those of documents that have triples.
+    for length, n_words, cures in ((1, 60, True), (2, 60, True), (3, 60, False), (1, 2000, True),
+                                   (2, 2000, False)):  # fmt: skip
+        short = PrivateSpectralLDA(3, epsilon=4.0).forecast(10**6, n_words, document_length=length)
+        assert (short.verdict == "too few") is cures
+        assert (": too few for texts; no number would be enough." in str(short)) is cures
+        assert ("add up those of each to one." in str(short)) is cures
     assert "one topic each" in str(PrivateSpectralLDA(4, doc_topic_prior=0).forecast(1000, 300))
     forecasts = [PrivateSpectralLDA(10).forecast(size, 2000) for size in (10, 2000, 5000, 10**8)]
     verdicts = ["too few", "likely too few", "may be enough", "enough"]
