@@ -39,6 +39,8 @@ ORDER = (
     "Items are in order of how likely each is to be chosen and liked, not of the rating shown: for "
     "that, --by-rating."
 )
+NONE_SOUGHT = "No direction will be sought: all is spent on averages, as with --rank 0."
+SOUGHT = "Directions are sought all the same; with --rank 0 all would be spent on averages."
 # Fraction of the differences of items that noise and sampling leave visible where data is enough.
 ENOUGH_SEEN = 0.8
 # Verdicts on the order of items, which a fit calls chance if not half is visible.
@@ -226,6 +228,8 @@ class Ratings(Run):
         if verdict != "enough" and (ways := self._for_order()):
             below.append(f"The order of items is expected to show with {', or '.join(ways)}.")
         if self.options.rank > 0 and not forecast.finds_components:
+            plan, _ = self.models["ratings"]._plan(self.n_units, (self.n_units, self.n_items))
+            below += [SOUGHT if plan.seeks_components else NONE_SOUGHT]
             below.append(f"One could be seen with {', or '.join(self._for_directions())}.")
         return [*listed, as_text(Table(said, head, rows, below, head))]
 

@@ -20,7 +20,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.groups import CENTRES, ENDS, INTERVALS
-from sktensor_dp.cli.ratings import ESTIMATES, OF_ORDER, ORDER, item_name
+from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_ORDER, ORDER, SOUGHT, item_name
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 STARS = ("--person", "user", "--item", "film", "--rating", "stars", "--bounds", 1, 5)
@@ -731,8 +731,12 @@ def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said
     asked = ("--persons", persons, "--items", 100, "--bounds", 1, 5)
     shown = command("forecast", "ratings", *asked).out
     assert shown.startswith(f"{OF_ORDER[said]}; too few for one direction")
+    assert NONE_SOUGHT in shown
     exactly = command("forecast", "ratings", *asked, "--epsilon", "inf").out
     assert exactly.startswith(OF_ORDER[exact])
+    larger = ("--persons", 3000, "--items", 300, *asked[4:], "--epsilon")
+    for epsilon, sought in ((3, NONE_SOUGHT), (4, SOUGHT)):  # others may have more ratings each
+        assert sought in command("forecast", "ratings", *larger, epsilon).out
     # Both errors in the units of ratings; and what would be enough.
     assert re.search(r"an item's average: 0\.\d+, of which 0\.\d+ is .* to differ by 0\.4", shown)
     helps = "The order of items is expected to show with about"
