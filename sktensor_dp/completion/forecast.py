@@ -295,6 +295,7 @@ class _Search:
         mean_length = 0.78
         kept = 0.0
         if step > 0:
+            # Noise is new in each sweep, sums over the same units are not.
             explained = np.array(self._one_share * self.overlap / defaults.COMPONENT_VARIANCE)
             by_noise = self._deviation**2 / (self._deviation**2 + self._by_units_once)
             kept = float(forgetting_factor(explained, self._cosine, self._trial, by_noise))
@@ -313,6 +314,7 @@ class _Search:
         self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
         share = self._n_components * self._one_share * self.overlap
         self._explained.append(share / defaults.COMPONENT_VARIANCE)
+        # What chance explains is of units; noise in sums leaves less of it.
         return self._by_chance * by_units / (by_units + self._noise_variance)
 
     def _snr_of_weight(self) -> float:

@@ -462,6 +462,7 @@ def check_model_size(
     if isinstance(plan, PersonPlan):
         held += grid_arrays * GRID_SIZE * (n_rows - lengths[plan.unit_mode])
     elif plan.perturbation == "sufficient_statistics":
+        # Singular vectors of a mode's rows by those of all others, on the shorter side.
         side, width = max(min(n, n_rows - n) for n in lengths), VECTORS + more_columns
         searched = max(searched, side * width)
         held += feature_columns * n_rows * width

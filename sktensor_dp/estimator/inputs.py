@@ -290,7 +290,7 @@ def refuse_other_words(X: object, names: NDArray[np.object_]) -> None:
         )
 
 
-def check_mark(X: object, grouped: bool, neighbours: str) -> None:
+def check_counted_alike(X: object, grouped: bool, neighbours: str) -> None:
     """Raise ValueError if `X` has the mark of a fit with other units or neighbours."""
     mark = getattr(X, MARK, UnitMark(grouped, neighbours, n_units=None))
     if mark.persons != grouped:

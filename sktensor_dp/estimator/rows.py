@@ -18,7 +18,7 @@ from sktensor_dp.estimator.base import PrivateEstimatorMixin, column_attributes
 from sktensor_dp.estimator.inputs import (
     CheckedChunks,
     advice_on_text,
-    check_mark,
+    check_counted_alike,
     check_marked_number,
     checked_groups,
     checked_table,
@@ -130,7 +130,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
     ) -> Any:
         """Units of a table; this is the copy of the estimator that validation writes on."""
         given = X
-        check_mark(given, groups is not None, self.neighbours)
+        check_counted_alike(given, groups is not None, self.neighbours)
         if is_dask(X):
             X = checked_columns(self, X, reset=reset, text=advice_on_text(self))
             n_rows = math.nan if hasattr(X, "columns") else X.shape[0]
@@ -153,7 +153,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         if not isinstance(source, PartitionedSource):
             check_chunks(source)
             if hasattr(source, MARK):
-                check_mark(source, grouped=False, neighbours=self.neighbours)
+                check_counted_alike(source, grouped=False, neighbours=self.neighbours)
                 check_marked_number(source, n_samples)
         if not number_is_private(n_samples, self.neighbours):
             check_sizes(n_samples=n_samples)

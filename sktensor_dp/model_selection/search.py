@@ -41,7 +41,7 @@ from sktensor_dp.estimator.base import (
     warn_of_score,
     warnings_of_delta,
 )
-from sktensor_dp.estimator.inputs import check_mark, refuse_lists
+from sktensor_dp.estimator.inputs import check_counted_alike, refuse_lists
 from sktensor_dp.exceptions import (
     DoubtfulParameterWarning,
     NotEnoughDataError,
@@ -340,7 +340,7 @@ class PrivateSearchCV(
         """Trials on split data, or an error for data that every fit would refuse."""
         if request.number_is_private:  # a part without rows still has the columns of an array
             refuse_lists(X)
-        check_mark(X, groups is not None, request.neighbours)  # X may be counts by a vocabulary
+        check_counted_alike(X, groups is not None, request.neighbours)  # X may be a vocabulary's
         X, y, labels = checked_units(X, y, groups, request.neighbours)
         y = checked_targets(request.scoring, self.estimator, X, y, "scoring")
         X = checked_rows(self.estimator, X)
@@ -348,7 +348,8 @@ class PrivateSearchCV(
             partial(before_private, self.estimator, X), "A step",
             rows_private=labels is not None or request.number_is_private,
         )  # fmt: skip
-        request.steps[step_name]._validation_copy()._refuse_rows(rows, y)  # of completions
+        # Completions refuse here what no fit could be given; their units are in X.
+        request.steps[step_name]._validation_copy()._refuse_rows(rows, y)
         in_data, n_units = unit_labels_in(self.estimator, X), request.last._public_facts().n_units
         if in_data is not None:  # then no `groups` are given: units of X are its groups
             labels = in_data
