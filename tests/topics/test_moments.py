@@ -122,8 +122,8 @@ def exact_moments(topics, weights, basis, concentration=0.0, **changes):
     return replace(moments, **changes)
 
 
-def drawn_model(rng, d=12, k=3):
-    topics = rng.dirichlet(np.full(d, 0.4), size=k)
+def drawn_model(rng, d=12, k=3, of_words=0.4):
+    topics = rng.dirichlet(np.full(d, of_words), size=k)
     weights = rng.dirichlet(np.full(k, 10.0))
     values, vectors = np.linalg.eigh(topics.T @ (weights[:, None] * topics))
     whitener = vectors[:, -k:] / np.sqrt(values[-k:])
@@ -207,9 +207,10 @@ def test_topics_without_weight_do_not_break_it(k):
 @pytest.mark.parametrize("concentration", CONCENTRATIONS)
 def test_the_concentration_is_fitted_with_topics(seed, concentration):
     rng = np.random.default_rng(seed)
-    topics, weights, basis = drawn_model(rng, d=20)
+    # Topics lack about half of the words, as the rule expects.
+    topics, weights, basis = drawn_model(rng, d=20, of_words=0.2)
     exact = exact_moments(topics, weights, basis, concentration, n_documents=10**7)
-    moments = with_noise(exact, rng, 1e-4)
+    moments = with_noise(exact, rng, 5e-5)
     start = 0.8 * topics + 0.2 * weights @ topics
     found, _, assumed = match_with_concentration([(start, weights)], moments, None)
     assert not assumed
