@@ -210,7 +210,7 @@ def test_the_concentration_is_fitted_with_topics(seed, concentration):
     # Topics lack about half of the words, as the rule expects.
     topics, weights, basis = drawn_model(rng, d=20, of_words=0.2)
     exact = exact_moments(topics, weights, basis, concentration, n_documents=10**7)
-    moments = with_noise(exact, rng, 5e-5)
+    moments = with_noise(exact, rng, 1e-4)
     start = 0.8 * topics + 0.2 * weights @ topics
     found, _, assumed = match_with_concentration([(start, weights)], moments, None)
     assert not assumed
@@ -218,7 +218,12 @@ def test_the_concentration_is_fitted_with_topics(seed, concentration):
     assert found.concentration <= 0.2 if concentration == 0 else found.concentration > 0
     given, _, _ = match_with_concentration([(start, weights)], moments, concentration)
     assert given.concentration == concentration
-    assert error(found.topics, topics) < 1.3 * error(given.topics, topics) + 0.05
+    # One and a half times the worst excess of seeds 0 to 99, which fits without mixing miss.
+    bound = 1.3 * error(given.topics, topics) + 0.1
+    assert error(found.topics, topics) < bound
+    if concentration == 4:
+        single, _, _ = match_with_concentration([(start, weights)], moments, 0.0)
+        assert error(single.topics, topics) > bound
 
 
 @pytest.mark.parametrize("concentration", [0.0, 1.0])
