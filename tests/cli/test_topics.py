@@ -170,13 +170,13 @@ def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
 @pytest.mark.usefixtures("no_fit")
 def test_a_forecast_spends_nothing_and_reads_no_words(command, posts, tmp_path):
     asked = ("topics", posts, "--text", "post", "--person", "author", "--forecast")
-    (tmp_path / "afile").touch()
+    (tmp_path / "occupied").touch()
     for more, why in (
         (
             ("--budget", 1),
             "epsilon 4 does not fit in the budget of private-topics: 0 of 1 is spent",
         ),
-        (("--output", "afile"), "--output names a folder, and afile is a file"),
+        (("--output", "occupied"), "--output names a folder, and occupied is a file"),
     ):
         assert f"warning: a run would be refused: {why}" in command(*asked, *more).err
     done = command(*asked)
