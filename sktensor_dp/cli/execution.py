@@ -275,7 +275,9 @@ def _reports_of_check(run: Run, folder: Folder, progress: Progress) -> list[Priv
     try:
         run.check(folder.ledger)
     except NotEnoughDataError as error:
-        error.args = (f"{error} {_once_mended(run, folder)} To go on all the same: --no-check",)
+        codes = "--missing declares codes. " if "missing" in vars(run.options) else ""
+        mended = f"{codes}{_once_mended(run, folder)}"
+        error.args = (f"{error} {mended} To go on all the same: --no-check",)
         raise
     finally:
         if run.checked is not None:

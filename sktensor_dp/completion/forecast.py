@@ -373,7 +373,7 @@ class CompletionForecast(InvertibleForecast):
     >>> model = PrivateCPCompletion(2, epsilon=1.0, bounds=(1, 5), unit_mode=0)
     >>> forecast = model.forecast(60_000, (1000, 500))
     >>> forecast.epsilon_for(error=0.9), forecast.n_for(error=0.9)
-    (0.84, 852)
+    (0.799, 814)
     """
 
     perturbation: str

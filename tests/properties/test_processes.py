@@ -126,7 +126,7 @@ def test_the_command(name, tmp_path, monkeypatch, capsys):
         statuses.append(main([str(argument) for argument in given]))
         capsys.readouterr()
         ledger = BudgetAccountant(path=folder / LEDGER)
-        assert {entry.unit for entry in ledger.entries} == {"person", "person: author"}
+        assert {entry.unit for entry in ledger.entries} == {"person: author"}
         spent.append((len(ledger.entries), ledger.total()[0]))
     assert statuses == [0, 2]
     assert spent[0] == spent[1]
