@@ -275,8 +275,7 @@ def _reports_of_check(run: Run, folder: Folder, progress: Progress) -> list[Priv
     try:
         run.check(folder.ledger)
     except NotEnoughDataError as error:
-        codes = "--missing declares codes. " if "missing" in vars(run.options) else ""
-        mended = f"{codes}{_once_mended(run, folder)}"
+        mended = f"{run.cure}{_once_mended(run, folder)}"
         error.args = (f"{error} {mended} To go on all the same: --no-check",)
         raise
     finally:

@@ -68,6 +68,7 @@ class Run:
     found: str
     option: str
     mistake: str  # that a check would find
+    cure = "--missing declares codes. "  # of a check that failed
     n_units = n_items = 0
     models: dict[str, Any]
     fractions: tuple[float, ...]  # of the budget: for words or categories, and for what follows

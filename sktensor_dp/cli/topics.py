@@ -39,6 +39,7 @@ class Topics(Run):
 
     found, option, free = "topic", "topics", "shares"
     mistake = "--text names another column"
+    cure = ""
     fractions = FRACTIONS
 
     def __init__(self, options: argparse.Namespace) -> None:
