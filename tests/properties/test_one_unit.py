@@ -6,6 +6,7 @@ import numpy as np
 from cases import EXACT, MODELS, OF_GROUPS, SEARCHES, Case, Data, covered
 from replaying import replay
 
+LEAVES = 30  # row that leaves, or changes
 # Noise was scaled for neighbours that rounding moves apart.
 ROUNDING = 1 + 1e-6
 
@@ -25,7 +26,7 @@ def neighbour_of(case: Case, data: Data) -> Data:
         T[tuple(zip(*permutations(range(3)), strict=True))] += case.of.options["data_norm"]
         return Data(T)
     label = None if groups is None else groups[len(groups) // 2]
-    own = np.arange(len(data)) == 30 if groups is None else groups == label
+    own = np.arange(len(data)) == LEAVES if groups is None else groups == label
     if case["neighbours"] == "add_remove":
         keep = np.flatnonzero(~own)
         X = [data.X[place] for place in keep] if family == "texts" else data.X[keep]
@@ -50,7 +51,8 @@ def holds(case: Case) -> None:
     other = neighbour_of(case, data)
     # Rows without groups, all but the one that leaves, keep their two secret coins each.
     alone = case["neighbours"] == "add_remove" and data.groups is None
-    match = np.delete(np.arange(2 * len(data)), [60, 61]) if alone else None
+    coins = [2 * LEAVES, 2 * LEAVES + 1]
+    match = np.delete(np.arange(2 * len(data)), coins) if alone else None
     seen = replay(
         case.build, lambda model, data: case.fit(model, data), data, other, match=match
     )  # fmt: skip
