@@ -18,17 +18,15 @@ from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.checks.parameters import OneOf, check_parameters
 from sktensor_dp.data.units import Units
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
-from sktensor_dp.estimator.forecast import least_epsilon
+from sktensor_dp.estimator.forecast import least_epsilon, sigma_of_mean
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.accountant import CHECK, BudgetAccountant
 from sktensor_dp.privacy.answer import TAIL
-from sktensor_dp.privacy.mechanisms import sigma_of
 from sktensor_dp.privacy.payer import HasAccountant, Payer, column_of_units
 from sktensor_dp.privacy.plan import COUNT, COUNT_FRACTION, ReleasePlan
 from sktensor_dp.privacy.report import UNITS, PrivacyReport
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 
 # Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
@@ -139,11 +137,10 @@ class InputCheck(HasAccountant):
 
     def _refuse_noise(self, query: MatchingRows, n_units: int) -> None:
         """Raise NotEnoughDataError, uncharged, if noise will hide whether rows match."""
-        law = LAPLACE if self.delta == 0 else GAUSSIAN
 
         def sigma(epsilon: float) -> float:
             cost = self._plan(epsilon).cost_of(query.name)
-            return sigma_of(law, query.sensitivity(law.norm, self.neighbours), cost) / n_units
+            return sigma_of_mean(query, cost, n_units, self.neighbours)
 
         if sigma(self.epsilon) > USELESS:
             least = least_epsilon(lambda epsilon: sigma(epsilon) <= USELESS)

@@ -5,7 +5,7 @@ import inspect
 OWN = ("sktensor_dp", "sklearn", "joblib", "contextlib")  # whose lines say nothing to a caller
 # Functions that fit and score on folds, and the one by which a scorer compares predictions.
 VALIDATION = ("sklearn.model_selection._validation", None)
-SCORER = ("sklearn.metrics._scorer", "_score")
+SCORING = ("sklearn.metrics._scorer", "_score")
 
 
 def level_of_caller() -> int:

@@ -37,11 +37,11 @@ from sktensor_dp.estimator.forecast import (
     Question,
     least_epsilon,
     least_number,
+    sigma_of_mean,
 )
-from sktensor_dp.privacy.mechanisms import piecewise_variance, sigma_of
+from sktensor_dp.privacy.mechanisms import piecewise_variance
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.entries import EntryPairs, RowSums
-from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.shared_parameters import clipped_response, clipped_variance
@@ -196,10 +196,8 @@ def person_errors(
     model = error if explained is None else math.sqrt(error**2 - explained)
     biases.insert(plan.unit_mode, math.nan)
     # Noise of the released mean, in a range of width 1, shrunk as by `fit_persons`.
-    law = LAPLACE if plan.releases.delta == 0 else GAUSSIAN
-    sensitivity = UnitLevels(half=0.5).sensitivity(law.norm, "replace_one")
-    n_units = shape[plan.unit_mode]
-    sigma = sigma_of(law, sensitivity, plan.releases.cost_of(UnitLevels.name)) / n_units
+    cost, n_units = plan.releases.cost_of(UnitLevels.name), shape[plan.unit_mode]
+    sigma = sigma_of_mean(UnitLevels(half=0.5), cost, n_units, "replace_one")
     shrunk = sigma / (1 + 12 * sigma**2)
     return Errors(
         of_biases=error, of_model=model, of_fold_in=model, finds=explained is not None,
@@ -223,7 +221,7 @@ def _bias_variances(
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
     residual, variances = assumed.about_biases, [0.0]  # of units
     clip = residual_clip(math.sqrt(residual), 1 / 2)
-    farthest = math.sqrt(2 + 2 * (clipped_variance(clip) if cost.mu > 0 else 1.0))
+    farthest = SharedRowSums.farthest(clipped_variance(clip) ** 0.5 if cost.mu > 0 else 1.0)
     noise = 0.0 if math.isinf(strength) else (farthest / strength) ** 2
     response = clipped_response(clip)
     for n in np.delete(shape, plan.unit_mode):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils.metaestimators import available_if
 
-from sktensor_dp.checks.callers import SCORER, is_called_by, level_of_caller
+from sktensor_dp.checks.callers import SCORING, is_called_by, level_of_caller
 from sktensor_dp.checks.display import link_to, plain
 from sktensor_dp.checks.floating_point import OwnErrors, under_own_errors
 from sktensor_dp.checks.parameters import (
@@ -195,7 +195,7 @@ def warn_once(more: str) -> None:
 
 def warn_where_scored(more: str = "") -> None:
     """Warn as of a score where a scorer of scikit-learn asks for predictions."""
-    if is_called_by(SCORER):
+    if is_called_by(SCORING):
         warn_of_score(more)
 
 

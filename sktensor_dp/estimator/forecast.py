@@ -7,13 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from sktensor_dp.checks.display import Table, TableDisplay, counted
-from sktensor_dp.privacy.plan import COUNT, ReleasePlan
+from sktensor_dp.privacy.mechanisms import sigma_of
+from sktensor_dp.privacy.plan import COUNT, PrivacyCost, ReleasePlan
+from sktensor_dp.queries.query import Query
 
 HEAD = ("release", "sigma", "noise", "signal", "ratio")
 MOST_UNITS = 10**9
 VERDICTS = ("enough", "may be enough", "likely too few", "too few")
 # No forecast advises a larger epsilon: it protects next to nothing.
 LARGEST_ADVISED = 10.0
+
+
+def sigma_of_mean(query: Query, cost: PrivacyCost, n_units: int, neighbours: str) -> float:
+    """Deviation of the noise of a query's mean over `n_units`, but for rounding."""
+    law = query.laws[cost.epsilon > 0]  # the first one is for a cost in mu
+    return sigma_of(law, query.sensitivity(law.norm, neighbours), cost) / n_units
 
 
 def least_epsilon(reached: Callable[[float], bool]) -> float | None:

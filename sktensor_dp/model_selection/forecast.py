@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sktensor_dp.checks.display import counted
+from sktensor_dp.estimator.forecast import sigma_of_mean
 from sktensor_dp.model_selection.costs import TrialCosts
-from sktensor_dp.privacy.mechanisms import sigma_of
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.scores import HeldOutScores
 
 # The larger of two scores that are so many deviations of noise apart wins 19 times in 20.
@@ -16,11 +15,10 @@ APART = 1.645 * math.sqrt(2)
 
 
 def sigma_of_score(
-    cost: PrivacyCost, delta: float, n_scored: int, bounds: tuple[float, float], neighbours: str
+    cost: PrivacyCost, n_scored: int, bounds: tuple[float, float], neighbours: str
 ) -> float:
-    """Deviation of the noise of a mean score over `n_scored` units, by Laplace where delta is 0."""
-    query, law = HeldOutScores(lambda X, y: y, *bounds), LAPLACE if delta == 0 else GAUSSIAN
-    return sigma_of(law, query.sensitivity(law.norm, neighbours), cost) / n_scored
+    """Deviation of the noise of a mean score over `n_scored` units."""
+    return sigma_of_mean(HeldOutScores(lambda X, y: y, *bounds), cost, n_scored, neighbours)
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class SearchForecast(ScoreForecast):
         """Forecast for `n_units` and a `split` (cv, test_size), without verdicts."""
         n_folds, test_size = split
         n_scored = max(round(n_units * test_size) if n_folds is None else n_units // n_folds, 1)
-        sigma = sigma_of_score(costs.score, delta, n_scored, bounds, neighbours)
+        sigma = sigma_of_score(costs.score, n_scored, bounds, neighbours)
         return cls(
             n_scored, sigma / math.sqrt(n_folds or 1), bounds[1] - bounds[0],
             costs.fit.epsilon_at(delta), n_units - n_scored, stop,

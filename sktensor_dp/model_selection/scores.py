@@ -486,5 +486,5 @@ class PrivateScorer(HasAccountant, BaseEstimator):
     def _forecast(self, n_units: int, bounds: tuple[float, float]) -> ScoreForecast:
         """Forecast of the noise of a score within `bounds`, where the number of units is public."""
         cost = self._plan().cost_of(HeldOutScores.name)
-        sigma = sigma_of_score(cost, self.delta, n_units, bounds, "replace_one")
+        sigma = sigma_of_score(cost, n_units, bounds, "replace_one")
         return ScoreForecast(n_units, sigma, bounds[1] - bounds[0])

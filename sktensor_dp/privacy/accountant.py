@@ -118,7 +118,7 @@ def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object
     ]
 
 
-class Part(NamedTuple):
+class SplitPart(NamedTuple):
     """Part of a budget that `BudgetAccountant.split` gave, and what a fit with it costs."""
 
     epsilon: float
@@ -244,7 +244,7 @@ class BudgetAccountant(TableDisplay):
         self.scope, self.delta = self._ledger.open(epsilon, delta)
         self.path: str | None = None if path is None else str(self._ledger.file)
         self.units = units
-        self._splits: list[list[Part]] = []  # that `split` gave
+        self._splits: list[list[SplitPart]] = []  # that `split` gave
         # Persons of any column are persons.
         known = {
             without_column(one) if units == PERSON else one
@@ -558,7 +558,7 @@ class BudgetAccountant(TableDisplay):
             shares = [epsilon * fraction / whole for fraction in fractions]
             return self._remembered(
                 [
-                    Part(own, self.delta, PrivacyCost(epsilon=own), kind)
+                    SplitPart(own, self.delta, PrivacyCost(epsilon=own), kind)
                     for own, kind in zip(shares, kinds, strict=True)
                 ]
             )
@@ -573,7 +573,7 @@ class BudgetAccountant(TableDisplay):
         parts = list(zip(fractions, kinds, strict=True))
         by_noise = math.fsum(part for part, kind in parts if kind not in ("pure", "search"))
         mu = gaussian_mu(epsilon * (by_noise / whole), gaussian_delta) if by_noise else 0.0
-        budgets: list[Part] = []
+        budgets: list[SplitPart] = []
         for part, kind in parts:
             delta, own_epsilon = deltas.get(kind, gaussian_delta), epsilon * part / whole
             aside = used * (kind in ("vocabulary", "search"))
@@ -581,10 +581,10 @@ class BudgetAccountant(TableDisplay):
             if kind in ("gaussian", "vocabulary"):
                 cost = PrivacyCost(mu * math.sqrt(part / by_noise), delta=aside)
                 own_epsilon = gaussian_epsilon(cost.mu, delta - aside)
-            budgets.append(Part(own_epsilon, delta, cost, kind))
+            budgets.append(SplitPart(own_epsilon, delta, cost, kind))
         return self._remembered(budgets)
 
-    def _remembered(self, parts: list[Part]) -> list[FitBudget]:
+    def _remembered(self, parts: list[SplitPart]) -> list[FitBudget]:
         """Parts as parameters of fits; they are remembered, to be left to these."""
         self._splits.append(parts)
         return [{"epsilon": part.epsilon, "delta": part.delta} for part in parts]

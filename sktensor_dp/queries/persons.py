@@ -153,10 +153,15 @@ class SharedRowSums(Query):
         check_number("most", self.most, (SMALLEST, 1.0))
         self.about.check(self.scale)
 
+    @staticmethod
+    def farthest(most: float) -> float:
+        """Largest L2 distance of two contributions, which have no obtuse angle, before rounding."""
+        return math.sqrt(2 + 2 * most**2)
+
     @property
     def l2_sensitivity(self) -> float:
-        """Largest distance; 2 if `most` is 1: contributions have no obtuse angle then."""
-        return math.sqrt(2 + 2 * self.most**2) * SUM_SLACK
+        """Distance that is :meth:`farthest`, of rounded contributions."""
+        return self.farthest(self.most) * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:

@@ -25,11 +25,8 @@ from sktensor_dp.text.plan import WordPlan, where_kept
 
 def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> FitResult:
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
-    weights = np.ones(N_BUCKETS)
-    sizes, most = (
-        np.zeros(0),
-        0,
-    )  # units that hold each word, of which one counts for at most `most`
+    # Of buckets; of each word the units that hold it, of which one counts for `most` words at most.
+    weights, sizes, most = np.ones(N_BUCKETS), np.zeros(0), 0
     by_buckets = plan.needed > 0  # not without noise, nor where a unit has one word
     if by_buckets:
         buckets = ask(WordBuckets()).as_sum().value
