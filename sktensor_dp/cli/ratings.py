@@ -273,7 +273,7 @@ class Ratings(Run):
         best = zip(self._best, self._errors, self._names, self._directions, strict=True)
         rows = [[value, error, *self._shown(name), *places] for value, error, name, places in best]
         head = ["expected_rating", "standard_error", "item", "title"]
-        head = head[: 2 + len(self._shown(self._names[0]))]
+        head = head[: 2 + len(self._shown(self._names[0]))]  # without titles `_shown` has none
         head += [f"direction_{number}" for number in range(1, self._directions.shape[1] + 1)]
         folder.add("items.csv", table_of([head, *rows]))
         low, high = self.options.bounds

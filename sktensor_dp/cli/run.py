@@ -152,7 +152,7 @@ class Run:
         return False
 
     def split(self) -> list[FitBudget]:
-        """Budgets of a first step, if any, and of the second; that of a check is set aside."""
+        """Budgets of a first step, if any, and of the second; sets `_for_check` aside."""
         steps, kinds = [1.0], ["gaussian"]
         if self.has_threshold():
             steps, kinds = [*self.fractions], ["vocabulary", "gaussian"]
@@ -161,7 +161,7 @@ class Run:
         if (fraction := self._fraction_of_check()) > 0:
             fractions = [*(step * (1 - fraction) for step in steps), fraction]
             *parts, for_check = budget.split(fractions, [*kinds, "gaussian"])
-            if for_check["epsilon"] > 0:  # else only delta would pay for it, which may be large
+            if for_check["epsilon"] > 0:  # at epsilon 0 delta alone would pay for the check
                 self._for_check = for_check
                 return parts
         return budget.split(steps, kinds)

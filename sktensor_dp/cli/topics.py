@@ -89,7 +89,7 @@ class Topics(Run):
         self.models = {
             "words": PrivateCountVectorizer(stop_words=self._stop_words, **words),
             "topics": PrivateSpectralLDA(n_components=self.options.topics, **given, **topics),
-            **self.paid,
+            **self.paid,  # fitted by an earlier run, in place of new ones
         }
 
     def has_threshold(self) -> bool:

@@ -291,9 +291,10 @@ class _Search:
         # loss by unequal components and random starts. Fitted to synthetic ratings at budgets from
         # 0.5 to 10.
         mean_length = 0.78
-        kept = 0.0
+        kept = 0.0  # of the sums of earlier sweeps
         if step > 0:
-            # Noise is new in each sweep, sums over the same units are not.
+            # Noise is new in each sweep, sums over the same units are not: the larger the share of
+            # noise in the variance of a sweep, the more earlier sweeps add.
             explained = np.array(self._one_share * self.overlap / defaults.COMPONENT_VARIANCE)
             by_noise = self._deviation**2 / (self._deviation**2 + self._by_units_once)
             kept = float(forgetting_factor(explained, self._cosine, self._trial, by_noise))

@@ -123,11 +123,9 @@ def warnings_of_edge(mean: float, sigma: float, half: float) -> tuple[Warning, .
     """Warning, from a released `mean` with noise of `sigma`, that most values are clamped to an end
     of the range -`half` to `half`.
     """
-    return (
-        (DoubtfulParameterWarning(AT_EDGE),)
-        if abs(mean) + 2 * sigma >= half > sigma / LITTLE
-        else ()
-    )
+    is_known = sigma < half * LITTLE
+    is_at_edge = abs(mean) + 2 * sigma >= half
+    return (DoubtfulParameterWarning(AT_EDGE),) if is_known and is_at_edge else ()
 
 
 def release_components(

@@ -241,16 +241,16 @@ def values_are_worth_it(n_observed: int, shape: Sequence[int], epsilon: float) -
 
 def snr_in_values(n_observed: int, shape: Sequence[int], epsilon: float) -> float:
     """Signal-to-noise ratio of a component in released values; above 1 it can be found.
-    Eigenvalue of a component worth finding over the edge of the noise's spectrum.
+    It is the eigenvalue of a component worth finding over the edge of the noise's spectrum.
     """
     # Gram matrix of an unfolding of values released with noise of pure epsilon. The edge is the
     # same for all unfoldings: only pairs of values in a column tell of components.
     if math.isinf(epsilon):
         return math.inf
-    noise = piecewise_deviation(epsilon) ** 2 + ASSUMED.residual**2
+    variance = piecewise_deviation(epsilon) ** 2 + ASSUMED.residual**2
     # With the share q = n_observed / N of N = prod(shape) cells, a component has the eigenvalue
-    # q^2 component^2 N, and the edge is 2 q noise sqrt(N).
-    return ASSUMED.component**2 * n_observed / (2 * noise * math.sqrt(math.prod(shape)))
+    # q^2 component^2 N, and the edge is 2 q variance sqrt(N).
+    return ASSUMED.component**2 * n_observed / (2 * variance * math.sqrt(math.prod(shape)))
 
 
 def bias_variances_by_values(
@@ -310,7 +310,7 @@ def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, fractio
 
 def snr_in_pairs(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> float:
     """Signal-to-noise ratio of a component in the released pairs; above 1 it can be found.
-    Eigenvalue of a component worth finding over the edge of the noise's spectrum.
+    It is the eigenvalue of a component worth finding over the edge of the noise's spectrum.
     """
     # Largest number of columns of a table whose pairs are released.
     most_paired = 1024
@@ -326,9 +326,9 @@ def snr_in_pairs(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> fl
         noise = 2 * (each - 1) * math.sqrt(2) / cost.epsilon
     rows_of_pair = n_rows * min(each / n_columns, 1.0) ** 2
     clip = residual_clip(ASSUMED.residual, half=1 / 2)  # of bounds of width 1, as ASSUMED has it
-    # A component shifts both residuals of a pair by its deviation. Their product has this mean by
-    # it, the eigenvalue is n_columns times that of a pair's sum, and the edge 2 noise
-    # sqrt(n_columns).
+    # A component shifts both residuals of a pair by its deviation, so that the mean of their
+    # product is `response`. Its eigenvalue is n_columns times the sum of a pair, the edge is
+    # 2 noise sqrt(n_columns).
     response = (clipped_response(clip, ASSUMED.residual) * ASSUMED.component) ** 2
     return rows_of_pair * n_columns * response / (2 * math.sqrt(n_columns) * noise)
 
@@ -434,41 +434,36 @@ def check_model_size(
     full_core: bool,
 ) -> None:  # fmt: skip
     """Raise an error for a public shape whose model memory cannot hold; `rank` is the parameter."""
-    # Doubles in blocks that are worked on at once, and in the largest core that a start solves for.
-    workspace = 2**22
-    # Columns in a search for singular vectors, for each vector and beyond: eight blocks of a basis,
-    # the block, its product and its residual, twice.
-    search_columns, more_columns = 16, 11
-    # Matrices of pairs of entries of a core: normal equations, their average, and those of the
-    # solver. And matrices of pairs of columns.
-    core_squares, pair_matrices = 16, 12
-    # Doubles for each row of a shared mode and each point of the grid of weights.
-    grid_arrays = 10
-    # Further doubles for each row and each singular vector of the pattern of entries: products with
-    # parts of it, and results for each mode.
-    feature_columns = 5
-    # Most arrays that a fit holds at once, counted in the code. Doubles for each row of a mode: of
-    # any model; for each component those of sweeps, twelve of which are extrapolated; and of normal
-    # equations, for pairs of components.
-    row_numbers, row_components, row_squares = 48, 28, 5
+    # Doubles, as a fit holds the most arrays at once, counted in the code. First the blocks that
+    # are worked on at once, and the largest core that a start solves for.
+    held = 2.0**22
     if not plan.seeks_components:
         ranks = (0,) * len(shape)
-    lengths, n_rows, held = [float(n) for n in shape], float(sum(shape)), float(workspace)
+    lengths, n_rows = [float(n) for n in shape], float(sum(shape))
     if full_core:
-        held += core_squares * math.prod(map(float, ranks)) ** 2
+        # Matrices of pairs of entries of a core: normal equations, their average, the solver's.
+        held += 16 * math.prod(map(float, ranks)) ** 2
     for n, r in zip(lengths, ranks, strict=True):
-        held += n * (row_numbers + row_components * r + row_squares * float(r) ** 2)
-    searched = max(n * (r + more_columns) for n, r in zip(lengths, ranks, strict=True))
+        # For each row: 48 of any model; for each component 28 of sweeps, 12 of them extrapolated;
+        # and 5 of normal equations for each pair of components.
+        held += n * (48 + 28 * r + 5 * float(r) ** 2)
+    # Singular vectors are sought with `more` columns beside those that are wanted.
+    more = 11
+    searched = max(n * (r + more) for n, r in zip(lengths, ranks, strict=True))
     if isinstance(plan, PersonPlan):
-        held += grid_arrays * GRID_SIZE * (n_rows - lengths[plan.unit_mode])
+        # For each row of a shared mode and each point of the grid of weights.
+        held += 10 * GRID_SIZE * (n_rows - lengths[plan.unit_mode])
     elif plan.perturbation == "sufficient_statistics":
-        # Singular vectors of a mode's rows by those of all others, on the shorter side.
-        side, width = max(min(n, n_rows - n) for n in lengths), VECTORS + more_columns
-        searched = max(searched, side * width)
-        held += feature_columns * n_rows * width
+        # Singular vectors of the pattern of entries, of a mode's rows by the rows of all others,
+        # are those of its shorter side. For each row and vector 5 more: products with parts of the
+        # pattern, and results for each mode.
+        shorter = max(min(n, n_rows - n) for n in lengths)
+        searched = max(searched, shorter * (VECTORS + more))
+        held += 5 * n_rows * (VECTORS + more)
         if plan.with_pairs:
-            held += pair_matrices * lengths[-1] ** 2
-    held += search_columns * searched
+            held += 12 * lengths[-1] ** 2  # matrices of pairs of columns
+    # A search holds eight blocks of a basis, the block, its product and its residual, twice.
+    held += 16 * searched
     check_feasible(
         held,
         f"A model of shape {tuple(shape)}, which has {sum(shape)} rows, at rank={rank!r}",

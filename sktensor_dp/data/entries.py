@@ -125,7 +125,7 @@ class ValueRange(Chunks):
     def within(self, bounds: tuple[float, float]) -> Self:
         """Copy with values clipped to a narrower range, which was released."""
         narrowed = copy.copy(self)
-        ValueRange.__init__(narrowed, bounds)
+        ValueRange.__init__(narrowed, bounds)  # sets bounds and middle, leaves the entries
         narrowed.values = read_only(narrowed.clipped_and_centred(self.values + self.middle))
         return narrowed
 

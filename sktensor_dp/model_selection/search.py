@@ -348,7 +348,7 @@ class PrivateSearchCV(
             partial(before_private, self.estimator, X), "A step",
             rows_private=labels is not None or request.number_is_private,
         )  # fmt: skip
-        # Completions refuse here what no fit could be given; their units are in X.
+        # Completions refuse coordinates outside their shape, which other fits do not have.
         request.steps[step_name]._validation_copy()._refuse_rows(rows, y)
         in_data, n_units = unit_labels_in(self.estimator, X), request.last._public_facts().n_units
         if in_data is not None:  # then no `groups` are given: units of X are its groups
@@ -362,9 +362,9 @@ class PrivateSearchCV(
             self.cv, self.test_size, n_rows(X), labels, number_is_private=request.number_is_private,
             random_state=self.random_state, n_units=n_units,
         )  # fmt: skip
-        # What the last step is given, if no other private step decides it.
-        alone = request.steps[step_name] is request.last
-        shape: tuple[int, ...] = getattr(rows, "shape", ()) if alone else ()
+        # Columns of the last step are known only if no earlier private step makes them.
+        is_last = request.steps[step_name] is request.last
+        shape: tuple[int, ...] = getattr(rows, "shape", ()) if is_last else ()
         n_features = int(shape[1]) if len(shape) == 2 else None
         return Trials(
             self.estimator, self.step_fractions, request, X, y, labels=labels,

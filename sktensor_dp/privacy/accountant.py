@@ -127,7 +127,8 @@ class SplitPart(NamedTuple):
     kind: str
 
     def pays(self, cost: PrivacyCost) -> bool:
-        """Return True if a fit of this cost was given the part, but for rounding."""
+        """Return True if a fit with this part costs `cost`, but for rounding."""
+        # A part of any kind may be spent as pure noise.
         pure = PrivacyCost(epsilon=self.epsilon)
         return any(
             all(map(partial(math.isclose, rel_tol=1e-6), own.amounts, cost.amounts))

@@ -115,7 +115,7 @@ class Composition:
         is_of_batches = self.kind == "parallel" and all(one.role == "batch" for one in self.parts)
         parts = self.parts if is_of_batches else (Part("batch", n_units, self),)
         last, new = parts[-1], Part("batch", n_later, later)
-        # A batch as the last one was makes that one more batch of a kind.
+        # A batch equal to the last one adds one to its `times`.
         if (last.n_units, last.composition) == (new.n_units, new.composition):
             new, parts = Part("batch", n_later, later, last.times + 1), parts[:-1]
         return Composition("parallel", parts=(*parts, new))

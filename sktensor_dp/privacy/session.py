@@ -86,7 +86,7 @@ class Session(AbstractContextManager["Session"]):
         # until it is released.
         self.n_units = self._most_units = 1 if self.number_is_private else chunks.n_units
         self._records: list[ReleaseRecord] = []
-        self._residuals: dict[str, None] = {}
+        self._residual_notes: dict[str, None] = {}
         self._left = {one.name: one.uses for one in plan.planned}
         self._receipt: Receipt | None = None
         self.warnings: list[Warning] = []  # to be issued once what was asked is published
@@ -210,7 +210,7 @@ class Session(AbstractContextManager["Session"]):
             n_units=self.n_units if rows or not self.number_is_private else 0,
             seeded=self._noise.exposed,
             composition=Composition("releases", rows=rows, unused=unused),
-            notes=(*self._residuals, *notes),
+            notes=(*self._residual_notes, *notes),
         )
 
     def _admit(self, query: Query, paid_by: type[Query] | None) -> _Admitted:
@@ -234,7 +234,7 @@ class Session(AbstractContextManager["Session"]):
             check_sensitivity(sensitivity, query)
         self._left[paying] -= uses
         if mechanism.residual and not release.is_exact:
-            self._residuals[mechanism.residual] = None
+            self._residual_notes[mechanism.residual] = None
         self._record(query, release)
         return release
 

@@ -251,10 +251,10 @@ class Balance:
 
     def advice(self, kind: str) -> str:
         """Say how much a fit of a kind may ask for, or one of pure noise."""
-        # To three digits, rounded down.
+        # To three digits, rounded down, so that 0.99999... of rounding is 1.
         rounded = Context(prec=3, rounding=ROUND_DOWN).create_decimal_from_float
         for one in (kind if self.delta else "pure", "pure"):
-            epsilon, delta = (float(rounded(x * (1 + ROUNDING))) for x in self.left(1, one))
+            epsilon, delta = (float(rounded(x * (1 + ROUNDING))) for x in self.left(k=1, kind=one))
             if epsilon > 0:
                 asked = "pure noise (delta=0)" if one == "pure" else f"delta={delta:g}"
                 return (
@@ -268,7 +268,7 @@ class Balance:
         is_used_up = after.cost.delta >= self.delta * (1 - ROUNDING)
         if math.isinf(self.epsilon) or after.delta == self.spent.delta or not is_used_up:
             return False
-        epsilon_left, _ = replace(self, spent=after).left(1, "pure")
+        epsilon_left, _ = replace(self, spent=after).left(k=1, kind="pure")
         return epsilon_left > ROUNDING * self.epsilon
 
     def lacks_delta(self, after: Spending) -> bool:

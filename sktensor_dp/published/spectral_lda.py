@@ -70,7 +70,7 @@ class CorpusMoments:
         self._frequency_total = np.asarray(chunk.X.T @ (1 / lengths))
 
     def pairs(self) -> Floats:
-        """M2 by equation (18), of shape (n_features, n_features)."""
+        """M2 = E2 - a E1 E1' by equation (18), of shape (n_features, n_features)."""
         X, n = self._chunk.X, len(self._lengths)
         with_itself = (X.T @ X.multiply(1 / self._lengths[:, None] ** 2)).toarray()
         # Sum over pairs of different documents.

@@ -118,12 +118,13 @@ def _pair_norms(
     lengths, data = part.lengths[rows][at.rows], X.data[at.stored]
     weight = (lengths >= 2) / np.maximum(lengths - 1, 1) / at.sizes[of_rows[at.rows]]
     weighted = data * np.repeat(weight, at.per_row)
-    # Of counts c of l tokens the moment has the entries 2 c_i c_j / (l - 1), i < j, and
-    # c_i (c_i - 1) / (l - 1); a unit's is the mean over its documents.
     # One column for each word of each unit, so that products of columns stay within a unit.
     layout = (at.places, np.append(0, np.cumsum(at.per_row)))
     shape = (len(at.rows), len(at.words))
     counts = sp.csr_matrix((data, *layout), shape=shape)
+
+    # Of counts c of l tokens the moment has the entries 2 c_i c_j / (l - 1), i < j, and
+    # c_i (c_i - 1) / (l - 1); a unit's is the mean over its documents.
     pairs = (counts.T.tocsr() @ sp.csr_matrix((weighted, *layout), shape=shape)).tocoo()
     distinct = np.where(pairs.row < pairs.col, 2 * pairs.data, 0.0)
     repeated = np.bincount(at.places, weighted * (data - 1), len(at.words))

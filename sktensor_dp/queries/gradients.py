@@ -67,6 +67,7 @@ class Jacobian:
     def scatter(self, weights: Floats) -> Floats:
         """``sum_e weights_e J_e``, J_e the derivatives of entry e's value; (n_parameters,)."""
         modes = range(len(self.factors))
+        # In the order of `shapes`: the mean, biases, factors, and the core.
         parts = [weights.sum()[None], *(self.index_set.sums(m, weights) for m in modes)]
         for m in modes:
             parts.append(self.index_set.sums(m, weights[:, None] * self.rows(m)).ravel())

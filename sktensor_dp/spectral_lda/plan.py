@@ -122,9 +122,11 @@ def plan_topics(
 
 
 def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int, int]:
-    """Number of EM steps, and how many of the first take each document to have one topic."""
+    """Number of EM steps, and how many of the first take each document to have one topic.
+    `exact` is without noise, `kind` a key of defaults.FRACTIONS.
+    """
     if asked is not None:
-        # Without noise half of them, as many as by default.
+        # Half of them take one topic, the share that they have by default.
         return asked, asked // 2 if exact and kind == "many_words" else 0
     if kind != "many_words":
         return 0, 0

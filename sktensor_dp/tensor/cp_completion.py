@@ -359,12 +359,12 @@ class Posterior:
         # A component whose mean square, relative to the values, is smaller becomes 0.
         negligible = 1e-24
         counts, noise = self._counts[mode], self._noise_variance
-        # Values less the mean and the other modes' biases, arranged.
+        # Values less the mean and the other modes' biases, in the order of `_arranged`.
         targets = self._arranged - self._mean
         for k in self._entries.others(mode):
             targets -= self._passes.at(self._biases[k], k)
-        sums, none = self._passes.row_sums(targets, mode), np.zeros((len(counts), 0))
-        equations = NormalEquations(none, none, none)
+        sums, no_columns = self._passes.row_sums(targets, mode), np.zeros((len(counts), 0))
+        equations = NormalEquations(no_columns, no_columns, no_columns)
         if self._factors[mode].shape[1]:
             equations = self._equations(mode, targets)
         bias_ridge = noise / self._bias_prior_variances[mode]
