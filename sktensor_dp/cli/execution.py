@@ -1,6 +1,7 @@
 """Runs of the command: read, forecast, check the budget, fit, write what was found."""
 
 import math
+import os
 import sys
 import webbrowser
 from argparse import Namespace
@@ -77,7 +78,7 @@ def _run(options: Namespace) -> int:
                 run.build()  # by the number of units
             asked, spending = options.epsilon, []  # `_open_folder` may lower that of options
             try:
-                if path.exists() or not options.forecast:  # which makes no folder
+                if os.path.lexists(path) or not options.forecast:  # which makes no folder
                     run_alone.enter_context(held(path))
                 folder = _open_folder(run, path)
                 spending = [folder.spending(options.epsilon, asked, run.paid)]

@@ -1,6 +1,7 @@
 """Output folder of the command: its files, and one ledger for all runs that write to it."""
 
 import csv
+import os
 import re
 import shutil
 import sqlite3
@@ -67,7 +68,7 @@ class Folder:
         self.made, self.last = Manifest(), LastRun()
         self.earlier: Path | None = None
         wanted = budget if raised is None else raised
-        self._existed, self._budget_written = self._file.exists(), False
+        self._existed, self._budget_written = os.path.lexists(self._file), False
         if self._existed:
             # A ledger that was made elsewhere keeps its own scope.
             self.ledger = BudgetAccountant(path=self._file)
@@ -273,11 +274,12 @@ class Folder:
 @contextmanager
 def held(path: Path) -> Iterator[None]:
     """Make an output folder, and hold it for one run; ValueError if others hold or filled it."""
-    existed = path.exists()
+    existed = os.path.lexists(path)
     if path.is_dir() and not (path / LOCK).exists():
         _refuse_others(path)  # adds nothing to their folder
     if existed and not path.is_dir():
-        raise ValueError(f"--output names a folder, and {path} is a file. Nothing was spent.")
+        what = "a file" if path.exists() else "a link to nothing"
+        raise ValueError(f"--output names a folder, and {path} is {what}. Nothing was spent.")
     path.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path, prefix=".probe-"):
         pass  # OSError where nothing can be written
@@ -299,8 +301,12 @@ def held(path: Path) -> Iterator[None]:
             try:
                 yield
             finally:
-                if (path / LEDGER).exists():
-                    with closing(sqlite3.connect(path / LEDGER)) as ledger:
+                if (path / LEDGER).is_file():
+                    # Where it is no ledger, the run has said so.
+                    with (
+                        suppress(sqlite3.Error),
+                        closing(sqlite3.connect(path / LEDGER)) as ledger,
+                    ):
                         # Take away the empty journal that SQLite leaves beside a ledger.
                         # Changing the mode under a lock deletes it, and never one in use.
                         ledger.executescript(

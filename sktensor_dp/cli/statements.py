@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,7 @@ def show_budget(options: argparse.Namespace) -> int:
     """Print every charge of a ledger, or of the ledger of a folder; exit status 0."""
     path = Path(options.file)
     path = path / LEDGER if path.is_dir() else path
-    if not path.exists():
+    if not os.path.lexists(path):
         raise LedgerError(f"{path} does not exist: no run has spent anything there")
     budget = _verified(path)
     if options.json:
@@ -74,7 +75,7 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
     try:
         report = _sound(path, changed)
         _refuse_beyond(at_most, report.epsilon, report.seeded)
-        if ledger.exists():
+        if os.path.lexists(ledger):
             budget = _verified(ledger)
             epsilon, delta = total_of(budget)
             runs = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}. "

@@ -20,7 +20,7 @@ from sktensor_dp.cli import execution as module
 from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, Folder, held
-from sktensor_dp.exceptions import ModelFileError, NotEnoughDataError
+from sktensor_dp.exceptions import LedgerError, ModelFileError, NotEnoughDataError
 from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.privacy.statement import load_statement
 from sktensor_dp.topic_page import odds_in_hundred
@@ -138,6 +138,29 @@ def test_a_budget_of_python_pays_where_it_is_linked(command, arguments, tmp_path
     command(*arguments)
     assert year.total()[0] == pytest.approx(2, abs=0.01)
     command("report", "check", folder)
+    (folder / "budget.sqlite").unlink()
+    (folder / "budget.sqlite").symlink_to("year.sqlite")  # as if links were relative to here
+    for asked in (("report", "check", folder, "--at-most", 9), ("budget", "show", folder)):
+        assert "year.sqlite', which does not exist" in command(*asked, status=1).err
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("year.sqlite", "which does not exist: the target of a link is relative to its folder"),
+        ("budget.sqlite", "budget.sqlite', which does not exist"),  # itself
+        (".", "it is a folder"),
+        ("/dev/null", "'/dev/null'"),
+    ],
+)
+def test_what_is_no_ledger_is_refused_and_made_nowhere(command, arguments, tmp_path, target, said):
+    folder = tmp_path / "private-topics"
+    folder.mkdir()
+    (folder / "budget.sqlite").symlink_to(target)
+    assert said in command(*arguments, status=1).err.splitlines()[-1]
+    with pytest.raises(LedgerError, match=re.escape(said)):
+        BudgetAccountant(1.0, path=folder / "budget.sqlite")
+    assert [path.name for path in folder.iterdir() if path.name[0] != "."] == ["budget.sqlite"]
 
 
 def test_results_that_were_paid_for_are_kept(command, arguments, tmp_path, monkeypatch):
@@ -451,9 +474,11 @@ def test_many_runs_are_stated_at_the_delta_they_need(tmp_path):
 
 def test_an_output_that_cannot_be_written_costs_nothing(command, arguments, tmp_path):
     (tmp_path / "private-topics").write_text("a file is in the way")
-    done = command(*arguments, status=2)
-    assert "private-topics is a file" in done.err.splitlines()[-1]
-    assert "Traceback" not in done.err
+    (tmp_path / "elsewhere").symlink_to("nowhere")
+    for name, what in (("private-topics", "a file"), ("elsewhere", "a link to nothing")):
+        done = command(*arguments, "--output", name, status=2)
+        assert f"{name} is {what}" in done.err.splitlines()[-1]
+        assert "Traceback" not in done.err
 
 
 def test_a_model_that_cannot_be_saved_costs_nothing(command, arguments, tmp_path, monkeypatch):
