@@ -158,16 +158,17 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str] | None, scope: str | None = None) -> None:
         if scope is not None:
             _check_encodes("scope", scope, str.encode)
+        self.file: Path | None = None
         if path is not None:
             _check_encodes("path", path, os.fsencode)
-        # Resolve links, so that the path names the same file from every folder.
-        self.file = None if path is None else Path(os.path.realpath(path))
-        if self.file is not None and os.path.islink(path) and not self.file.exists():
-            raise LedgerError(
-                f"{os.fsdecode(path)!r} is a link to {str(self.file)!r}, which does not exist: the "
-                "target of a link is relative to its folder. No budget was opened; nothing was "
-                "charged."
-            )
+            # Resolve links, so that the path names the same file from every folder.
+            self.file = Path(os.path.realpath(path))
+            if os.path.islink(path) and not self.file.exists():
+                raise LedgerError(
+                    f"{os.fsdecode(path)!r} is a link to {str(self.file)!r}, which does not exist: "
+                    "the target of a link is relative to its folder. No budget was opened; nothing "
+                    "was charged."
+                )
         self.scope = scope
         # Largest number of committed changes that was seen in the file: one with fewer is an older
         # copy. Threads that share the ledger commit in any order.
