@@ -25,7 +25,8 @@ class PrivateTuckerCompletion(
     Parameters
     ----------
     rank : int or sequence of int, default=3
-        Columns of each factor. One number holds for all modes, capped by their lengths. That
+        Columns of each factor, 1 or more: for mean and biases alone, as something to beat, ask for
+        ``PrivateCPCompletion(0)``. One number holds for all modes, capped by their lengths. That
         of ``unit_mode`` is not used: a unit's slice of the core is its own.
     bounds, shape, row_names, epsilon, delta, perturbation, unit_mode, \
 max_iter, accountant, random_state, verbose

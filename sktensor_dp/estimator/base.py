@@ -225,6 +225,8 @@ def check_arguments(estimator: object, unsupported: Iterable[str], method: str =
         return
     if name in REASONS:
         reason = f"{name}: {REASONS[name]}."
+    elif name in inspect.signature(type(estimator)).parameters:
+        reason = f"{name}: it is a parameter of {type(estimator).__name__}(...)."
     else:
         known = inspect.signature(getattr(type(estimator), method)).parameters
         reason = nearest(name, [one for one in known if one not in ("self", "unsupported")])

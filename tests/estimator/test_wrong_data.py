@@ -353,6 +353,7 @@ def test_wrong_labels_cost_nothing_and_show_none_and_no_number_of_rows(way):
     [
         ("sample_weight", ": .*read from the data"),
         ("colour", r"\. It takes (X|raw_documents), y, groups"), ("group", "; did you mean groups"),
+        ("epsilon", ": it is a parameter of Private"),
     ],
 )  # fmt: skip
 def test_arguments_that_no_fit_takes_are_refused_with_the_reason(name, given, why):
