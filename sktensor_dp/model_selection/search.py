@@ -304,7 +304,8 @@ class PrivateSearchCV(
             expected = self._forecast(request, number, trials.bounds, trials.n_features)
             if (expected.is_noise or expected.shows_nothing) and not self.anyway:
                 raise NotEnoughDataError(
-                    f"{expected} Nothing was charged. To search all the same: PrivateSearchCV(..., anyway=True)."
+                    f"{expected} Nothing was charged. To search all the same: "
+                    "PrivateSearchCV(..., anyway=True)."
                 )
         column = column_of_units(request.last, X, groups)
         payer = Payer(type(self).__name__, self._accountant_to_charge(), column=column)
