@@ -308,7 +308,8 @@ class BudgetAccountant(TableDisplay):
         FitBudget
             A dict ``{"epsilon": ..., "delta": ...}`` for the constructor of each fit, as of
             :meth:`split`. Its delta is ``self.delta``, of which fits that set none aside use up
-            nothing, and for vocabularies and searches an equal fraction of what is left.
+            nothing. For vocabularies and searches it is an equal fraction of what is left, or less
+            where earlier fits need most of it; epsilon is 0 where nothing is left.
 
         Examples
         --------
@@ -494,7 +495,8 @@ class BudgetAccountant(TableDisplay):
                     f"{part.epsilon:.3g}, that no fit has spent: split() divides the whole budget, "
                     f"of which {now.spent_epsilon:.4g} is spent. Nothing more was charged. If this "
                     "step was fitted before, it still is: fit those after it alone, as by "
-                    "pipeline[1:].fit(pipeline[0].transform(X)). Otherwise ask for remaining(k)."
+                    "pipeline[1:].fit(pipeline[0].transform(X)). Otherwise ask for remaining(k), "
+                    "or for parts of what is left by split(..., of='rest')."
                 )
 
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
@@ -515,9 +517,12 @@ class BudgetAccountant(TableDisplay):
             )
 
     def split(
-        self, fractions: Sequence[float], kinds: Sequence[str] | None = None
+        self,
+        fractions: Sequence[float],
+        kinds: Sequence[str] | None = None,
+        of: str = "budget",
     ) -> list[FitBudget]:
-        """Divide the whole budget among fits so that they use it up exactly.
+        """Divide the whole budget, or the rest of it, among fits so that they use it up exactly.
 
         A fit with one part, such as a repeated one, that leaves too little for another part that no
         fit has spent is refused.
@@ -530,11 +535,19 @@ class BudgetAccountant(TableDisplay):
         kinds : sequence of {"gaussian", "pure", "vocabulary", "search"}, optional
             Kind of each fit, as for :meth:`remaining`; all are ``"gaussian"`` by default. A fit
             that is given a part of another kind is refused.
+        of : {"budget", "rest"}, default="budget"
+            What is divided: the whole budget, whatever is spent, so that a program which is run
+            again gets the same parts; or what is left of it.
 
         Returns
         -------
         list of FitBudget
             A dict ``{"epsilon": ..., "delta": ...}`` for the constructor of each fit.
+
+        Raises
+        ------
+        BudgetError, ValueError
+            If nothing is left of it; if a parameter is none of those above.
 
         Examples
         --------
@@ -542,6 +555,9 @@ class BudgetAccountant(TableDisplay):
         >>> words, topics = budget.split([0.1, 0.9], ["vocabulary", "gaussian"])
         >>> round(words["epsilon"], 3), round(topics["epsilon"], 3)
         (0.644, 1.888)
+        >>> parts = budget.spend(1.0, 0).split([0.1, 0.9], of="rest")
+        >>> [round(part["epsilon"], 3) for part in parts]
+        [0.291, 0.945]
         """
         rule = "be numbers > 0 that add up to 1"
         several = isinstance(fractions, Collection) and not isinstance(fractions, Mapping)
@@ -554,26 +570,41 @@ class BudgetAccountant(TableDisplay):
         kinds = ["gaussian"] * len(fractions) if kinds is None else kinds
         if len(kinds) != len(fractions) or not set(kinds) <= set(KINDS):
             raise ValueError(f"kinds must be one of {KINDS} for each fit; got {shown(kinds)}.")
-        epsilon = self.epsilon
-        if self.delta == 0 or math.isinf(epsilon):
+        if of not in ("budget", "rest"):
+            raise ValueError(f"of must be 'budget' or 'rest', got {shown(of)}.")
+        # Each vocabulary or search uses up `used`: a tenth of the delta (a choice), or less, so
+        # that all together use up at most THRESHOLD_FRACTION of it. Gaussian noise has the rest. A
+        # vocabulary is given the delta of which `used` is THRESHOLD_FRACTION.
+        now = self._ledger.balance()
+        spent = now.spent if of == "rest" else Spending()
+        n_using = sum(kind in ("vocabulary", "search") for kind in kinds)
+        delta_left = max(self.delta - spent.cost.delta, 0.0)
+        used = delta_left / max(10, n_using / THRESHOLD_FRACTION)
+        if spent.mu_squared and n_using:
+            used, _ = spent.aside_left(n_using, used, now.epsilon, self.delta)
+        gaussian_delta = delta_left - used * n_using
+        of_earlier = gaussian_epsilon(spent.cost.mu, gaussian_delta)
+        epsilon = now.epsilon
+        if spent != Spending() and math.isfinite(epsilon):
+            epsilon -= spent.cost.epsilon + of_earlier
+            if epsilon <= now.epsilon * ROUNDING:
+                raise BudgetError(f"Nothing is left to divide of the budget.{self._so_far()}")
+        if delta_left == 0 or math.isinf(epsilon):
             shares = [epsilon * fraction / whole for fraction in fractions]
             return self._remembered(
                 [
-                    SplitPart(own, self.delta, PrivacyCost(epsilon=own), kind)
+                    SplitPart(own, delta_left, PrivacyCost(epsilon=own), kind)
                     for own, kind in zip(shares, kinds, strict=True)
                 ]
             )
-        # Each vocabulary or search uses up `used`: a tenth of the budget's delta (a choice), or
-        # less, so that all together use up at most THRESHOLD_FRACTION of it. Gaussian noise has the
-        # rest. A vocabulary is given the delta of which `used` is THRESHOLD_FRACTION.
-        n_using = sum(kind in ("vocabulary", "search") for kind in kinds)
-        used = self.delta / max(10, n_using / THRESHOLD_FRACTION)
-        gaussian_delta = self.delta - used * n_using
         deltas = {"pure": self.delta, "search": used, "vocabulary": used / THRESHOLD_FRACTION}
         # Epsilons of guarantees are added to that of all Gaussian noise together.
         parts = list(zip(fractions, kinds, strict=True))
         by_noise = math.fsum(part for part, kind in parts if kind not in ("pure", "search"))
-        mu = gaussian_mu(epsilon * (by_noise / whole), gaussian_delta) if by_noise else 0.0
+        mu = 0.0
+        if by_noise:
+            both = gaussian_mu(of_earlier + epsilon * (by_noise / whole), gaussian_delta)
+            mu = math.sqrt((both - spent.cost.mu) * (both + spent.cost.mu))
         budgets: list[SplitPart] = []
         for part, kind in parts:
             delta, own_epsilon = deltas.get(kind, gaussian_delta), epsilon * part / whole

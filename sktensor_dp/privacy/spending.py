@@ -3,11 +3,13 @@
 import math
 import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
+
+from scipy.special import ndtri
 
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.conversions import (
@@ -96,6 +98,12 @@ def _as_float(units: int) -> float:
         return math.inf
 
 
+def _best_part(most: float, value: Callable[[float], float]) -> float:
+    """Amount of `most`, or of it halved time and again, whose `value` is largest."""
+    halved = (most * 2.0**-n for n in range(40))  # to a millionth of a millionth
+    return max((part for part in halved if part > 0), key=value, default=0.0)
+
+
 @dataclass(frozen=True)
 class Spending:
     """Exact sums of the costs charged to a ledger, and the units of privacy that they protect."""
@@ -165,23 +173,35 @@ class Spending:
     def vocabulary_left(self, k: int, epsilon: float, delta: float) -> tuple[float, float]:
         """Epsilon and delta that a budget leaves for each of `k` further vocabularies."""
         # Vocabularies share the delta that is left; each sets a fraction of its own aside.
-        each = max(delta - self.cost.delta, 0.0) / k
-        aside = THRESHOLD_FRACTION * each
+        most = max(delta - self.cost.delta, 0.0) / k
         if math.isinf(epsilon):
-            return math.inf, each
-        if each == 0:
-            return 0.0, each
-        later = replace(self, delta=self.delta + k * _decimal_units(aside))
-        mu = math.sqrt(later._square_left(epsilon, delta) / k)
-        return gaussian_epsilon(mu, each - aside), each
+            return math.inf, most
+        aside, square = self.aside_left(k, THRESHOLD_FRACTION * most, epsilon, delta)
+        each = aside / THRESHOLD_FRACTION
+        return gaussian_epsilon(math.sqrt(square / k), each - aside), each
+
+    def aside_left(self, k: int, most: float, epsilon: float, delta: float) -> tuple[float, float]:
+        """Delta that `k` further fits each set aside, and squared mu that a budget then leaves."""
+
+        def square(aside: float) -> float:
+            later = replace(self, delta=self.delta + k * _decimal_units(aside))
+            return later._square_left(epsilon, delta)
+
+        # Words are found above a threshold in proportion to the quantile over mu: the least one.
+        aside = _best_part(most, lambda one: math.sqrt(square(one)) / -float(ndtri(one)))
+        return aside, square(aside)
 
     def search_left(self, k: int, epsilon: float, delta: float) -> tuple[float, float]:
         """Epsilon and delta that a budget leaves for each of `k` further searches."""
-        # Searches share the delta that is left, or half of it where Gaussian noise needs some (a
-        # choice).
-        each = max(delta - self.cost.delta, 0.0) / (2 if self.mu_squared else 1) / k
-        later = replace(self, delta=self.delta + k * _decimal_units(each))
-        return later.pure_left(k, epsilon, delta), each
+
+        def left(each: float) -> float:
+            later = replace(self, delta=self.delta + k * _decimal_units(each))
+            return later.pure_left(k, epsilon, delta)
+
+        # Searches share the delta that is left, but for what earlier Gaussian noise needs.
+        most = max(delta - self.cost.delta, 0.0) / k
+        each = _best_part(most, lambda one: gaussian_mu(left(one), one) if left(one) else 0.0)
+        return left(each), each
 
     def pure_left(self, k: int, epsilon: float, delta: float) -> float:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""

@@ -183,7 +183,7 @@ def test_a_lack_of_delta_names_a_guarantee_that_is_left(spent):
             (0.5, 1e-6),
             True,
             "Epsilon .* bring it to",
-            "Ask for delta=1e-06, with epsilon=0.0",
+            "Ask for delta=5e-07, with epsilon=0.0",
         ),
         ((2.0, 1e-6), (0.5, 1e-6), False, "Epsilon .* delta is short, too", "Nothing is left"),
         ((2.0, 1e-6), (0.5, 1e-6), True, "Epsilon .* delta is short, too", "Nothing is left"),
@@ -267,7 +267,29 @@ def test_searches_can_be_given_what_remains(kind, before):
     assert 3.9 < budget.total()[0] <= 4 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "pure", "vocabulary", "search"])
+@pytest.mark.parametrize("before", [1.0, 3.9, 3.999])
+def test_what_is_left_is_named_and_divided_for_fits_of_each_kind(kind, before):
+    """Where earlier noise needs nearly all of delta, a smaller one is named."""
+    for divided in (False, True):
+        budget = BudgetAccountant(4.0, 1e-6)
+        fit(budget, before, 1e-6)
+        if divided:
+            parts = budget.split([0.3, 0.2, 0.5], [kind, "pure", "gaussian"], of="rest")
+        else:
+            parts = [budget.remaining(2, kind)] * 2
+        for part, one in zip(parts, (kind, "pure" if divided else kind, "gaussian"), strict=False):
+            assert part["epsilon"] > 0.0005 * (4 - before)
+            spend(budget, one, part)
+        assert 4 - (4 - before) / 20 < budget.total()[0] <= 4 * (1 + 1e-9)
+    with pytest.raises(BudgetError, match=r"Nothing is left to divide.* 4 of 4 is spent"):
+        budget.split([0.5, 0.5], of="rest")
+
+
 def test_split_of_special_budgets():
+    assert BudgetAccountant(2.0, 1e-6).spend(1, 1e-6).split([0.5, 0.5], of="rest") == (
+        [{"epsilon": 0.5, "delta": 0.0}] * 2
+    )
     halves = BudgetAccountant(2.0, 1e-6).split([0.2, 0.8])
     squares = [gaussian_mu(part["epsilon"], part["delta"]) ** 2 for part in halves]
     assert squares[1] / squares[0] == pytest.approx(4)
@@ -300,9 +322,12 @@ def test_a_part_of_a_split_leaves_what_unspent_ones_need(tmp_path):
     budget = BudgetAccountant(3.0, 1e-6)
     fit(budget, **budget.split([0.01, 0.99])[0])
     words, _ = budget.split([0.3, 0.7], kinds[1:])
-    with pytest.raises(BudgetError, match=r"0\.24.* is spent.*remaining\(k\)"):
+    with pytest.raises(BudgetError, match=r"0\.24.* is spent.*of='rest'"):
         fit(budget, **words, threshold=True)
-    fit(budget, **budget.remaining(1))
+    words, topics = budget.split([0.3, 0.7], kinds[1:], of="rest")
+    fit(budget, **words, threshold=True)
+    fit(budget, **topics)
+    assert budget.total()[0] == 3.0
 
 
 def test_a_forecast_warns_of_a_fit_that_the_accountant_would_refuse():
@@ -382,6 +407,7 @@ WRONG: dict[str, tuple[Any, list[Any]]] = {
     r"kinds must be one of \('gaussian', 'pure', 'vocabulary', 'search'\)": (
         lambda budget, x: budget.split([0.5, 0.5], x), [["pure"], ["pure", "laplace"], "ab"],
     ),
+    "of must": (lambda budget, x: budget.split([1], of=x), ["left", None, 1, ["rest"]]),
     "epsilon must be >= 0": (lambda budget, x: budget.spend(x, 0), [-1.0, math.nan, *NO_NUMBERS]),
     "delta must be >= 0": (lambda budget, x: budget.spend(0.1, x), [-1e-6, math.nan, *NO_NUMBERS]),
 
