@@ -71,7 +71,8 @@ CORE = {
     "audit": core("/exceptions accountant conversions noise report"),
     "catalogue": core("mechanisms partition_selection /queries"),
     "answer": core("plan"),
-    "payer": core("/checks /exceptions accountant ledger plan spending"),
+    "folds": core("/checks /exceptions spending"),
+    "payer": core("/checks /exceptions accountant folds ledger plan spending"),
     "session": core("/privacy /data /queries"),
 }
 # What the packages above see of the core: never a mechanism, the noise, or the catalogue.
@@ -91,6 +92,7 @@ BESIDE = {
 # cost, from which epsilon on there is a law, and how much noise it has. The number of trials, and
 # the process that a fit is in.
 EXTRA_NAMES = core(
+    "folds.FoldRows "
     "mechanisms.PIECEWISE_EPSILONS mechanisms.piecewise_deviation mechanisms.piecewise_variance "
     "mechanisms.sigma_of noise.OneProcess "
     "partition_selection.largest_weight partition_selection.selection_threshold "

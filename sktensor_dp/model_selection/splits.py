@@ -16,8 +16,8 @@ from sktensor_dp.checks.parameters import Number, shown
 from sktensor_dp.data.labels import distinct
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.privacy.accountant import OPENED
+from sktensor_dp.privacy.folds import FoldRows
 from sktensor_dp.privacy.parts import assigned, coin_parts, keyed_coins, secret_key
-from sktensor_dp.privacy.payer import remember_fold
 from sktensor_dp.tensor.arrays import Integers
 
 MOST_FOLDS = 10_000
@@ -135,7 +135,8 @@ class PrivateKFold(BaseCrossValidator):
     draws another key. A fold has a binomial number of groups; an empty one is refused by a private
     scorer unless its model was fitted with ``neighbours="add_remove"``. `groups` of
     another column than that of the persons who pay are refused, as are none: in a ``with`` block
-    by the splitter, else by the first fit.
+    by the splitter, else by the first fit. Rows of persons' folds cannot be cut, as by
+    ``learning_curve``: who is in a part of them would depend on how many rows each person has.
 
     **Privacy.** *Unit*: a row, by its position, or with `groups` all rows of a group. A unit pays
     for one score and k - 1 fits of each candidate (``docs/proofs/parts.md``), since no unit
@@ -168,7 +169,7 @@ class PrivateKFold(BaseCrossValidator):
 
     def split(
         self, X: object, y: object = None, groups: ArrayLike | None = None
-    ) -> Iterator[tuple[Integers, Integers]]:
+    ) -> Iterator[tuple[FoldRows, FoldRows]]:
         """Yield training and test rows of each fold; either may be empty.
 
         Parameters
@@ -200,9 +201,8 @@ class PrivateKFold(BaseCrossValidator):
         names, places = distinct(labels)
         folds = coin_parts(keyed_coins(self._key, names), self.n_splits)[places]
         for fold in range(self.n_splits):
-            train = np.flatnonzero(folds != fold)
-            remember_fold(train, groups)
-            yield train, np.flatnonzero(folds == fold)
+            train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+            yield FoldRows.dealt(train, groups), FoldRows.dealt(test, groups)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PrivateKFold":
         """Return the splitter itself, which does not change: clones of a search share folds."""

@@ -1,34 +1,27 @@
 """Who pays for the releases of a session, which charges on entry (`privacy/session.py`)."""
 
 import inspect
-import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import wraps
-from multiprocessing import current_process
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
-from weakref import WeakValueDictionary
 
-from sktensor_dp.checks.callers import VALIDATION, is_called_by, level_of_caller
 from sktensor_dp.checks.frames import column_names
-from sktensor_dp.exceptions import BudgetError, PrivacyLeakWarning
+from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.accountant import HELD, OPENED, BudgetAccountant
+from sktensor_dp.privacy.folds import check_folds, refuse_mixed_rows
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.spending import PERSON, LedgerEntry, charges_of, column_of, person_of
+from sktensor_dp.privacy.spending import PERSON, LedgerEntry, charges_of, person_of
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
-    from sktensor_dp.tensor.arrays import Integers
 
 # Number of fits and searches of this thread, as a context, whose releases have begun.
 BEGUN: "ContextVar[int]" = ContextVar("begun", default=0)
 # Name of the column that says whose row it is, in a fit; public, as names of columns are.
 COLUMN: "ContextVar[object]" = ContextVar("column", default=None)
-# Training rows of folds, while a tool holds them, by their ids and by what was dealt: persons, as
-# units of ledgers name them, or "" for rows.
-DEALT: "WeakValueDictionary[tuple[int, str], Integers]" = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -53,43 +46,13 @@ class Payer:
         """Check and charge entries of a ledger; None as for :meth:`charge`."""
         # `telling_spending`, which wraps each method that fits, sets COLUMN and reads BEGUN.
         receipt, entries = None, self._named(entries)
-        self._check_folds({one.unit for one in entries})
+        if self.accountant is not None and not self.accountant._part_of_search:
+            refuse_mixed_rows()
+            check_folds(entries, self.accountant.units)
         if self.accountant is not None and not self.paid_by_earlier_batch:
             receipt = self.accountant.charge(entries, self.ticket)
         BEGUN.set(BEGUN.get() + 1)
         return receipt
-
-    def _check_folds(self, units: Collection[str]) -> None:
-        """Refuse folds of others than the persons of `units`, or warn of them."""
-        person = next((one for one in units if one.startswith(PERSON)), None)
-        if person is None or self.accountant is None or self.accountant._part_of_search:
-            return
-        dealt = {whose for _, whose in DEALT}
-        nameless = PERSON in dealt and self.accountant.units in (PERSON, "one", "any")
-        if person in dealt or nameless or (person == PERSON and dealt - {""}):
-            return
-        # Workers do not see what was dealt.
-        if current_process().name != "MainProcess" or not is_called_by(VALIDATION):
-            return
-        column = column_of(person)
-        labels = f"table[{column!r}]" if column else "the label of each row's person"
-        advice = f"Pass cv=PrivateKFold(k), and groups={labels} to the search"
-        if dealt:
-            raise BudgetError(
-                "These folds were dealt by rows, or by another column than that of the persons "
-                "who would pay: scores would mean nothing, and the total of the budget would cover "
-                f"nobody. Nothing was charged. {advice}."
-            )
-        message = (
-            "These folds, which no PrivateKFold dealt, may cut persons, or let one person's rows "
-            "move others': the total of the budget would then cover nobody."
-        )
-        if self.accountant.units != "any":
-            raise BudgetError(
-                f"{message} Nothing was charged for this fit. {advice}. Where nobody's rows decide "
-                "on the fold of others, BudgetAccountant(..., units='any') takes other folds."
-            )
-        warnings.warn(PrivacyLeakWarning(f"{message} {advice}."), stacklevel=level_of_caller())
 
     def tell(self, error: BaseException) -> None:
         """Add to an error that the charge of this fit stays."""
@@ -181,11 +144,6 @@ def telling_spending(method: Any) -> Any:
             COLUMN.reset(token)
 
     return run
-
-
-def remember_fold(train: "Integers", groups: object) -> None:
-    """Remember what a splitter dealt, as long as a tool holds the training rows of the fold."""
-    DEALT[id(train), "" if groups is None else person_of(getattr(groups, "name", None))] = train
 
 
 def column_of_units(estimator: object, X: object, groups: Any) -> object:

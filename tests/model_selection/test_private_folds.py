@@ -10,7 +10,20 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, GroupKFold, check_cv, cross_val_score
+from sklearn.ensemble import AdaBoostRegressor, BaggingRegressor
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import RANSACRegressor
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    HalvingGridSearchCV,
+    KFold,
+    check_cv,
+    cross_val_score,
+    learning_curve,
+    permutation_test_score,
+)
 from small_searches import counts
 
 from sktensor_dp import (
@@ -164,6 +177,92 @@ def test_persons_who_pay_are_those_whom_folds_were_dealt_by(units, taken, refuse
             with block, pytest.raises(BudgetError, match=rf"{dealt}.*table\['user'\] to the"):
                 validate()
         assert budget.total()[0] == 0
+
+
+PARAMS = {"params": {"groups": OWNERS}}
+CUTTING = {
+    "curve": lambda fit, X, cv, more: learning_curve(fit, X, None, cv=cv, **PARAMS, **more),
+    "whole": lambda fit, X, cv, more: learning_curve(
+        fit, X, None, train_sizes=[1.0], cv=cv, **PARAMS, **more
+    ),
+    "batches": lambda fit, X, cv, more: learning_curve(
+        fit, X, None, exploit_incremental_learning=True, cv=cv, **PARAMS, **more
+    ),
+    "shuffled": lambda fit, X, cv, more: learning_curve(
+        fit, X, None, shuffle=True, cv=cv, **PARAMS, **more
+    ),
+    "halving": lambda fit, X, cv, more: HalvingGridSearchCV(
+        fit, {"random_state": [0, 1]}, cv=cv, **more
+    ).fit(X, groups=OWNERS),
+    "first": lambda fit, X, cv, more: fit.fit(X[next(cv.split(X, groups=OWNERS))[0][:50]]),
+    "copy": lambda fit, X, cv, more: fit.fit(
+        X[pickle.loads(pickle.dumps(next(cv.split(X, groups=OWNERS))[1]))[2:]]
+    ),
+}
+
+
+@pytest.mark.parametrize("way", [*CUTTING])
+@pytest.mark.parametrize("units", ["one", "any"])
+def test_folds_of_persons_are_taken_whole(way, units):
+    """Whose rows are in a part of a fold depends on how many rows each person has."""
+    budget, X = BudgetAccountant(units=units), counts(len(OWNERS))
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = PrivateSpectralLDA(1, epsilon=99.0, accountant=budget).set_fit_request(groups=True)
+        scorer = make_private_scorer("log_likelihood_per_token", epsilon=99.0, accountant=budget)
+        more = {"scoring": scorer.set_score_request(groups=True), "error_score": "raise"}
+        given = model.set_partial_fit_request(groups=True), X, PrivateKFold(2), more
+        if (way, units) == ("shuffled", "any"):
+            with pytest.warns(PrivacyLeakWarning, match="no PrivateKFold dealt"):
+                CUTTING[way](*given)
+            return
+        shown = "no PrivateKFold dealt" if way == "shuffled" else "must be taken whole"
+        with pytest.raises((BudgetError, ValueError), match=shown):
+            CUTTING[way](*given)
+    assert budget.total()[0] == 0
+
+
+MIXING = {
+    "bagging": lambda fit, X, y, score: BaggingRegressor(fit).fit(X, y),
+    "boosting": lambda fit, X, y, score: AdaBoostRegressor(fit).fit(X, y),
+    "ransac": lambda fit, X, y, score: RANSACRegressor(fit, min_samples=0.5).fit(X, y),
+    "permuted targets": lambda fit, X, y, score: permutation_test_score(
+        fit, X, y, groups=X[:, 0], cv=PrivateKFold(2), scoring=score
+    ),
+    "permuted columns": lambda fit, X, y, score: permutation_importance(
+        clone(fit).set_params(accountant=None).fit(X, y), X, y, scoring=score
+    ),
+}
+
+
+@pytest.mark.parametrize("tool", [*MIXING])
+@pytest.mark.parametrize("unit_mode", [0, None])
+def test_tools_that_mix_rows_are_refused(tool, unit_mode):
+    X, budget = np.argwhere(np.ones((40, 6))), BudgetAccountant(units="any")
+    model = PrivateCPCompletion(0, bounds=(0, 2), unit_mode=unit_mode, shape=(40, 6), epsilon=99.0)
+    scorer = make_private_scorer("neg_mean_squared_error", bounds=(-4, 0), accountant=budget)
+    refused = pytest.raises((BudgetError, ValueError), match=r"changes several|repeated=")
+    with refused:
+        MIXING[tool](model.set_params(accountant=budget), X, np.arange(240) % 3.0, scorer)
+    assert budget.total()[0] == 0
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+def test_rows_by_position_are_dealt_by_others_where_none_comes_or_goes(relation):
+    """A learning curve, too, though left over folds of persons are held."""
+    X, budget = counts(300), BudgetAccountant()
+    left_over = list(PrivateKFold(2).split(X, groups=np.arange(300)))
+    model = PrivateSpectralLDA(1, neighbours=relation, epsilon=99.0, accountant=budget)
+    more = {"y": None, "scoring": lambda *_: 0.0, "error_score": "raise"}
+    ways = {
+        "places": partial(cross_val_score, cv=KFold(2)),
+        "cut": partial(learning_curve, cv=PrivateKFold(2), train_sizes=[0.5]),
+    }
+    for validate in ways.values():
+        goes = pytest.raises(BudgetError, match="let one unit move others")
+        with goes if relation == "add_remove" else nullcontext():
+            validate(model, X, **more)
+    assert (budget.total()[0] == 0) == (relation == "add_remove")
+    assert len(left_over) == 2
 
 
 def test_rows_that_come_and_go_are_dealt_without_groups():

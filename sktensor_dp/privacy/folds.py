@@ -1,0 +1,104 @@
+"""Rows of folds, which keep persons whole, and folds that tools of scikit-learn fit and score."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sktensor_dp.checks.callers import MIXING, VALIDATION, level_of_caller, locals_of
+from sktensor_dp.exceptions import BudgetError, PrivacyLeakWarning
+from sktensor_dp.privacy.spending import PERSON, LedgerEntry, column_of, person_of
+
+
+class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):
+    """Positions of the rows of a fold; those of persons are not cut."""
+
+    whose = ""  # persons, as units of ledgers name them, who were dealt; empty for rows
+
+    @classmethod
+    def dealt(cls, rows: Any, groups: object) -> "FoldRows":
+        """Rows that were dealt by the labels `groups`, or by themselves."""
+        return cls._of(rows, "" if groups is None else person_of(getattr(groups, "name", None)))
+
+    @classmethod
+    def _of(cls, rows: Any, whose: str) -> "FoldRows":
+        made = np.array(rows).view(cls).copy()  # owns its memory: views know it as their base
+        made.whose = whose
+        return made
+
+    def __getitem__(self, key: Any) -> Any:
+        if self.whose and not isinstance(key, int | np.integer):
+            raise ValueError(
+                "A fold of persons must be taken whole: which rows are in a part of it would "
+                "depend on how many rows each person has, so that one person would decide who else "
+                "is in a fit. learning_curve and HalvingGridSearchCV cut folds; cross_validate and "
+                "GridSearchCV do not. To fit fewer persons, leave all rows of the others out "
+                "before the split, by what each row says of its person. np.asarray(rows) may be "
+                "cut."
+            )
+        return np.asarray(self)[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FoldRows._of, (np.asarray(self), self.whose)
+
+
+def check_folds(entries: Sequence[LedgerEntry], budget_units: str) -> None:
+    """Refuse charges, by a tool of scikit-learn, for folds that do not keep units whole.
+
+    With ``units="any"`` of the budget folds of splitters that are not ours are warned of.
+    """
+    person = next((one.unit for one in entries if one.unit.startswith(PERSON)), None)
+    if person is None and all(one.neighbours == "replace_one" for one in entries):
+        return  # rows by position: nobody moves others
+    folds = [_dealt(frame["train"]) for frame in locals_of(VALIDATION) if "train" in frame]
+    if all(fold is not None and _is_of(fold, person, budget_units) for fold in folds):
+        return
+    column = column_of(person or "")
+    labels = f"table[{column!r}]" if column else "the label of each row's person"
+    by_labels = f", and groups={labels} to the search" if person else ""
+    advice = f"Pass cv=PrivateKFold(k){by_labels}"
+    if all(fold is not None for fold in folds):
+        raise BudgetError(
+            "These folds were dealt by rows, or by another column than that of the persons "
+            "who would pay: scores would mean nothing, and the total of the budget would cover "
+            f"nobody. Nothing was charged. {advice}."
+        )
+    message = (
+        "These folds, which no PrivateKFold dealt, may cut persons, or let one unit move others: "
+        "the total of the budget would then cover nobody."
+    )
+    if budget_units != "any":
+        raise BudgetError(
+            f"{message} Nothing was charged for this fit. {advice}. Where no unit decides "
+            "on the fold of others, BudgetAccountant(..., units='any') takes other folds."
+        )
+    warnings.warn(PrivacyLeakWarning(f"{message} {advice}."), stacklevel=level_of_caller())
+
+
+def refuse_mixed_rows() -> None:
+    """Refuse a charge by a tool of scikit-learn that repeats rows, or moves values between them."""
+    for tool in MIXING:
+        if next(locals_of(tool), None) is not None:
+            raise BudgetError(
+                "This tool of scikit-learn draws rows several times, or moves values from one row "
+                "to another, so that a change of one row changes several: what a fit or score "
+                "costs would protect nobody. Nothing was charged for it. Fit the estimator itself, "
+                "or choose by PrivateSearchCV."
+            )
+
+
+def _dealt(rows: object) -> FoldRows | None:
+    """Rows that a splitter dealt, whole, also as the array that scikit-learn makes of them."""
+    for one in (rows, getattr(rows, "base", None)):
+        if isinstance(one, FoldRows) and isinstance(rows, np.ndarray) and one.size == rows.size:
+            return one
+    return None
+
+
+def _is_of(fold: FoldRows, person: str | None, budget_units: str) -> bool:
+    """True where a fold was dealt by the persons who pay, as far as names tell."""
+    if person is None or fold.whose == person:
+        return True
+    nameless = fold.whose == PERSON and budget_units in (PERSON, "one", "any")
+    return nameless or (person == PERSON and bool(fold.whose))
