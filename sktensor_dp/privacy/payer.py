@@ -104,10 +104,12 @@ def rescue(persons: bool) -> str:
 
 
 def tell(error: BaseException, told: str, spent: str = "") -> None:
-    """Add a sentence to an error: to its message where a budget has `spent`, else as a note."""
+    """Add a sentence to an error without message, or where a budget has `spent`; else a note."""
     match error.args:
         case [str(message)] if spent:
             error.args = (f"{message}{'.' * (message[-1:] not in '.?')} {told}{spent}",)
+        case []:  # of an interrupt: notebooks show its message, and may not show notes
+            error.args = (f"{told}{spent}",)
         case _:
             error.add_note(f"{told}{spent}")
 

@@ -116,7 +116,7 @@ def failed(case: Case) -> None:
         model.set_params(accountant=budget)
         with quiet(), questions(fail_at=place), pytest.raises(MemoryError) as caught:
             case.fit(model, case.draw())
-        said = "".join(format_exception_only(caught.value))
+        said = str(caught.value)  # it had no message of its own, as an interrupt has none
         assert budget.entries
         assert "stays charged" in said
         assert "released nothing" not in said
