@@ -74,6 +74,12 @@ USES_DELTA = {
     "search": "A guarantee of an epsilon and a delta, as of a search, uses its delta up",
 }
 
+# Where a batch of a stream is charged as a first one.
+UNPAID = (
+    "Earlier batches of this stream do not pay for this one: a copy of the model, or its file, "
+    "went on from the same batch and goes on at no cost, or they were of other persons or of "
+    "another budget. "
+)
 # Which rows are whose is read from the data, which a ledger never sees.
 ONE_LABEL = (
     "The total holds for a person who has one label in all of these fits, if nobody's rows decide "
@@ -421,7 +427,8 @@ class BudgetAccountant(TableDisplay):
         # The ledger repeats `_check` under its lock, where `_check_split` could not read charges.
         if ticket is None:
             self.check_charge(entries)
-        return self._ledger.charge(entries, self._check, ticket)
+        check = self._check if ticket is None else partial(self._check, unpaid=UNPAID)
+        return self._ledger.charge(entries, check, ticket)
 
     def check_charge(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise the BudgetError that :meth:`charge` would, and record nothing."""
@@ -682,8 +689,10 @@ class BudgetAccountant(TableDisplay):
             notes.append(ONE_LABEL)
         return Table(title, HEAD + NUMBERS, rows, notes, TEXTS)
 
-    def _check(self, now: Balance, entries: Sequence[LedgerEntry]) -> None:
-        """Raise BudgetError if charges exceed the budget, or protect another kind of unit."""
+    def _check(self, now: Balance, entries: Sequence[LedgerEntry], unpaid: str = "") -> None:
+        """Raise BudgetError if charges exceed the budget, or protect another kind of unit; for
+        the former the message begins with `unpaid`.
+        """
         after = now.spent.plus(entries)
         if self.units != "any":
             by_fits = now.spent.cost != PrivacyCost() or not now.spent.units
@@ -699,13 +708,14 @@ class BudgetAccountant(TableDisplay):
         nothing = f"Nothing {'more ' * (spent > 0)}was charged. {now.advice(kind)}"
         if not lacks_delta or spent == now.epsilon or lacks_epsilon_too:
             raise BudgetError(
-                f"Epsilon is what is short: the budget is {now.epsilon:g}, of which {spent:.6g} is "
-                f"spent, and this would bring it to {without_delta.epsilon_at(now.delta):.6g} at "
-                f"delta {plain(now.delta)}{'; delta is short, too' * lacks_delta}. "
+                f"{unpaid}Epsilon is what is short: the budget is {now.epsilon:g}, of which "
+                f"{spent:.6g} is spent, and this would bring it to "
+                f"{without_delta.epsilon_at(now.delta):.6g} at delta {plain(now.delta)}"
+                f"{'; delta is short, too' * lacks_delta}. "
                 f"{nothing}use a larger budget."
             )
         raise BudgetError(
-            f"Delta is what is short: of the budget's {plain(now.delta)}, "
+            f"{unpaid}Delta is what is short: of the budget's {plain(now.delta)}, "
             f"{now.spent.cost.delta:.3g} is used up; of its epsilon {now.epsilon:g}, {spent:.6g}. "
             f"{USES_DELTA.get(kind, 'Gaussian noise needs some')}. "
             f"{nothing}use a budget of larger delta."

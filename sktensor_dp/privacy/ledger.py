@@ -25,6 +25,7 @@ from sktensor_dp.privacy.spending import (
     LedgerEntry,
     Spending,
     unit_and_neighbours,
+    without_column,
 )
 
 APPLICATION = int.from_bytes(b"skdp", "big")
@@ -264,7 +265,7 @@ class Ledger:
         # One charge pays for all batches of a stream: each batch shows the ticket that the previous
         # one got.
         new_ticket = os.urandom(16).hex()
-        if ticket is not None and self._redeem(ticket, new_ticket):
+        if ticket is not None and self._redeem(ticket, new_ticket, entries):
             return Receipt(self, fit=0, ticket=new_ticket)
         # BEGIN IMMEDIATE takes the lock for writing before the balance is read.
         with self.transaction("BEGIN IMMEDIATE") as connection:
@@ -283,12 +284,20 @@ class Ledger:
         self._seen = max(self._seen, n_changes)
         return Receipt(self, fit, new_ticket)
 
-    def _redeem(self, ticket: str, new_ticket: str) -> bool:
-        """Replace a valid `ticket` by `new_ticket`; return False if it is unknown or was used."""
+    def _redeem(self, ticket: str, new_ticket: str, entries: Sequence[LedgerEntry]) -> bool:
+        """Replace a valid `ticket` by `new_ticket`; return False if it is unknown or was used, or
+        pays for another unit than that of `entries`.
+        """
+        # Batches of different columns of persons may hold the same people.
+        asked = {one.protects for one in entries}
+        units = sorted(asked | {without_column(unit) for unit in asked})
         with self.transaction("BEGIN IMMEDIATE") as connection:
             self._current_row(connection)  # refuses an older copy of the file
-            redeem = "UPDATE charges SET ticket = ? WHERE ticket = ?"
-            n_redeemed = connection.execute(redeem, (new_ticket, ticket)).rowcount
+            redeem = (
+                "UPDATE charges SET ticket = ? WHERE ticket = ? AND id IN (SELECT charge FROM "
+                f"releases WHERE unit IN ({', '.join('?' * len(units))}))"
+            )
+            n_redeemed = connection.execute(redeem, (new_ticket, ticket, *units)).rowcount
             # Count the change: an older copy of the file would accept the ticket again.
             count = "UPDATE balance SET n_changes = n_changes + ?"
             connection.execute(count, (n_redeemed,))

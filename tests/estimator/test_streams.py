@@ -4,6 +4,7 @@ import copy
 import multiprocessing
 import pickle
 import warnings
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,7 @@ def test_a_copy_for_which_too_little_is_left_is_refused(kind: str) -> None:
     model = begun(kind, budget)
     again = copy.deepcopy(model)
     continue_with(model, 1)
-    with pytest.raises(BudgetError, match="Nothing more was charged"):
+    with pytest.raises(BudgetError, match=r"goes on at no cost.*Nothing more was charged"):
         continue_with(again, 1)
     continue_with(model, 2)
     assert n_charged(budget) == 1
@@ -209,6 +210,29 @@ def test_batches_have_groups_all_or_none(kind):
     if kind == "components":
         with pytest.raises(ValueError, match="must come with groups, or none"):
             build().fit_chunks([(X, groups), X])
+
+
+@every_kind
+@pytest.mark.parametrize("units", ["one", "user", "person", "any"])
+def test_later_batches_are_of_the_persons_of_the_first(kind, units, tmp_path):
+    """As a fresh fit; where costs add up whatever they protect, another column is charged anew."""
+    case = plain("topics" if kind == "topics" else "components, stream", payer="none")
+    path = tmp_path / "budget.sqlite" if units == "user" else None
+    budget = BudgetAccountant(1e6, 1e-6, path=path, units=units)
+    X, groups = case.draw().X, pd.Series(np.arange(60) // 2, name="user")
+    with quiet():
+        model = case.build().set_params(accountant=budget).partial_fit(X, groups=groups)
+        paid = n_charged(budget)
+        for place, other in enumerate((groups.rename("cookie"), groups.to_numpy()), start=1):
+            refused = pytest.raises(BudgetError, match=r"whom column 'cookie'|Labels of persons")
+            before = state(vars(model))
+            with nullcontext() if units == "any" else refused:
+                model.partial_fit(X, groups=other)
+            assert n_charged(budget) == paid + place * (units == "any")
+            assert (state(vars(model)) == before) == (units != "any")
+        if units != "any":
+            model.partial_fit(X, groups=groups)
+            assert n_charged(budget) == paid
 
 
 @cache
