@@ -133,7 +133,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "how missing values (no persons) are written in all columns, beside empty cells; NA and NaN "
      "if not given. In one column of groups: COLUMN=CELL"),
     ("groups forecast-groups", "--groups K", integer(1, 1000), None,
-     "how many at most; 3 if not given. Those that the data does not support are joined"),
+     "at most so many, 3 if not given; those without support are joined"),
     ("forecast-ratings", "--items N", integer(1, 10**7), REQUIRED, "how many items there are"),
     ("forecast-groups", "--columns N", integer(1, 10**4), REQUIRED, "how many columns"),
     (READS, "--normalise-labels", bool, False, "case, outer blanks and Unicode form make "
@@ -153,7 +153,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     (RUNS, "--budget E", POSITIVE, None, "for all runs of a folder; at first that of the run"),
     (RUNS, "--raise-budget E", POSITIVE, None, "a larger one, for a folder that has a budget"),
     (RUNS, "--forecast", bool, False, "show what to expect and stop: nothing is spent"),
-    (RUNS, "--anyway", bool, False, "go on with (likely) too few or a large delta, or pay again"),
+    (RUNS, "--anyway", bool, False, "go on where data are (likely) too few"),
+    (RUNS, "--again", bool, False, "pay again for what an earlier run paid for"),
     (RUNS, "--output FOLDER", Path, None, "where to write; private-topics and so on if not given"),
     (RUNS, "--open", bool, False, "open the page in a browser"),
     (READS, "--delimiter C", delimiter, None, "what stands between cells; 'tab' for tabs"),
@@ -199,6 +200,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parsers: dict[str, Parser] = {}
     known: dict[str, list[str]] = {}
+    needed: dict[str, list[str]] = {}
     for name, (does, example, examples) in COMMANDS.items():
         of_kinds = {example.split()[0]: example for example in examples}
         said: dict[str, Any] = {"description": does, "allow_abbrev": False}
@@ -215,17 +217,26 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     for names, usage, reader, default, does in OPTIONS:
         for name in names.split():
             known.setdefault(name, []).append(usage.split()[0])
+            if default is REQUIRED and usage.startswith("-"):
+                needed.setdefault(name, []).append(usage.split()[0])
             _add(parsers[name], *usage.split(), reader=reader, default=default, does=does)
     options, unknown = top.parse_known_args(arguments)
     for name in ("kind", *(usage.split()[0] for _, usage, *_ in OPTIONS)):
         # Options of other commands are None.
-        vars(options).setdefault(name.strip("-").replace("-", "_").lower(), None)
+        vars(options).setdefault(_attribute(name), None)
     kind = "-".join(filter(None, (options.command, options.kind)))
     parser = parsers[kind]
-    if unknown:
-        close = difflib.get_close_matches(unknown[0], known.get(kind, ()), 1, 0.5)
-        guess = f"; did you mean {close[0]}?" if close else ""
+    if unknown:  # before what is required, which may be misspelt
+        near = (
+            difflib.get_close_matches(one, known.get(kind, ()), 1, 0.5)
+            for one in unknown if one.startswith("-")
+        )  # fmt: skip
+        close = " and ".join(match[0] for match in near if match)
+        guess = f"; did you mean {close}?" if close else ""
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{guess}")
+    given = vars(options)
+    if lacking := [name for name in needed.get(kind, ()) if given[_attribute(name)] is None]:
+        parser.error(f"the following arguments are required: {', '.join(lacking)}")
     if kind == "forecast-ratings" and options.find and options.error is None:
         parser.error("--find needs --error X, the typical error to reach")
     if options.add_remove is not None and options.add_remove == (options.persons is None):
@@ -264,12 +275,17 @@ def _add(
     many: dict[str, Any] = {"nargs": len(follows)} if len(follows) > 1 else {}
     if follows[-1].endswith("..."):
         follows, many = (*follows[:-1], follows[-1].rstrip(".")), {"nargs": "+"}
-    required = default in (REQUIRED, LIST)
-    if not required and default not in (None, ANY, math.inf):
+    none = default in (None, REQUIRED, ANY)
+    if not none and default != math.inf:
         does += f"; {default} if not given"
     parser.add_argument(
-        name, metavar=follows if len(follows) > 1 else follows[0], help=does, required=required,
-        default=None if required or default is ANY else default, **many,
+        name, metavar=follows if len(follows) > 1 else follows[0], help=does,
+        default=None if none else default, **many,
         **{"choices" if isinstance(reader, tuple) else "type": reader},
-        action="append" if default in (LIST, ANY) else "store",
+        action="append" if default is ANY else "store",
     )  # fmt: skip
+
+
+def _attribute(name: str) -> str:
+    """Name of an option, or of the file, among those that were parsed."""
+    return name.strip("-").replace("-", "_").lower()

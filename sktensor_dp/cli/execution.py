@@ -95,8 +95,8 @@ def _run(options: Namespace) -> int:
             weak = large_delta(options.delta, run.n_units, run.unit)
             if math.isinf(asked):  # no promise that delta could weaken
                 weak = []
-            if weak and not (options.anyway or options.forecast):
-                raise ValueError(f"{weak[0]}, or go on all the same: --anyway. Nothing was spent.")
+            if weak and not options.forecast:
+                raise ValueError(f"{weak[0]}. Nothing was spent.")
             _show_expected(run, progress, weak)
             if folder is None or options.forecast:
                 if unchecked := run.unchecked():
@@ -201,10 +201,10 @@ def _take_up(run: Run, folder: Folder) -> None:
         folder.made = replace(made, asked={**asked, **run.of_payer})
         return
     folder.made.asked = asked
-    if last.is_in_the_way(free=wants_free) and folder.is_limited() and not options.anyway:
+    if last.is_in_the_way(free=wants_free) and folder.is_limited() and not options.again:
         changed = _changed_since(options.file, path / f"{last.paid[0]}.model")
         raise BudgetError(
-            f"{last.told(path, run.free)}.{changed} To pay for all again: --anyway. Nothing was "
+            f"{last.told(path, run.free)}.{changed} To pay for all again: --again. Nothing was "
             "spent."
         )
 

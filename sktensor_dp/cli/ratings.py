@@ -378,12 +378,14 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
             f"of {counted(given.sum(), 'rating')} none names a known item: --item COLUMN must hold "
             f"names as in {options.folder / 'items.csv'}"
         )
-    if (beyond := np.flatnonzero((values < low) | (values > high))).size:
-        raise ValueError(
-            f"the rating of row {beyond[0] + 1} is outside of the bounds of the run, {low:g} to "
-            f"{high:g}"
+    if n_beyond := int(np.sum((values < low) | (values > high))):
+        print(
+            f"warning: {n_beyond:,} of {counted(given.sum(), 'rating')} lie outside of the bounds "
+            f"of the run, {low:g} to {high:g}, and count as the nearest end: is --rating "
+            f"{options.rating} in the same units?",
+            file=sys.stderr,
         )
-    own = model.fold_in(entries[given], values[given])
+    own = model.fold_in(entries[given], np.clip(values[given], low, high))
     # An item whose rating is missing may be recommended.
     found = model.recommend(own, options.number, exclude=entries[given], by=_order(options))
     # Titles of items as the run wrote them, which are public.

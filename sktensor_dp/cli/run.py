@@ -28,7 +28,9 @@ from sktensor_dp.privacy.spending import PERSON, LedgerEntry, person_of
 
 # Options that are not settings of what was learned, or that a run states itself; and those of
 # columns.
-OF_ONE_CALL = {"budget", "raise_budget", "forecast", "anyway", "output", "open", "command"}
+OF_ONE_CALL = {
+    *("budget", "raise_budget", "forecast", "anyway", "again", "output", "open", "command"),
+}
 ASIDE = {
     *OF_ONE_CALL,
     *("delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"),
@@ -250,17 +252,12 @@ class Run:
         # A private number of rows may be 0.
         how = {
             **self.reading_options(), "decimal": options.decimal or ".", "missing": self.codes,
-            "may_be_empty": number_is_private,
+            # Codes of --missing are of values: a person may have such a name.
+            "nobody": ("", *MISSING), "may_be_empty": number_is_private,
         }  # fmt: skip
         contents = read_columns(options.file, [*columns, *person], **how)
         if person:
             labels = contents.pop()
-            # Codes of --missing are of values: a person may have such a name.
-            if not {*MISSING}.isdisjoint(map(str.strip, labels)):
-                raise ValueError(
-                    f"some rows of {options.file.name!r} have no person, but a cell for a missing "
-                    "one: leave such rows out of the file, or give each a name of its own"
-                )
             if options.normalise_labels:
                 labels = normalise_labels(labels)
             self.groups = as_labels(labels, len(labels), "the column of --person")

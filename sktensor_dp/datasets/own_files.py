@@ -258,13 +258,15 @@ def read_columns(
     encoding: str,
     decimal: str = ".",
     missing: Callable[[str], Collection[str]] | None = None,
+    nobody: Collection[str] = ("",),
     may_be_empty: bool = False,
     public: bool = False,
 ) -> list[Any]:
     """Read `columns` of a file, each as a list of texts or labels, or an array of numbers.
 
-    Cells that are empty or one of ``missing(column)`` are NaN among numbers. A file without rows is
-    an error unless it `may_be_empty`. Errors name the columns of a `public` file.
+    Cells that are empty or one of ``missing(column)`` are NaN among numbers; those of `nobody` are
+    missing persons. A file without rows is an error unless it `may_be_empty`. Errors name the
+    columns of a `public` file.
     """
     path = existing_path(path)
     kind = _checked_suffix(path, delimiter, quoting, encoding)
@@ -277,20 +279,29 @@ def read_columns(
     if not (values[0] or may_be_empty):
         raise ValueError(f"{path.name!r} holds no row")
     converted: list[Any] = []
+    faults = []  # of all columns at once
     for name, (_, holds), cells in zip(names, columns, values, strict=True):
-        if kind == ".jsonl" and cells and all(cell is None for cell in cells):
-            raise ValueError(f"column {name!r} does not exist: no object of {path.name!r} has it")
-        if holds == "numbers":
-            codes = () if missing is None else missing(name)
-            converted.append(numbers_in_column(path, name, cells, decimal, codes))
-            continue
-        texts = texts_in_column(path, name, holds, cells)
-        if holds != "text" and not all(map(str.strip, texts)):
-            raise ValueError(
-                f"some rows of {path.name!r} have no {holds}; each needs one: leave such rows "
-                f"out of the file, or give each its own {holds}"
-            )
-        converted.append(texts)
+        try:
+            if kind == ".jsonl" and cells and all(cell is None for cell in cells):
+                told = f"column {name!r} does not exist: no object of {path.name!r} has it"
+                raise ValueError(told)
+            if holds == "numbers":
+                codes = () if missing is None else missing(name)
+                converted.append(numbers_in_column(path, name, cells, decimal, codes))
+                continue
+            none = nobody if holds == "person" else ("",) if holds != "text" else ()
+            texts = texts_in_column(path, name, holds, cells)
+            row = next((n for n, text in enumerate(texts, 1) if text.strip() in none), None)
+            if row is not None:
+                raise ValueError(
+                    f"row {row:,} of {path.name!r} has no {holds}; each row needs one: leave such "
+                    f"rows out of the file, or give each its own {holds}"
+                )
+            converted.append(texts)
+        except ValueError as error:
+            faults.append(str(error))
+    if faults:
+        raise ValueError(". ".join(faults))
     return converted
 
 
@@ -579,23 +590,27 @@ def numbers_in_column(
             cell.replace(".", "_").replace(",", ".") if isinstance(cell, str) else cell
             for cell in cells
         ]
-    try:
-        # Python reads 1_000 as a number, but in a file it may mean anything.
-        if not any(isinstance(v, str) and "_" in v for v in cells):
-            numbers = np.array([np.nan if v in ("", None) else float(v) for v in cells])
-            # A code such as -9 may be written as -9.0 in a column with empty cells.
-            codes = [float(code) for code in missing if CODE.fullmatch(code)]
-            numbers[np.isin(numbers, codes)] = np.nan
-            return numbers
-    except (TypeError, ValueError):
-        pass  # its message would show the cell
+    numbers = np.empty(len(cells))
+    for row, cell in enumerate(cells):
+        try:
+            # Python reads 1_000 as a number, but in a file it may mean anything.
+            if isinstance(cell, str) and "_" in cell:
+                break
+            numbers[row] = np.nan if cell in ("", None) else float(cell)
+        except (TypeError, ValueError):
+            break  # its message would show the cell
+    else:
+        # A code such as -9 may be written as -9.0 in a column with empty cells.
+        codes = [float(code) for code in missing if CODE.fullmatch(code)]
+        numbers[np.isin(numbers, codes)] = np.nan
+        return numbers
     hint = (
         "Numbers with decimal commas need decimal=','"
         if decimal == "."
         else "With decimal=',' a number may have no point"
     )
     raise ValueError(
-        f"column {column!r} of {path.name!r} should hold numbers, and holds something else. "
+        f"column {column!r} of {path.name!r} should hold numbers, and row {row + 1:,} does not. "
         f"{hint}; else name another column, or put numbers in its place (where one is missing, "
         "leave the cell empty, or list such cells by missing)"
     )

@@ -55,9 +55,9 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
 ):
     assert "the budget is 3" in command(*arguments, "--budget", 3).out
     # Two runs at (2, 1e-6) compose to 2.94, a third to 3.7. The budget is not forgotten.
-    command(*arguments)
+    command(*arguments, "--again")
     assert spent(tmp_path) == pytest.approx(2.94, abs=0.01)
-    done = command(*arguments, status=2)
+    done = command(*arguments, "--again", status=2)
     assert "epsilon 2 does not fit in the budget of private-topics: 2.94" in done.err
     assert "--raise-budget 3.7" in done.err
     assert "epsilons of runs add up to less than their sum" in done.err
@@ -84,7 +84,7 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
     assert "--raise-budget 4" in done.err
     done = command(*arguments, "--budget", 4, "--raise-budget", 4, status=2)
     assert "not both" in done.err
-    command(*arguments, "--raise-budget", 4)
+    command(*arguments, "--raise-budget", 4, "--again")
     assert spent(tmp_path) == pytest.approx(3.7, abs=0.03)
     # A smaller one holds, too.
     command(*arguments, "--budget", 3.9, "--epsilon", 0.8)
@@ -167,7 +167,7 @@ def test_results_that_were_paid_for_are_kept(command, arguments, tmp_path, monke
     folder = tmp_path / "private-topics"
     command(*arguments, "--budget", 9)
     first = (folder / "topics.model").read_bytes()
-    done = command(*arguments)
+    done = command(*arguments, "--again")
     assert "What an earlier run found is in private-topics/earlier-1" in done.out
     assert (folder / "earlier-1" / "topics.model").read_bytes() == first
     old = (folder / "earlier-1" / "for-the-officer.md").read_text("utf-8")
@@ -183,7 +183,7 @@ def test_results_that_were_paid_for_are_kept(command, arguments, tmp_path, monke
 
     monkeypatch.setattr(module, "save_svg", fail)
     (folder / "earlier-1").rename(folder / "earlier-7")
-    done = command(*arguments, status=2)
+    done = command(*arguments, "--again", status=2)
     assert (folder / "earlier-8").exists()
     assert (folder / "topics.model").exists()
     where = "private-topics: statement.json, words.model, topics.model,"
@@ -214,7 +214,7 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
 
     def refused(name: str, said: str) -> None:
         content = (folder / name).read_bytes() if (folder / name).is_file() else b""
-        done = command(*arguments, status=2)
+        done = command(*arguments, "--again", status=2)
         assert (
             f"did not make, or that were changed since: {said}. Name another --output" in done.err
         )
@@ -237,7 +237,7 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
     refused("earlier-data", "earlier-data")
     (folder / "earlier-data").rmdir()
     (folder / topics.SHARES).write_text("changed, of which nothing is said")
-    command(*arguments)
+    command(*arguments, "--again")
     # A folder that another file made its own; nothing is added to it.
     text = posts.read_bytes()
     (tmp_path / "manifest.json").write_text('{"name": "an app", "icons": []}')
@@ -392,16 +392,17 @@ LEFT = [
     ("words", ("--epsilon", 1), "", f"{STOPPED}epsilon: 2) the command goes on from"),
     ("words", ("--epsilon", 1, "--topics", 3), "", f"{STOPPED}epsilon: 2)"),
     ("words", ("--stop-words", "none"), "", f"{STOPPED}stop words: not given)"),
-    ("words", ("--epsilon", 1, "--anyway"), "", ""),
+    ("words", ("--epsilon", 1, "--again", "--anyway"), "", ""),
     ("models", (), "words.model and topics.model", ""),
     ("models", ("--topics", 3), "", "paid for words.model and topics.model; with its settings ("),
-    ("all", (), "", f"{FINISHED} To pay for all again: --anyway. Nothing was spent."),
-    ("all", ("--anyway",), "", ""),
+    ("all", (), "", f"{FINISHED} To pay for all again: --again. Nothing was spent."),
+    ("all", ("--anyway",), "", FINISHED),  # one consent is not another
+    ("all", ("--again",), "", ""),
     ("all", ("--shares",), "words.model and topics.model", ""),
-    ("all", ("--shares", "--anyway"), "words.model and topics.model", ""),
+    ("all", ("--shares", "--again"), "words.model and topics.model", ""),
     ("all", ("--epsilon", 1.8), "", ""),
-    ("all", ("--epsilon", 1.8, "--shares"), "", f"{OTHERS} To pay for all again: --anyway."),
-    ("all", ("--epsilon", 1.8, "--shares", "--anyway"), "", ""),
+    ("all", ("--epsilon", 1.8, "--shares"), "", f"{OTHERS} To pay for all again: --again."),
+    ("all", ("--epsilon", 1.8, "--shares", "--again"), "", ""),
     ("all", ("--epsilon", 3), "", OTHERS),
 ]  # fmt: skip
 

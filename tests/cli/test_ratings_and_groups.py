@@ -146,12 +146,18 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     assert "is there already, and was left as it is: move it away, or name another" in again
     for wrong, said in (
         (own.replace(",film ", ",id "), "of 20,000 ratings none names a known item"),
-        (own.replace(",5", ",9"), "is outside of the bounds of the run, 1 to 5"),
         (own.replace(",5", ",x"), "or list such cells by --missing"),
     ):
         ratings.write_text(wrong, "utf-8")
         failed = command("recommend", folder, ratings, *columns, "--output", "r", status=2)
         assert said in failed.err
+    # As in the run, a rating outside of the bounds counts as the nearest end.
+    ratings.write_text(own.replace(",5", ",9"), "utf-8")
+    n_five = own.count(",5")
+    done = command("recommend", folder, ratings, *columns, "--number", 3, "--output", "clamped")
+    assert f"warning: {n_five:,} of 20,000 ratings lie outside of the bounds of the run" in done.err
+    kept = table(Path("clamped", "PRIVATE-recommendations.csv"))
+    assert kept == table(Path("PRIVATE-recommendations", "PRIVATE-recommendations.csv"))
     swapped = ("--person", "film", "--item", "user", "--rating", "stars", "--output", "r")
     failed = command("recommend", folder, ratings, *swapped, status=2)
     assert failed.err == "error: --person film: in the run it was --person user\n"
@@ -590,7 +596,7 @@ def test_models_that_are_paid_for_are_written_and_not_fitted_again(
     last = command(*asked, *order, status=2).err.splitlines()[-1]
     assert last == (
         f"error: This run is finished: its results are in {folder}. To pay for all again: "
-        "--anyway. Nothing was spent."
+        "--again. Nothing was spent."
     )
     assert (BudgetAccountant(path=folder / LEDGER).total(), stated(folder)) == (
         spent, stated_before
@@ -618,7 +624,7 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
     if not whose:
         return
     # The promise is another one than that of runs that show the number.
-    command(*asked, "--raise-budget", 99, "--anyway")
+    command(*asked, "--raise-budget", 99, "--again")
     assert "do not add up to one promise" in command(*asked[:-3], status=2).err
     # How many there are does not show by an error, either, but by a released count.
     visits.write_text("patient,age,visits\n", "utf-8")

@@ -45,6 +45,7 @@ def files(tmp_path: Path) -> None:
     half = {"who": "a", "what": "\ud800", "stars": 4}
     (tmp_path / "half.jsonl").write_text(json.dumps(half))
     (tmp_path / "comma.tsv").write_text("who\twhat\tstars\na\tx\t4,5\n")
+    (tmp_path / "several.tsv").write_text("who\twhat\tstars\na\tx\tn/a\nNA\tx\t4\n")
     (tmp_path / "unknown.tsv").write_text("who\twhat\tstars\na\tx\t4\nNA\t?\t4\n")
 
 
@@ -90,10 +91,10 @@ WRONG = [
     (("topics", "header.csv", "--text", "post"), "holds no row"),
     (
         ("topics", "nobody.csv", "--text", "post", "--person", "author"),
-        "have no person; each needs one: leave such rows out",
+        "row 1 of 'nobody.csv' has no person; each row needs one: leave such rows out",
     ),
     *(
-        ((kind, "unknown.tsv", *more), "have no person, but a cell for a missing one")
+        ((kind, "unknown.tsv", *more), "has no person; each row needs one")
         for kind, *more in (
             ("topics", "--text", "what", "--person", "who"),
             ("groups", "--range", "stars", 0, 9, "--person", "who"),
@@ -137,6 +138,10 @@ WRONG = [
     (("topics", "--words", "99999999999"), "--words: must be a whole number"),
     (("topics", "posts.csv", "--text", "post", "--budget", 3), "does not fit in the budget"),
     (("ratings", "posts.csv", *STARS), "the following arguments are required: --bounds"),
+    (
+        ("ratings", "posts.csv", *STARS, "--bound", 1, 5, "--itms", "list.csv"),
+        "--bound 1 5 --itms list.csv; did you mean --bounds and --items?",
+    ),
     (("ratings", "stars.tsv", *RATED, "--rating", "who"), "--person and --rating both name column"),
     (
         ("ratings", "stars.tsv", *RATED, "--item", "stars", "--rating", "what", *STARS[-1:]),
@@ -152,8 +157,12 @@ WRONG = [
     ),
     (("ratings", "pipes.csv", *RATED, "--item", "x", "--items-are-public"), "column 'x' does not"),
     (("ratings", "posts.csv", *RATED), "the item (pandas.melt makes a row of each cell"),
-    (("ratings", "blank.tsv", *RATED, "--items-are-public"), "have no item; each needs one"),
+    (("ratings", "blank.tsv", *RATED, "--items-are-public"), "has no item; each row needs one"),
     ((*TEXT, "--vocabulary", "swapped.csv"), "in this order: its first cell is the number"),
+    (
+        ("ratings", "several.tsv", *RATED, "--items-are-public"),
+        "categories need --category). row 2 of 'several.tsv' has no person; each row needs one",
+    ),
     (("ratings", "comma.tsv", *RATED, "--items-are-public"), "decimal commas need --decimal ,"),
     (("ratings", "stars.tsv", *RATED, "--items", "odd"), "'odd' is not cp1252 text at line 1"),
     (("ratings", "stars.tsv", *RATED, "--items", "list.csv"), "column 'what' does not exist"),

@@ -278,7 +278,7 @@ def test_texts_and_persons_lie_side_by_side(tmp_path, kind):
     assert load_texts_by_person(numbered, "post", "who") == (POSTS, ["7", "8", "7"])
     nobody = "" if kind in (".csv", ".tsv") else None
     missing = write(tmp_path, kind, [SECRET, nobody, SECRET])
-    refused(r"some rows of .* have no person", load_texts_by_person, missing, "post", "who")
+    refused(r"row 2 of .* has no person", load_texts_by_person, missing, "post", "who")
 
 
 def test_labels_that_are_no_persons(tmp_path):
@@ -329,8 +329,9 @@ def test_a_file_without_rows_is_one_part_without_any(name, tmp_path):
 
 
 def test_what_is_no_number_is_refused_without_showing_it():
-    for cells, decimal in ((["1", "1_000"], "."), (["1,5"], "."), (["1.000", "2"], ",")):
-        refused("should hold numbers", numbers_in_column, Path("a.csv"), "stars", cells, decimal)
+    for cells, decimal in ((["1", "1_000"], "."), (["2", "1,5"], "."), (["2", "1.000"], ",")):
+        told = "should hold numbers, and row 2 does not"
+        refused(told, numbers_in_column, Path("a.csv"), "stars", cells, decimal)
     coded = numbers_in_column(Path("a.csv"), "stars", ["-9.0", "-9", "9", 0.0], ".", {"-9", "0"})
     np.testing.assert_array_equal(coded, [np.nan, np.nan, 9, np.nan])
     found = numbers_in_column(Path("a.csv"), "stars", ["-1,5", "2", "", 3.5], ",")
