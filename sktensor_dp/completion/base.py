@@ -252,13 +252,13 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         shape, n_units = chunks.shape, chunks.n_units
         plan, ranks = self._plan(n_units, shape)
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
-        self._warn(self._expected_warnings(plan, ranks, n_units, shape))
+        expected = self._expected_warnings(plan, ranks, n_units, shape)
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.max_iter
         )
         unit = "person" if isinstance(plan, PersonPlan) else None
         seen = True  # a histogram of values shows something, or none is released
-        with self._session(chunks, plan.releases, unit=unit) as ask:
+        with self._session(chunks, plan.releases, unit=unit, expected=expected) as ask:
             if self._chooses_bounds:
                 bounds, seen = choose_bounds(ask)
                 ask.clip_values(bounds)

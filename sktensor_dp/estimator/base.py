@@ -381,12 +381,13 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         neighbours: str | None = None,
         ticket: str | None = None,
         paid_by_earlier_batch: bool = False,
+        expected: Sequence[Warning] = (),
     ) -> Iterator[Session]:
         """Open a session of this fit, which its callbacks follow; it charges the whole plan.
 
         `unit` and `neighbours` are those of the estimator unless given. For batches of a stream,
         `ticket` is what the one before left, and `paid_by_earlier_batch` says that the same fit
-        has charged it.
+        has charged it. Warnings that are `expected`, by public numbers, come before the charge.
         """
         # Refuse first: a plan that exceeds the budget, or a source of other sizes than announced.
         # If the number of units is private, the plan stays incomplete until the session has counted
@@ -408,6 +409,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
                         pass
         # Rows have been read here, so it is known whether they have groups.
         unit = unit_of(unit or self._unit, chunks.grouped)
+        if not (ticket or paid_by_earlier_batch):  # a fit that is refused warns of nothing
+            payer.check(plan, relation, unit)
+        self._warn(expected)
         if not (counts_units or paid_by_earlier_batch):
             self._warn(self._warnings_of_delta(plan, chunks.n_units, unit))
         watchers = [printer(payer.spender)] if self.verbose else []

@@ -118,6 +118,15 @@ class Trials:
                     refused[early] = error
         if None not in refused.values():
             raise NotEnoughDataError(str(next(iter(refused.values()))))
+        name, last = [*self.request.steps.items()][-1]
+        if self.n_features is not None and last._public_facts().has_more_columns:
+            full = f"{name}__n_components" if name else "n_components"
+            asked = max(one.get(full, 1) for one in candidates_of(self.request.distributions))
+            if asked > self.n_features:
+                raise ValueError(
+                    f"{full!r} must be at most {self.n_features}, the number of columns, in every "
+                    f"candidate: no more are fitted. Got {asked}."
+                )
 
     def run_all(self) -> Trial:
         """Best of a random number of trials, refitted."""

@@ -414,10 +414,11 @@ class PrivateTensorPowerMethod(
         bound = 1.0 if self.data_norm is None else float(self.data_norm)
         tensor = symmetric_tensor(T, bound)
         plan, columns = plan_tensor(self, len(tensor)), {"n_features_in_": len(tensor)}
-        self._warn(warnings_of_cap(self.n_components, len(tensor)))
+        capped = warnings_of_cap(self.n_components, len(tensor))
         with self._session(
             TensorChunk(tensor_oracle(tensor)), plan.releases, unit="entry",
             neighbours=f"tensors that differ by {bound:g} in each of the six orders of one entry",
+            expected=capped,
         ) as ask:  # fmt: skip
             found = fit_by_steps(ask, plan, TensorPowerIterations, bound)
             warned = warnings_of_noise(found, plan.n_components, self.epsilon)
@@ -674,8 +675,8 @@ class PrivateTensorPowerMethod(
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""
         plan = plan_moments(self, chunks.n_features, self.perturbation)
         check_memory(plan)
-        self._warn(warnings_of_cap(self.n_components, chunks.n_features))
-        with self._session(chunks, plan.releases) as ask:
+        capped = warnings_of_cap(self.n_components, chunks.n_features)
+        with self._session(chunks, plan.releases, expected=capped) as ask:
             ask.count()  # releases nothing where the number is public
             ask.complete_plan(plan.releases)  # the same, whatever the number of units
             fitted = fit_moments(ask, plan)
@@ -716,11 +717,11 @@ class PrivateTensorPowerMethod(
         plan = plan_moments(self, batch.n_features, "stream")
         check_memory(plan)
         ticket = None if stream is None else stream.ticket
-        if stream is None:
-            self._warn(warnings_of_cap(self.n_components, batch.n_features))
+        capped = warnings_of_cap(self.n_components, batch.n_features) if stream is None else ()
         with self._session(
-            batch, plan.releases, ticket=ticket, paid_by_earlier_batch=paid_by_earlier_batch
-        ) as ask:
+            batch, plan.releases, ticket=ticket, paid_by_earlier_batch=paid_by_earlier_batch,
+            expected=capped,
+        ) as ask:  # fmt: skip
             ask.count()  # releases nothing where the number is public
             ask.complete_plan(plan.releases)  # the same, whatever the number of units
             fitted = power_step_on_batch(ask, plan, stream)
@@ -741,7 +742,8 @@ class PrivateTensorPowerMethod(
 
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(
-            self._unit, score="log_likelihood", scored_by=frozenset({"moment"}),
+            self._unit, has_more_columns=True, score="log_likelihood",
+            scored_by=frozenset({"moment"}),
             worst_case=self._worst_case,
         )  # fmt: skip
 

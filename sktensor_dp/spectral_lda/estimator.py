@@ -553,14 +553,14 @@ class PrivateSpectralLDA(
         # until the count.
         plan, limits = self._plan(self._public_number(chunks), n_features), self._checked_limits()
         check_memory(plan, n_features, topics is not None)
-        self._warn(warnings_of_cap(self.n_components, n_features, "topics"))
+        expected = warnings_of_cap(self.n_components, n_features, "topics")
         if n_features >= WIDE * plan.n_words:
-            self._warn([UserWarning(
+            expected += (UserWarning(
                 f"{n_features:,} columns are many more than so many units show topics of: pairs of "
                 f"{plan.n_words:,} are released, and time grows with all columns. Pass a smaller "
                 "n_features to HashingVectorizer, or choose words by PrivateCountVectorizer."
-            )])  # fmt: skip
-        with self._session(chunks, plan.releases) as ask:
+            ),)  # fmt: skip
+        with self._session(chunks, plan.releases, expected=expected) as ask:
             # Where the number of units is public, nothing is released here and the plan stays.
             plan = self._plan(ask.count(), n_features)
             ask.complete_plan(plan.releases)
@@ -650,7 +650,7 @@ class PrivateSpectralLDA(
 
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(
-            self._unit, score="log_likelihood_per_token",
+            self._unit, has_more_columns=True, score="log_likelihood_per_token",
             worst_case=partial(worst_documents, neighbours=self.neighbours),
         )  # fmt: skip
 

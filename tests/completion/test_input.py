@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from small_completions import X0, Y0, build
 
-from sktensor_dp import BudgetAccountant, PrivateCPCompletion, PrivateTuckerCompletion
+from sktensor_dp import BudgetAccountant, BudgetError, PrivateCPCompletion, PrivateTuckerCompletion
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
@@ -38,7 +38,9 @@ def test_who_makes_errors_of_warnings_pays_nothing_where_public_numbers_cause_th
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match=message):
             model.fit([[0, 0], [1, 1]], [0.0, 1.0])
-    assert accountant.remaining() == before
+        assert accountant.remaining() == before
+        with pytest.raises(BudgetError):  # no result is promised where none is to come
+            model.set_params(epsilon=2.0).fit([[0, 0], [1, 1]], [0.0, 1.0])
     assert not hasattr(model, "mean_")
 
 

@@ -80,6 +80,7 @@ OPTIONS = [
     ({"param_distributions": {"n_component": [1]}}, "n_component; did you mean n_components"),
     ({"param_distributions": {"n_components": []}}, "non-empty sequence"),
     ({"param_distributions": []}, "at least one dict"),
+    ({"param_distributions": {"n_components": [1, 9]}}, "at most 7, the number of columns"),
     ({"param_distributions": {"n_components": 3}}, "not iterable or a distribution"),
     *(({"param_distributions": [{"n_refinements": [0]}, {name: [1, value]}]},
        f"The '{name}' parameter of PrivateSpectralLDA")
