@@ -61,6 +61,7 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     check_arguments,
     column_attributes,
+    refuse_ranks_of_newcomers,
     warn_of_score,
     warn_where_scored,
     warnings_of_range,
@@ -247,6 +248,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """Read entries, plan, ask and publish: on `checked`, a copy for validation, columns are
         stored; `announced` is the public shape, or None.
         """
+        if self.unit_mode is not None:
+            refuse_ranks_of_newcomers()
         bounds, indices = checked_bounds(self), indices_of(self.row_names)
         chunks = read_entries(checked, X, y, indices, announced, bounds, repeated)
         shape, n_units = chunks.shape, chunks.n_units

@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils.metaestimators import available_if
 
-from sktensor_dp.checks.callers import SCORING, is_called_by, level_of_caller
+from sktensor_dp.checks.callers import (
+    SCORING,
+    VALIDATION,
+    is_called_by,
+    level_of_caller,
+    locals_of,
+)
 from sktensor_dp.checks.display import link_to, plain
 from sktensor_dp.checks.floating_point import OwnErrors, under_own_errors
 from sktensor_dp.checks.parameters import (
@@ -197,6 +203,21 @@ def warn_where_scored(more: str = "") -> None:
     """Warn as of a score where a scorer of scikit-learn asks for predictions."""
     if is_called_by(SCORING):
         warn_of_score(more)
+
+
+def refuse_ranks_of_newcomers() -> None:
+    """Refuse a fit by a search over ranks that scores of scikit-learn, all alike, decide."""
+    for frame in locals_of(VALIDATION):
+        scorer = frame.get("scorer")
+        several = getattr(scorer, "_scorers", scorer)
+        scorers = several.values() if isinstance(several, Mapping) else [several]
+        searched = {str(name).rpartition("__")[2] for name in frame.get("parameters") or ()}
+        if "rank" in searched and all(type(one).__module__ == SCORING[0] for one in scorers):
+            raise ValueError(
+                "rank cannot be searched over by scores of scikit-learn: they take everybody for a "
+                "newcomer, whatever the rank. Pass scoring=make_private_scorer(...), which "
+                "predicts a unit's values by its others, or use PrivateSearchCV."
+            )
 
 
 def column_attributes(checked: object) -> dict[str, Any]:

@@ -246,6 +246,32 @@ def test_tools_that_mix_rows_are_refused(tool, unit_mode):
     assert budget.total()[0] == 0
 
 
+NOISY = make_private_scorer("neg_mean_squared_error", bounds=(-4, 0), epsilon=99.0)
+
+
+@pytest.mark.parametrize(
+    ("scoring", "taken"),
+    [
+        (None, False), ("neg_mean_squared_error", False), (["r2", "neg_mean_squared_error"], False),
+        (NOISY, True), ({"noisy": NOISY, "r2": "r2"}, True),
+    ],
+    ids=["own", "name", "names", "noisy", "both"],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::sktensor_dp.UnprotectedScoreWarning")
+def test_newcomers_decide_no_rank(scoring, taken):
+    """Scores of scikit-learn are of newcomers, whose predictions no rank changes."""
+    X, budget = np.argwhere(np.ones((40, 6))), BudgetAccountant()
+    model = PrivateCPCompletion(bounds=(0, 2), unit_mode=0, shape=(40, 6), epsilon=999.0)
+    with budget:
+        search = GridSearchCV(
+            model, {"rank": [0]}, cv=PrivateKFold(2), scoring=scoring, error_score="raise",
+            refit=False,
+        )  # fmt: skip
+        with nullcontext() if taken else pytest.raises(ValueError, match="for a newcomer"):
+            search.fit(X, np.arange(240) % 3.0, groups=X[:, 0])
+    assert (budget.total()[0] > 0) == taken
+
+
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 def test_rows_by_position_are_dealt_by_others_where_none_comes_or_goes(relation):
     """A learning curve, too, though left over folds of persons are held."""
