@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import sys
 import webbrowser
 from argparse import Namespace
@@ -9,13 +10,13 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 
 from sktensor_dp.cli.folder import Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
-from sktensor_dp.cli.last_run import OF_PAYER, STATEMENT, LastRun
+from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, STATEMENT, LastRun
 from sktensor_dp.cli.manifest import MANIFEST, Manifest
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, write_officer_pages
 from sktensor_dp.cli.progress import Progress
@@ -81,7 +82,7 @@ def _run(options: Namespace) -> int:
                 if os.path.lexists(path) or not options.forecast:  # which makes no folder
                     run_alone.enter_context(held(path))
                 folder = _open_folder(run, path)
-                spending = [folder.spending(options.epsilon, asked, run.paid)]
+                spending = [folder.spending(run.epsilon, asked, run.paid)]
             except ValueError as error:
                 if not options.forecast:
                     raise
@@ -108,7 +109,7 @@ def _run(options: Namespace) -> int:
             _refuse_doubtful(run, folder)
             folder.write_budget()
             run.build(folder.ledger)
-            if folder.last.is_finished and run.paid:
+            if folder.last.is_finished and run.is_paid:
                 with progress.step(f"Applying {' and '.join(run.paid)}"):
                     list(run.fit())  # of no model: all are paid for
                     run.write_shares(folder)
@@ -143,6 +144,11 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
     """Check rows, fit the models, and write what was found."""
     with Interrupts(progress.note) as interrupts:
         reports = _reports_of_check(run, folder, progress)
+        if run.paid and not folder.made.names:  # of a finished run, which is moved away now
+            _write_statement(run, folder, reports)
+            for name in run.paid:
+                source = f"{folder.earlier}/{name}.model"
+                folder.add(f"{name}.model", partial(shutil.copy2, source))
         stated = run.settings()
         folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
         interrupts.between()
@@ -175,13 +181,14 @@ def _open_folder(run: Run, path: Path) -> Folder:
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
     _take_up(run, folder)
     try:
-        options.epsilon = folder.fitting(run.charge, options.epsilon)
+        fitting = folder.fitting(run.charge, run.epsilon)
     except BudgetError as error:
         if not run.paid and (told := folder.last.told(path, run.free)):
             error.args = (f"{told}. {error}",)
         raise
-    folder.made.epsilon = options.epsilon
-    run.build()
+    if not run.paid:
+        options.epsilon = folder.made.epsilon = fitting
+        run.build()
     for model in run.models.values():
         check_saving(model)
     return folder
@@ -193,19 +200,31 @@ def _take_up(run: Run, folder: Folder) -> None:
     made = Manifest.of(path)
     folder.last = last = LastRun.left(made, asked, [*run.models], run.option)
     wants_free = bool(run.free and vars(options)[run.free])
-    if taken := last.usable(free=wants_free):
+    folder.made.asked = asked
+    if taken := last.usable(free=wants_free, again=options.again):
         run.paid = {name: run.models[name].load(path / f"{name}.model") for name in taken}
         run.of_payer = {name: made.asked[name] for name in OF_PAYER if name in made.asked}
+        if last.first:
+            run.of_payer[COUNTED] = f"the run whose {' and '.join(taken)} it uses"
         options.epsilon = made.epsilon
         run.build()
-        folder.made = replace(made, asked={**asked, **run.of_payer})
+        # Other files of a finished run are moved away before the first of this one is written.
+        files = Manifest() if last.first else made
+        folder.made = replace(files, asked={**asked, **run.of_payer}, epsilon=made.epsilon)
+    goes_on = bool(taken) and not last.first
+    if goes_on or options.again or not folder.is_limited():
         return
-    folder.made.asked = asked
-    if last.is_in_the_way(free=wants_free) and folder.is_limited() and not options.again:
-        changed = _changed_since(options.file, path / f"{last.paid[0]}.model")
+    is_in_the_way = not taken and last.is_in_the_way(free=wants_free)
+    runs = [(path, last, run.free)] if is_in_the_way else []
+    for one in sorted(path.glob("earlier-*")):
+        before = LastRun.left(Manifest.of(one), asked, [*run.models], run.option)
+        if before.is_finished and not before.differs:
+            runs.append((one, before, ""))
+    if runs:
+        where, found, free = runs[0]
+        changed = _changed_since(options.file, where / f"{found.paid[0]}.model")
         raise BudgetError(
-            f"{last.told(path, run.free)}.{changed} To pay for all again: --again. Nothing was "
-            "spent."
+            f"{found.told(where, free)}.{changed} To pay for all again: --again. Nothing was spent."
         )
 
 

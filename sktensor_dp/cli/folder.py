@@ -152,10 +152,11 @@ class Folder:
             else f"No budget at delta {plain(balance.delta)} would be enough: delta is what is "
             f"short. Ask for less (--delta). {APART}"
         )
+        nothing = "too little" if self._spent_before < self._budget else "nothing"
         raise BudgetError(
             f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
             f"{self._spent_before:.4g} of {self._budget:g} is spent, and "
-            f"{f'--epsilon {left:g}' if left else 'nothing'} is left (epsilons of runs add up to "
+            f"{f'--epsilon {left:g}' if left else nothing} is left (epsilons of runs add up to "
             f"less than their sum). {advice}. Nothing was spent."
         )
 
@@ -187,14 +188,15 @@ class Folder:
 
     def spending(self, epsilon: float, asked: float, paid: Collection[str]) -> str:
         """Say what a run is about to spend of the budget, and why less than was `asked`."""
-        if paid:
-            names = " and ".join(f"{name}.model" for name in paid)
-            return f"{names} of {self.path} are used: they are paid for"
-        less = f" ({asked:g} less what stopped runs spent)" if epsilon < asked else ""
+        names = " and ".join(f"{name}.model" for name in paid)
+        used = f"{names} of {self.path} are used: they are paid for" if paid else ""
+        if epsilon == 0:  # of nothing else
+            return used
+        less = f" ({asked:g} less what stopped runs spent)" if epsilon < asked and not paid else ""
         of = f" of {self._budget:g}" if isfinite(self._budget) else ""
         if self._n_paid_before:
             of += f", of which earlier runs spent {self._spent_before:.4g}"
-        return f"this run spends epsilon {epsilon:g}{less}{of}"
+        return "; ".join(filter(None, [used, f"this run spends epsilon {epsilon:g}{less}{of}"]))
 
     def spent_by_run(self) -> bool:
         """Return True if this run was charged."""

@@ -8,7 +8,8 @@ from sktensor_dp.cli.officer import PAGES
 
 STATEMENT = "statement.json"
 # Settings, in words, that a run which uses models of another takes from it.
-OF_PAYER = ("checked first", "words per text")
+COUNTED = "counted with it"
+OF_PAYER = ("checked first", "words per text", COUNTED)
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class LastRun:
     stopped  the same       goes on, and pays for the rest
     stopped  others         is refused: what was paid for would be lost
     finished the same       is refused, but for a file that can be made of what was paid for
-    finished others         pays for all; is refused if it asks for that file
+    finished others         pays for all, or for the last model alone if the others do not depend
+                            on them; is refused if it asks for that file
     ======== ============== ==================================================================
 
     Attributes
@@ -33,11 +35,14 @@ class LastRun:
         True if it wrote all its files.
     differs : sequence of str
         Those of its settings, in words, that are others now.
+    first : sequence of str
+        Names of the models of a finished run that do not depend on those.
     """
 
     paid: Sequence[str] = ()
     is_finished: bool = False
     differs: Sequence[str] = ()
+    first: Sequence[str] = ()
 
     @classmethod
     def left(
@@ -61,11 +66,15 @@ class LastRun:
         ]
         if others and not differs:
             differs = ["public lists: of other contents"]
-        return cls(paid, bool(made.protected.get(PAGES[-1])), differs)
+        is_finished = bool(made.protected.get(PAGES[-1]))
+        first = paid[:-1] if is_finished and others == [of_last] else ()
+        return cls(paid, is_finished, differs, first)
 
-    def usable(self, *, free: bool) -> Sequence[str]:
-        """Models that a run uses without paying: of a finished one, for a `free` file alone."""
-        return () if self.differs or (self.is_finished and not free) else self.paid
+    def usable(self, *, free: bool, again: bool) -> Sequence[str]:
+        """Models that a run uses without paying: of a finished one all for a `free` file alone."""
+        if self.differs:
+            return () if free or again else self.first
+        return () if self.is_finished and not free else self.paid
 
     def is_in_the_way(self, *, free: bool) -> bool:
         """Return True if a run that pays would pay again for what there is, or lose it."""

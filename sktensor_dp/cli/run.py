@@ -125,6 +125,12 @@ class Run:
         return self.paid.keys() == self.models.keys()
 
     @property
+    def epsilon(self) -> float:
+        """Epsilon that the run spends: less than that of its options where models are paid for."""
+        epsilon = float(self.options.epsilon)
+        return self.charge(epsilon).cost.epsilon_at(self.options.delta) if self.paid else epsilon
+
+    @property
     def units(self) -> str:
         """Number of units in words, such as "2,880 persons"."""
         number = counted(self.n_units, self.unit)
@@ -133,11 +139,12 @@ class Run:
 
     def charge(self, epsilon: float) -> LedgerEntry:
         """Charge of a run at `epsilon`, or of those of its models that are not paid for."""
-        cost = self._whole_cost(epsilon)
         if self.paid:
             unpaid = [model for name, model in self.models.items() if name not in self.paid]
             costs = [(PrivacyCost(mu=gaussian_mu(one.epsilon, one.delta)), 1) for one in unpaid]
             cost = PrivacyCost.total(costs)
+        else:
+            cost = self._whole_cost(epsilon)
         unit = self.ledger_unit if self.ledger_unit != PERSON else person_of(self.options.person)
         return LedgerEntry(
             "sktensor-dp", "run", uses=1, cost=cost, unit=unit, neighbours=self.neighbours

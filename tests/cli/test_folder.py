@@ -400,6 +400,9 @@ LEFT = [
     ("all", ("--again",), "", ""),
     ("all", ("--shares",), "words.model and topics.model", ""),
     ("all", ("--shares", "--again"), "words.model and topics.model", ""),
+    ("all", ("--topics", 3), "words.model", ""),
+    ("all", ("--topics", 3, "--again"), "", ""),
+    ("all", ("--topics", 3, "--shares"), "", f"{OTHERS.replace('epsilon', 'topics')} To pay for"),
     ("all", ("--epsilon", 1.8), "", ""),
     ("all", ("--epsilon", 1.8, "--shares"), "", f"{OTHERS} To pay for all again: --again."),
     ("all", ("--epsilon", 1.8, "--shares", "--again"), "", ""),
@@ -448,6 +451,28 @@ def test_what_was_paid_for_is_not_paid_twice(
 
 def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_words_that_were_paid_for_serve_another_number_of_topics(command, arguments, tmp_path):
+    folder, asked = tmp_path / "private-topics", arguments
+    os.utime(arguments[1], (0, 0))  # older than any model
+    command(*asked, "--budget", 3)
+    words = (folder / "words.model").read_bytes()
+    done = command(*asked, "--topics", 3)
+    assert "paid for; this run spends epsilon 1.6" in done.err
+    page = (folder / "for-the-officer.md").read_text("utf-8")
+    assert "- counted with it: the run whose words it uses\n" in page
+    assert spent(tmp_path) == pytest.approx(2.65, abs=0.05)
+    for one in (folder, folder / "earlier-1"):
+        assert (one / "words.model").read_bytes() == words
+        command("report", "check", one)
+    report = load_statement((folder / "statement.json").read_bytes())
+    assert report.epsilon == pytest.approx(spent(tmp_path))
+    done = command(*asked, status=2)  # as the first run
+    assert "finished: its results are in private-topics/earlier-1. To pay for" in done.err
+    done = command(*asked, "--topics", 4, status=2)
+    assert "epsilon 1.6" in done.err
+    assert "of 3 is spent, and too little is left" in done.err
 
 
 def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_path, monkeypatch):

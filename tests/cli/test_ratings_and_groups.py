@@ -394,6 +394,8 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path, given, said
     if len(given) == 1:
         encoder = PrivateOneHotEncoder.load(tmp_path / "private-groups" / "categories.model")
         assert encoder.transform(pd.DataFrame({"side": ["south"]})).toarray().tolist() == [[0, 1]]
+        again = command(*asked, "--groups", 3, "--raise-budget", 200).err
+        assert "categories.model of private-groups are used: they are paid for; this run" in again
     for category, told in (("north", "names a category twice"), ("a,b", "no commas")):
         again = command(*asked, "--category", "side", category, status=2)
         assert told in again.err

@@ -155,7 +155,7 @@ def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
     mended = ("topics", posts, "--text", "post", "--person", "author", "--epsilon", 2, *SMALL)
     assert f"spends epsilon {left} (2 less what stopped runs" in command(*mended).err
     assert 1.98 < stated(tmp_path / "private-topics").epsilon < 2
-    assert "and nothing is left" in command(*mended, "--again", status=2).err
+    assert "and too little is left" in command(*mended, "--again", status=2).err
     swapped = ("topics", posts, "--text", "author", "--person", "post", "--no-check", *SMALL)
     said = command(*swapped, status=2).err
     assert "protect persons by column 'author', this one by 'post'" in said
