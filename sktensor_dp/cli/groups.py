@@ -229,7 +229,8 @@ class Groups(Run):
         """Say, from released numbers, how many groups there are and what they gain over one."""
         model = self.models["groups"]
         gain = math.exp(model.gains_[model.n_components_ - 1])
-        return f"{super().fits()} Rows are typically {gain:.3g} times as likely in them as in one."
+        said = f"Rows are typically {gain:.3g} times as likely in them as in one, or more."
+        return f"{super().fits()} {said}"
 
     def verdict(self) -> str:
         """Verdict on groups, or on categories if it is worse; groups of those are never sure."""

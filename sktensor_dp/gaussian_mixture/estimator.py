@@ -99,7 +99,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     n_components_ : int
         Number of groups that the released gains support.
     gains_ : ndarray
-        Released mean log-density of a sample in the mixture of 1, 2, ... groups, over that of one.
+        Released mean log-density of a sample in the mixture of 1, 2, ... groups, over that of one;
+        each sample's gains are clipped to a norm of 1.5.
     skewness_ : ndarray of shape (n_features,)
         Largest skewness of each column in any group, given the columns before it, by released
         shifts: 1 of an exponential law, 0 where noise may hide that it is less.

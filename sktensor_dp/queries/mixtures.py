@@ -30,8 +30,9 @@ RowIndex = slice | Integers  # of a chunk
 # Largest whitener times radius, and largest logarithm of weight times density: squares stay finite.
 LARGEST_WHITENED, LARGEST_LOG = 1e50, 1e5
 LIMITS = (1e-3, 1e6)
-# Clip of the norm of the gains in log-density of one sample, in nats.
-MOST_GAIN = 3.0
+# Clip of the norm of the gains in log-density of one sample, in nats: of groups a few deviations
+# apart most samples gain less.
+MOST_GAIN = 1.5
 
 
 @dataclass(frozen=True, eq=False)
