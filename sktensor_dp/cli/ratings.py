@@ -35,10 +35,6 @@ ERRORS = (
     "Standard errors are of each average, by noise and sampling; a part is the same for all items. "
     "Items rated by few are drawn to the mean, and are off by more where they are far worse."
 )
-STRETCHED = (
-    "Of skewed ratings averages beside directions are up to a tenth too far from the mean, which "
-    "standard errors do not count: --rank 0 spends all on averages."
-)
 ORDER = (
     "Items are in order of how likely each is to be chosen and liked, not of the rating shown: for "
     "that, --by-rating."
@@ -258,7 +254,7 @@ class Ratings(Run):
         best = zip(self._best[:LISTED], self._errors, self._names, strict=False)
         rows = [(f"{value:.2f}", f"{error:.2g}", *self._shown(name)) for value, error, name in best]
         head = ("rating", "standard error", "item", "title")[: len(rows[0])]
-        below = [*self._notes(), ERRORS, *([STRETCHED] if self._directions.size else [])]
+        below = [*self._notes(), ERRORS]
         table = as_text(Table(self._heading(), head, rows, below, head))
         ends = []
         for number, weights in enumerate(self._directions.T, start=1):

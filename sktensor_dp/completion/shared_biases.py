@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
+from scipy.optimize import brentq
 
 from sktensor_dp.completion.model import unexplained
-from sktensor_dp.completion.plan import residual_clip
+from sktensor_dp.completion.plan import UNCLIPPED, residual_clip
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.persons import ReleasedEffects, SharedRowSums
 from sktensor_dp.queries.query import Query
@@ -16,6 +17,7 @@ from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_parameters import (
     SharedEffects,
+    clipped_response,
     clipped_variance,
     mean_response,
     shared_effects,
@@ -27,6 +29,8 @@ LEAST_WEIGHT = 1e-100
 LEAST_RESPONSE, LARGEST_ERROR = 1e-6, 1e100
 # Number of EM steps for effects, and the smaller number before another release.
 STEPS, ROUGH_STEPS = 60, 20
+# Noise hides a shift of half its deviation: with both, errors are an eighth larger.
+HIDDEN = 0.5
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
 LEAST_VARIANCE = 1e-12
 
@@ -109,12 +113,12 @@ class SharedBiases:
             variance = residual_variance(biases)
             known = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
             deviation = math.sqrt(variance)
-            clip = self._clip()  # in deviations of residuals
+            clip = self._clip(n_left)  # in deviations of residuals
             order = 1 if self._ask.is_pure else 2
             spread = math.sqrt(clipped_variance(clip))
-            # Normal residuals have sums of norm `spread`: a larger one costs noise, if not in L1.
-            share = 1.0 if self._ask.is_pure else self._share_of_values()
-            most = share + (1 - share) * spread
+            # Normal residuals have sums of norm `spread`, and larger ones cost noise, if not in L1:
+            # norms too are clipped at `clip` deviations, or at one.
+            most = 1.0 if self._ask.is_pure else min(max(clip, 1.0) * spread, 1.0)
             query = SharedRowSums(self.mode, self._shape, known, clip * deviation, order, most)
             noisy = self._ask(query, paid_by).as_sum()
             sums, counts = noisy.value
@@ -138,30 +142,36 @@ class SharedBiases:
         gained = prior * ratio * snr / ((1 + snr) * (1 + (1 + ratio) * snr))
         return float(self.shares @ gained)
 
-    def _clip(self) -> float:
-        """Clip of the next release's residuals, in their deviations.
+    def _clip(self, n_left: int) -> float:
+        """Clip of the next release's residuals, in their deviations; `n_left` are to be made.
 
-        After the first release it rises to the largest residual the less noise the last one had.
+        After the first release it is the least one whose expected shift noise hides.
         """
+        residual = math.sqrt(unexplained(self.deviation, self.explained()))
+        widest = 2 * self._half / residual
+        if self._ask.is_exact:
+            return widest
         # By values, not residuals: biases take as much from the variance as from its largest value,
         # so nearness to the bounds stays the same in every round.
-        clip = residual_clip(self.deviation, self._half, self.level)
+        least = residual_clip(self.deviation, self._half, self.level)
         if not self._released:
-            return clip
-        # Clipping only saves noise: clip less, the less of a row's variance is by noise.
-        share_of_values = self._share_of_values()
-        # Beyond twice their deviation there are hardly any effects.
-        largest = self._half + abs(self.level) + 2 * math.sqrt(self.explained())
-        unclipped = largest / math.sqrt(unexplained(self.deviation, self.explained()))
-        return share_of_values * unclipped + (1 - share_of_values) * clip
+            return least
+        # Beta distributed values of mean m from the middle and variance v have a median that is
+        # 2/3 m r / (1 + r) from their mean, r = v / (half^2 - m^2), by their third cumulant.
+        r = least / UNCLIPPED
+        apart = 2 / 3 * r / (1 + r) * (self.level + self.effects.effects)
+        shift = math.sqrt(np.mean((self.weights * apart) ** 2)) / residual
+        # Releases from the second on are clipped alike, and are averaged.
+        noise = self._released[-1][0].sigma / math.sqrt(len(self._released) + n_left - 1)
 
-    def _share_of_values(self) -> float:
-        """Share of values in the variance of a row's sum in the last release; before it, 1 or 0."""
-        if not self._released:
-            return float(self._ask.is_exact)
-        # Of values each residual is counted with variance 1.
-        by_values = float(self.weights.mean()) / root_of_entries(self.weights, self._ask.n_units)
-        return by_values / (by_values + self._released[-1][0].sigma ** 2)
+        def excess(clip: float) -> float:
+            """Shift by a clip that noise does not hide, in a row's sum of residuals."""
+            # Exponential tails, if deviations differ, let a clip shift means in proportion to this.
+            return shift * (1 + clip) * math.exp(-clip) - HIDDEN * noise / clipped_response(clip)
+
+        if excess(least) <= 0:
+            return least
+        return float(brentq(excess, least, widest)) if excess(widest) < 0 else widest
 
     def _fit(self, n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps."""

@@ -271,13 +271,23 @@ def test_items_that_noise_hides_are_said_to_be_hidden(unit_mode, seed):
     assert np.isnan(model.bias_errors_[0]).all()
 
 
-def test_averages_of_skewed_answers_are_within_their_errors(seed):
-    """Nine symptoms, most of which most persons do not have; clips alone would hide how many do."""
-    rng = np.random.default_rng(seed)
-    lists, traits = np.linspace(-2.2, 1.2, 9), rng.standard_normal((8000, 1))
-    answers = np.clip(np.rint(lists + traits + 0.6 * rng.standard_normal((8000, 9))), 0, 4)
-    X = np.argwhere(rng.random(answers.shape) < 0.95)
-    model = PrivateCPCompletion(0, bounds=(0, 4), shape=answers.shape, unit_mode=0, epsilon=2)
+@pytest.mark.parametrize(
+    ("people", "lists", "own", "noise", "share", "rank", "epsilon"),
+    [
+        # Symptoms, most of which most persons do not have; clips alone would hide how many do.
+        (8000, np.linspace(-2.2, 1.2, 9), 1.0, 0.6, 0.95, 0, 2.0),
+        # Questions with answers at both ends; little of the budget is for averages.
+        (6000, np.linspace(0.5, 3.5, 20), 0.7, 1.0, 0.5, 3, 1.0),
+    ],
+)
+def test_averages_of_skewed_answers_are_within_their_errors(
+    people, lists, own, noise, share, rank, epsilon, seed
+):
+    rng, shape = np.random.default_rng(seed), (people, len(lists))
+    means = lists + own * rng.standard_normal((people, 1))
+    answers = np.clip(np.rint(means + noise * rng.standard_normal(shape)), 0, 4)
+    X = np.argwhere(rng.random(shape) < share)
+    model = PrivateCPCompletion(rank, bounds=(0, 4), shape=shape, unit_mode=0, epsilon=epsilon)
     with unsafe_seeded_noise(seed):
         model.fit(X, answers[tuple(X.T)])
     off = model.mean_ + model.biases_[1] - answers.mean(axis=0)
