@@ -26,6 +26,7 @@ from sktensor_dp.checks.frames import (
 )
 from sktensor_dp.data.labels import ONE_GROUP, Labels, are_several, as_labels
 from sktensor_dp.data.units import split_chunk
+from sktensor_dp.exceptions import PrivacyLeakWarning
 from sktensor_dp.privacy.payer import MARK, UnitMark, rescue
 from sktensor_dp.privacy.report import PrivacyReport
 
@@ -267,6 +268,20 @@ def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> No
             "All batches of a stream must come with groups, or none: the first one decided what "
             "is protected. fit() starts anew."
         )
+
+
+def warnings_of_persons(before: PrivacyReport) -> tuple[Warning, ...]:
+    """Warning, at the second batch of persons, that nobody can check whose rows it has."""
+    if before.unit != "person" or before.composition.kind == "parallel":
+        return ()
+    return (
+        PrivacyLeakWarning(
+            "Earlier rows pay for this batch and all later ones, which protects persons who have "
+            "rows in one of them alone; no label is kept, so nobody checks it. Where the same "
+            "persons come back, fit all of their rows at once, or each batch by fit(), with "
+            "remaining(k) of one budget."
+        ),
+    )
 
 
 def mark_unit(counts: object, report: PrivacyReport, *, is_whole: bool) -> Any:

@@ -41,6 +41,7 @@ from sktensor_dp.estimator.inputs import (
     checked_groups,
     dense_tensor,
     precision_of,
+    warnings_of_persons,
 )
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
@@ -717,10 +718,14 @@ class PrivateTensorPowerMethod(
         plan = plan_moments(self, batch.n_features, "stream")
         check_memory(plan)
         ticket = None if stream is None else stream.ticket
-        capped = warnings_of_cap(self.n_components, batch.n_features) if stream is None else ()
+        expected: tuple[Warning, ...] = ()
+        if earlier is None:
+            expected = warnings_of_cap(self.n_components, batch.n_features)
+        elif not paid_by_earlier_batch:
+            expected = warnings_of_persons(earlier)
         with self._session(
             batch, plan.releases, ticket=ticket, paid_by_earlier_batch=paid_by_earlier_batch,
-            expected=capped,
+            expected=expected,
         ) as ask:  # fmt: skip
             ask.count()  # releases nothing where the number is public
             ask.complete_plan(plan.releases)  # the same, whatever the number of units

@@ -26,7 +26,12 @@ from sktensor_dp.estimator.base import (
 )
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.forecast import Question
-from sktensor_dp.estimator.inputs import check_same, check_same_unit, precision_of
+from sktensor_dp.estimator.inputs import (
+    check_same,
+    check_same_unit,
+    precision_of,
+    warnings_of_persons,
+)
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -573,7 +578,8 @@ class PrivateSpectralLDA(
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         columns = column_attributes(self)
         frequencies, _ = self._public_words(batch.n_features, columns)
-        with self._session(batch, plan, ticket=stream.ticket) as ask:
+        expected = warnings_of_persons(self.privacy_report_)
+        with self._session(batch, plan, ticket=stream.ticket, expected=expected) as ask:
             ask.count()  # releases nothing where the number is public
             ask.complete_plan(plan)
             fitted = em_step_on_batch(

@@ -3,6 +3,7 @@
 import copy
 import multiprocessing
 import pickle
+import re
 import warnings
 from contextlib import nullcontext
 from functools import cache
@@ -23,6 +24,7 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
 )
+from sktensor_dp.exceptions import PrivacyLeakWarning
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
@@ -212,6 +214,22 @@ def test_batches_have_groups_all_or_none(kind):
             build().fit_chunks([(X, groups), X])
 
 
+TWICE = r"protects persons who have rows in one of them alone; .* each batch by fit\(\)"
+
+
+@every_kind
+def test_the_second_batch_of_persons_says_once_who_is_protected(kind):
+    """Whether persons come back cannot be seen, as no label is kept."""
+    case = plain("topics" if kind == "topics" else "components, stream", payer="none")
+    model, X, groups = case.build(), case.draw().X, np.arange(60) // 2
+    for warned in (0, 1, 0):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model.partial_fit(X, groups=groups)
+        leaks = [str(one.message) for one in told if one.category is PrivacyLeakWarning]
+        assert [bool(re.search(TWICE, one)) for one in leaks] == [True] * warned
+
+
 @every_kind
 @pytest.mark.parametrize("units", ["one", "user", "person", "any"])
 def test_later_batches_are_of_the_persons_of_the_first(kind, units, tmp_path):
@@ -281,7 +299,8 @@ def test_the_report_of_a_search_of_persons_goes_on_with_persons():
     best = _searched(grouped=True).best_estimator_
     with pytest.raises(ValueError, match="must come with groups, or none"):
         best.partial_fit(SAMPLES)
-    report = best.partial_fit(SAMPLES, groups=OF_TWO).privacy_report_
+    with pytest.warns(PrivacyLeakWarning, match=TWICE):
+        report = best.partial_fit(SAMPLES, groups=OF_TWO).privacy_report_
     assert (report.unit, report.n_units) == ("person", len(SAMPLES))
 
 
