@@ -298,6 +298,8 @@ class BudgetAccountant(TableDisplay):
     def remaining(self, k: int = 1, kind: str = "gaussian") -> FitBudget:
         """Return what each of ``k`` further fits of one kind of noise may ask for.
 
+        It counts what is charged, not the parts of :meth:`split` that no fit has spent yet.
+
         Parameters
         ----------
         k : int, default=1
@@ -532,7 +534,8 @@ class BudgetAccountant(TableDisplay):
         """Divide the whole budget, or the rest of it, among fits so that they use it up exactly.
 
         A fit with one part, such as a repeated one, that leaves too little for another part that no
-        fit has spent is refused.
+        fit has spent is refused. Nothing else is: parts are not kept in the file, and fits that ask
+        for :meth:`remaining` may spend them, here and in other programs.
 
         Parameters
         ----------
