@@ -260,16 +260,15 @@ def _show_expected(run: Run, progress: Progress, weak: Sequence[str]) -> None:
 def _why_stopped(run: Run, folder: Folder) -> str:
     """Say why a run stopped, and which change of one option would allow more, the least first."""
     changes = []  # powers of 2, and options changed by them
-    for name in ("epsilon", "each", "topics", "groups", "words"):
+    for name in ("epsilon", "topics", "groups", "words"):
         value = vars(run.options)[name] or 0
         for power in range(1, 7):
-            changed = value * 2**power if name in ("epsilon", "each") else value // 2**power
+            changed = value * 2**power if name == "epsilon" else value // 2**power
             allowed = changed >= 2  # one group is no answer
             if name == "epsilon":
                 allowed = changed <= LARGEST_ADVISED and folder.covers(run.charge(changed))
             if allowed and run.changed(**{name: changed}).verdict() in HOPEFUL:
-                guess = " (if that is true)" if name == "each" else ""
-                changes.append((power, f"--{name} {changed:g}{guess}"))
+                changes.append((power, f"--{name} {changed:g}"))
                 break
     least = run.least()
     ways = [

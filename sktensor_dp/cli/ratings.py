@@ -30,6 +30,7 @@ from sktensor_dp.privacy.report import PrivacyReport
 WHOLE = re.compile(r"^(\d+)\.0+$")  # number of an item, in a column that once had empty cells
 LISTED = 20  # items on the screen; the table has all
 FOR_RECOMMENDED, RECOMMENDED = "PRIVATE-recommendations", "PRIVATE-recommendations.csv"
+TITLE = "Average ratings of items"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
     "Standard errors are of each average, by noise and sampling; a part is the same for all items. "
@@ -40,14 +41,13 @@ ORDER = (
     "that, --by-rating."
 )
 NONE_SOUGHT = "No direction will be sought: all is spent on averages, as with --rank 0."
+NONE_WAS_SOUGHT = "No direction was sought: all was spent on averages."
 SOUGHT = "Directions are sought all the same; with --rank 0 all would be spent on averages."
-# Fraction of the differences of items that noise and sampling leave visible where data is enough.
-ENOUGH_SEEN = 0.8
-# Verdicts on the order of items, which a fit calls chance if not half is visible.
-OF_ORDER = {
-    "enough": "Enough for the order of items",
-    "may be enough": "The order of items may be chance",
-    "likely too few": "Likely too few for the order of items",
+BY_NOISE = "Averages of items {}differ by noise more than by ratings"
+OF_AVERAGES = {
+    "enough": "Enough to tell averages of items apart",
+    "may be enough": BY_NOISE.format("may "),
+    "likely too few": f"Likely too few: a{BY_NOISE.format('will ')[1:]}",
 }
 
 
@@ -142,30 +142,33 @@ class Ratings(Run):
         model = self.foreseen("ratings").set_params(**changes)
         return model.forecast(n * each, (n, self.n_items))
 
-    def verdict(self) -> str:
-        """Verdict on the order of items, by the fraction of their differences that is visible."""
-        forecast = self.forecast()
-        if forecast.hidden_modes:
-            return "likely too few"
-        _, error = forecast.bias_errors  # of persons, and of items
-        seen = 1 - (error / forecast.bias_deviation) ** 2
-        return "enough" if seen >= ENOUGH_SEEN else "may be enough"
-
     def hidden(self) -> list[str]:
-        """Sentences on the order of items, where it is chance, and on directions."""
-        order = "The order of items is chance: noise hides how they differ."
-        return [order, *super().hidden()] if self._order_is_chance() else super().hidden()
+        """Sentences on averages of items, where noise hides how they differ, and on directions."""
+        said = f"{BY_NOISE.format('')}."
+        return [said, *super().hidden()] if self._averages_are_hidden() else super().hidden()
+
+    def fits(self) -> str:
+        """Say how many directions the data supports, if any were sought."""
+        if self.asked() and not self._seeks_directions():
+            return NONE_WAS_SOUGHT
+        return super().fits()
 
     def helps(self) -> list[str]:
-        """Changes that would show more: directions, or the order of items before them."""
-        if self._order_is_chance():
-            return self._for_order() or super().helps()
+        """Changes that would show more: directions, or averages of items before them."""
+        if self._averages_are_hidden():
+            return self._for_averages() or super().helps()
         # The forecast is for one direction, and says nothing of what shows a further one.
-        foreseen = self.n_seen() or self.forecast().finds_components
-        return [] if foreseen else self._for_directions()
+        if self.n_seen():
+            return []
+        fewer = ["--rank 0, which spends all on averages"] * self._seeks_directions()
+        return [*self._for_directions(), *fewer]
 
-    def _for_order(self) -> list[str]:
-        """Changes by each of which the order of items is expected to show."""
+    def _seeks_directions(self) -> bool:
+        plan, _ = self.models["ratings"]._plan(self.n_units, (self.n_units, self.n_items))
+        return bool(plan.seeks_components)
+
+    def _for_averages(self) -> list[str]:
+        """Changes by each of which averages of all items are expected to be told apart."""
 
         def is_enough(epsilon: float) -> bool:
             return self.changed(epsilon=epsilon).verdict() == "enough"
@@ -181,9 +184,9 @@ class Ratings(Run):
             "each": "{:,.0f} ratings of each person",
         }  # fmt: skip
         found = self.forecast().what_helps().items()
-        return [words[name].format(number) for name, number in found] or ["fewer items"]
+        return [words[name].format(number) for name, number in found]
 
-    def _order_is_chance(self) -> bool:
+    def _averages_are_hidden(self) -> bool:
         (items,) = self.models["ratings"]._shared.effects
         return bool(items.is_hidden)
 
@@ -200,7 +203,7 @@ class Ratings(Run):
     def expected(self) -> list[str]:
         """Forecast of errors, and which items count: with other names nothing is found."""
         forecast, each, verdict = self.forecast(), self.options.each, self.verdict()
-        of_direction = "enough" if forecast.finds_components else "too few"
+        of_direction = "may be enough" if forecast.finds_components else "too few"
         errors = {
             "the average of all ratings": forecast.of_mean,
             "a person's own average, nothing released": _of_own_averages(forecast),
@@ -216,21 +219,27 @@ class Ratings(Run):
             listed = [f"{number}, such as {shown}; ratings of any other are left out.{self._again}"]
         assumed = f"{self.units}; assumed: about {counted(each, 'rating')} each, --each"
         of_direction += " for one direction in which persons differ"
-        said = f"{OF_ORDER[verdict]}; {of_direction} ({assumed})"
+        said = f"{OF_AVERAGES[verdict]}; {of_direction} ({assumed})"
         head, rows = ("predicted by", "typical error"), [(n, f"{e:.3g}") for n, e in errors.items()]
         error = math.hypot(forecast.mean_error, forecast.bias_errors[1])
         below = [
             f"if ratings are typically {forecast.of_mean:.3g} away from their average",
             f"Expected standard error of an item's average: {error:.2g}, of which "
             f"{forecast.mean_error:.2g} is the same for all; items are assumed to differ by "
-            f"{forecast.bias_deviation:.2g}. That of items that many rated is smaller.",
+            f"{forecast.bias_deviation:.2g}.",
         ]
-        if verdict != "enough" and (ways := self._for_order()):
-            below.append(f"The order of items is expected to show with {', or '.join(ways)}.")
+        if verdict != "enough":
+            n = counted(math.ceil(forecast.entries_to_tell), self.unit)
+            below.append(
+                f"The average of an item that {n} or more rated errs by less than items differ."
+            )
+            if ways := self._for_averages():
+                said_of_all = "Averages of most items are expected to be told apart with"
+                below.append(f"{said_of_all} {', or '.join(ways)}.")
         if self.options.rank > 0 and not forecast.finds_components:
-            plan, _ = self.models["ratings"]._plan(self.n_units, (self.n_units, self.n_items))
-            below += [SOUGHT if plan.seeks_components else NONE_SOUGHT]
-            below.append(f"One could be seen with {', or '.join(self._for_directions())}.")
+            seeks, ways = self._seeks_directions(), self._for_directions()
+            below += [SOUGHT if seeks else NONE_SOUGHT]
+            below += [f"One could be seen with {', or '.join(ways)}."] if ways else []
         return [*listed, as_text(Table(said, head, rows, below, head))]
 
     def fit(self) -> Iterator[str]:
@@ -255,7 +264,7 @@ class Ratings(Run):
         rows = [(f"{value:.2f}", f"{error:.2g}", *self._shown(name)) for value, error, name in best]
         head = ("rating", "standard error", "item", "title")[: len(rows[0])]
         below = [*self._notes(), ERRORS]
-        table = as_text(Table(self._heading(), head, rows, below, head))
+        table = as_text(Table(TITLE, head, rows, below, head))
         ends = []
         for number, weights in enumerate(self._directions.T, start=1):
             shown = [self._items[self._names[row]] for row in np.argsort(-weights)]
@@ -277,20 +286,15 @@ class Ratings(Run):
         said = f"expected rating, of {low:g} to {high:g}"
         footer = "\n".join([*self._notes(), *self.hidden(), report.in_brief])
         display = ComponentDisplay(
-            names, self._best[:15], title=self._heading(), quantity=said, footer=footer
+            names, self._best[:15], title=TITLE, quantity=said, footer=footer
         ).plot()
         display.axes_[0].set_xlim(low, high)
         return display.figure_
 
     def _notes(self) -> list[str]:
         """Sentences on numbers, order and directions, but for what `hidden` says."""
-        order = [] if self._order_is_chance() or self.options.by_rating else [ORDER]
+        order = [] if self.options.by_rating else [ORDER]
         return [ESTIMATES, *order, *([] if super().hidden() else [self.fits()])]
-
-    def _heading(self) -> str:
-        """Heading of the list of items; it is no ranking if noise hides their differences."""
-        chance = self._order_is_chance()
-        return "Items, in an order that may be chance" if chance else "Average ratings of items"
 
     def _shown(self, name: str) -> tuple[str, ...]:
         """Name of an item, followed by its title if items have titles."""

@@ -256,23 +256,24 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         plan, ranks = self._plan(n_units, shape)
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
         expected = self._expected_warnings(plan, ranks, n_units, shape)
+        unit = "person" if isinstance(plan, PersonPlan) else None
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.max_iter
         )
-        unit = "person" if isinstance(plan, PersonPlan) else None
         seen = True  # a histogram of values shows something, or none is released
+        n_observed = n_units  # entries; of persons as released, if components were sought
         with self._session(chunks, plan.releases, unit=unit, expected=expected) as ask:
             if self._chooses_bounds:
                 bounds, seen = choose_bounds(ask)
                 ask.clip_values(bounds)
             if isinstance(plan, PersonPlan):
-                fitted = fit_persons(ask, plan, options)
+                fitted, n_observed = fit_persons(ask, plan, options)
             else:
                 fitted = fit_entries(ask, plan, options)
         warnings = (*warnings_of_range(ValueHistogram.name, seen=seen), *fitted.warnings)
         # Warnings of a fit of persons doubt names or bounds, for which more budget is no advice.
         if unit is None or not fitted.warnings:
-            warnings += self._warnings_of_noise(fitted.attributes, plan, n_units, shape)
+            warnings += self._warnings_of_noise(fitted.attributes, plan, n_units, n_observed, shape)
         n_found, most = count_components(fitted.attributes), max(ranks)
         notes = (f"Components found: {n_found} of {most}.",) if most > 0 else ()
         public = {**column_attributes(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
@@ -295,50 +296,64 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         # Numbers of a core of which a sweep takes two seconds; time grows with their square.
         slow_core = 2500
         if max(ranks) > 0 and not plan.seeks_components:
-            return [self._nothing_found(n_units, shape)]
+            return [self._without_components(n_units, shape, n_observed=None)]
         # Only a model of entries has a core of its own; that of persons is shared.
         fits_core = plan.seeks_components and isinstance(plan, CompletionPlan) and self._full_core
         return [UserWarning(SLOW)] if fits_core and math.prod(ranks) > slow_core else []
 
     def _warnings_of_noise(
         self, attributes: Mapping[str, Any], plan: CompletionPlan | PersonPlan, n_units: int,
-        shape: tuple[int, ...],
+        n_observed: int, shape: tuple[int, ...],
     ) -> tuple[Warning, ...]:  # fmt: skip
         """Warnings, where no components were found, of that and of rows that noise hides."""
         if count_components(attributes) > 0:
             return ()
         told: list[Warning] = []
         if plan.seeks_components and np.max(self.rank) > 0:
-            told.append(self._nothing_found(n_units, shape))
+            told.append(self._without_components(n_units, shape, n_observed))
         shared: SharedModel = attributes["_shared"]
         modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
         of_modes = zip(modes, shared.effects, strict=True)
         hidden = " and of mode ".join(str(mode) for mode, one in of_modes if one.is_hidden)
         if hidden and math.isfinite(self.epsilon):
             said = (
-                f"Rows of mode {hidden} are told apart by noise more than by values: their biases "
-                "have larger standard errors (bias_errors_) than differences at epsilon="
-                f"{self.epsilon:g}. Do not take their order for more than chance."
+                f"Biases of rows of mode {hidden} differ by noise more than by values: at epsilon="
+                f"{self.epsilon:g} their standard errors (bias_errors_) are larger than "
+                "differences. An order by value may be chance."
             )
             told.append(NotEnoughDataWarning(said))
         return tuple(told)
 
-    def _nothing_found(self, n_units: int, shape: tuple[int, ...]) -> Warning:
-        """Warning that no components can be found, or that none were."""
-        noun, n_observed, assumption = "entries", n_units, ""
-        if self.unit_mode is not None:
-            # The number of entries is private.
-            noun, n_observed = "units", ASSUMED.entries_of_units(shape)
-            assumption = (
-                f" Units are assumed to have entries in {ASSUMED.observed_share:.0%} of cells."
+    def _without_components(
+        self, n_units: int, shape: tuple[int, ...], n_observed: int | None
+    ) -> Warning:
+        """Warning that `n_observed` entries, of units as released, show no components, or by None
+        that none are sought.
+        """
+        of_units = self.unit_mode is not None
+        noun, more = "units" if of_units else "entries", ""
+        said = (
+            f"No components can be seen: {n_units:,} {noun} show none above the noise of epsilon="
+        )
+        if n_observed is not None and of_units:
+            more = f" By released sums a unit has about {n_observed / n_units:,.3g} entries."
+        elif n_observed is None:
+            said = (
+                f"Components are not sought: {n_units:,} {noun} would hardly show any at epsilon="
             )
+            n_observed = ASSUMED.entries_of_units(shape) if of_units else n_units
+            share = f"in {ASSUMED.observed_share:.0%} of cells"
+            more = " That follows from public numbers alone."
+            if of_units:
+                more = f" That follows from public numbers, for units with entries {share}."
+            elif self.perturbation == "auto":
+                more += " With perturbation='input' they are sought all the same."
         # Asked without an accountant, which is charged already.
         forecast = Question.of(self, n_observed=n_observed, shape=shape).forecast({}, {})
         return NotEnoughDataWarning(
-            f"No components can be seen: {n_units:,} {noun} show none above the noise of "
-            f"epsilon={self.epsilon:g}. Predictions are made of the mean and the biases of rows, "
+            f"{said}{self.epsilon:g}. Predictions are made of the mean and the biases of rows, "
             "so that everybody is recommended nearly the same, and transform returns 0. "
-            f"{forecast.advice()}{assumption} See forecast(). rank=0 asks for none."
+            f"{forecast.advice()}{more} See forecast(). rank=0 asks for none."
         )
 
     @property
@@ -474,7 +489,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             Standard deviation of the biases of the first two modes (units and the first other
             mode); by default .4 of `deviation`. Further modes are assumed to have none.
         component_share : float, optional
-            Share of components in the variance of values; .08 by default.
+            Share of components in the variance of values; .08 by default, .04 at rank 1.
 
         Returns
         -------
@@ -499,7 +514,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         plan, ranks = self._plan(n_observed, size)
         self._warn_of_budget(plan.releases)
         width = 1.0 if self._chooses_bounds else high - low
-        assumed = Assumed.given(width, deviation, bias_deviation, component_share)
+        assumed = Assumed.given(width, deviation, bias_deviation, component_share, max(ranks))
         found = forecast_completion(n_observed, size, plan, width, max(ranks), assumed)
         question = Question.of(
             self, n_observed=n_observed, shape=size, deviation=deviation,

@@ -48,6 +48,8 @@ from sktensor_dp.tensor.shared_parameters import clipped_response, clipped_varia
 
 # Number of iterations of the equations for components.
 STEPS = 200
+# Fraction of the differences of rows that noise and sampling leave visible where data is enough.
+ENOUGH_SEEN = 0.8
 
 
 def forecast_completion(
@@ -70,6 +72,8 @@ def forecast_completion(
         of_fold_in=width * errors.of_fold_in,
         bias_errors=tuple(width * math.sqrt(variance) for variance in errors.bias_variances),
         mean_error=width * errors.mean_error,
+        of_predict=width * (errors.of_model if errors.of_predict is None else errors.of_predict),
+        entries_to_tell=errors.entries_to_tell,
     )  # fmt: skip
 
 
@@ -81,7 +85,11 @@ class Errors(NamedTuple):
     of_fold_in: float
     finds: bool  # whether components are expected to be found
     bias_variances: list[float]  # error variance of an average row's bias of each mode
-    mean_error: float = math.nan  # standard error of the mean, where units are persons
+    # Where units are persons: standard error of the mean, error without own entries, and how many
+    # entries tell a row's bias.
+    mean_error: float = math.nan
+    of_predict: float | None = None
+    entries_to_tell: float = math.nan
 
 
 def entry_errors(
@@ -185,6 +193,7 @@ def person_errors(
     prior = 1 / kernel_defaults.LEVEL_VARIANCE
     level = (assumed.bias_deviation**2 * prior**2 + residual * each) / (each + prior) ** 2
     explained, biases = None, _bias_variances(each, shape, plan, assumed)
+    to_tell = _entries_to_tell(each, shape, plan, assumed)
     if plan.n_sweeps > 0:
         n_left = plan.n_sweeps - trial_sweeps(plan.n_sweeps)
         after = math.fsum(_bias_variances(each, shape, plan, assumed, n_left))
@@ -192,17 +201,22 @@ def person_errors(
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
         if explained is None:
             biases = _bias_variances(each, shape, plan, assumed, plan.n_sweeps)
+            to_tell = _entries_to_tell(each, shape, plan, assumed, plan.n_sweeps)
     error = math.sqrt(residual + level + math.fsum(biases))
     model = error if explained is None else math.sqrt(error**2 - explained)
-    biases.insert(plan.unit_mode, math.nan)
-    # Noise of the released mean, in a range of width 1, shrunk as by `fit_persons`.
+    # Noise of the released mean, in a range of width 1, and what `fit_persons` leaves of it.
     cost, n_units = plan.releases.cost_of(UnitLevels.name), shape[plan.unit_mode]
     sigma = sigma_of_mean(UnitLevels(half=0.5), cost, n_units, "replace_one")
-    shrunk = sigma / (1 + 12 * sigma**2)
+    mean_error = math.hypot(
+        sigma / math.sqrt(1 + 12 * sigma**2), assumed.deviation / math.sqrt(n_units)
+    )
+    # Of a unit without own entries nothing is known but the mean.
+    of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + math.fsum(biases))
+    biases.insert(plan.unit_mode, math.nan)
     return Errors(
         of_biases=error, of_model=model, of_fold_in=model, finds=explained is not None,
-        bias_variances=biases,
-        mean_error=math.hypot(shrunk, assumed.deviation / math.sqrt(n_units)),
+        bias_variances=biases, mean_error=mean_error, of_predict=of_predict,
+        entries_to_tell=to_tell,
     )  # fmt: skip
 
 
@@ -212,6 +226,34 @@ def _bias_variances(
     """Error variance of an average row's bias of each shared mode, at the budget of biases plus
     `sweeps` sweeps. `each` is the number of entries of a unit.
     """
+    noise, response = _noise_of_rows(plan, assumed, sweeps)
+    residual, variances = assumed.about_biases, [0.0]  # of units
+    for n in np.delete(shape, plan.unit_mode):
+        # A row's sum, of residuals over their deviation, varies by noise and by its entries, which
+        # weigh 1 / sqrt(each); its bias moves it by response * weight.
+        weight = row_weight(shape[plan.unit_mode], each, n)
+        variances.append(residual * (noise + weight / math.sqrt(each)) / (response * weight) ** 2)
+    return assumed.shrunk(variances)[1:]
+
+
+def _entries_to_tell(
+    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int = 0
+) -> float:
+    """Number of entries of a row of the first shared mode at which the error of its bias is as
+    large as biases differ, so that shrinkage halves both; arguments as of `_bias_variances`.
+    """
+    if assumed.bias_deviation == 0:
+        return math.nan
+    noise, response = _noise_of_rows(plan, assumed, sweeps)
+    # The weight w for which residual * (noise + w / sqrt(each)) is (response * w * deviation)^2.
+    ratio = assumed.about_biases / (response * assumed.bias_deviation) ** 2
+    by_entries = ratio / math.sqrt(each)
+    weight = (by_entries + math.sqrt(by_entries**2 + 4 * ratio * noise)) / 2
+    return weight * math.sqrt(each)
+
+
+def _noise_of_rows(plan: PersonPlan, assumed: Assumed, sweeps: int) -> tuple[float, float]:
+    """Variance of the noise of rows' sums, and the response of residuals to biases."""
     # Together rounds are as precise as one release with all of their budget.
     cost = PrivacyCost.total([(plan.releases.cost_of(SharedRowSums.name), plan.n_rounds)])
     if sweeps:
@@ -219,17 +261,10 @@ def _bias_variances(
             [(cost, 1), (plan.releases.cost_of(SharedFactorSums.name), sweeps)]
         )
     strength = cost.epsilon if cost.epsilon > 0 else cost.mu
-    residual, variances = assumed.about_biases, [0.0]  # of units
-    clip = residual_clip(math.sqrt(residual), 1 / 2)
+    clip = residual_clip(math.sqrt(assumed.about_biases), 1 / 2)
     farthest = SharedRowSums.farthest(clipped_variance(clip) ** 0.5 if cost.mu > 0 else 1.0)
     noise = 0.0 if math.isinf(strength) else (farthest / strength) ** 2
-    response = clipped_response(clip)
-    for n in np.delete(shape, plan.unit_mode):
-        # A row's sum, of residuals over their deviation, varies by noise and by its entries, which
-        # weigh 1 / sqrt(each); its bias moves it by response * weight.
-        weight = row_weight(shape[plan.unit_mode], each, n)
-        variances.append(residual * (noise + weight / math.sqrt(each)) / (response * weight) ** 2)
-    return assumed.shrunk(variances)[1:]
+    return noise, clipped_response(clip)
 
 
 class _Search:
@@ -257,9 +292,10 @@ class _Search:
         self._by_chance = variance_by_chance(weights, n_units, self._n_columns)
         self._residual = assumed.about_biases
         # As many components as have the assumed variance and as were asked for, and the share of
-        # each in the variance about biases; columns may hold fewer.
+        # each in the variance about biases; columns may hold fewer. Of ratings of films and jokes
+        # the largest holds half of what all components do.
         share = assumed.component_share * assumed.deviation**2 / self._residual
-        number = max(min(round(share / defaults.COMPONENT_VARIANCE), rank), 1)
+        number = max(min(max(round(share / defaults.COMPONENT_VARIANCE), 2), rank), 1)
         self._n_components, self._one_share = min(number, self._n_columns), share / number
         mu = plan.releases.cost_of(SharedFactorSums.name).mu
         self._deviation = SharedFactorSums.farthest / mu  # of the noise of one sweep
@@ -353,7 +389,7 @@ class CompletionForecast(InvertibleForecast):
     of_model : float
         Error with components as well, if the forecast covers how they will be found: from
         released values, or with the units of a matrix folded in. Otherwise the error with mean
-        and biases.
+        and biases. With a ``unit_mode``, `of_biases` too is for units whose entries are folded in.
     component_share : float
         Assumed share of components in the variance of values.
     of_fold_in : float
@@ -365,6 +401,12 @@ class CompletionForecast(InvertibleForecast):
     mean_error : float
         Expected standard error of the mean, as ``mean_error_`` of a fit has it; NaN without
         ``unit_mode``.
+    of_predict : float
+        Error of ``predict``: with a ``unit_mode`` that of the mean and biases for a unit of which
+        nothing else is known, else `of_model`.
+    entries_to_tell : float
+        With a ``unit_mode``, number of entries of a row of the first other mode from which its
+        bias errs by less than biases differ; NaN without.
 
     Examples
     --------
@@ -385,6 +427,8 @@ class CompletionForecast(InvertibleForecast):
     of_fold_in: float
     bias_errors: tuple[float, ...]
     mean_error: float
+    of_predict: float
+    entries_to_tell: float
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     _page = "completion.html"
@@ -485,7 +529,7 @@ class CompletionForecast(InvertibleForecast):
         """
         share = f"{self.component_share:.0%}"
         if self.finds_components:
-            return f"A component could be found if it holds {share} of the variance by itself."
+            return f"One could be found if components hold {share} of the variance."
         parameters = self._asked().parameters
         of_units = parameters["unit_mode"] is not None
         words = {
@@ -494,7 +538,7 @@ class CompletionForecast(InvertibleForecast):
         }  # fmt: skip
         ways = [words[name].format(number) for name, number in self.what_helps().items()]
         if ways:
-            found = f"If one component holds {share} of the variance, it could be found with "
+            found = f"If components hold {share} of the variance, one could be found with "
             return f"{found}{', or with '.join(ways)}: the least, at about even odds."
         if of_units and parameters["delta"] == 0:
             return "Components of units need a delta above 0."
@@ -515,7 +559,7 @@ class CompletionForecast(InvertibleForecast):
     def mean_is_all(self) -> bool:
         """True where nothing better than the mean can be expected."""
         worth = 0.99  # an error of biases within a percent of the mean's is as good as that
-        return not self.finds_components and self.of_biases > worth * self.of_mean
+        return not self.finds_components and self.of_predict > worth * self.of_mean
 
     @property
     def hidden_modes(self) -> list[int]:
@@ -527,26 +571,59 @@ class CompletionForecast(InvertibleForecast):
         most = self.bias_deviation**2 / 2
         return [m for m, error in enumerate(self.bias_errors) if error**2 > most]
 
+    @property
+    def verdict(self) -> str:
+        """``"enough"`` to tell biases apart, ``"may be enough"``, or ``"likely too few"``: where no
+        row, whatever number of units have entries in it, has a bias that errs by less than biases
+        differ.
+        """
+        asked = self._asked()
+        mode = asked.parameters["unit_mode"]
+        none = (
+            self.hidden_modes
+            if mode is None
+            else asked.numbers["shape"][mode] < self.entries_to_tell
+        )
+        if none:
+            return "likely too few"
+        return "may be enough" if self._unseen() else "enough"
+
+    def _unseen(self) -> dict[int, float]:
+        """Errors of biases of an average row, of the modes in which they are not clearly seen."""
+        most = (1 - ENOUGH_SEEN) * self.bias_deviation**2
+        return {mode: error for mode, error in enumerate(self.bias_errors) if error**2 > most}
+
     def _table(self) -> Table:
         said = "Mean and biases can be found."
-        if self.mean_is_all:
-            said = "At this epsilon predicting the mean is all there is."
-            if self.of_biases > self.of_mean:
-                said = "At this epsilon the mean is all there is, with noise in it."
-        elif hidden := self.hidden_modes:
-            errors = " and ".join(f"{self.bias_errors[m]:.3g} in mode {m}" for m in hidden)
+        parameters = self._asked().parameters
+        of_units = parameters["unit_mode"] is not None
+        if self.mean_is_all and of_units:
             said = (
-                f"Noise hides biases, which differ by {self.bias_deviation:.3g}: the expected "
-                f"error of an average row's is {errors}."
+                f"predict() will be no better than the mean, which errs by {self.mean_error:.3g}."
             )
+        elif self.mean_is_all:
+            said = "At this epsilon predicting the mean is all there is."
+            if self.of_predict > self.of_mean:
+                said = "At this epsilon the mean is all there is, with noise in it."
+        elif unseen := self._unseen():
+            errors = " and ".join(f"{error:.3g} in mode {mode}" for mode, error in unseen.items())
+            said = (
+                f"Noise {'hides' if self.hidden_modes else 'may hide'} biases, which differ by "
+                f"{self.bias_deviation:.3g}: the expected error of an average row's is {errors}."
+            )
+            if self.verdict != "likely too few" and of_units:
+                said += f" Those of rows with {self.entries_to_tell:,.0f} entries or more err less."
         elif self.finds_components:
-            said = "Components can be found on top of mean and biases."
-        rows = [["the mean", f"{self.of_mean:.3g}"], ["mean and biases", f"{self.of_biases:.3g}"]]
+            said = "Components may be found on top of mean and biases."
+        rows = [["the mean", f"{self.of_mean:.3g}"]]
+        own = "own entries folded in"
+        rows.append(["mean and biases", f"{self.of_predict if of_units else self.of_biases:.3g}"])
+        if of_units:
+            rows.append([own, f"{self.of_biases:.3g}"])
         if self.of_model < self.of_biases:
             rows.append(["components too", f"{self.of_model:.3g}"])
         if self.of_fold_in != self.of_model:
-            rows.append(["own entries folded in", f"{self.of_fold_in:.3g}"])
-        parameters = self._asked().parameters
+            rows.append([own, f"{self.of_fold_in:.3g}"])
         biased = f"modes 0 and {max(parameters['unit_mode'] or 0, 1)}"
         assumed = (
             f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of "

@@ -16,6 +16,7 @@ from sktensor_dp.completion.shared_biases import (
     cell_weights,
     longest,
     residual_variance,
+    root_of_entries,
 )
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import DoubtfulParameterWarning
@@ -50,8 +51,10 @@ WIDE = (
 )
 
 
-def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitResult:
-    """Release a level, biases of each shared mode and components: recipe of unit_mode fits."""
+def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[FitResult, int]:
+    """Release a level, biases of each shared mode and components: recipe of unit_mode fits.
+    With the number of entries of all units by released sums, if components were sought.
+    """
     # Public facts of `PersonChunks`: half the width of the bounds, their middle, the shape.
     half, n_modes = ask.public("half"), len(ask.public("shape"))
     levels = ask(UnitLevels(half))
@@ -61,7 +64,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitRes
     noise = levels.sigma / half
     trust = 1 / (1 + 12 * noise**2)
     share = 1 - trust * (1 - float(np.clip(found_half / half, 0.0, 1.0)))
-    share = max(share, noise, LEAST_SHARE)
+    share = min(max(share, noise, LEAST_SHARE), 1.0)
     found_mean = float(np.clip(found_mean / share, -half, half))
     sigma = levels.sigma / share * math.hypot(1.0, trust * found_mean / half)
     # Shrink mean and deviation by their known noise, towards the middle of their range, in which
@@ -90,7 +93,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitRes
         unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
         components=components, level_variance=level_variance,
         # By noise, and as units are a sample, whose levels vary no more than values.
-        level_error=math.hypot(shrinkage * sigma, deviation / math.sqrt(share * ask.n_units)),
+        level_error=math.sqrt(shrinkage * sigma**2 + deviation**2 / (share * ask.n_units)),
     )  # fmt: skip
     state = {
         **attributes_of_units(model, ask.n_units, options.ranks),
@@ -98,7 +101,11 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> FitRes
         "perturbation_": plan.perturbation,
         "n_iter_": 1 if components is None else plan.n_sweeps,
     }  # fmt: skip
-    return FitResult(state, _doubts(levels.value, levels.sigma, share, half))
+    n_entries = ask.n_units
+    if plan.n_sweeps:
+        each = root_of_entries(cell_weights(biases, ask.n_units), ask.n_units) ** 2
+        n_entries = round(each * ask.n_units)
+    return FitResult(state, _doubts(levels.value, levels.sigma, share, half)), n_entries
 
 
 def _doubts(levels: Floats, sigma: float, share: float, half: float) -> tuple[Warning, ...]:

@@ -67,9 +67,11 @@ class Assumed:
         deviation: float | None,
         bias_deviation: float | None,
         component_share: float | None,
+        rank: int,
     ) -> "Assumed":
         """Assumptions from the caller's numbers in the units of the data; None takes the default.
-        `width` is that of the bounds. Biases are by default in proportion to `deviation`.
+        `width` is that of the bounds. Biases are by default in proportion to `deviation`, and one
+        component, of `rank` 1, has half the share of all.
         """
         given = {
             "deviation": (deviation, Number(0, math.inf, "neither")),
@@ -82,7 +84,9 @@ class Assumed:
                     f"The {name!r} parameter must be {wanted}. Got {shown(number)} instead."
                 )
         total_deviation = cls.deviation * width if deviation is None else float(deviation)
-        share = cls.component_share if component_share is None else float(component_share)
+        share = cls.component_share / (2 if rank == 1 else 1)
+        if component_share is not None:
+            share = float(component_share)
         # Biases have nine tenths of the variance that components leave at most.
         most = math.sqrt(max(0.9 * (1 - share), 0.0) / 2)
         bias = min(cls.bias_deviation / cls.deviation, most) * total_deviation

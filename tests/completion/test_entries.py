@@ -46,7 +46,9 @@ def test_all_of_the_budget_is_charged_and_no_more(perturbation, epsilon, delta, 
 
 def test_the_default_is_chosen_by_public_numbers():
     assert build(epsilon=INF).fit(X0, Y0).perturbation_ == "input"
-    with pytest.warns(NotEnoughDataWarning, match="No components can be seen"):
+    with pytest.warns(
+        NotEnoughDataWarning, match="Components are not sought: .*perturbation='input'"
+    ):
         fitted = build(epsilon=0.1).fit(X0, Y0)
     assert fitted.perturbation_ == "sufficient_statistics"
     assert [row.name for row in fitted.privacy_report_.rows] == ["row_sums"]
@@ -57,7 +59,7 @@ def test_the_default_is_chosen_by_public_numbers():
     # Nobody who asks for no components is told that there are none.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message="Rows of mode")
+        warnings.filterwarnings("ignore", message="Biases of rows of mode")
         build(rank=0, epsilon=INF).fit(X0, Y0)
         fitted = build(rank=0, epsilon=0.1).fit(X0, Y0)
     assert fitted.transform(X0).shape == (len(X0), 0)

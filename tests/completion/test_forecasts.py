@@ -70,7 +70,7 @@ def test_predictions_and_own_entries_do_as_forecast(epsilon, seed):
 
 
 def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
-    assumed = Assumed.given(4.0, None, None, None)
+    assumed = Assumed.given(4.0, None, None, None, 3)
     for way in ("input", "sufficient_statistics"):
         before = (math.inf,) * 5
         for epsilon in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 40.0, math.inf):
@@ -82,6 +82,29 @@ def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
             now = (*now[:3], *now.bias_variances)
             assert all(one <= other * (1 + 1e-12) for one, other in zip(now, before, strict=True))
             before = now
+
+
+def test_predictions_without_own_entries_do_as_forecast(seed):
+    """The less epsilon, the farther the mean is off, which `predict` shares and `fold_in` not."""
+    rng, n, d = np.random.default_rng(seed), 3000, 40
+    X = np.argwhere(rng.random((n, d)) < 0.5)
+    y = 5 + 0.5 * rng.standard_normal(n)[X[:, 0]] + np.linspace(-1, 1, d)[X[:, 1]]
+    y = np.clip(y + 0.6 * rng.standard_normal(len(X)), 0, 10)
+    before, errors = (0.0, 0.0), []
+    for epsilon in (10.0, 1.0, 0.1, 0.03, 0.003):
+        model = PrivateCPCompletion(0, bounds=(0, 10), shape=(n, d), unit_mode=0, epsilon=epsilon)
+        said = model.forecast(len(y), deviation=float(y.std()), bias_deviation=0.55)
+        now = (said.mean_error, said.of_predict)
+        assert now > before
+        assert ("can be found" in str(said)) == (epsilon >= 1)
+        assert said.of_fold_in < 0.8 * said.of_predict
+        before = now
+        with unsafe_seeded_noise(seed):
+            model.fit(X, y)
+        errors.append(np.mean((model.predict(X) - y) ** 2) / said.of_predict**2)
+    # With noise in one mean, the squared error is that of the mean's, a chi-square of one degree.
+    assert errors[0] == pytest.approx(1, rel=0.1)
+    assert max(errors) < 12
 
 
 @pytest.mark.parametrize("unit_mode", [0, None])
@@ -173,17 +196,17 @@ def test_few_columns_hold_few_components():
 
 
 def test_advice_names_what_helps_most_and_it_does():
-    model = PrivateCPCompletion(3, bounds=(1, 5), unit_mode=0, epsilon=3.8)
-    asked = (45_000, (3000, 60, 4))
+    model = PrivateCPCompletion(3, bounds=(1, 5), unit_mode=0, epsilon=3.0)
+    asked = (120_000, (8000, 60, 4))
     said = model.forecast(*asked)
     helps = said.what_helps()
-    # 1.2 times the ratings of each or the people, or 1.3 times epsilon.
+    # 1.1 times the people or the ratings of each, or 1.2 times epsilon.
     assert list(helps) == ["units", "each", "epsilon"]
-    start = "If one component holds 8% of the variance, it could be found with "
+    start = "If components hold 8% of the variance, one could be found with "
     assert said.advice().startswith(f"{start}{helps['units']:,.0f} units")
     assert said.advice().endswith(": the least, at about even odds.")
     changed = {
-        "each": (model, int(helps["each"]) * 3000, asked[1]),
+        "each": (model, int(helps["each"]) * 8000, asked[1]),
         "units": (model, int(helps["units"]) * 15, (int(helps["units"]), 60, 4)),
         "epsilon": (clone(model).set_params(epsilon=helps["epsilon"]), *asked),
     }
@@ -210,9 +233,10 @@ def test_forecasts_show_what_they_assume():
         assert part in table
     assert "deviation of 2," in str(sliced(2.0).forecast(120_000, TASTES))
     entries = PrivateCPCompletion(4, bounds=(-4, 4)).forecast(N * EACH, (N, D))
-    few = sliced(0.1).forecast(1200, TASTES)
-    assert "Noise hides biases, which differ by 0.8: the expected error" in str(few)
+    few = sliced(0.2).forecast(1200, TASTES)
+    assert "Noise may hide biases, which differ by 0.8: the expected error" in str(few)
     assert few.advice() in str(few)
+    assert str(sliced(0.1).forecast(1200, TASTES)).startswith("predict() will be no better than")
     assert "own entries folded in" in str(entries)
 
 

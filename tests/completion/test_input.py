@@ -25,7 +25,7 @@ def test_modes_may_have_ranks_of_their_own(perturbation):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (PrivateCPCompletion(2, bounds=(0, 1), epsilon=0.1), "No components can be seen"),
+        (PrivateCPCompletion(2, bounds=(0, 1), epsilon=0.1), "Components are not sought"),
         (PrivateTuckerCompletion(51, bounds=(0, 1), shape=(60, 60), perturbation="input"),
          "will take minutes"),
     ],
