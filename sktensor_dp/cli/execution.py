@@ -9,11 +9,11 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, datetime
 from functools import partial, reduce
 from pathlib import Path
 
-from sktensor_dp.cli.folder import Folder, held
+from sktensor_dp.cli.folder import Folder, earlier_runs, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, STATEMENT, LastRun
@@ -22,7 +22,7 @@ from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, write_officer_pa
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings, recommend
 from sktensor_dp.cli.run import HOPEFUL, Run
-from sktensor_dp.cli.statements import check_statements, show_budget
+from sktensor_dp.cli.statements import check_statements, listed, show_budget
 from sktensor_dp.cli.topics import SHARES, Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
@@ -359,9 +359,9 @@ def _write_officer_pages(
     run: Run, folder: Folder, report: PrivacyReport, warnings: Sequence[str]
 ) -> None:
     """Write the pages for the officer, which certify the files of this run by their names."""
-    today = date.today().isoformat()
+    now = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     settings = {
-        "date": today, "version": f"sktensor_dp {library_version()}",
+        "date": now, "version": f"sktensor_dp {library_version()}",
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
         "what it shows": run.shown(),
     }  # fmt: skip
@@ -374,8 +374,7 @@ def _write_officer_pages(
         source += f" but not {SHARES} (raw data, which must stay with the texts),"
     changes = "\n".join(f"- {change}." for change in folder.ledger.changes)
     beyond = [BEYOND] if math.isfinite(folder.ledger.epsilon) else []
-    earlier = sorted(path.name for path in folder.path.glob("earlier-*[0-9]"))
-    included = f", with {', '.join(earlier)}" if earlier else ""
-    kept = " ".join([f"That is as of {today}{included}; later runs add to it.", KEPT, *beyond])
+    included = listed(earlier_runs(folder.path))
+    kept = " ".join([f"That is as of {now}{included}; later runs add to it.", KEPT, *beyond])
     others = f"{folder.summary()} {kept}\n\n{changes}".strip()
     write_officer_pages(folder.add_text, settings, report, source, others, warnings)

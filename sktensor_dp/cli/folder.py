@@ -14,7 +14,7 @@ from math import ceil, inf, isfinite, isinf, isnan
 from pathlib import Path
 
 from sktensor_dp.checks.display import plain, printable
-from sktensor_dp.cli.last_run import LastRun
+from sktensor_dp.cli.last_run import STATEMENT, LastRun
 from sktensor_dp.cli.manifest import MANIFEST, UNFINISHED, Manifest, digest_of
 from sktensor_dp.datasets.own_files import as_cell
 from sktensor_dp.exceptions import BudgetError
@@ -344,6 +344,13 @@ def _refuse_others(folder: Path) -> None:
             f"since: {', '.join(others[:3])}{more}. Name another --output folder, or move "
             "them away. Nothing was spent."
         )
+
+
+def earlier_runs(folder: Path) -> list[Path]:
+    """Folders of the earlier runs of a folder that have a statement, in order."""
+    found = [path.parent for path in folder.glob(f"earlier-*/{STATEMENT}")]
+    numbered = [path for path in found if EARLIER.fullmatch(path.name)]
+    return sorted(numbered, key=lambda path: int(path.name.partition("-")[2]))
 
 
 def total_of(ledger: BudgetAccountant) -> tuple[float, float]:

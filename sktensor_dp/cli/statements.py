@@ -5,19 +5,22 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from sktensor_dp.checks.display import counted, plain, printable
-from sktensor_dp.cli.folder import LEDGER, total_of
+from sktensor_dp.cli.folder import EARLIER, LEDGER, earlier_runs, total_of
+from sktensor_dp.cli.last_run import STATEMENT
 from sktensor_dp.cli.manifest import MANIFEST, Manifest, changed_files
 from sktensor_dp.cli.officer import PAGES, large_delta, write_officer_pages
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.composition import Composition
+from sktensor_dp.privacy.composition import Composition, cover, unit_costs
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.opendp_registry import registry_entry
-from sktensor_dp.privacy.plan import ROUNDING
+from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
 from sktensor_dp.privacy.spending import column_of
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
@@ -58,48 +61,107 @@ def check_statements(options: argparse.Namespace) -> int:
     if options.kind == "schema":
         print(schema_text(), end="")
         return 0
-    at_most = options.at_most or math.inf
-    return max([_check(Path(file), at_most, options.kind, options.output) for file in options.file])
+    at_most, kind = options.at_most or math.inf, options.kind
+    paths = [Path(file) for file in options.file]
+    if kind in ("check", "show"):
+        paths = [one for path in paths for one in (path, *earlier_runs(path))]
+    checked = [_check(path, at_most, kind, options.output) for path in paths]
+    status = max(status for status, _ in checked)
+    totals = {total.source: total for _, total in checked if total is not None}
+    return _together([*totals.values()], at_most) if len(totals) > 1 and not status else status
 
 
-def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
-    """Check one file and say what was found, or write it for the registry; exit status."""
+def listed(runs: Sequence[Path]) -> str:
+    """Clause that names earlier runs by their folders, and the epsilon that each states."""
+    named = []
+    for run in runs:
+        with suppress(OSError, StatementError):
+            epsilon = load_statement((run / STATEMENT).read_bytes()).epsilon
+            named.append(f"{run.name} (epsilon {epsilon:.4g})")
+    return f", with {', '.join(named)}" if named else ""
+
+
+class Total(NamedTuple):
+    """Cost to one unit of all that a file states, or of all that its ledger holds."""
+
+    source: Path
+    unit: str
+    cost: PrivacyCost
+    delta: float
+
+
+def _together(totals: Sequence[Total], at_most: float) -> int:
+    """Say what several files, or folders, cost whoever is in all of them; exit status."""
+    units = sorted({one.unit for one in totals})
+    cost, delta = (
+        PrivacyCost.total((one.cost, 1) for one in totals),
+        max(one.delta for one in totals),
+    )
+    if math.isinf(epsilon := cost.epsilon_at(delta)):  # each may set a part of delta aside
+        delta = sum(one.delta for one in totals)
+        epsilon = cost.epsilon_at(delta)
+    said = f"epsilon is {epsilon:.4g} at delta {plain(delta)} for whoever is in all of them"
+    if len(units) > 1:
+        epsilon = math.inf
+        said = f"they protect {' and '.join(map(printable, units))}, which do not add up"
+    if math.isfinite(at_most) and epsilon > at_most * (1 + ROUNDING):
+        asked = f"at most {at_most:g} is asked for"
+        print(f"Together: REFUSED\n  {said}, and {asked}.", file=sys.stderr)
+        return 1
+    print(f"Together: {said}.")
+    return 0
+
+
+def _ledger_of(path: Path) -> Path | None:
+    """Ledger beside a statement, or above it where an earlier run of a folder made it."""
+    folder = path.absolute().parent
+    beside = [folder, folder.parent] if EARLIER.fullmatch(folder.name) else [folder]
+    return next((one / LEDGER for one in beside if os.path.lexists(one / LEDGER)), None)
+
+
+def _check(path: Path, at_most: float, kind: str, output: Path | None) -> tuple[int, Total | None]:
+    """Check one file and say what was found, or write it for the registry; exit status, total."""
     n_files, changed, private, runs = 0, list[str](), list[str](), ""
     budget: BudgetAccountant | None = None
     if path.is_dir():
         (n_files, changed), private = changed_files(path), Manifest.of(path).private
-        path = path / "statement.json"
-    ledger = path.with_name(LEDGER)
+        path = path / STATEMENT
+    ledger = _ledger_of(path)
     name = printable(str(path))
     page = (output or path.parent) / PAGES[1]
     try:
         report = _sound(path, changed)
         _refuse_beyond(at_most, report.epsilon, report.seeded)
-        if os.path.lexists(ledger):
+        unit = f"{report.unit} ({report.neighbours})"
+        total = Total(path.resolve(), unit, cover(unit_costs(report.composition)), report.delta)
+        if ledger is not None:
             budget = _verified(ledger)
             epsilon, delta = total_of(budget)
-            runs = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}. "
+            total = Total(ledger.resolve(), unit, budget.cost, delta)
+            earlier = listed(earlier_runs(path.parent))
+            runs = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}"
+            runs += f"{earlier}. "
             _refuse_beyond(at_most, epsilon, report.seeded, " of all runs in this folder")
         entry = registry_entry(report) if kind == "registry" else None
         if kind == "page" and not page.exists():
             page.parent.mkdir(parents=True, exist_ok=True)
             _write_page(path.name, page.parent, report, runs, budget)
-            return 0
+            return 0, None
     except OSError as error:
         advice = "Name the output folder of a run, or its statement.json"
         print(f"{name}: cannot be read: {error.strerror}. {advice}", file=sys.stderr)
-        return 1
+        return 1, None
     except ValueError as error:
         reasons = str(error).replace("\n", "\n  ")
         print(f"{name}: REFUSED\n  {reasons}", file=sys.stderr)
-        return 1
+        return 1, None
     if kind == "page":
-        left = f"{page.name} is there already, and was left as it is: read it, or move it away"
+        left = f"{page.name} is there already, and was left as it is: read it, or name --output"
         print(f"{name}: adds up, but {left}", file=sys.stderr)
-        return 1
+        return 1, None
     if entry is not None:
         print(json.dumps(entry, indent=2))
-        return 0
+        return 0, None
     files = f"{counted(n_files, 'file')} as in {MANIFEST}. " if n_files else ""
     if private:
         files += f"Not to be published, as nothing protects it: {', '.join(private)}. "
@@ -107,7 +169,7 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> int:
     print(f"{name}: adds up. {said.rstrip()}")
     if kind == "show":
         print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")
-    return 0
+    return 0, total
 
 
 def _unchecked(n_files: int, budget: BudgetAccountant | None) -> str:

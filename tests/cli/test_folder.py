@@ -20,6 +20,7 @@ from sktensor_dp.cli import execution as module
 from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, Folder, held
+from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.exceptions import LedgerError, ModelFileError, NotEnoughDataError
 from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.privacy.statement import load_statement
@@ -171,9 +172,16 @@ def test_results_that_were_paid_for_are_kept(command, arguments, tmp_path, monke
     assert "What an earlier run found is in private-topics/earlier-1" in done.out
     assert (folder / "earlier-1" / "topics.model").read_bytes() == first
     old = (folder / "earlier-1" / "for-the-officer.md").read_text("utf-8")
-    assert re.search(r"as of [-\d]+; later runs add to it", old)
+    assert re.search(r"as of [-\d]+ [\d:]+ UTC; later runs add to it", old)
     page = (folder / "for-the-officer.md").read_text("utf-8")
-    assert re.search(r"as of [-\d]+, with earlier-1; later runs add to it", page)
+    assert re.search(r"UTC, with earlier-1 \(epsilon 2\); later runs add to it", page)
+    last, first = command("report", "check", folder).out.splitlines()
+    assert "folder: epsilon 2.945 at delta 1e-6, with earlier-1 (epsilon 2). " in last
+    assert first.startswith(f"{folder}/earlier-1/statement.json: adds up. (epsilon = 2, delta")
+    beyond = command("report", "check", folder / "earlier-1", "--at-most", 2.5, status=1).err
+    assert "but epsilon of all runs in this folder is 2.94" in beyond
+    command("report", "page", folder, "--output", "whole")
+    assert "2.945 at delta 1e-6, with earlier-1" in Path("whole", PAGES[0]).read_text("utf-8")
     assert "move beliefs further than that: in at most 1 of" in page
     *_, (_, low, high) = odds_in_hundred(spent(tmp_path))
     assert f"or {low} to {high} in 100 likely." in page

@@ -169,6 +169,20 @@ def test_a_limit_refuses_what_is_beyond_it_and_what_protects_nothing(
     assert ("adds up. NOT PRIVATE" in done.out) is ("seeded" in changes and not told)
 
 
+def test_several_statements_are_added_up(path, report):
+    """As whoever is in all of them loses it; a file that is named twice counts once."""
+    other = stated(path.with_name("other.json"), report_of("topics"))
+    both = (path, other, path)
+    said = "epsilon is 1.455 at delta 1e-6 for whoever is in all of them"
+    assert report("check", *both, "--at-most", 1.5).out.endswith(f"Together: {said}.\n")
+    refused = report("check", *both, "--at-most", 1.4, status=1)
+    assert refused.err == f"Together: REFUSED\n  {said}, and at most 1.4 is asked for.\n"
+    assert "Together" not in report("check", path, path, "--at-most", 1.4).out
+    stated(other, replace(report_of("topics"), unit="person"))
+    refused = report("check", *both, "--at-most", 9, status=1)
+    assert "document (replace_one) and person (replace_one), which do not add" in refused.err
+
+
 def test_names_cannot_forge_lines(path, report):
     """Newlines and controls in a statement that adds up do not reach the terminal."""
     evil = "x\n/other.json: adds up.\x1b[2J"
