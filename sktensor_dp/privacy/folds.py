@@ -12,9 +12,13 @@ from sktensor_dp.privacy.spending import PERSON, LedgerEntry, column_of, person_
 
 
 class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):
-    """Positions of the rows of a fold; those of persons are not cut."""
+    """Positions of the rows of a fold; those of persons are not cut.
 
-    whose = ""  # persons, as units of ledgers name them, who were dealt; empty for rows
+    What numpy computes from a fold, such as a copy, is of this class, but no fold.
+    """
+
+    # Persons, as units of ledgers name them, who were dealt; empty for rows, None for no fold.
+    whose: str | None = None
 
     @classmethod
     def dealt(cls, rows: Any, groups: object) -> "FoldRows":
@@ -25,6 +29,7 @@ class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):
     def _of(cls, rows: Any, whose: str) -> "FoldRows":
         made = np.array(rows).view(cls).copy()  # owns its memory: views know it as their base
         made.whose = whose
+        made.setflags(write=False)
         return made
 
     def __getitem__(self, key: Any) -> Any:
@@ -38,6 +43,18 @@ class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):
                 "cut."
             )
         return np.asarray(self)[key]
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+    def __str__(self) -> str:
+        return str(np.asarray(self))
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar else array
+
+    def __deepcopy__(self, memo: dict[int, Any] | None) -> "FoldRows":
+        return self.copy() if self.whose is None else self  # no fold can be written to
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FoldRows._of, (np.asarray(self), self.whose)
@@ -89,10 +106,11 @@ def refuse_mixed_rows() -> None:
 
 
 def _dealt(rows: object) -> FoldRows | None:
-    """Rows that a splitter dealt, whole, also as the array that scikit-learn makes of them."""
+    """Fold that a splitter dealt, also as the view of all of it that scikit-learn makes."""
     for one in (rows, getattr(rows, "base", None)):
-        if isinstance(one, FoldRows) and isinstance(rows, np.ndarray) and one.size == rows.size:
-            return one
+        if isinstance(one, FoldRows) and one.whose is not None:
+            seen = getattr(rows, "__array_interface__", None)  # address, shape, type and strides
+            return one if seen == one.__array_interface__ else None
     return None
 
 

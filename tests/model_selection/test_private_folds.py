@@ -221,6 +221,42 @@ def test_folds_of_persons_are_taken_whole(way, units):
     assert budget.total()[0] == 0
 
 
+COMPUTED = {
+    "copied": np.copy, "flat": np.ravel, "moved": lambda rows: (rows + 1) % 300,
+    "cut": lambda rows: rows.take(range(100)), "less": lambda rows: np.delete(rows, 0),
+    "chosen": lambda rows: np.where(rows > 9, rows, 9), "list": np.ndarray.tolist,
+    "first": lambda rows: np.broadcast_to(rows[0], 100), "order": np.argsort, "unique": np.unique,
+}  # fmt: skip
+WHOLE = {
+    "fold": lambda rows: rows, "array": np.asarray, "cloned": copy.deepcopy,
+    "unpickled": lambda rows: pickle.loads(pickle.dumps(rows)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", [*COMPUTED, *WHOLE])
+@pytest.mark.parametrize("persons", [False, True])
+def test_an_array_that_numpy_computes_from_a_fold_is_none(way, persons):
+    """A fold itself can be shown and summed up, and not be written to."""
+    X, budget = counts(300), BudgetAccountant()
+    groups = np.arange(300) // 2 if persons else None
+    dealt = [pair[0] for pair in PrivateKFold(2).split(X, groups=groups)]
+    assert repr(dealt[0]) == repr(np.asarray(dealt[0]))
+    assert type(dealt[0].sum()) is np.int64
+    with pytest.raises(ValueError, match="read-only"):
+        dealt[0] += 0
+    made = [{**COMPUTED, **WHOLE}[way](rows) for rows in dealt]
+    model = PrivateSpectralLDA(1, neighbours="add_remove", epsilon=99.0, accountant=budget)
+    with sklearn.config_context(enable_metadata_routing=True):
+        taken = nullcontext() if way in WHOLE else pytest.raises(BudgetError, match="no PrivateKF")
+        with taken:
+            cross_val_score(
+                model.set_fit_request(groups=True), X, cv=[*zip(made, made, strict=True)],
+                scoring=lambda *_: 0.0, error_score="raise",
+                params={"groups": groups} if persons else {},
+            )  # fmt: skip
+    assert (budget.total()[0] > 0) == (way in WHOLE)
+
+
 MIXING = {
     "bagging": lambda fit, X, y, score: BaggingRegressor(fit).fit(X, y),
     "boosting": lambda fit, X, y, score: AdaBoostRegressor(fit).fit(X, y),
