@@ -6,10 +6,8 @@ the same key stream, which is fast and not exact.
 """
 
 import importlib.util
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,8 +79,7 @@ def samplers(size: int) -> dict[str, tuple[Callable[[int], object], int]]:
         "discrete gaussian, NumPy": (lambda n: discrete_gaussian(n, 2.0**24, plain), size // 4),
     }
     if importlib.util.find_spec("opendp") is not None:
-        sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
-        from opendp_samples import opendp_samples
+        from benchmarks.opendp_samples import opendp_samples
 
         for law in ("gaussian", "laplace"):
             found[f"{law}, OpenDP"] = (lambda n, law=law: opendp_samples(law, n, 24), 10_000)

@@ -235,6 +235,13 @@ COMPONENTS = [
     *data_table("samples", components, ("fit",), {
         "none": (np.zeros((0, 3)), "0 sample"),
     }),
+    # Where no norm can be chosen.
+    *table("no norm", components, (
+        lambda model: model.partial_fit(SAMPLES), lambda model: model.fit_chunks(iter([SAMPLES])),
+        lambda model: model.fit_tensor(np.ones((3, 3, 3))),
+    ), [({"data_norm": "auto"}, "'auto'")]),
+    *table("no norm", components, fit(SAMPLES), [
+        ({"data_norm": "auto", "perturbation": "stream"}, "'auto'")]),
 ]  # fmt: skip
 mixtures = partial(PrivateGaussianMixture, n_components=2, data_norm=2.0)
 COMPONENTS += [

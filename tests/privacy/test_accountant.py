@@ -65,24 +65,6 @@ def test_total_entries_and_repr():
     assert budget.entries[-1] == LedgerEntry("caller", "spend", 1, PrivacyCost(0.0, 0.5, 1e-7))
 
 
-@pytest.mark.parametrize(
-    ("delta", "fits", "least", "most"),
-    [
-        # Four times mu**2 doubles mu, and epsilon is then 2.16 times as large.
-        (1e-6, [(1.0, 1e-6)] * 4, 2.0, 2.3),
-        # Stated at another delta.
-        (1e-6, [(1.0, 1e-9)], 0.0, 0.85),
-        (1e-9, [(1.0, 1e-6)], 1.2, 2.0),
-        (1e-6, [(math.inf, 1e-6), (1.0, 1e-6)], math.inf, math.inf),
-    ],
-)
-def test_gaussian_fits_are_composed_at_the_delta_of_the_budget(delta, fits, least, most):
-    budget = BudgetAccountant(delta=delta)
-    for one in fits:
-        fit(budget, *one)
-    assert least <= budget.total()[0] <= most
-
-
 def test_refused_charge_leaves_the_ledger_untouched():
     budget = BudgetAccountant(1.0, 1e-6)
     fit(budget, 0.6, 1e-6)
@@ -142,17 +124,17 @@ def test_equal_gaussian_shares_are_admitted_exactly(epsilon, n_fits):
     assert epsilon * (1 - 1e-9) < budget.total()[0] <= epsilon
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "pure", "vocabulary", "search"])
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 @pytest.mark.parametrize("k", [1, 3])
-def test_remaining_is_what_k_fits_can_be_given(epsilon, delta, k):
+def test_remaining_is_what_k_fits_of_a_kind_can_be_given(kind, epsilon, delta, k):
+    """Beside a pure charge it is found by bisection, and may be a part in a thousand short."""
     budget = BudgetAccountant(epsilon, delta)
     fit(budget, epsilon / 5, delta)
     budget.spend(epsilon / 10, delta / 10)
-    share = budget.remaining(k)
+    part = budget.remaining(k, kind)
     for _ in range(k):
-        fit(budget, **share)
-    # Beside a pure charge, what remains is found by bisection and may be a part in a
-    # thousand short.
+        spend(budget, kind, part)
     assert epsilon * 0.998 < budget.total()[0] <= epsilon * (1 + 1e-9)
     with pytest.raises(BudgetError):
         fit(budget, epsilon / 5, delta)
@@ -173,27 +155,18 @@ def test_a_lack_of_delta_names_a_guarantee_that_is_left(spent):
     assert budget.total()[0] > 1.9
 
 
+BEYOND = "Epsilon .* bring it to"
+
+
 @pytest.mark.parametrize(
     ("spent", "asked", "threshold", "short", "told"),
     [
-        ((2.0, 0), (0.1, 1e-6), False, "Epsilon .* bring it to", "Nothing is left: use a larger"),
-        ((2 - 1e-9, 0), (0.1, 1e-6), False, "Epsilon .* bring it to", "Nothing is left: use"),
-        (
-            (1.99, 0),
-            (0.5, 1e-6),
-            True,
-            "Epsilon .* bring it to",
-            "Ask for delta=5e-07, with epsilon=0.0",
-        ),
+        ((2.0, 0), (0.1, 1e-6), False, BEYOND, "Nothing is left: use a larger"),
+        ((2 - 1e-9, 0), (0.1, 1e-6), False, BEYOND, "Nothing is left: use"),
+        ((1.99, 0), (0.5, 1e-6), True, BEYOND, "Ask for delta=5e-07, with epsilon=0.0"),
         ((2.0, 1e-6), (0.5, 1e-6), False, "Epsilon .* delta is short, too", "Nothing is left"),
         ((2.0, 1e-6), (0.5, 1e-6), True, "Epsilon .* delta is short, too", "Nothing is left"),
-        (
-            (1.4, 1e-6),
-            (1, 1e-6),
-            False,
-            "Epsilon .* too",
-            r"Ask for pure noise .* epsilon=0\.6 at most",
-        ),
+        ((1.4, 1e-6), (1, 1e-6), False, "Epsilon .* too", r"Ask for pure .* epsilon=0\.6 at most"),
         ((1.9, 1e-6), (0.05, 1e-6), False, "Delta", "Ask for pure noise"),
         ((1.0, 8e-7), (0.5, 1e-6), True, "Delta", "Ask for delta=2e-07.*'vocabulary'"),
     ],
@@ -205,28 +178,16 @@ def test_an_excess_is_named_by_what_is_short(spent, asked, threshold, short, tol
         fit(budget, *asked, threshold=threshold)
 
 
-@pytest.mark.parametrize("k", [1, 3])
-def test_a_lack_of_delta_is_named_and_vocabularies_can_be_given_what_remains(k):
-    budget = BudgetAccountant(4.0, 1e-6)
-    fit(budget, 1.0, 1e-6, threshold=True)
-    with pytest.raises(BudgetError, match=r"Delta is what is short.*'vocabulary'"):
-        fit(budget, 0.01, 1e-6, threshold=True)
-    share = budget.remaining(k, "vocabulary")
-    assert share["delta"] == pytest.approx(5e-7 / k)
-    for _ in range(k):
-        fit(budget, **share, threshold=True)
-    assert budget.total()[0] == pytest.approx(4.0, rel=1e-9)
-    with pytest.raises(BudgetError, match="the budget is 4, of which 4 is spent"):
-        fit(budget, 0.01, 1e-9, threshold=True)
-    with pytest.raises(BudgetError, match=r"Delta is what is short.*pure noise"):
-        fit(BudgetAccountant(100.0, 0.0), 0.01, 1e-9)
-
-
 def test_remaining_of_special_budgets():
     assert BudgetAccountant().remaining(5) == {"epsilon": math.inf, "delta": 1e-6}
     pure = BudgetAccountant(2.0, 0.0).spend(0.5, 0)
     assert pure.remaining(3) == pure.remaining(np.int64(3)) == {"epsilon": 0.5, "delta": 0.0}
     assert BudgetAccountant(2.0, 1e-6).spend(1.0, 1e-6).remaining()["epsilon"] == 0.0
+    assert BudgetAccountant().remaining(2, "pure") == {"epsilon": math.inf, "delta": 1e-6}
+    spent = BudgetAccountant(1.0, 1e-6).spend(0.25, 1e-6)
+    assert spent.remaining(3, "pure") == {"epsilon": 0.25, "delta": 1e-6}
+    spent.charge([LedgerEntry("", "", 1, PrivacyCost(epsilon=0.75))])
+    assert spent.remaining(3, "pure") == spent.remaining(3) == {"epsilon": 0.0, "delta": 1e-6}
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
@@ -253,18 +214,6 @@ def test_split_is_used_up_exactly(epsilon, delta, kinds):
     assert budget.total()[0] <= epsilon * (1 + 1e-9)
     n_using = kinds.count("vocabulary") + kinds.count("search")
     assert budget.cost.delta == pytest.approx(min(n_using / 10, 0.5) * delta)
-
-
-@pytest.mark.parametrize("kind", ["pure", "search"])
-@pytest.mark.parametrize("before", [0, 1])
-def test_searches_can_be_given_what_remains(kind, before):
-    budget = BudgetAccountant(4.0, 1e-6)
-    for _ in range(before):
-        fit(budget, 1.0, 1e-6)
-    part = budget.remaining(3, kind)
-    for _ in range(3):
-        spend(budget, kind, part)
-    assert 3.9 < budget.total()[0] <= 4 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "pure", "vocabulary", "search"])
@@ -374,6 +323,7 @@ def test_a_part_of_a_split_pays_for_fits_of_its_kind_alone(kind):
     assert budget.total()[0] > 0
 
 
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_a_larger_delta_than_the_budgets_is_refused_before_its_charge():
     budget, cells = BudgetAccountant(4.0, 1e-6), np.argwhere(np.ones((50, 4)))
     typed: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-3, "accountant": budget}
@@ -399,6 +349,7 @@ WRONG: dict[str, tuple[Any, list[Any]]] = {
     "delta must lie": (lambda budget, x: BudgetAccountant(1.0, x), [1, *NEITHER]),
     "units must": (lambda budget, x: BudgetAccountant(units=x), ["", 3, None]),
     "k must": (lambda budget, x: budget.remaining(x), [0, -1, 1.5, True]),
+    "kind must": (lambda budget, x: budget.remaining(2, x), ["laplace", None]),
     "fractions must": (
         lambda budget, x: budget.split(x),
         [[], [0.3, 0.9], [0.3, 0.3], [1, 0], [2, -1], [1, math.nan], [1, math.inf], ["1"], 3, {},

@@ -142,22 +142,6 @@ def test_a_norm_far_too_small_is_warned_of(part, seeded_noise):
         model(data_norm=float(part * np.median(norms))).fit(X)
 
 
-RAW, X60 = model(moment="raw"), np.ones((60, 3))
-REFUSED = {
-    "batch": ("'auto'", lambda: RAW.partial_fit(X60)),
-    "chunks": ("'auto'", lambda: RAW.fit_chunks(iter([X60]))),
-    "stream": ("'auto'", lambda: model(moment="raw", perturbation="stream").fit(X60)),
-    "tensor": ("'auto'", lambda: RAW.fit_tensor(np.ones((3, 3, 3)))),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_where_no_norm_can_be_chosen_a_fit_says_so(name):
-    message, call = REFUSED[name]
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 def ratings(n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     X = np.column_stack([np.repeat(np.arange(n), 10), np.tile(np.arange(10), n)])

@@ -38,18 +38,6 @@ def test_a_fit_that_divides_by_the_true_number_is_seen():
         replay(TOPICS, whole, X[:N], X, mistake=the_true_count)
 
 
-class Unread:
-    def __iter__(self):
-        yield 1 / 0
-
-
-def test_what_costs_too_much_is_refused_before_chunks_are_counted_or_read():
-    payer = BudgetAccountant(1.0, DELTA)
-    with pytest.raises(BudgetError, match="would bring it to"):
-        TOPICS().set_params(accountant=payer).fit_chunks(Unread(), n_features=D)
-    assert payer.entries == ()
-
-
 @pytest.mark.parametrize("build", [STREAM, TOPICS])
 def test_all_batches_have_the_neighbours_of_the_first(build):
     for first, then in (("add_remove", "replace_one"), ("replace_one", "add_remove")):

@@ -21,7 +21,6 @@ import pytest
 from internals import answering
 from ledger_processes import run_script
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 from small_completions import X0, Y0, build
 
 import sktensor_dp
@@ -50,20 +49,6 @@ def n_fits(budget: BudgetAccountant) -> int:
 
 
 # One file
-
-
-def test_the_budget_outlives_accountants(path):
-    first = BudgetAccountant(2.0, 1e-6, path=path)
-    fast(accountant=first).fit(X0, Y0)
-    first.spend(0.5, 1e-8)
-    later = BudgetAccountant(2.0, 1e-6, path=path)
-    assert later.entries == first.entries
-    assert later.total() == first.total()
-    with pytest.raises(BudgetError):
-        later.spend(1.0, 0)
-    # What one of them charges the other sees at once.
-    later.spend(0.01, 0)
-    assert first.total() == later.total()
 
 
 def test_infinite_costs_are_refused_by_a_limit_and_else_kept(path):
@@ -254,24 +239,6 @@ def test_copies_and_clones_charge_the_same_ledger(path):
     with budget:
         fast().fit(X0, Y0)
     assert n_fits(budget) == 3
-
-
-def test_a_grid_search_stops_before_it_overspends(path):
-    probe, whole = BudgetAccountant(100.0, 1e-6), BudgetAccountant(100.0, 1e-6)
-    fast(accountant=probe).fit(X0, Y0)
-    # Room for seven fits and a half.
-    whole.charge([LedgerEntry("", "", 1, PrivacyCost(mu=probe.cost.mu * math.sqrt(7.5)))])
-    budget = BudgetAccountant(whole.total()[0], 1e-6, path=path)
-    grid = GridSearchCV(fast(accountant=budget), {"rank": [1, 2, 3]}, cv=5, error_score="raise")
-    with pytest.raises(BudgetError, match="Nothing more was charged"):
-        grid.fit(X0, Y0)
-    assert n_fits(budget) <= 7
-    assert budget.total()[0] <= budget.epsilon
-    # The room that is left is still there.
-    while n_fits(budget) < 7:
-        fast(accountant=budget).fit(X0, Y0)
-    with pytest.raises(BudgetError):
-        fast(accountant=budget).fit(X0, Y0)
 
 
 # Exact sums

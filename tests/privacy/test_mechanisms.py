@@ -21,7 +21,6 @@ from sktensor_dp import (
     load_statement,
     unsafe_seeded_noise,
 )
-from sktensor_dp.data.counts import CountChunks, as_counts
 from sktensor_dp.data.entries import EntryChunks
 from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.mechanisms import (
@@ -42,14 +41,9 @@ from sktensor_dp.privacy.mechanisms import (
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.count_moments import TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.counts import TripleNorm, WhitenedTripleNorm
-from sktensor_dp.queries.entries import Entries, RowSums
-from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
+from sktensor_dp.queries.entries import Entries
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.laws import SPHERICAL as SPHERICAL_LAPLACE
-from sktensor_dp.spectral_lda.clips import Clips
-from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 SENSITIVITY, STRENGTH, K = 0.3, 1.7, 10
 
@@ -261,44 +255,6 @@ def test_purely_released_entries_have_the_variance_of_the_piecewise_law(noise):
     variances = [16 * Piecewise(0.9).variance(x / 4) for x in truth]
     white = (noisy.value - truth) / np.sqrt(variances)
     assert abs((white**2).mean() - 1) < Z * math.sqrt(2 / truth.size)
-
-
-@pytest.mark.parametrize("name", ["entries", "row_sums", "ridge_block", "entry_gradients"])
-def test_a_pure_cost_selects_pure_laws_in_any_plan(name, noise):
-    ask = session_of_entries(name, PURE)
-    places = ask.public("index_set")
-    queries = (
-        Entries(2.0), RowSums(places, places.balanced_weights(), 2.0),
-        RidgeBlock(places, 0, np.ones((300, 1)), 1.0, 2.0),
-        EntryGradients(Jacobian(places, [np.ones((n, 1)) for n in SHAPE]), 2.0),
-    )  # fmt: skip
-    ask(next(query for query in queries if query.name == name))
-    (row,) = ask.report().rows
-    assert row.mechanism == CATALOGUE[name].pure.law.id
-    assert (row.epsilon, row.mu) == (0.9, 0.0)
-
-
-@pytest.mark.parametrize("delta", [0, 1e-6])
-@pytest.mark.parametrize("name", ["whitened_triple_moments", "triple_moments"])
-@pytest.mark.usefixtures("seeded_noise")
-def test_noise_of_triples_has_the_deviation_that_is_told(name, delta, seed):
-    rng, uses = np.random.default_rng(seed), 400
-    X = as_counts(rng.poisson(1.0, (50, 8)).astype(float))
-    basis = np.linalg.qr(rng.standard_normal((8, 3)))[0]
-    plan = ReleasePlan.split(1.0, delta, {name: 1.0}, {name: uses})
-    with Session(CountChunks(X, *X.shape), plan) as ask:
-        clips = Clips(ask, {"counts": 9.0, "triples": 5.0})
-        counts = clips.of_counts(0.1)
-        if name == "triple_moments":
-            clip = counts if delta == 0 else clips.of_triples(0.1, TripleNorm())
-            query = TripleMoments(basis, clip, (counts,))
-        else:
-            clip = clips.of_triples(0.1, WhitenedTripleNorm(basis, None), (counts,))
-            query = WhitenedTripleMoments(basis, clip, (counts,))
-        answers = [ask(query) for _ in range(uses)]
-    values = np.array([symmetric_to_coordinates(answer.value) for answer in answers])
-    # Coordinates of spherical noise share their radius: its square deviates by a fifth at most.
-    assert values.std(axis=0).mean() == pytest.approx(answers[0].sigma, rel=0.15)
 
 
 # Reports say where the program's noise is not proved to have the law on the page.

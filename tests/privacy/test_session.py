@@ -2,6 +2,7 @@
 
 import gc
 import math
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -333,3 +334,42 @@ def test_what_has_no_room_is_not_told_by_its_shape():
             call()
         assert "1234567" not in str(error.value)
         assert error.value.__context__ is error.value.__cause__ is None
+
+
+class Forking:
+    """Chunks that fork the process when they are read a second time, in a release."""
+
+    def __init__(self, n_passes: int) -> None:
+        self.X, self.left, self.child = counts(0), n_passes, None
+
+    def __iter__(self):
+        self.left -= 1
+        yield self.X[:60]
+        if self.left == 0:
+            self.child = os.fork()
+        yield self.X[60:]
+
+
+def in_chunks(source: Forking) -> None:
+    PrivateSpectralLDA(1, n_refinements=0).fit_chunks(source, n_samples=N, n_features=D)
+
+
+def as_a_stream(source: Forking) -> None:
+    model = PrivateTensorPowerMethod(1, data_norm=4.0, perturbation="stream", max_iter=1)
+    model.fit_chunks(iter(source))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize(("fit", "n_passes"), [(in_chunks, 2), (as_a_stream, 1)])
+def test_a_process_forked_in_a_fit_is_refused_and_its_parent_goes_on(fit, n_passes):
+    source, said = Forking(n_passes), ""
+    try:
+        fit(source)
+    except RuntimeError as error:
+        said = str(error)
+    finally:
+        if source.child == 0:
+            os._exit(0 if "forked while a fit was running" in said else 1)
+    assert said == ""
+    assert os.waitstatus_to_exitcode(os.waitpid(source.child, 0)[1]) == 0

@@ -8,14 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from sktensor_dp import PrivateCPCompletion
-from sktensor_dp.data.persons import PersonChunks, by_unit
-from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.session import Session
+from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.queries.persons import (
     MOMENT_WEIGHT,
     ReleasedEffects,
     SharedFactorSums,
-    UnitLevels,
     clipped_moments,
 )
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
@@ -183,22 +180,6 @@ def test_moments_have_no_obtuse_angles(seed):
     assert np.linalg.eigvalsh(moments.reshape(n, RANK, RANK)).min() > -1e-15
 
 
-@pytest.mark.parametrize("shape", [(7, 4), (3, 2, 5), (70_000, 9), (2**20, 2**9), (2**30, 2**30)])
-def test_entries_are_sorted_by_unit_place_and_value(shape, seed):
-    rng = np.random.default_rng(seed)
-    n, unit_mode = int(rng.integers(0, 90)), int(rng.integers(len(shape)))
-    # Few places, some of them far apart.
-    rows = [rng.integers(0, length, 5) for length in shape]
-    X = np.column_stack([few[rng.integers(0, 5, n)] for few in rows])
-    values = rng.choice([0.1, 0.2, 0.3], n) * rng.choice([1.0, 1.7], n)
-    others = [X[:, mode] for mode in range(len(shape)) if mode != unit_mode]
-    expected = np.lexsort([values, *others, X[:, unit_mode]])
-    found = by_unit(X, values, shape, unit_mode)
-    # Equal entries are alike.
-    np.testing.assert_array_equal(X[found], X[expected])
-    np.testing.assert_array_equal(values[found], values[expected])
-
-
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 @pytest.mark.parametrize("width", [1e-30, 1e12, 1e40])
 def test_units_of_measurement_do_not_matter(width):
@@ -207,15 +188,3 @@ def test_units_of_measurement_do_not_matter(width):
     model = PrivateCPCompletion(2, bounds=(0, width), shape=(1000, 6, 5), unit_mode=0, epsilon=8.0)
     model.fit(X, width * rng.uniform(0, 1, len(X)))
     assert "shared_factor_sums" in [row.name for row in model.privacy_report_.rows]
-
-
-@pytest.mark.parametrize("value", [0.0, 1e-170])
-def test_no_floating_point_error_depends_on_a_value(value):
-    """Callers may make rounding an error; which release it would stop may depend on one unit."""
-    X = np.argwhere(np.ones((20, 4)))
-    y = np.zeros(len(X))
-    y[0] = value
-    plan = ReleasePlan.split(1.0, 1e-6, {"unit_levels": 1.0})
-    chunks = PersonChunks(X, y, (20, 4), 0, (-0.5, 0.5))
-    with np.errstate(all="raise"), Session(chunks, plan) as ask:
-        ask(UnitLevels(0.5))

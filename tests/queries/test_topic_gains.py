@@ -136,10 +136,3 @@ def test_hostile_counts_have_finite_gains(concentration, weight):
         each = [gain(X[row], None)[0] for row in range(X.shape[0])]
         np.testing.assert_array_equal(found, each)
         assert abs(gains_of(topics, weights, concentration, against).total(CountChunk(X))) <= 60
-
-
-def test_reports_do_not_say_that_units_are_held_out():
-    """Documents are those of the fit; half of their words is held out."""
-    told = TopicGains.description
-    assert "half of the words" in told
-    assert "held-out" not in told

@@ -1,7 +1,7 @@
 """Samples of the discrete Gaussian and Laplace laws from the OpenDP library.
 
 A second implementation, by other hands and in another language, of what
-`sktensor_dp.privacy.noise_sampler` does: an oracle for tests, slower by a factor of 500.
+`sktensor_dp.privacy.noise_sampler` does: slower by a factor of 500.
 """
 
 from functools import lru_cache
