@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, replace
 from datetime import UTC
 from functools import partial
-from itertools import chain
+from itertools import accumulate, chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +24,7 @@ from sktensor_dp.checks.display import (
     finite,
     plain,
 )
-from sktensor_dp.checks.parameters import check_sizes, shown
+from sktensor_dp.checks.parameters import Number, check_sizes, shown
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.plan import (
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
 
 # Columns of the table of charges.
+PART_ROUNDING = 1e-6  # of costs that are told apart
 HEAD = ["when", "fit", "estimator", "release", "unit", "uses"]
 TEXTS = ("when", "estimator", "release", "unit")
 NUMBERS = ["sensitivity", "sigma", *COSTS, "fraction"]
@@ -124,6 +125,18 @@ def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object
     ]
 
 
+def _told_apart(fractions: Sequence[float]) -> list[float]:
+    """Fractions of the same sum, of which equal ones differ by more than `SplitPart` rounds."""
+    alike: dict[float, list[int]] = {}
+    for place, fraction in enumerate(fractions):
+        alike.setdefault(round(fraction, 9), []).append(place)
+    changed = list(fractions)
+    for places in alike.values():
+        for rank, place in enumerate(places):
+            changed[place] *= 1 + 10 * PART_ROUNDING * (rank - (len(places) - 1) / 2)
+    return changed
+
+
 class SplitPart(NamedTuple):
     """Part of a budget that `BudgetAccountant.split` gave, and what a fit with it costs."""
 
@@ -137,7 +150,7 @@ class SplitPart(NamedTuple):
         # A part of any kind may be spent as pure noise.
         pure = PrivacyCost(epsilon=self.epsilon)
         return any(
-            all(map(partial(math.isclose, rel_tol=1e-6), own.amounts, cost.amounts))
+            all(map(partial(math.isclose, rel_tol=PART_ROUNDING), own.amounts, cost.amounts))
             for own in (self.cost, pure)
         )
 
@@ -495,18 +508,23 @@ class BudgetAccountant(TableDisplay):
         for cost in (asked, *map(PrivacyCost.total, fits.values())):
             if (part := next((part for part in unpaid if part.pays(cost)), None)) is not None:
                 unpaid.remove(part)
+        payable: list[LedgerEntry] = []  # by what is left now
+        epsilons: list[str] = []
         for part in unpaid:
-            later = [LedgerEntry("caller", "spend", uses=1, cost=part.cost)]
-            both = now.spent.plus([*entries, *later])
-            if now.covers(now.spent.plus(later)) and not now.covers(both):
-                raise BudgetError(
-                    f"This would leave too little for a part of split(), of epsilon "
-                    f"{part.epsilon:.3g}, that no fit has spent: split() divides the whole budget, "
-                    f"of which {now.spent_epsilon:.4g} is spent. Nothing more was charged. If this "
-                    "step was fitted before, it still is: fit those after it alone, as by "
-                    "pipeline[1:].fit(pipeline[0].transform(X)). Otherwise ask for remaining(k), "
-                    "or for parts of what is left by split(..., of='rest')."
-                )
+            later = LedgerEntry("caller", "spend", uses=1, cost=part.cost)
+            if now.covers(now.spent.plus([*payable, later])):
+                payable.append(later)
+                epsilons.append(f"{part.epsilon:.3g}")
+        if not now.covers(now.spent.plus([*entries, *payable])):
+            raise BudgetError(
+                f"This would leave too little for {counted(len(epsilons), 'part')} of split(), of "
+                f"epsilon {', '.join(epsilons)}, that no fit has spent, as where another part is "
+                "spent twice: split() divides the whole budget, of which "
+                f"{now.spent_epsilon:.4g} is spent. Nothing more was charged. If this "
+                "step was fitted before, it still is: fit those after it alone, as by "
+                "pipeline[1:].fit(pipeline[0].transform(X)). Otherwise ask for remaining(k), "
+                "or for parts of what is left by split(..., of='rest')."
+            )
 
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
@@ -530,12 +548,14 @@ class BudgetAccountant(TableDisplay):
         fractions: Sequence[float],
         kinds: Sequence[str] | None = None,
         of: str = "budget",
+        times: Sequence[int] | None = None,
     ) -> list[FitBudget]:
         """Divide the whole budget, or the rest of it, among fits so that they use it up exactly.
 
-        A fit with one part, such as a repeated one, that leaves too little for another part that no
+        A fit with one part, such as a repeated one, that leaves too little for the parts that no
         fit has spent is refused. Nothing else is: parts are not kept in the file, and fits that ask
-        for :meth:`remaining` may spend them, here and in other programs.
+        for :meth:`remaining` may spend them, here and in other programs. Parts of equal fractions
+        differ in the sixth digit, by which each is known once it is spent.
 
         Parameters
         ----------
@@ -548,11 +568,14 @@ class BudgetAccountant(TableDisplay):
         of : {"budget", "rest"}, default="budget"
             What is divided: the whole budget, whatever is spent, so that a program which is run
             again gets the same parts; or what is left of it.
+        times : sequence of int, optional
+            Number of equal fits that share each fraction, as those of a ``GridSearchCV`` do; each
+            is given the same part. 1 by default: a part is spent once.
 
         Returns
         -------
         list of FitBudget
-            A dict ``{"epsilon": ..., "delta": ...}`` for the constructor of each fit.
+            A dict ``{"epsilon": ..., "delta": ...}`` for each fraction, for the constructor.
 
         Raises
         ------
@@ -582,6 +605,14 @@ class BudgetAccountant(TableDisplay):
             raise ValueError(f"kinds must be one of {KINDS} for each fit; got {shown(kinds)}.")
         if of not in ("budget", "rest"):
             raise ValueError(f"of must be 'budget' or 'rest', got {shown(of)}.")
+        times = [1] * len(fractions) if times is None else [*times]
+        if len(times) != len(fractions) or not all(
+            map(Number(1, 10**6, integer=True).accepts, times)
+        ):
+            raise ValueError(f"times must be an int of 1 or more for each fit; got {shown(times)}.")
+        kinds = [kind for kind, n in zip(kinds, times, strict=True) for _ in range(n)]
+        shared = zip(_told_apart(fractions), times, strict=True)
+        fractions = [fraction / n for fraction, n in shared for _ in range(n)]
         # Each vocabulary or search uses up `used`: a tenth of the delta (a choice), or less, so
         # that all together use up at most THRESHOLD_FRACTION of it. Gaussian noise has the rest. A
         # vocabulary is given the delta of which `used` is THRESHOLD_FRACTION.
@@ -601,12 +632,11 @@ class BudgetAccountant(TableDisplay):
                 raise BudgetError(f"Nothing is left to divide of the budget.{self._so_far()}")
         if delta_left == 0 or math.isinf(epsilon):
             shares = [epsilon * fraction / whole for fraction in fractions]
-            return self._remembered(
-                [
-                    SplitPart(own, delta_left, PrivacyCost(epsilon=own), kind)
-                    for own, kind in zip(shares, kinds, strict=True)
-                ]
-            )
+            pure = [
+                SplitPart(own, delta_left, PrivacyCost(epsilon=own), kind)
+                for own, kind in zip(shares, kinds, strict=True)
+            ]
+            return self._remembered(pure, times)
         deltas = {"pure": self.delta, "search": used, "vocabulary": used / THRESHOLD_FRACTION}
         # Epsilons of guarantees are added to that of all Gaussian noise together.
         parts = list(zip(fractions, kinds, strict=True))
@@ -624,12 +654,13 @@ class BudgetAccountant(TableDisplay):
                 cost = PrivacyCost(mu * math.sqrt(part / by_noise), delta=aside)
                 own_epsilon = gaussian_epsilon(cost.mu, delta - aside)
             budgets.append(SplitPart(own_epsilon, delta, cost, kind))
-        return self._remembered(budgets)
+        return self._remembered(budgets, times)
 
-    def _remembered(self, parts: list[SplitPart]) -> list[FitBudget]:
-        """Parts as parameters of fits; they are remembered, to be left to these."""
+    def _remembered(self, parts: list[SplitPart], times: Sequence[int]) -> list[FitBudget]:
+        """One part of each number of equal ones, for fits; all are remembered for these."""
         self._splits.append(parts)
-        return [{"epsilon": part.epsilon, "delta": part.delta} for part in parts]
+        firsts = [parts[last - n] for n, last in zip(times, accumulate(times), strict=True)]
+        return [{"epsilon": part.epsilon, "delta": part.delta} for part in firsts]
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the charges as a table, one row per planned release.

@@ -236,9 +236,8 @@ def test_what_is_left_is_named_and_divided_for_fits_of_each_kind(kind, before):
 
 
 def test_split_of_special_budgets():
-    assert BudgetAccountant(2.0, 1e-6).spend(1, 1e-6).split([0.5, 0.5], of="rest") == (
-        [{"epsilon": 0.5, "delta": 0.0}] * 2
-    )
+    rest = BudgetAccountant(2.0, 1e-6).spend(1, 1e-6).split([0.4, 0.6], of="rest")
+    assert rest == [{"epsilon": 0.4, "delta": 0.0}, {"epsilon": 0.6, "delta": 0.0}]
     halves = BudgetAccountant(2.0, 1e-6).split([0.2, 0.8])
     squares = [gaussian_mu(part["epsilon"], part["delta"]) ** 2 for part in halves]
     assert squares[1] / squares[0] == pytest.approx(4)
@@ -262,7 +261,9 @@ def test_a_part_of_a_split_leaves_what_unspent_ones_need(tmp_path):
     again = BudgetAccountant(path=path)  # a program that is run again
     assert again.split(fractions, kinds) == [check, words, topics]
     for one in (budget, again):
-        with pytest.raises(BudgetError, match=r"epsilon 2\.4.*Nothing.*pipeline\[1:\]\.fit\("):
+        with pytest.raises(
+            BudgetError, match=r"epsilon 0\.25, 2\.4.*Nothing.*pipeline\[1:\]\.fit\("
+        ):
             fit(one, **words, threshold=True)
     fit(again, **topics)
     fit(budget, **check)  # in any order, by anyone
@@ -277,6 +278,31 @@ def test_a_part_of_a_split_leaves_what_unspent_ones_need(tmp_path):
     fit(budget, **words, threshold=True)
     fit(budget, **topics)
     assert budget.total()[0] == 3.0
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "pure", "vocabulary", "search"])
+@pytest.mark.parametrize(
+    "fractions", [[0.25] * 4, [0.4, 0.2, 0.2, 0.2], [0.2501, 0.25, 0.2499, 0.25], [1 / 12] * 12]
+)
+def test_a_part_is_paid_once_by_programs_that_are_run_again(fractions, kind, tmp_path):
+    kinds = [kind] * len(fractions)
+    for place in range(len(fractions)):
+        budget = BudgetAccountant(2.0, 1e-6, path=tmp_path / "budget.sqlite")
+        parts = budget.split(fractions, kinds)
+        spend(budget, kind, parts[place])
+        left = len(fractions) - 1 - place
+        for earlier in parts[: place + 1] if left else ():
+            with pytest.raises(BudgetError, match=f"{left} part.* twice|is what is short"):
+                spend(budget, kind, earlier)
+    assert budget.total()[0] <= 2.0 * (1 + 1e-9)
+
+
+def test_equal_fits_share_a_part():
+    budget = BudgetAccountant(2.0, 1e-6)
+    fits, scores = budget.split([0.9, 0.1], times=[3, 2])
+    for part in [fits, scores, fits, scores, fits]:
+        spend(budget, "gaussian", part)
+    assert budget.total()[0] == pytest.approx(2.0)
 
 
 def test_a_forecast_warns_of_a_fit_that_the_accountant_would_refuse():
@@ -357,6 +383,9 @@ WRONG: dict[str, tuple[Any, list[Any]]] = {
     ),
     r"kinds must be one of \('gaussian', 'pure', 'vocabulary', 'search'\)": (
         lambda budget, x: budget.split([0.5, 0.5], x), [["pure"], ["pure", "laplace"], "ab"],
+    ),
+    "times must": (
+        lambda budget, x: budget.split([0.5, 0.5], times=x), [[1], [0, 1], [1.5, 1], ["a", 1]],
     ),
     "of must": (lambda budget, x: budget.split([1], of=x), ["left", None, 1, ["rest"]]),
     "epsilon must be >= 0": (lambda budget, x: budget.spend(x, 0), [-1.0, math.nan, *NO_NUMBERS]),
