@@ -9,18 +9,17 @@ SOURCES := pyproject.toml
 export OPENBLAS_NUM_THREADS ?= 2
 
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10
-PAGE_SHOTS ?= page-shots
 
 # What `make demo` hands to the command, as an option of the same name; the last ones are yes or no.
 OF_DEMO := TEXT PERSON EPSILON DELTA BUDGET RAISE_BUDGET TOPICS WORDS STOP_WORDS VOCABULARY OUTPUT \
 	DELIMITER QUOTING ENCODING
 SWITCHES := SHARES FORECAST ANYWAY OPEN
 # A variable that nothing reads is a mistake: with `PERSONS=author` nobody would be protected.
-KNOWN := $(OF_DEMO) $(SWITCHES) INPUT PYTHON OPENBLAS_NUM_THREADS TESTS NEWEST TENTH SEEDS MOVIELENS PAGE_SHOTS VERSIONS
+KNOWN := $(OF_DEMO) $(SWITCHES) INPUT PYTHON OPENBLAS_NUM_THREADS TESTS NEWEST TENTH SEEDS MOVIELENS VERSIONS
 UNKNOWN := $(filter-out $(KNOWN),$(foreach v,$(.VARIABLES),$(if $(findstring command,$(origin $v)),$v)))
 $(if $(UNKNOWN),$(error $(UNKNOWN): no such variable. Known are $(KNOWN)))
 
-.PHONY: demo test coverage test-nightly test-slow audit mistakes bench peers papers papers-check page-shots docs docs-check docs-versions docs-links docs-serve dist test-oldest test-newest test-upstream oldest-environment newest-environment versions lint types clean help
+.PHONY: demo test coverage test-nightly test-slow audit mistakes bench peers papers papers-check docs docs-check docs-versions docs-links docs-serve dist test-oldest test-newest test-upstream oldest-environment newest-environment versions lint types clean help
 
 help:
 	@echo "make demo [INPUT=posts.csv TEXT=column PERSON=column EPSILON=4 BUDGET=8 TOPICS=10 OUTPUT=folder]"
@@ -185,10 +184,6 @@ papers: $(VENV)/.demo
 # Every script of these, on little data.
 papers-check: $(VENV)/.dev
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(PAPER_TESTS)
-
-# Pictures of the page of topics in eight states; needs Chromium (Debian: chromium-driver).
-page-shots: $(VENV)/.dev
-	@$(BIN)/python tests/page_shots.py "$(PAGE_SHOTS)"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

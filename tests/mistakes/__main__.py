@@ -8,6 +8,7 @@ have to pass within the time limit.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import queue
@@ -18,18 +19,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .catalogue import AREAS, Mistake, MovedError, mapped_tests, mistakes
 
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "__pycache__", "_build", "*.egg-info", ".*_cache", "page-shots"
+    ".git", ".venv", "__pycache__", "_build", "*.egg-info", ".*_cache"
 )
 # Seconds of processor time that the tests of a file may take, and of waiting for it on a machine
 # that does other things too.
@@ -38,21 +37,7 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 # How pytest ends: all passed, some failed, stopped while it collected.
 PASSED, FAILURES, STOPPED = 0, 1, 2
 
-
-@dataclass(frozen=True)
-class Result:
-    """What became of one mistake."""
-
-    name: str
-    area: str
-    file: str
-    outcome: str  # "caught", "survived", "timeout", or "error"
-    caught_by: str
-    seconds: float  # of processor time
-    digest: str
-
-
-Results = dict[str, Result]  # by the digest of the mistake
+Results = dict[str, dict[str, str]]  # name, outcome and first test to fail, by digest
 
 
 class Copy:
@@ -69,30 +54,22 @@ class Copy:
         if not found.startswith(str(folder)):
             raise RuntimeError(f"tests would import the package from {found}")
 
-    def run(self, mistake: Mistake, tests: Sequence[str]) -> Result:
-        """Make a mistake, run tests until one fails, and mend it."""
+    def run(self, mistake: Mistake, tests: Sequence[str]) -> tuple[str, str]:
+        """Make a mistake, run tests until one fails, and mend it: outcome, and which failed."""
         path = self.root / mistake.file
         changed, before = mistake.made_in(self.root), path.read_bytes()
         try:
             self._write(path, changed.encode())
             chosen = ["-k", mistake.cases] if mistake.cases else []
-            status, output, seconds = self.test([*tests, *chosen])
+            status, first = self.test([*tests, *chosen])
         finally:
             self._write(path, before)
-        outcome, first = "survived", FAILED.search(output)
         if status in (FAILURES, STOPPED) and first:
-            outcome = "caught"
-        elif status < 0:
-            outcome = "caught" if mistake.hangs else "timeout"
-        elif status != PASSED:
-            outcome = "error"
-        caught_by = first[1].partition("[")[0] if outcome == "caught" and first else ""
-        return Result(
-            mistake.name, mistake.area, mistake.file, outcome, caught_by, seconds, mistake.digest
-        )
+            return "caught", first.partition("[")[0]
+        return "survived" if status == PASSED else "timeout" if status < 0 else "error", ""
 
-    def test(self, tests: Sequence[str]) -> tuple[int, str, float]:
-        """Exit status of pytest, negative where it was ended; output and seconds."""
+    def test(self, tests: Sequence[str]) -> tuple[int, str]:
+        """Exit status of pytest, negative where it was ended, and the first test that failed."""
         command = [
             sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider",
             *tests,
@@ -102,9 +79,15 @@ class Copy:
                 command, cwd=self.root, env=self._environment, stdout=output, stderr=output,
                 start_new_session=True, preexec_fn=_limit_processor_time,
             )  # fmt: skip
-            status, seconds = _ended(process)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(WALL_SECONDS)
+            # What it has started may go on.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            status = process.wait()
             output.seek(0)
-            return status, output.read(), seconds
+            first = FAILED.search(output.read())
+            return status, first[1] if first else ""
 
     def _write(self, path: Path, content: bytes) -> None:
         path.write_bytes(content)
@@ -113,34 +96,13 @@ class Copy:
             compiled.unlink()
 
 
-def _ended(process: subprocess.Popen[bytes]) -> tuple[int, float]:
-    """Exit status of a process, ended where it waits for too long, and processor time of all."""
-    deadline, ended = time.monotonic() + WALL_SECONDS, os.WEXITED | os.WNOWAIT | os.WNOHANG
-    try:
-        while not os.waitid(os.P_PID, process.pid, ended) and time.monotonic() < deadline:
-            time.sleep(0.05)
-    finally:
-        # What it has started may go on. Until it is waited for, its number is nobody else's.
-        os.killpg(process.pid, signal.SIGKILL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, usage.ru_utime + usage.ru_stime
-
-
 def _limit_processor_time() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
 
 
-def known_results(file: Path) -> Results:
-    """Results of earlier runs; of two of one mistake the later one counts."""
-    lines = file.read_text("utf-8").splitlines() if file.is_file() else []
-    return {found["digest"]: Result(**found) for found in map(json.loads, lines)}
-
-
 def run_all(todo: Sequence[Mistake], n_jobs: int, file: Path, known: Results) -> list[str]:
     """Run what is not known yet, and keep each result at once; return what went wrong."""
-    wrong: list[str] = []
-    asked: list[tuple[Mistake, list[str]]] = []
+    wrong, asked = [], []
     for mistake in todo:
         try:
             mistake.made_in(ROOT)
@@ -148,23 +110,23 @@ def run_all(todo: Sequence[Mistake], n_jobs: int, file: Path, known: Results) ->
         except MovedError as error:
             wrong.append(f"{error}: update the list")
     asked = [(one, tests) for one, tests in asked if one.digest not in known]
-    lock, copies = threading.Lock(), queue.SimpleQueue[Copy]()
+    copies = queue.SimpleQueue[Copy]()
 
     def run(one: tuple[Mistake, list[str]]) -> None:
-        copy = copies.get()
+        mistake, copy, begun = one[0], copies.get(), time.monotonic()
         try:
-            found = copy.run(*one)
+            outcome, by = copy.run(*one)
         finally:
             copies.put(copy)
-        told = f"{found.outcome:9} {found.name} ({found.seconds:.1f} s) {found.caught_by}"
-        with lock:
-            print(told, file=sys.stderr, flush=True)
-            if found.outcome == "error":
-                wrong.append(f"{found.name}: its tests could not be run")
-                return
-            known[found.digest] = found
-            with file.open("a", encoding="utf-8") as lines:
-                print(json.dumps(asdict(found)), file=lines)
+        seconds = time.monotonic() - begun
+        print(f"{outcome:9} {mistake.name} ({seconds:.0f} s) {by}", file=sys.stderr, flush=True)
+        if outcome == "error":
+            wrong.append(f"{mistake.name}: its tests could not be run")
+            return
+        found = {"digest": mistake.digest, "name": mistake.name, "outcome": outcome, "by": by}
+        known[mistake.digest] = found
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(found) + "\n")
 
     with tempfile.TemporaryDirectory() as folder:
         for number in range(min(n_jobs, len(asked))):
@@ -185,40 +147,15 @@ def check_clean(todo: Sequence[Mistake]) -> list[str]:
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Copy(Path(folder) / "clean")
-        files: dict[tuple[str, ...], set[str]] = {}
-        for one in todo:
-            files.setdefault(tuple(mapped_tests(one, ROOT)), set()).add(one.file)
-        for tests, own in files.items():
-            status, output, seconds = copy.test(tests)
-            named = ", ".join(sorted(own))
-            print(f"{seconds:5.1f} s  {named}", file=sys.stderr, flush=True)
+        for tests in dict.fromkeys(tuple(mapped_tests(one, ROOT)) for one in todo):
+            status, first = copy.test(tests)
             if status != PASSED:
-                failed = FAILED.search(output)
-                told = failed[1] if failed else f"status {status}"
-                wrong.append(f"tests of {named} do not pass without a mistake: {told}")
+                wrong.append(f"{tests} do not pass without a mistake: {first or status}")
     return wrong
 
 
-def table(todo: Sequence[Mistake], known: Results) -> str:
-    """How many mistakes of each area were caught, and those that were not."""
-    found = [known[one.digest] for one in todo if one.digest in known]
-    left = [one for one in found if one.outcome != "caught"]
-    lines = ["| area | mistakes | caught | seconds |", "| --- | --- | --- | --- |"]
-    for area in [*AREAS, "all"]:
-        own = [one for one in found if area in (one.area, "all")]
-        caught, seconds = len([one for one in own if one not in left]), sum(o.seconds for o in own)
-        if own:
-            lines.append(f"| {area} | {len(own)} | {caught} | {seconds:.0f} |")
-    if left:
-        harms = {one.name: one.harm for one in todo}
-        lines += ["", "| not caught | file | what goes wrong |", "| --- | --- | --- |"]
-        lines += [f"| {one.name} ({one.outcome}) | {one.file} | {harms[one.name]} |"
-                  for one in left]  # fmt: skip
-    return "\n".join(lines)
-
-
 def main() -> int:
-    """Run what is asked for and print a table."""
+    """Run what is asked for, and count what was caught."""
     parser = argparse.ArgumentParser(prog="python -m mistakes", description=__doc__)
     parser.add_argument("--area", choices=AREAS, action="append")
     parser.add_argument("--only", metavar="NAME", action="append", help="run it again")
@@ -234,11 +171,13 @@ def main() -> int:
     if asked.clean:
         wrong = check_clean(todo)
     else:
-        known = {} if asked.only else known_results(asked.results)
+        earlier = asked.results.is_file() and not asked.only
+        lines = asked.results.read_text("utf-8").splitlines() if earlier else []
+        known: Results = {found["digest"]: found for found in map(json.loads, lines)}
         wrong = run_all(todo, asked.jobs, asked.results, known)
-        print(table(todo, known))
-        caught = {digest for digest, found in known.items() if found.outcome == "caught"}
-        wrong += [f"{one.name} was not caught" for one in todo if one.digest not in caught]
+        left = [one for one in todo if known.get(one.digest, {}).get("outcome") != "caught"]
+        print(f"{len(todo) - len(left)} of {len(todo)} mistakes are caught")
+        wrong += [f"{one.name} was not caught: {one.harm}" for one in left]
     for one in wrong:
         print(f"ERROR {one}", file=sys.stderr)
     return bool(wrong)

@@ -32,7 +32,6 @@ class Mistake:
     harm: str  # to a user
     old: str  # text that occurs once in the file
     new: str
-    hangs: bool = False  # whether the tests then never end, so that a timeout counts as seen
     tests: tuple[str, ...] = ()  # that are to see it alone, in the place of those of the mapping
     cases: str = ""  # of these tests, as pytest's -k selects them
 
