@@ -17,7 +17,8 @@ from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import as_numbers
 from sktensor_dp.checks.parameters import OneOf, check_parameters
 from sktensor_dp.data.units import Units
-from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.estimator.facts import unit_of
 from sktensor_dp.estimator.forecast import least_epsilon, sigma_of_mean
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError

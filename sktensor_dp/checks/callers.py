@@ -7,6 +7,7 @@ from typing import Any
 OWN = ("sktensor_dp", "sklearn", "joblib", "contextlib")  # whose lines say nothing to a caller
 # Functions that fit and score on folds, and the one by which a scorer compares predictions.
 VALIDATION = ("sklearn.model_selection._validation", None)
+SEARCH = "sklearn.model_selection._search"
 SCORING = ("sklearn.metrics._scorer", "_score")
 # Tools that fit or score rows drawn with replacement, or with values of other rows.
 MIXING = (
@@ -41,3 +42,14 @@ def locals_of(caller: tuple[str, str | None]) -> Iterator[Mapping[str, Any]]:
 def is_called_by(caller: tuple[str, str | None]) -> bool:
     """Return True if a function of a module, of this name if there is one, waits for the caller."""
     return next(locals_of(caller), None) is not None
+
+
+def parameters_of(frame: Mapping[str, Any]) -> set[str]:
+    """Names, without those of steps, of the parameters that a search sets for a fit."""
+    return {str(name).rpartition("__")[2] for name in frame.get("parameters") or ()}
+
+
+def scorers_of(frame: Mapping[str, Any]) -> list[object]:
+    """Scorers of a fit by a tool of scikit-learn."""
+    several = getattr(frame.get("scorer"), "_scorers", frame.get("scorer"))
+    return [*several.values()] if isinstance(several, Mapping) else [several]

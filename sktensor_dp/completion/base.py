@@ -56,20 +56,17 @@ from sktensor_dp.completion.recommend import BLOCK, RecommenderMixin
 from sktensor_dp.completion.row_names import are_names, check_names, indices_of
 from sktensor_dp.completion.worst_case import worst_entries
 from sktensor_dp.estimator.base import (
-    AS_NEWCOMERS,
     NONE,
     PrivateEstimatorMixin,
     check_arguments,
     column_attributes,
-    refuse_ranks_of_newcomers,
-    warn_of_score,
-    warn_where_scored,
     warnings_of_range,
 )
 from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import checked_mask, dense_tensor
 from sktensor_dp.estimator.lazy import computed, lazy_rows
+from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.session import Session
@@ -248,8 +245,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """Read entries, plan, ask and publish: on `checked`, a copy for validation, columns are
         stored; `announced` is the public shape, or None.
         """
-        if self.unit_mode is not None:
-            refuse_ranks_of_newcomers()
         bounds, indices = checked_bounds(self), indices_of(self.row_names)
         chunks = read_entries(checked, X, y, indices, announced, bounds, repeated)
         shape, n_units = chunks.shape, chunks.n_units
@@ -396,7 +391,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "predict")
-        warn_where_scored("" if self.unit_mode is None else AS_NEWCOMERS)
+        warn_where_scored(self)
         return np.clip(self._values(self._coordinates(X)), *self.bounds_)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -416,7 +411,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         float
             1 at best.
         """
-        warn_of_score("" if self.unit_mode is None else AS_NEWCOMERS)
+        warn_of_score(self)
         # Compute both Dask collections together.
         values = checked_values(self, computed(y, "Reading y"))
         predicted = computed(self.predict(X), "Predicting")

@@ -27,7 +27,8 @@ from sktensor_dp.completion.coordinates import (
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, names_of
 from sktensor_dp.data.entries import as_entries
-from sktensor_dp.estimator.base import column_attributes, warn_of_score
+from sktensor_dp.estimator.base import column_attributes
+from sktensor_dp.estimator.scoring import warn_of_score
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.unit_parameters import fold_in_units, predict_units
 
@@ -135,7 +136,7 @@ class UnitParameters:
         float
             1 at best. Nothing protects it.
         """
-        warn_of_score()
+        warn_of_score(self)
         predicted = self.predict(X)
         return float(call_unquoted(lambda: r2_score(y, predicted), "y"))  # whose errors may quote y
 

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -20,13 +19,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils.metaestimators import available_if
 
-from sktensor_dp.checks.callers import (
-    SCORING,
-    VALIDATION,
-    is_called_by,
-    level_of_caller,
-    locals_of,
-)
+from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.display import link_to, plain
 from sktensor_dp.checks.floating_point import OwnErrors, under_own_errors
 from sktensor_dp.checks.parameters import (
@@ -42,12 +35,13 @@ from sktensor_dp.data.sources import is_read_in_parts
 from sktensor_dp.data.sums import OneThread
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.estimator.callbacks import Callbacks
-from sktensor_dp.estimator.facts import PublicFacts
+from sktensor_dp.estimator.facts import PublicFacts, unit_of
+from sktensor_dp.estimator.pipelines import charges_of_later_steps
+from sktensor_dp.estimator.scoring import check_scoring_of_tools
 from sktensor_dp.exceptions import (
     BudgetError,
     NotEnoughDataWarning,
     PrivacyLeakWarning,
-    UnprotectedScoreWarning,
 )
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -175,51 +169,6 @@ def warnings_of_delta(delta: float, n_units: int, unit: str) -> tuple[Warning, .
     return (PrivacyLeakWarning(message),)
 
 
-AS_NEWCOMERS = (  # of completions with a `unit_mode`
-    " Everybody is scored as a newcomer here, whatever the rank: those two, and score of fold_in, "
-    "predict a unit's values by its others."
-)
-
-
-def warn_of_score(more: str = "") -> None:
-    """Warn once in a process that a score shows an exact number of the rows handed in; and more."""
-    warn_once(more)
-
-
-@cache  # once in a process, unless the warning is raised as an error
-def warn_once(more: str) -> None:
-    """Warn as `warn_of_score`."""
-    warnings.warn(
-        UnprotectedScoreWarning(
-            "A score shows an exact number of the rows handed in, which no noise protects: show "
-            "it only where these rows are public. make_private_scorer releases scores with noise, "
-            f"and PrivateSearchCV chooses by such.{more} This is said once."
-        ),
-        stacklevel=level_of_caller(),
-    )
-
-
-def warn_where_scored(more: str = "") -> None:
-    """Warn as of a score where a scorer of scikit-learn asks for predictions."""
-    if is_called_by(SCORING):
-        warn_of_score(more)
-
-
-def refuse_ranks_of_newcomers() -> None:
-    """Refuse a fit by a search over ranks that scores of scikit-learn, all alike, decide."""
-    for frame in locals_of(VALIDATION):
-        scorer = frame.get("scorer")
-        several = getattr(scorer, "_scorers", scorer)
-        scorers = several.values() if isinstance(several, Mapping) else [several]
-        searched = {str(name).rpartition("__")[2] for name in frame.get("parameters") or ()}
-        if "rank" in searched and all(type(one).__module__ == SCORING[0] for one in scorers):
-            raise ValueError(
-                "rank cannot be searched over by scores of scikit-learn: they take everybody for a "
-                "newcomer, whatever the rank. Pass scoring=make_private_scorer(...), which "
-                "predicts a unit's values by its others, or use PrivateSearchCV."
-            )
-
-
 def column_attributes(checked: object) -> dict[str, Any]:
     """Attributes ``n_features_in_`` and ``feature_names_in_`` of `checked` that validation set."""
     return {name: vars(checked)[name] for name in COLUMNS if name in vars(checked)}
@@ -260,11 +209,6 @@ def check_output(estimator: object) -> None:
     container = get_config()["transform_output"] if chosen is None else chosen
     if container != "default":
         importlib.import_module(container)
-
-
-def unit_of(row: str, grouped: bool) -> str:
-    """Name of the unit of privacy: "person" where rows have groups, else `row` ("document")."""
-    return "person" if grouped else row
 
 
 class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMixin, ModelFileMixin):
@@ -378,6 +322,13 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         for warning in messages:
             warnings.warn(warning, stacklevel=level_of_caller())
 
+    def _expected_plan(self) -> ReleasePlan:
+        """Plan that costs as much as a fit, by the parameters alone."""
+        facts = self._public_facts()
+        delta = 0.0 if facts.is_pure else self.delta
+        aside = {"fit": facts.delta_set_aside * delta}
+        return ReleasePlan.split(self.epsilon, delta, {"fit": 1.0}, reserved_delta=aside)
+
     def _check_charge(self, plan: ReleasePlan, chunks: Chunks) -> None:
         """Raise the BudgetError that charging a plan for the units of `chunks` would."""
         payer = Payer(type(self).__name__, self._accountant_to_charge())
@@ -385,8 +336,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
 
     def _warn_of_budget(self, plan: ReleasePlan | None = None) -> None:
         """Warn where the estimator's accountant would refuse a fit, of a plan or of its epsilon."""
-        if plan is None:
-            plan = ReleasePlan.split(self.epsilon, self.delta, {"fit": 1.0})
+        plan = self._expected_plan() if plan is None else plan
         try:
             Payer(type(self).__name__, self.accountant).check(plan, self.neighbours)
         except BudgetError as error:
@@ -432,6 +382,10 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         unit = unit_of(unit or self._unit, chunks.grouped)
         if not (ticket or paid_by_earlier_batch):  # a fit that is refused warns of nothing
             payer.check(plan, relation, unit)
+            if plan.planned:
+                later = [*charges_of_later_steps(payer, relation)]
+                payer.check_several(payer.charges(plan, relation, unit), later)
+        check_scoring_of_tools(self)
         self._warn(expected)
         if not (counts_units or paid_by_earlier_batch):
             self._warn(self._warnings_of_delta(plan, chunks.n_units, unit))

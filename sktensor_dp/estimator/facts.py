@@ -35,6 +35,11 @@ class PublicFacts:
     worst_case: Callable[[int | None], Neighbours] | None = None
 
 
+def unit_of(row: str, grouped: bool) -> str:
+    """Name of the unit of privacy: "person" where rows have groups, else `row` ("document")."""
+    return "person" if grouped else row
+
+
 def worst_samples(
     model: Any, n_units: int | None, statistic: Callable[[Any], float], shuffled_by: Any = None
 ) -> Neighbours:

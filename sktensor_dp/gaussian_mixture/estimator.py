@@ -17,13 +17,14 @@ from sktensor_dp.checks.frames import is_dask, new_frame
 from sktensor_dp.checks.parameters import Constraint, Number, OneOf, check_sizes
 from sktensor_dp.checks.ranges import named_ranges
 from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks
-from sktensor_dp.estimator.base import NEIGHBOURS, NONE, warn_of_score, warn_where_scored
+from sktensor_dp.estimator.base import NEIGHBOURS, NONE
 from sktensor_dp.estimator.data_norm import check_data_norm
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.inputs import precision_of
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
+from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.fitted import (
     SavedMixture,
@@ -234,7 +235,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "predict_proba", self.n_components_)
-        warn_where_scored()
+        warn_where_scored(self)
         found = shares_of(self._log_joint(X))
         return found.astype(precision_of(X), copy=False)
 
@@ -254,7 +255,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "predict").astype(np.intp)
-        warn_where_scored()
+        warn_where_scored(self)
         return np.argmax(self._log_joint(X), axis=1)
 
     def score_samples(self, X: ArrayLike) -> Floats:
@@ -289,7 +290,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         float
             Mean of :meth:`score_samples`.
         """
-        warn_of_score()
+        warn_of_score(self)
         return float(computed(self.score_samples(X).mean(), "Scoring"))
 
     def bic(self, X: ArrayLike) -> float:
@@ -594,7 +595,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
     def _criterion(self, X: Any, price: Callable[[int], float]) -> float:
         """-2 log-likelihood of `X`, plus ``price(n_samples)`` for each parameter."""
-        warn_of_score()
+        warn_of_score(self)
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.means_.shape
         n_parameters = k * parameters_of_group(self.covariance_type, d) - 1

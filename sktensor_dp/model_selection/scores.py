@@ -21,7 +21,8 @@ from sktensor_dp.checks.frames import as_numbers, refuse_other_columns
 from sktensor_dp.checks.parameters import Number, Numbers, check_parameters, check_sizes, shown
 from sktensor_dp.data.labels import distinct
 from sktensor_dp.data.units import Units
-from sktensor_dp.estimator.base import PrivateEstimatorMixin, unit_of
+from sktensor_dp.estimator.base import PrivateEstimatorMixin
+from sktensor_dp.estimator.facts import unit_of
 from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.model_selection.forecast import ScoreForecast, sigma_of_score

@@ -29,7 +29,6 @@ from sktensor_dp.checks.parameters import (
 )
 from sktensor_dp.data.labels import distinct
 from sktensor_dp.estimator.base import (
-    AS_NEWCOMERS,
     COLUMNS,
     LARGEST_EPSILON,
     Documented,
@@ -37,11 +36,11 @@ from sktensor_dp.estimator.base import (
     PrivateEstimatorMixin,
     check_arguments,
     check_output,
-    unit_of,
-    warn_of_score,
     warnings_of_delta,
 )
+from sktensor_dp.estimator.facts import unit_of
 from sktensor_dp.estimator.inputs import check_counted_alike, refuse_lists
+from sktensor_dp.estimator.scoring import warn_of_score
 from sktensor_dp.exceptions import (
     DoubtfulParameterWarning,
     NotEnoughDataError,
@@ -310,6 +309,7 @@ class PrivateSearchCV(
         column = column_of_units(request.last, X, groups)
         payer = Payer(type(self).__name__, self._accountant_to_charge(), column=column)
         charge = replace(request.charge, unit=unit)
+        payer.check_several([charge])
         payer.charge_entries([charge])
         self._say("search begins")
         try:
@@ -555,7 +555,7 @@ class PrivateSearchCV(
     def score(self, X: object, y: object = None) -> float:
         """Score of the best model, by its own method and without noise."""
         last = [*steps_of(getattr(self, "best_estimator_", self.estimator)).values()][-1]
-        warn_of_score("" if getattr(last, "unit_mode", None) is None else AS_NEWCOMERS)
+        warn_of_score(last)
         return float(self._by_best("score", X, *(() if y is None else (y,))))
 
     def __getattr__(self, name: str) -> Any:

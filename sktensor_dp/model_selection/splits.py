@@ -202,7 +202,8 @@ class PrivateKFold(BaseCrossValidator):
         folds = coin_parts(keyed_coins(self._key, names), self.n_splits)[places]
         for fold in range(self.n_splits):
             train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-            yield FoldRows.dealt(train, groups), FoldRows.dealt(test, groups)
+            place = fold, self.n_splits
+            yield FoldRows.dealt(train, groups, place), FoldRows.dealt(test, groups, place)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PrivateKFold":
         """Return the splitter itself, which does not change: clones of a search share folds."""

@@ -28,8 +28,6 @@ from sktensor_dp.estimator.base import (
     FitResult,
     check_arguments,
     column_attributes,
-    warn_of_score,
-    warn_where_scored,
     warnings_of_cap,
 )
 from sktensor_dp.estimator.data_norm import check_data_norm
@@ -45,6 +43,7 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
+from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
 from sktensor_dp.power_method.fitted import (
     ComponentStream,
     SavedComponents,
@@ -462,7 +461,7 @@ class PrivateTensorPowerMethod(
             Mean log-likelihood per sample of a mixture. For ``moment="raw"``, of the samples' third
             moment T: ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``.
         """
-        warn_of_score()
+        warn_of_score(self)
         return float(computed(self.score_samples(X).mean(), "Scoring"))
 
     def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
@@ -508,7 +507,7 @@ class PrivateTensorPowerMethod(
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "predict").astype(np.intp)
-        warn_where_scored()
+        warn_where_scored(self)
         samples = self._validated_rows(X, reset=False)
         return np.argmax(self._coordinates(samples), axis=1)
 

@@ -265,6 +265,7 @@ class BudgetAccountant(TableDisplay):
         self.path: str | None = None if path is None else str(self._ledger.file)
         self.units = units
         self._splits: list[list[SplitPart]] = []  # that `split` gave
+        self._refused = ""  # why the last search of scikit-learn was refused, if it was
         # Persons of any column are persons.
         known = {
             without_column(one) if units == PERSON else one
@@ -449,6 +450,10 @@ class BudgetAccountant(TableDisplay):
         """Raise the BudgetError that :meth:`charge` would, and record nothing."""
         self._check(self._ledger.balance(), entries)
         self._check_split(entries)
+
+    def check_together(self, entries: Sequence[LedgerEntry], said: str) -> None:
+        """Raise BudgetError, which begins with what is `said`, for charges of several fits."""
+        self._check(self._ledger.balance(), entries, said, "Divide it by split(), or ")
 
     def _check_groups(self, groups: Any) -> None:
         """Raise BudgetError for labels of rows, or none, that are not of the budget's persons."""
@@ -723,9 +728,11 @@ class BudgetAccountant(TableDisplay):
             notes.append(ONE_LABEL)
         return Table(title, HEAD + NUMBERS, rows, notes, TEXTS)
 
-    def _check(self, now: Balance, entries: Sequence[LedgerEntry], unpaid: str = "") -> None:
+    def _check(
+        self, now: Balance, entries: Sequence[LedgerEntry], unpaid: str = "", advice: str = ""
+    ) -> None:
         """Raise BudgetError if charges exceed the budget, or protect another kind of unit; for
-        the former the message begins with `unpaid`.
+        the former the message begins with `unpaid`, and says `advice` on a smaller charge.
         """
         after = now.spent.plus(entries)
         if self.units != "any":
@@ -739,7 +746,7 @@ class BudgetAccountant(TableDisplay):
         without_delta = replace(after, delta=0) if lacks_delta and now.delta > 0 else after
         lacks_epsilon_too = now.delta > 0 and not now.covers(without_delta)
         kind = now.spent.kind_of(after)
-        nothing = f"Nothing {'more ' * (spent > 0)}was charged. {now.advice(kind)}"
+        nothing = f"Nothing {'more ' * (spent > 0)}was charged. {advice or now.advice(kind)}"
         if not lacks_delta or spent == now.epsilon or lacks_epsilon_too:
             raise BudgetError(
                 f"{unpaid}Epsilon is what is short: the budget is {now.epsilon:g}, of which "

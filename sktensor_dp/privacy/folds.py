@@ -2,11 +2,19 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from sktensor_dp.checks.callers import MIXING, VALIDATION, level_of_caller, locals_of
+from sktensor_dp.checks.callers import (
+    MIXING,
+    SEARCH,
+    VALIDATION,
+    level_of_caller,
+    locals_of,
+    parameters_of,
+    scorers_of,
+)
 from sktensor_dp.exceptions import BudgetError, PrivacyLeakWarning
 from sktensor_dp.privacy.spending import PERSON, LedgerEntry, column_of, person_of
 
@@ -19,16 +27,18 @@ class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):
 
     # Persons, as units of ledgers name them, who were dealt; empty for rows, None for no fold.
     whose: str | None = None
+    place = 0, 1  # of the fold, and number of folds
 
     @classmethod
-    def dealt(cls, rows: Any, groups: object) -> "FoldRows":
+    def dealt(cls, rows: Any, groups: object, place: tuple[int, int]) -> "FoldRows":
         """Rows that were dealt by the labels `groups`, or by themselves."""
-        return cls._of(rows, "" if groups is None else person_of(getattr(groups, "name", None)))
+        whose = "" if groups is None else person_of(getattr(groups, "name", None))
+        return cls._of(rows, whose, place)
 
     @classmethod
-    def _of(cls, rows: Any, whose: str) -> "FoldRows":
+    def _of(cls, rows: Any, whose: str | None, place: tuple[int, int]) -> "FoldRows":
         made = np.array(rows).view(cls).copy()  # owns its memory: views know it as their base
-        made.whose = whose
+        made.whose, made.place = whose, place
         made.setflags(write=False)
         return made
 
@@ -57,7 +67,7 @@ class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):
         return self.copy() if self.whose is None else self  # no fold can be written to
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return FoldRows._of, (np.asarray(self), self.whose)
+        return FoldRows._of, (np.asarray(self), self.whose, self.place)
 
 
 def check_folds(entries: Sequence[LedgerEntry], budget_units: str) -> None:
@@ -66,9 +76,18 @@ def check_folds(entries: Sequence[LedgerEntry], budget_units: str) -> None:
     With ``units="any"`` of the budget folds of splitters that are not ours are warned of.
     """
     person = next((one.unit for one in entries if one.unit.startswith(PERSON)), None)
+    frames = [frame for frame in locals_of(VALIDATION) if "train" in frame]
+    folds = [_dealt(frame["train"]) for frame in frames]
+    by_rows = person is None and budget_units != "any"
+    if frames and by_rows and _are_of_persons(folds):
+        raise BudgetError(
+            "The tool of scikit-learn is given groups, and this fit is not: it would protect one "
+            "row, and no person. Nothing was charged. Pass the labels on to each step, as "
+            "params={'step__groups': labels}, or under metadata routing by "
+            "set_fit_request(groups=True) of each; or pass no groups."
+        )
     if person is None and all(one.neighbours == "replace_one" for one in entries):
         return  # rows by position: nobody moves others
-    folds = [_dealt(frame["train"]) for frame in locals_of(VALIDATION) if "train" in frame]
     if all(fold is not None and _is_of(fold, person, budget_units) for fold in folds):
         return
     column = column_of(person or "")
@@ -93,6 +112,29 @@ def check_folds(entries: Sequence[LedgerEntry], budget_units: str) -> None:
     warnings.warn(PrivacyLeakWarning(f"{message} {advice}."), stacklevel=level_of_caller())
 
 
+class SearchAround(NamedTuple):
+    """Search, or scores of folds, for which scikit-learn makes a fit."""
+
+    is_first: bool  # fit of the search
+    n_scored: int  # fits that are scored
+    n_fits: int  # and the last one on all rows, where it can be seen from here
+    scorers: Sequence[object]
+
+
+def search_around() -> SearchAround | None:
+    """Search that waits for the caller, if it says how many fits it makes, which cost the same."""
+    for frame in locals_of(VALIDATION):
+        fold = frame.get("split_progress") or getattr(_dealt(frame.get("train")), "place", None)
+        if fold is not None:
+            if {"epsilon", "delta"} & parameters_of(frame):
+                return None
+            candidate, n_candidates = frame.get("candidate_progress") or (0, 1)
+            n, searches = fold[1] * n_candidates, locals_of((SEARCH, "fit"))
+            last = any(getattr(one.get("self"), "refit", False) for one in searches)
+            return SearchAround(fold[0] == candidate == 0, n, n + last, scorers_of(frame))
+    return None
+
+
 def refuse_mixed_rows() -> None:
     """Refuse a charge by a tool of scikit-learn that repeats rows, or moves values between them."""
     for tool in MIXING:
@@ -112,6 +154,15 @@ def _dealt(rows: object) -> FoldRows | None:
             seen = getattr(rows, "__array_interface__", None)  # address, shape, type and strides
             return one if seen == one.__array_interface__ else None
     return None
+
+
+def _are_of_persons(folds: Sequence[FoldRows | None]) -> bool:
+    """True where folds were dealt by persons, or a tool of scikit-learn was given groups."""
+    if any(fold is not None and fold.whose for fold in folds):
+        return True
+    tools = [*locals_of((SEARCH, "fit")), *locals_of(VALIDATION)]
+    given = [{"groups": tool.get("groups"), **(tool.get("params") or {})} for tool in tools]
+    return any(one["groups"] is not None for one in given)
 
 
 def _is_of(fold: FoldRows, person: str | None, budget_units: str) -> bool:

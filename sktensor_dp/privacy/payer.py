@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from sktensor_dp.checks.frames import column_names
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.accountant import HELD, OPENED, BudgetAccountant
-from sktensor_dp.privacy.folds import check_folds, refuse_mixed_rows
+from sktensor_dp.privacy.folds import check_folds, refuse_mixed_rows, search_around
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.spending import PERSON, LedgerEntry, charges_of, person_of
 
@@ -40,15 +40,13 @@ class Payer:
         """Check and charge a whole plan; None if there is no accountant or the ticket pays."""
         if self.accountant is not None:
             self.accountant._check_delta(plan)
-        return self.charge_entries(charges_of(plan, self.spender, unit, neighbours))
+        return self.charge_entries(self.charges(plan, neighbours, unit))
 
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
         """Check and charge entries of a ledger; None as for :meth:`charge`."""
         # `telling_spending`, which wraps each method that fits, sets COLUMN and reads BEGUN.
         receipt, entries = None, self._named(entries)
-        if self.accountant is not None and not self.accountant._part_of_search:
-            refuse_mixed_rows()
-            check_folds(entries, self.accountant.units)
+        self._check_tools(entries)
         if self.accountant is not None and not self.paid_by_earlier_batch:
             receipt = self.accountant.charge(entries, self.ticket)
         BEGUN.set(BEGUN.get() + 1)
@@ -64,8 +62,47 @@ class Payer:
         """Raise BudgetError for a plan that the accountant would refuse, of a `unit` if known."""
         if self.accountant is not None:
             self.accountant._check_delta(plan)
-            charges = charges_of(plan, self.spender, unit, neighbours)
-            self.accountant.check_charge(self._named(charges))
+            self.accountant.check_charge(self.charges(plan, neighbours, unit))
+
+    def charges(self, plan: ReleasePlan, neighbours: str, unit: str = "") -> list[LedgerEntry]:
+        """Charges of a plan, as the ledger would have them."""
+        return self._named(charges_of(plan, self.spender, unit, neighbours))
+
+    def _check_tools(self, entries: Sequence[LedgerEntry]) -> None:
+        """Refuse charges by tools of scikit-learn that do not keep units whole."""
+        if self.accountant is not None and not self.accountant._part_of_search:
+            refuse_mixed_rows()
+            check_folds(entries, self.accountant.units)
+
+    def check_several(self, own: Sequence[LedgerEntry], later: Sequence[LedgerEntry] = ()) -> None:
+        """Raise BudgetError for the first of several fits that cannot all be paid: those of `later`
+        steps of a pipeline, and all fits and scores of a search of scikit-learn.
+        """
+        self._check_tools(own)
+        budget, search = self.accountant, search_around()
+        if budget is None or budget._part_of_search or not (later or search):
+            return
+        said = "The steps of this pipeline, which are paid one by one, cannot be paid together. "
+        charges = [*own, *later]
+        if search is not None:
+            if not search.is_first:
+                if budget._refused:  # with error_score=nan others would be paid
+                    raise BudgetError(budget._refused)
+                return
+            said = f"scikit-learn begins {search.n_fits} such fits here, which must all be paid. "
+            charges = [replace(one, uses=one.uses * search.n_fits) for one in charges]
+            paying: Any = [one for one in search.scorers if isinstance(one, HasAccountant)]
+            for scorer in paying:
+                if scorer._accountant_to_charge() is budget:
+                    plan = ReleasePlan.split(scorer.epsilon, scorer.delta, {"score": 1.0})
+                    scores = charges_of(plan, type(scorer).__name__)
+                    charges += [replace(one, uses=search.n_scored) for one in scores]
+        budget._refused = ""
+        try:
+            budget.check_together(charges, said)
+        except BudgetError as error:
+            budget._refused = str(error)
+            raise
 
     def _named(self, entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
         """Entries of persons with the name of the column that says whose each row is."""

@@ -21,7 +21,6 @@ from sktensor_dp.estimator.base import (
     NEIGHBOURS,
     NONE,
     column_attributes,
-    warn_of_score,
     warnings_of_cap,
 )
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts
@@ -34,6 +33,7 @@ from sktensor_dp.estimator.inputs import (
 )
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
+from sktensor_dp.estimator.scoring import warn_of_score
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.spectral_lda.clips import CLIPPED_NORMS
@@ -342,7 +342,7 @@ class PrivateSpectralLDA(
         -------
         float
         """
-        warn_of_score()
+        warn_of_score(self)
         return float(computed(self.score_samples(X).sum(), "Scoring"))
 
     def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
@@ -413,7 +413,7 @@ class PrivateSpectralLDA(
         True
         """
         check_is_fitted(self)
-        warn_of_score()
+        warn_of_score(self)
         counts = self._validated_rows(X, reset=False)
         first, second = token_halves(counts, check_random_state(random_state))
         tokens = float(second.sum())

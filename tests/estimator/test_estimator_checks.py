@@ -18,7 +18,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
     unsafe_seeded_noise,
 )
-from sktensor_dp.estimator import base
+from sktensor_dp.estimator import scoring
 
 NOISE = "Noise is fresh at every fit, whatever random_state is; two fits differ."
 COMPLETIONS = (PrivateCPCompletion, PrivateTuckerCompletion)
@@ -113,7 +113,7 @@ def expected_failures(estimator):
 @pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::sktensor_dp.UnprotectedScoreWarning")
 def test_scikit_learn_checks(estimator, check):
-    base.warn_once.cache_clear()
+    scoring.warn_once.cache_clear()
     # How many topics stand out is up to the noise: seeded, the outcome is the same every time.
     with unsafe_seeded_noise(0):
         check(estimator)

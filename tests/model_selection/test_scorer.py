@@ -34,7 +34,7 @@ from sktensor_dp import (
     make_private_scorer,
 )
 from sktensor_dp.data.units import Units
-from sktensor_dp.estimator import base
+from sktensor_dp.estimator import scoring
 from sktensor_dp.model_selection.scores import UnitScores, row_by_row
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -310,7 +310,7 @@ def test_the_first_score_that_no_noise_protects_warns():
             y = np.zeros(len(model.predict(given[0])))
             asked["scorer"] = partial(get_scorer("neg_mean_squared_error"), model, given[0], y)
         for way, ask in asked.items():
-            base.warn_once.cache_clear()
+            scoring.warn_once.cache_clear()
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UnprotectedScoreWarning)
                 ask()
@@ -321,7 +321,7 @@ def test_the_first_score_that_no_noise_protects_warns():
             assert ("newcomer" in str(told[0].message)) == by_units
             seen.add(way)
     assert seen == {*ways, "scorer"}
-    base.warn_once.cache_clear()
+    scoring.warn_once.cache_clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnprotectedScoreWarning)
         search = PrivateSearchCV(PrivateSpectralLDA(1), {}, n_trials=1, epsilon=9.0).fit(COUNTS)

@@ -18,7 +18,7 @@ from sktensor_dp import (
     RowIndex,
     UnprotectedScoreWarning,
 )
-from sktensor_dp.estimator import base
+from sktensor_dp.estimator import scoring
 from sktensor_dp.model_selection.scores import UnitScores
 
 pytestmark = [
@@ -103,7 +103,7 @@ def test_the_ledger_knows_what_a_search_protects():
     search = raters(N, epsilon=INF).fit(X, y)
     assert search.best_estimator_.shape == search.estimator.shape
     assert search.best_estimator_.shape_[0] < N
-    base.warn_once.cache_clear()
+    scoring.warn_once.cache_clear()
     with pytest.warns(UnprotectedScoreWarning, match="newcomer") as told:
         search.score(X, y)
     assert len(told) == 1

@@ -1,0 +1,62 @@
+"""What later private steps of a pipeline ask for, before its first one is paid."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sktensor_dp.checks.callers import locals_of
+from sktensor_dp.checks.errors import call_unquoted
+from sktensor_dp.checks.frames import is_dask
+from sktensor_dp.estimator.facts import unit_of
+from sktensor_dp.privacy.payer import Payer
+from sktensor_dp.privacy.spending import LedgerEntry
+
+
+def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntry]:
+    """Charges to expect of the private steps after the one that is fitted, in all pipelines that
+    fit it; an error for steps that would be refused once this one is paid.
+    """
+    for frame in locals_of(("sklearn.pipeline", "_fit")):
+        steps, routed = dict(frame["self"].steps), frame["routed_params"]
+        given = _groups_of(routed[frame["name"]])
+        for name in [*steps][[*steps].index(frame["name"]) + 1 :]:
+            step = steps[name]
+            if not hasattr(step, "_expected_plan") or step._public_facts().releases_nothing:
+                continue
+            step._check_parameters()
+            step._check_combined()
+            groups = _groups_of(routed[name])
+            if not _are_same(given, groups):
+                raise ValueError(
+                    "groups must be the same for all private steps of a pipeline, which protect "
+                    f"nobody together otherwise: fit(X, {frame['name']}__groups=labels, "
+                    f"{name}__groups=labels), or set_fit_request(groups=True) of each."
+                )
+            if step.neighbours != neighbours:
+                raise ValueError(
+                    "neighbours must be the same for all private steps of a pipeline; got "
+                    f"{neighbours!r}, and {step.neighbours!r} of {name!r}."
+                )
+            if step._accountant_to_charge() is payer.accountant:
+                unit = unit_of(step._unit, groups is not None)
+                plan, spender = step._expected_plan(), replace(payer, spender=type(step).__name__)
+                spender.check(plan, neighbours, unit)
+                yield from spender.charges(plan, neighbours, unit)
+
+
+def _groups_of(routed: Any) -> Any:
+    """Labels that a step of a pipeline is given."""
+    return next((given["groups"] for given in routed.values() if "groups" in given), None)
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """True for labels of the same persons in the same order, as far as they lie in memory."""
+    if one is None or other is None or one is other:
+        return one is other
+    if getattr(one, "name", None) != getattr(other, "name", None):
+        return False
+    if is_dask(one) or is_dask(other):
+        return True
+    return call_unquoted(lambda: np.array_equal(np.asarray(one), np.asarray(other)), "groups")

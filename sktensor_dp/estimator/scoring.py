@@ -1,0 +1,76 @@
+"""Scores without noise, which show exact numbers of rows, also in tools of scikit-learn."""
+
+import inspect
+import warnings
+from functools import cache
+from typing import Any
+
+from sklearn import get_config
+
+from sktensor_dp.checks.callers import (
+    SCORING,
+    VALIDATION,
+    is_called_by,
+    level_of_caller,
+    locals_of,
+    parameters_of,
+    scorers_of,
+)
+from sktensor_dp.exceptions import UnprotectedScoreWarning
+
+AS_NEWCOMERS = (  # of completions with a `unit_mode`
+    " Everybody is scored as a newcomer here, whatever the rank: those two, and score of fold_in, "
+    "predict a unit's values by its others."
+)
+
+
+def warn_of_score(model: object) -> None:
+    """Warn once in a process that a score of a model shows an exact number of rows."""
+    warn_once("" if getattr(model, "unit_mode", None) is None else AS_NEWCOMERS)
+
+
+@cache  # once in a process, unless the warning is raised as an error
+def warn_once(more: str) -> None:
+    """Warn as `warn_of_score`."""
+    warnings.warn(
+        UnprotectedScoreWarning(
+            "A score shows an exact number of the rows handed in, which no noise protects: show "
+            "it only where these rows are public. make_private_scorer releases scores with noise, "
+            f"and PrivateSearchCV chooses by such.{more} This is said once."
+        ),
+        stacklevel=level_of_caller(),
+    )
+
+
+def warn_where_scored(model: object) -> None:
+    """Warn as of a score where a scorer of scikit-learn asks for predictions."""
+    if is_called_by(SCORING):
+        warn_of_score(model)
+
+
+def check_scoring_of_tools(model: object) -> None:
+    """Warn before a fit that scikit-learn will score without noise; refuse scores that fail, or
+    that take everybody for a newcomer where a search over ranks goes by them.
+    """
+    for frame in locals_of(VALIDATION):
+        scorers = scorers_of(frame)
+        bare = [one for one in scorers if type(one).__module__ == SCORING[0]]
+        if not bare:
+            continue
+        of_persons = getattr(model, "unit_mode", None) is not None
+        if of_persons and bare == scorers and "rank" in parameters_of(frame):
+            raise ValueError(
+                "rank cannot be searched over by scores of scikit-learn: they take everybody for a "
+                "newcomer, whatever the rank. Pass scoring=make_private_scorer(...), which "
+                "predicts a unit's values by its others, or use PrivateSearchCV."
+            )
+        last: Any = getattr(frame.get("estimator"), "_final_estimator", None)
+        own = any(type(one).__name__ == "_PassthroughScorer" for one in bare)
+        routed = own and last is not None and get_config()["enable_metadata_routing"]
+        if routed and "sample_weight" not in inspect.signature(last.score).parameters:
+            raise ValueError(
+                "scoring must be given for a pipeline under metadata routing, where scikit-learn "
+                "fails to score it, once a fit is paid. Pass scoring=make_private_scorer(...), "
+                "whose scores have noise."
+            )
+        warn_of_score(model)

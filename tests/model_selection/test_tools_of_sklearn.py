@@ -1,0 +1,128 @@
+"""Searches and scores of scikit-learn: what they cannot pay or keep is refused at the first fit."""
+
+import warnings
+from contextlib import nullcontext
+from functools import partial
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from small_searches import counts
+
+from sktensor_dp import (
+    BudgetAccountant,
+    BudgetError,
+    PrivateKFold,
+    PrivateSpectralLDA,
+    UnprotectedScoreWarning,
+    make_private_scorer,
+)
+from sktensor_dp.estimator import scoring
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning"),
+    pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite"),
+]
+X = counts(300)
+GRID = {"random_state": [0, 1]}
+
+
+def by_rows(*_):
+    return 0.0
+
+
+def searched(model, scorer, **options):
+    return GridSearchCV(model, GRID, cv=KFold(2), scoring=scorer, **options).fit(X)
+
+
+def kept(model, scorer, **options):
+    return GridSearchCV(model, GRID, cv=KFold(2), scoring=scorer, refit=False, **options).fit(X)
+
+
+def scored(model, scorer, **options):
+    return cross_val_score(model, X, cv=PrivateKFold(3), scoring=scorer, **options)
+
+
+# Tools, each with its number of fits, and of scores.
+TOOLS = {"search": (searched, 5, 4), "without the last": (kept, 4, 4), "scores": (scored, 3, 3)}
+
+
+@pytest.mark.parametrize("name", [*TOOLS])
+@pytest.mark.parametrize("error_score", ["raise", np.nan])
+@pytest.mark.parametrize("noisy", [False, True])
+def test_a_tool_that_cannot_pay_all_of_its_fits_pays_none(name, error_score, noisy):
+    """Nor where scikit-learn goes on after an error; what is just enough is taken."""
+    tool, n_fits, n_scores = TOOLS[name]
+    n_parts = n_fits + n_scores * noisy
+    for enough in (False, True):
+        budget = BudgetAccountant(20.0, 1e-6)
+        (part,) = budget.split([1.0], times=[n_parts])
+        for _ in range(not enough):
+            PrivateSpectralLDA(1, accountant=budget, **part).fit(X)
+        before = budget.total()
+        scorer = make_private_scorer("log_likelihood_per_token", accountant=budget, **part)
+        call = partial(
+            tool, PrivateSpectralLDA(1, accountant=budget, **part),
+            scorer if noisy else by_rows, error_score=error_score,
+        )  # fmt: skip
+        if enough:
+            call()
+            assert budget.total()[0] == pytest.approx(20.0)
+            continue
+        with pytest.raises(ValueError, match=f"begins {n_fits} such fits here, which must all be"):
+            call()
+        assert budget.total() == before
+
+
+def test_a_search_over_epsilon_is_paid_fit_by_fit():
+    budget = BudgetAccountant(20.0, 1e-6)
+    grid = {"epsilon": [8.0, 1.0]}
+    GridSearchCV(
+        PrivateSpectralLDA(1, accountant=budget), grid, cv=KFold(2), scoring=by_rows, refit=False,
+    ).fit(X)  # fmt: skip
+    assert 12 < budget.total()[0] < 20
+
+
+@pytest.mark.parametrize("cv", [PrivateKFold(2), GroupKFold(2)], ids=["ours", "sizes"])
+@pytest.mark.parametrize("tool", ["search", "scores"])
+@pytest.mark.parametrize("units", ["one", "any"])
+def test_groups_that_a_tool_keeps_to_itself_are_refused(cv, tool, units):
+    """Folds of persons, and fits that protect one row of theirs."""
+    budget, owners = BudgetAccountant(units=units), np.arange(300) // 2
+    model = PrivateSpectralLDA(1, epsilon=9.0, accountant=budget)
+    more = {"cv": cv, "scoring": by_rows, "error_score": "raise"}
+    kept = units == "any"
+    with nullcontext() if kept else pytest.raises(BudgetError, match="is given groups, and this"):
+        if tool == "search":
+            GridSearchCV(model, GRID, **more).fit(X, groups=owners)
+        else:
+            cross_val_score(model, X, groups=owners, **more)
+    assert (budget.total()[0] > 0) == kept
+
+
+@pytest.mark.parametrize("scorer", [None, "neg_mean_squared_error"])
+def test_a_score_without_noise_is_warned_of_before_a_fit_is_paid(scorer):
+    budget = BudgetAccountant()
+    model = PrivateSpectralLDA(1, epsilon=9.0, accountant=budget)
+    scoring.warn_once.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnprotectedScoreWarning)
+        with pytest.raises(UnprotectedScoreWarning):
+            cross_val_score(model, X, cv=2, scoring=scorer, error_score="raise")
+    assert budget.total()[0] == 0
+
+
+def test_a_score_that_scikit_learn_fails_at_is_refused_before_a_fit_is_paid():
+    budget = BudgetAccountant()
+    model = PrivateSpectralLDA(1, epsilon=9.0, accountant=budget)
+    steps = make_pipeline(FunctionTransformer(), model)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model.set_fit_request(groups=True)
+        with pytest.raises(ValueError, match="scoring must be given for a pipeline"):
+            cross_val_score(steps, X, cv=2, error_score="raise")
+    assert budget.total()[0] == 0
+    assert cross_val_score(steps, X, cv=2, error_score="raise").shape == (2,)
