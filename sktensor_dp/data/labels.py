@@ -37,8 +37,8 @@ ONE_GROUP = (
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-def as_labels(groups: object, n_rows: int, name: str = "groups") -> Labels:
-    """Validate one label (integer or string) for each of `n_rows` rows; errors show no label."""
+def as_labels(groups: object, n_rows: int | None, name: str = "groups") -> Labels:
+    """Validate one label (integer or string) for each row, if their number is known, or any."""
     labels = read_labels(groups, n_rows, name)
     for label in set(labels.tolist()) if are_texts(labels) else ():
         if "\0" in label or label != label.strip():

@@ -60,7 +60,7 @@ class GroupTable:
             _, groups = split_chunk(part)
             if groups is None:
                 raise ValueError(MIXED)
-            labels = as_labels(groups, np.shape(groups)[0] if np.ndim(groups) else 0)
+            labels = as_labels(groups, None)
             of_chunks.append(distinct(labels))
         all_names = joined([names for names, _ in of_chunks])
         if all_names is None:

@@ -16,9 +16,6 @@ from sktensor_dp.data.samples import SampleChunks
 from sktensor_dp.data.sums import UNITS_AT_ONCE
 from sktensor_dp.data.units import GroupBuffer, GroupTable, Units, in_order
 
-SECRET = "opensesame"
-N_ROWS = 4711
-
 
 def some_units(rng):
     sizes = rng.integers(1, 6, int(rng.integers(1, 30)))
@@ -88,44 +85,6 @@ def test_labels_of_every_kind_make_the_same_groups(seed):
         np.testing.assert_array_equal(digests(found), digests(names)[places])
         alone = [digests(as_labels([label], 1)) for label in list(labels)]
         np.testing.assert_array_equal(digests(found), np.concatenate(alone))
-
-
-def wrong_labels():
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    numbers, words = list(range(N_ROWS - 1)), [SECRET] * (N_ROWS - 1)
-    masked = np.ma.array([*numbers, 1], mask=[*[False] * (N_ROWS - 1), True])
-    return {
-        "None in a list": [*numbers, None], "NaN": [*numbers, float("nan")],
-        "None in words": [*words, None], "NaN in words": [*words, np.nan],
-        "floats": np.arange(float(N_ROWS)), "a float": [*numbers, 0.5],
-        "bools": np.zeros(N_ROWS, bool), "a list of bools": [True] * N_ROWS,
-        "a bool": [*numbers, True], "bytes": [b"x"] * N_ROWS,
-        "array of bytes": np.full(N_ROWS, b"x"),
-        "mixed": [*numbers, SECRET], "tuples": [(1, SECRET)] * N_ROWS,
-        "dates": np.zeros(N_ROWS, "datetime64[D]"), "complex": np.zeros(N_ROWS, complex),
-        "missing Int64": pandas.Series([*numbers, None], dtype="Int64"),
-        "missing string": pandas.Series([*words, None], dtype="string"),
-        "missing category": pandas.Series([*words, None], dtype="category"), "masked": masked,
-        "missing polars": polars.Series([*numbers, None]),
-        "masked words": np.ma.array([*words, "x"], mask=masked.mask),
-        "NaT": pandas.Series([pandas.NaT] * N_ROWS),
-        "short": numbers, "long": [*numbers, 1, 2], "words, short": words, "none": [],
-        "a number": 3, "a word": SECRET, "matrix": np.zeros((N_ROWS, 1), int),
-        "frame": pandas.DataFrame({"a": [*numbers, 1]}), "sparse": sp.csr_array(np.eye(3)),
-        "ragged": [[1], [1, 2]], "a set": set(numbers), "a mapping": {SECRET: 1},
-    }  # fmt: skip
-
-
-def test_wrong_labels_are_refused_without_a_word_of_the_data():
-    """Neither a label, nor the number of rows, nor the width of the longest label."""
-    for name, labels in wrong_labels().items():
-        with pytest.raises((ValueError, TypeError), match=r"^groups must hold one label") as caught:
-            as_labels(labels, N_ROWS)
-        said = str(caught.value)
-        assert SECRET not in said, name
-        numbers = re.sub(r"\d dimensions|(float|complex|datetime|int|uint)\d+", "", said)
-        assert not re.search(r"\d", numbers), (name, said)
-        assert caught.value.__cause__ is caught.value.__context__ is None, name
 
 
 @pytest.mark.parametrize("label", ["\0", "x\0", "x\0y", " x", "x ", "\tx", "x\n", "x\u3000", " "])

@@ -11,21 +11,24 @@ import dask.array as da
 import narwhals as nw
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from small_corpora import counts
-from toy_regressor import constant
 
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     PrivateCountVectorizer,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
     PrivateKFold,
+    PrivateOneHotEncoder,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
+    check_inputs,
     make_private_scorer,
 )
 from sktensor_dp.checks.errors import call_unquoted
@@ -285,6 +288,29 @@ def test_errors_about_tables_show_shapes_where_rows_are_public():
     assert "(1711, 0)" in said(lambda: PrivateSpectralLDA(2).fit(np.ones((N, 0))))
 
 
+# Of a person any number may be there; ids and names may be anything.
+COORDINATES = {
+    **TABLES,
+    "fractions": np.full((N, 2), 0.5),
+    "one column": np.ones((N, 1)),
+    "three columns": np.ones((N, 3)),
+}
+
+
+@pytest.mark.parametrize("names", [None, (None, [0, 1, 2, 3, 4])], ids=["numbers", "names"])
+@pytest.mark.parametrize("table", COORDINATES)
+def test_errors_about_entries_of_persons_show_no_number_of_them(table, names):
+    right, ones = np.zeros((N, 2), int), np.ones(N)
+    numbers = [] if names else [(np.full((N, 2), at), ones) for at in (99, -1)]
+    wrong = (COORDINATES[table], ones), (right, COORDINATES[table]), (right, ones[1:]), *numbers
+    for X, y in wrong:
+        model = PrivateCPCompletion(0, bounds=(0, 1), shape=(30, 5), unit_mode=0, row_names=names)
+        message = said(lambda model=model, X=X, y=y: model.fit(X, y))
+        named = names and table == "objects" and y is ones
+        assert message or named or (X is right and y is TABLES["a vector"])
+        assert shows_none(message, {*SHOWN, "3422"})
+
+
 @pytest.mark.parametrize("texts", [["a"] * (N - 1) + [None], "a" * N, 3, [1] * N], ids=str)
 @pytest.mark.parametrize("options", [{"neighbours": "add_remove"}, {}])
 def test_errors_about_texts_show_no_number_of_texts(texts, options):
@@ -294,57 +320,95 @@ def test_errors_about_texts_show_no_number_of_texts(texts, options):
     assert shows_none(message)
 
 
-SEARCH = PrivateSearchCV(PrivateSpectralLDA(2), {"n_components": [1]})
-SCORER, FITTED = make_private_scorer("neg_mean_absolute_error", bounds=(-1, 0)), constant()
+TABLE = pd.DataFrame(np.ones((N, 3), int), columns=["a", "b", "c"])
+CODES = np.argwhere(np.ones((30, 8)))
+SCORED = PrivateSpectralLDA(1, epsilon=np.inf).fit(TABLE)
 
 
-def folds_of(X: Any, labels: Any) -> None:
-    one_label = np.ndim(labels) == 1 and len(set(np.asarray(labels, object).tolist())) == 1
-    next(PrivateKFold().split(X, groups=LABELS > 3 if one_label else labels))
+# Wherever labels are handed in.
+DOORS: dict[str, Callable[..., Any]] = {
+    "texts": lambda X, labels, **paid: PrivateCountVectorizer(
+        max_words_per_document=2, **paid).fit(X["a"].map(lambda _: "cats"), groups=labels),
+    "categories": lambda X, labels, **paid: PrivateOneHotEncoder(**paid).fit(
+        X.astype(str), groups=labels),
+    "counts": lambda X, labels, **paid: PrivateSpectralLDA(1, **paid).fit(X, groups=labels),
+    "batches": lambda X, labels, **paid: PrivateSpectralLDA(1, **paid).partial_fit(
+        X, groups=labels),
+    "chunks": lambda X, labels, **paid: PrivateSpectralLDA(1, **paid).fit_chunks(
+        [(X, labels)], n_samples=37, n_features=3),
+    "samples": lambda X, labels, **paid: PrivateGaussianMixture(1, data_norm=2.0, **paid).fit(
+        X, groups=labels),
+    "stream": lambda X, labels, **paid: PrivateTensorPowerMethod(
+        1, data_norm=2.0, perturbation="stream", **paid).fit(X, groups=labels),
+    "chunks of a stream": lambda X, labels, **paid: PrivateTensorPowerMethod(
+        1, data_norm=2.0, perturbation="stream", **paid).fit_chunks([(X, labels)], n_features=3),
+    "batches of a stream": lambda X, labels, **paid: PrivateTensorPowerMethod(
+        1, data_norm=2.0, perturbation="stream", **paid).partial_fit(X, groups=labels),
+    "search": lambda X, labels, **paid: PrivateSearchCV(
+        PrivateSpectralLDA(1), {}, n_trials=1, anyway=True, **paid).fit(X, groups=labels),
+    "score": lambda X, labels, **paid: make_private_scorer(
+        "log_likelihood_per_token", **paid)(SCORED, X, groups=labels),
+    "folds": lambda X, labels, **paid: next(PrivateKFold(2).split(X, groups=labels)),
+    "check": lambda X, labels, **paid: check_inputs({"one": X["a"] == 1}, groups=labels, **paid),
+}  # fmt: skip
+OF_VALUES = {
+    "folded in": lambda X, labels, **paid: PrivateCPCompletion(
+        0, bounds=(0, 7), shape=(30, 8), unit_mode=0, epsilon=np.inf).fit(
+            CODES, CODES[:, 1]).fold_in(X[["a", "b"]], labels / 6),
+    "values": lambda X, labels, **paid: PrivateCPCompletion(
+        1, bounds=(0, 40), shape=(2, 2), unit_mode=0, **paid).fit(X[["a", "b"]], labels),
+}  # fmt: skip
 
 
-def fit_of(name: str, method: str) -> Callable[..., Any]:
-    def call(X: Any, labels: Any) -> None:
-        sizes = {"n_samples": N, "n_features": 2} if method == "fit_chunks" else {}
-        rows = ["a text"] * N if name == "words" else X
-        data, named = ([(rows, labels)], sizes) if sizes else (rows, {"groups": labels})
-        getattr(MODELS[name](), method)(data, **named)
-
-    return call
-
-
-OF_GROUPS = {
-    "search": lambda X, labels: SEARCH.fit(X, groups=labels),
-    "score": lambda X, labels: SCORER(FITTED, X, np.zeros(N), groups=labels),
-    "folds": folds_of,
-    **{
-        f"{name}, {method}": fit_of(name, method)
-        for name in ("topics", "samples", "stream", "words")
-        for method in ("fit", "partial_fit", "fit_chunks")
-        if hasattr(MODELS[name](), method)
-    },
-}
-
-
-WRONG_LABELS = [
-    LABELS[1:], np.append(LABELS, 0), LABELS.astype(float), np.full(N, None),
-    [*LABELS[:-1].tolist(), "a"], LABELS[:, None], np.zeros(N, int), [float("nan")] * N,
-    np.ma.masked_equal(LABELS, 3), [f"{label} " for label in LABELS],
-    [*LABELS[:-1].tolist(), True], LABELS > 3, [b"a"] * N, sp.csr_array(LABELS[:, None]),
-    {"a": 1}, "a" * N, [[1]] * N, 7, [SECRET] * N, [*range(N - 1), SECRET],
-    [*range(N - 1), None],
-]  # fmt: skip
+def wrong_labels() -> dict[str, Any]:
+    numbers, words = list(range(N - 1)), [SECRET] * (N - 1)
+    masked = np.ma.array([*numbers, 1], mask=[*[False] * (N - 1), True])
+    return {
+        "None in a list": [*numbers, None], "NaN": [*numbers, float("nan")],
+        "None in words": [*words, None], "NaN in words": [*words, np.nan],
+        "floats": np.arange(float(N)), "a float": [*numbers, 0.5],
+        "bools": np.zeros(N, bool), "a list of bools": [True] * N,
+        "a bool": [*numbers, True], "bytes": [b"x"] * N,
+        "array of bytes": np.full(N, b"x"),
+        "mixed": [*numbers, SECRET], "tuples": [(1, SECRET)] * N,
+        "dates": np.zeros(N, "datetime64[D]"), "complex": np.zeros(N, complex),
+        "missing Int64": pd.Series([*numbers, None], dtype="Int64"),
+        "missing string": pd.Series([*words, None], dtype="string"),
+        "missing category": pd.Series([*words, None], dtype="category"), "masked": masked,
+        "missing polars": pl.Series([*numbers, None]),
+        "masked words": np.ma.array([*words, "x"], mask=masked.mask),
+        "NaT": pd.Series([pd.NaT] * N),
+        "short": numbers, "long": [*numbers, 1, 2], "words, short": words, "none": [],
+        "a number": 3, "a word": SECRET, "matrix": np.zeros((N, 1), int),
+        "frame": pd.DataFrame({"a": [*numbers, 1]}), "sparse": sp.csr_array(np.eye(3)),
+        "ragged": [[1], [1, 2]], "a set": set(numbers), "a mapping": {SECRET: 1},
+        "one": [SECRET] * N,
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("way", OF_GROUPS)
-def test_wrong_labels_cost_nothing_and_show_none_and_no_number_of_rows(way):
+@pytest.mark.parametrize("door", DOORS)
+def test_wrong_labels_cost_nothing_and_show_none_and_no_number_of_rows(door):
     with BudgetAccountant(10.0, 1e-3) as payer:
-        told = [said(lambda of=of: OF_GROUPS[way](np.ones((N, 2)), of)) for of in WRONG_LABELS]
-    for message, labels in zip(told, WRONG_LABELS, strict=True):
-        assert "groups must hold" in message, type(labels)
+        told = {name: said(partial(DOORS[door], TABLE, of)) for name, of in wrong_labels().items()}
+    if door == "folds":
+        assert told.pop("one") == ""
+    for name, message in told.items():
+        assert "groups must hold" in message, name
         assert SECRET not in message
         assert shows_none(message)
     assert not payer.entries
+
+
+@pytest.mark.filterwarnings("ignore:.*(topics asked for|above 1 in|deviations from)")
+@pytest.mark.parametrize("door", {**DOORS, **OF_VALUES})
+def test_labels_in_another_order_are_refused_before_the_charge(door):
+    call = {**DOORS, **OF_VALUES}[door]
+    owners, budget = pd.Series(np.arange(N) % 37, name="owner"), BudgetAccountant(9.0)
+    with pytest.raises(ValueError, match=r"Pass (groups|y).reindex\(X.index\)"):
+        call(TABLE, owners.sort_values(), epsilon=9.0, accountant=budget)
+    assert budget.total()[0] == 0
+    sessions = pd.MultiIndex.from_arrays([TABLE.index, TABLE.index])  # an index of another kind
+    call(TABLE.set_axis(sessions), owners, epsilon=9.0, accountant=budget)
 
 
 @pytest.mark.parametrize("name", [*OF_ROWS, "words"])
