@@ -1,5 +1,6 @@
 """Private completions: budgets, predictions, parameters and use with scikit-learn."""
 
+import re
 import warnings
 
 import numpy as np
@@ -9,10 +10,12 @@ from small_completions import INF, MODELS, PERTURBATIONS, SHAPE, SLICE, X0, Y0, 
 
 from sktensor_dp import (
     BudgetAccountant,
+    BudgetError,
     NotEnoughDataWarning,
     PrivateCPCompletion,
     PrivateTuckerCompletion,
 )
+from sktensor_dp.completion.plan import plan_completion, plan_persons
 from sktensor_dp.tensor.normal_equations import posterior_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -20,28 +23,17 @@ nightly = pytest.mark.nightly
 all_models = pytest.mark.parametrize("model", MODELS)
 
 
-@pytest.mark.parametrize(
-    "model", [PrivateCPCompletion, pytest.param(PrivateTuckerCompletion, marks=nightly)]
-)
 @pytest.mark.parametrize("delta", [0, 1e-6])
-@pytest.mark.parametrize("epsilon", [3.0, *(pytest.param(e, marks=nightly) for e in (0.1, 30.0))])
-@pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
-def test_all_of_the_budget_is_charged_and_no_more(perturbation, epsilon, delta, model):
-    accountant = BudgetAccountant(100.0, delta)
-    options = {"perturbation": perturbation}
-    if perturbation == "slice":
-        options = SLICE
-    fitted = build(model, epsilon=epsilon, delta=delta, accountant=accountant, **options)
-    report = fitted.fit(X0, Y0).privacy_report_
-    # Plans count mixed kinds by their sum; the accountant may find less.
-    total = accountant.cost.epsilon_at(delta)
-    assert accountant.total()[0] <= total
-    assert report.epsilon == pytest.approx(total, rel=1e-6)
-    assert total <= epsilon * (1 + 1e-9)
-    # The sum of a pure and a Gaussian part is what is left when it is all spent.
-    assert total == pytest.approx(epsilon, rel=1e-6)
-    assert report.unit == ("person" if perturbation == "slice" else "entry")
-    assert report.n_units == (SHAPE[0] if perturbation == "slice" else len(Y0))
+@pytest.mark.parametrize("epsilon", [0.1, 3.0, 30.0])
+def test_plans_cost_all_that_was_asked_for_and_no_more(epsilon, delta):
+    """The sum of a pure and a Gaussian part is what is left when it is all spent."""
+    plans = [plan_persons(SHAPE, 2, 0, epsilon, delta)]
+    known = {"epsilon": epsilon, "delta": delta, "max_iter": None}
+    for way in PERTURBATIONS:
+        plans.append(plan_completion(len(Y0), SHAPE, 2, perturbation=way, **known))
+    for plan in plans:
+        total = plan.releases.cost.epsilon_at(delta)
+        assert epsilon * (1 - 1e-6) <= total <= epsilon * (1 + 1e-9)
 
 
 def test_the_default_is_chosen_by_public_numbers():
@@ -167,3 +159,44 @@ def test_rows_of_few_noisy_entries_are_shrunk(seed):
     found = posterior_rows(sums, grams, np.zeros((400, 3, 3)), 4.0, 1.0)
     plain = np.linalg.solve(grams, sums[..., None])[..., 0]
     assert np.square(found - rows).sum() < 0.5 * np.square(plain - rows).sum()
+
+
+@pytest.mark.parametrize("perturbation", ["input", "sufficient_statistics", "gradient", "output"])
+def test_modes_may_have_ranks_of_their_own(perturbation):
+    """Gradients were paid for, and then refused factors of different widths."""
+    model = build(
+        PrivateTuckerCompletion, rank=(3, 2, 1), perturbation=perturbation, epsilon=20.0
+    ).fit(X0, Y0)
+    assert np.isfinite(model.predict(X0)).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (PrivateCPCompletion(2, bounds=(0, 1), epsilon=0.1), "Components are not sought"),
+        (PrivateTuckerCompletion(51, bounds=(0, 1), shape=(60, 60), perturbation="input"),
+         "will take minutes"),
+    ],
+)  # fmt: skip
+def test_who_makes_errors_of_warnings_pays_nothing_where_public_numbers_cause_them(model, message):
+    accountant = BudgetAccountant(1.0, 1e-6)
+    before = accountant.remaining()
+    model.set_params(accountant=accountant)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match=message):
+            model.fit([[0, 0], [1, 1]], [0.0, 1.0])
+        assert accountant.remaining() == before
+        with pytest.raises(BudgetError):  # no result is promised where none is to come
+            model.set_params(epsilon=2.0).fit([[0, 0], [1, 1]], [0.0, 1.0])
+    assert not hasattr(model, "mean_")
+
+
+def test_no_error_tells_how_many_entries_a_partition_has():
+    da = pytest.importorskip("dask.array", reason="the extra [dask] is not installed")
+    X = da.from_array(np.zeros((1711, 2)), chunks=(1711, 2))
+    model = PrivateCPCompletion(0, bounds=(0, 1), shape=(30, 5), unit_mode=0)
+    for y in (np.ones((1711, 2)), np.ones(1711).astype(str)):
+        with pytest.raises(ValueError, match="y must") as error:
+            model.fit(X, da.from_array(y, chunks=1711))
+        assert re.search(r"171[01]|3422", str(error.value)) is None

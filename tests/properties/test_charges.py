@@ -33,6 +33,7 @@ def holds(case: Case) -> None:
     # The whole plan is charged, whatever of it was made.
     cost = PrivacyCost.total([(one.cost, one.uses) for one in entries])
     assert math.isclose(cost.epsilon_at(report.delta), report.epsilon, rel_tol=1e-9)
+    assert math.isclose(report.epsilon, model.epsilon, rel_tol=1e-6)  # all that was asked for
     told = epsilon_elsewhere(cost, report.delta)
     assert abs(told - report.epsilon) <= 1e-3 * report.epsilon
 
