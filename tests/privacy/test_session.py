@@ -122,6 +122,10 @@ def test_a_session_is_charged_when_it_is_entered_and_asked_while_it_is_open(seed
     with pytest.raises(OSError, match="later"), Session(chunks_of(seed), plan, Payer("a", budget)):
         raise OSError("later")
     assert [entry.spender for entry in budget.entries] == ["a"]
+    # Others may have spent what a check before it found left.
+    later = Session(Source(counts(0), 0), plan, Payer("b", budget.spend(0.9, 0)))
+    with pytest.raises(BudgetError, match="Nothing more was charged"), later:
+        pytest.fail("it was entered")
 
 
 def test_a_session_keeps_to_its_plan_and_tells_public_facts_alone():
