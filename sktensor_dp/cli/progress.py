@@ -75,6 +75,8 @@ class Progress(io.TextIOBase):
                 warnings.simplefilter("default", kind)
             # A run states this itself, before it spends anything.
             warnings.filterwarnings("ignore", "delta .* is above 1 in", PrivacyLeakWarning)
+            # A command that would pay again is refused, unless asked for.
+            warnings.filterwarnings("ignore", "This budget paid for the same", UserWarning)
             # It says this after the fit, by names of columns.
             warnings.filterwarnings("ignore", "A group has nearly one value", UserWarning)
             warnings.showwarning = show

@@ -382,9 +382,10 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         unit = unit_of(unit or self._unit, chunks.grouped)
         if not (ticket or paid_by_earlier_batch):  # a fit that is refused warns of nothing
             payer.check(plan, relation, unit)
-            if plan.planned:
-                later = [*charges_of_later_steps(payer, relation)]
-                payer.check_several(payer.charges(plan, relation, unit), later)
+            charges = payer.charges(plan, relation, unit)
+            if charges:
+                payer.check_several(charges, [*charges_of_later_steps(payer, relation)])
+            expected = *payer.warnings_of_repetition(charges), *expected
         check_scoring_of_tools(self)
         self._warn(expected)
         if not (counts_units or paid_by_earlier_batch):

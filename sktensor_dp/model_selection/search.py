@@ -310,6 +310,8 @@ class PrivateSearchCV(
         payer = Payer(type(self).__name__, self._accountant_to_charge(), column=column)
         charge = replace(request.charge, unit=unit)
         payer.check_several([charge])
+        for warning in payer.warnings_of_repetition([charge]):
+            warnings.warn(warning, stacklevel=level_of_caller())
         payer.charge_entries([charge])
         self._say("search begins")
         try:

@@ -531,6 +531,19 @@ class BudgetAccountant(TableDisplay):
                 "or for parts of what is left by split(..., of='rest')."
             )
 
+    def earlier_fit(self, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
+        """First charge of the last fit that was charged just as `entries`; None where there are no
+        more such fits than parts of :meth:`split` for them.
+        """
+        _, paid, _ = self._ledger.contents()
+        fits: dict[int, list[LedgerEntry]] = {}
+        for one in paid:
+            fits.setdefault(one.fit, []).append(one)
+        alike = [fit[0] for fit in fits.values() if fit == list(entries)]
+        cost = PrivacyCost.total((one.cost, one.uses) for one in entries)
+        planned = max((sum(part.pays(cost) for part in parts) for parts in self._splits), default=0)
+        return alike[-1] if len(alike) >= max(planned, 1) else None
+
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
         for one in entries:

@@ -10,7 +10,6 @@ from sktensor_dp import (
     BudgetAccountant,
     PrivateCountVectorizer,
     PrivateSpectralLDA,
-    PrivateTensorPowerMethod,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -93,12 +92,3 @@ def test_steps_that_release_nothing_ask_for_nothing():
     given = {"vocabulary": ["cats", "dogs", "mice"]}
     pipeline(budget, given).fit(TEXTS, **to_each(OWNERS, OWNERS))
     assert len({entry.spender for entry in budget.entries}) == 1
-
-
-def test_expected_plans_cost_what_fits_do():
-    """Without noise neither is known; a fit of a tensor is no step."""
-    X = np.eye(4)[np.arange(4000) % 4] * 4
-    for options in ({}, {"delta": 0.0}, {"neighbours": "add_remove"}):
-        budget = BudgetAccountant()
-        model = PrivateTensorPowerMethod(1, data_norm=4.0, accountant=budget, **options).fit(X)
-        assert budget.cost.amounts == pytest.approx(model._expected_plan().cost.amounts)

@@ -16,6 +16,7 @@ from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     PrivateKFold,
+    PrivateSearchCV,
     PrivateSpectralLDA,
     UnprotectedScoreWarning,
     make_private_scorer,
@@ -126,3 +127,38 @@ def test_a_score_that_scikit_learn_fails_at_is_refused_before_a_fit_is_paid():
             cross_val_score(steps, X, cv=2, error_score="raise")
     assert budget.total()[0] == 0
     assert cross_val_score(steps, X, cv=2, error_score="raise").shape == (2,)
+
+
+REPEATED = "This budget paid for the same releases of a Private"
+
+
+@pytest.mark.parametrize("kind", ["fit", "search", "pipeline"])
+def test_a_fit_that_is_run_again_warns_before_it_pays(kind):
+    """Not a fit of other costs or of another unit, nor one that split() provided for."""
+    budget = BudgetAccountant(units="any")
+
+    def run(groups=None, **options):
+        model = PrivateSpectralLDA(1, **{"epsilon": 9.0, "accountant": budget, **options})
+        if kind == "search":
+            options = {"epsilon": 9.0, "accountant": budget, "n_trials": 1.0, **options}
+            model = PrivateSearchCV(PrivateSpectralLDA(1), {}, anyway=True, **options)
+        if kind == "pipeline":
+            more = {} if groups is None else {"privatespectrallda__groups": groups}
+            return make_pipeline(FunctionTransformer(), model).fit(X, **more)
+        return model.fit(X, groups=groups)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", REPEATED)
+        run()
+        run(epsilon=8.0)
+        run(groups=np.arange(300) // 2)
+        before = budget.total()
+        with pytest.raises(UserWarning, match=REPEATED):
+            run()
+        assert budget.total() == before
+        run(accountant=BudgetAccountant())  # which knows of none
+        kinds = ["search" if kind == "search" else "gaussian"]
+        (part,) = (planned := BudgetAccountant(9.0)).split([1.0], kinds, times=[2])
+        for _ in range(2):
+            run(accountant=planned, **part)
+        searched(PrivateSpectralLDA(1, epsilon=9.0, accountant=budget), by_rows)
