@@ -386,7 +386,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
             if charges:
                 payer.check_several(charges, [*charges_of_later_steps(payer, relation)])
             expected = *payer.warnings_of_repetition(charges), *expected
-        check_scoring_of_tools(self)
+        check_scoring_of_tools(self, grouped=chunks.grouped)
         self._warn(expected)
         if not (counts_units or paid_by_earlier_batch):
             self._warn(self._warnings_of_delta(plan, chunks.n_units, unit))

@@ -17,6 +17,7 @@ from sktensor_dp.checks.callers import (
     scorers_of,
 )
 from sktensor_dp.exceptions import UnprotectedScoreWarning
+from sktensor_dp.privacy.payer import HasAccountant
 
 AS_NEWCOMERS = (  # of completions with a `unit_mode`
     " Everybody is scored as a newcomer here, whatever the rank: those two, and score of fold_in, "
@@ -48,12 +49,19 @@ def warn_where_scored(model: object) -> None:
         warn_of_score(model)
 
 
-def check_scoring_of_tools(model: object) -> None:
-    """Warn before a fit that scikit-learn will score without noise; refuse scores that fail, or
-    that take everybody for a newcomer where a search over ranks goes by them.
+def check_scoring_of_tools(model: object, *, grouped: bool) -> None:
+    """Warn before a fit, with groups where `grouped`, that scikit-learn will score without noise;
+    refuse scores that fail, or that take everybody for a newcomer in a search over ranks.
     """
     for frame in locals_of(VALIDATION):
         scorers = scorers_of(frame)
+        private = any(isinstance(one, HasAccountant) for one in scorers)
+        if grouped and private and not frame.get("score_params", "unknown"):
+            raise ValueError(
+                "The private scorer must be given the groups, too: once this fit of persons is "
+                "paid, a score of single rows is refused. Under metadata routing "
+                "set_score_request(groups=True) of the scorer, see make_private_scorer."
+            )
         bare = [one for one in scorers if type(one).__module__ == SCORING[0]]
         if not bare:
             continue

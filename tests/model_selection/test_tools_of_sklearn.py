@@ -129,6 +129,22 @@ def test_a_score_that_scikit_learn_fails_at_is_refused_before_a_fit_is_paid():
     assert cross_val_score(steps, X, cv=2, error_score="raise").shape == (2,)
 
 
+@pytest.mark.parametrize("tool", ["search", "scores"])
+def test_a_scorer_that_is_not_given_the_persons_is_refused_before_a_fit_is_paid(tool):
+    budget, owners = BudgetAccountant(), np.arange(300) // 2
+    scorer = make_private_scorer("log_likelihood_per_token", epsilon=9.0, accountant=budget)
+    model = PrivateSpectralLDA(1, epsilon=9.0, accountant=budget)
+    more = {"cv": PrivateKFold(2), "scoring": scorer, "error_score": "raise"}
+    call = partial(cross_val_score, model, X, groups=owners, params={"groups": owners}, **more)
+    if tool == "search":
+        steps = make_pipeline(FunctionTransformer(), model)
+        fit = GridSearchCV(steps, {}, **more).fit
+        call = partial(fit, X, groups=owners, privatespectrallda__groups=owners)
+    with pytest.raises(ValueError, match="scorer must be given the groups, too"):
+        call()
+    assert budget.total()[0] == 0
+
+
 REPEATED = "This budget paid for the same releases of a Private"
 
 
