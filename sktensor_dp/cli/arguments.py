@@ -162,7 +162,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("ratings recommend groups", "--decimal C", (".", ","), None, "decimal mark; else a point"),
     (READS, "--encoding NAME", str, None, "such as cp1252; utf-8 if not given"),
     ("report-check report-show report-page report-registry", "FILE", str, LIST,
-     "output folder of a run, or statement.json"),
+     "output folder of a run, statement.json, or a model of Python"),
     ("report-page", "--output FOLDER", Path, None, "where to write; beside FILE if not given"),
     ("report-check report-show", "--at-most E", POSITIVE, math.inf,
      "refuse a larger epsilon, of all runs in the folder too, and what protects nothing"),

@@ -9,11 +9,10 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial, reduce
 from pathlib import Path
 
-from sktensor_dp.cli.folder import Folder, earlier_runs, held
+from sktensor_dp.cli.folder import Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, STATEMENT, LastRun
@@ -22,7 +21,7 @@ from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, write_officer_pa
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings, recommend
 from sktensor_dp.cli.run import HOPEFUL, Run
-from sktensor_dp.cli.statements import check_statements, listed, show_budget
+from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budget, time_now
 from sktensor_dp.cli.topics import SHARES, Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
@@ -33,10 +32,6 @@ from sktensor_dp.privacy.report import PrivacyReport, library_version
 from sktensor_dp.privacy.statement import load_statement
 
 RUNS: dict[str, type[Run]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
-KEPT = "The folder's ledger, budget.sqlite, adds them up."
-BEYOND = (
-    "A run beyond the budget is refused; whoever runs it can raise the budget, which is listed."
-)
 OF_TEXTS = "is about single texts, and nothing protects it: keep it with the texts"
 
 
@@ -359,7 +354,7 @@ def _write_officer_pages(
     run: Run, folder: Folder, report: PrivacyReport, warnings: Sequence[str]
 ) -> None:
     """Write the pages for the officer, which certify the files of this run by their names."""
-    now = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    now = time_now()
     settings = {
         "date": now, "version": f"sktensor_dp {library_version()}",
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
@@ -372,9 +367,5 @@ def _write_officer_pages(
     )
     if folder.made.private:
         source += f" but not {SHARES} (raw data, which must stay with the texts),"
-    changes = "\n".join(f"- {change}." for change in folder.ledger.changes)
-    beyond = [BEYOND] if math.isfinite(folder.ledger.epsilon) else []
-    included = listed(earlier_runs(folder.path))
-    kept = " ".join([f"That is as of {now}{included}; later runs add to it.", KEPT, *beyond])
-    others = f"{folder.summary()} {kept}\n\n{changes}".strip()
+    others = on_all_runs(folder.ledger, folder.path, folder.summary(), now)
     write_officer_pages(folder.add_text, settings, report, source, others, warnings)

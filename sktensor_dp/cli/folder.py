@@ -208,24 +208,7 @@ class Folder:
 
     def summary(self) -> str:
         """Say what all runs of the folder cost together."""
-        epsilon, delta = total_of(self.ledger)
-        if isinf(epsilon):
-            return "One run in this folder added no noise: nothing is protected."
-        limit = self.ledger.epsilon
-        of = "no limit is set" if isinf(limit) else f"the budget is {limit:g}"
-        said = (
-            f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}. Runs "
-            "elsewhere on the same people are not counted."
-        )
-        if not self._n_paid_before:
-            return said
-        if any(unit.startswith(PERSON) for unit in self._balance_before.spent.units):
-            said += " That holds if a person has the same label in all of them."
-        odds = [f"{low} to {high}" for _, low, high in odds_in_hundred(epsilon)]
-        return (
-            f"{said} Whoever thought something 1, 10 or 50 in 100 likely may, after all runs, "
-            f"think it {odds[0]}, {odds[1]} or {odds[2]} in 100 likely."
-        )
+        return summary_of(self.ledger, several=self._n_paid_before > 0)
 
     def where(self) -> str:
         """Say where the files of this run are; empty if there are none."""
@@ -351,6 +334,28 @@ def earlier_runs(folder: Path) -> list[Path]:
     found = [path.parent for path in folder.glob(f"earlier-*/{STATEMENT}")]
     numbered = [path for path in found if EARLIER.fullmatch(path.name)]
     return sorted(numbered, key=lambda path: int(path.name.partition("-")[2]))
+
+
+def summary_of(ledger: BudgetAccountant, *, several: bool) -> str:
+    """Say what all fits of a ledger cost together, which are of `several` runs."""
+    epsilon, delta = total_of(ledger)
+    if isinf(epsilon):
+        return "One run in this folder added no noise: nothing is protected."
+    limit = ledger.epsilon
+    of = "no limit is set" if isinf(limit) else f"the budget is {limit:g}"
+    said = (
+        f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}. Runs "
+        "elsewhere on the same people are not counted."
+    )
+    if not several:
+        return said
+    if any(entry.unit.startswith(PERSON) for entry in ledger.entries):
+        said += " That holds if a person has the same label in all of them."
+    odds = [f"{low} to {high}" for _, low, high in odds_in_hundred(epsilon)]
+    return (
+        f"{said} Whoever thought something 1, 10 or 50 in 100 likely may, after all runs, "
+        f"think it {odds[0]}, {odds[1]} or {odds[2]} in 100 likely."
+    )
 
 
 def total_of(ledger: BudgetAccountant) -> tuple[float, float]:

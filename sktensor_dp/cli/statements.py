@@ -1,28 +1,32 @@
 """Subcommands that read statements and ledgers."""
 
 import argparse
+import inspect
 import json
 import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sktensor_dp.checks.display import counted, plain, printable
-from sktensor_dp.cli.folder import EARLIER, LEDGER, earlier_runs, total_of
+from sktensor_dp.checks.parameters import shown
+from sktensor_dp.cli.folder import EARLIER, LEDGER, earlier_runs, summary_of, total_of
 from sktensor_dp.cli.last_run import STATEMENT
 from sktensor_dp.cli.manifest import MANIFEST, Manifest, changed_files
 from sktensor_dp.cli.officer import PAGES, large_delta, write_officer_pages
 from sktensor_dp.exceptions import LedgerError, StatementError
+from sktensor_dp.model_files.saving import load_any
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition, cover, unit_costs
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.opendp_registry import registry_entry
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
-from sktensor_dp.privacy.spending import column_of
+from sktensor_dp.privacy.spending import LedgerEntry, column_of
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
 from sktensor_dp.privacy.statement_schema import schema_text
 
@@ -79,6 +83,25 @@ def listed(runs: Sequence[Path]) -> str:
             epsilon = load_statement((run / STATEMENT).read_bytes()).epsilon
             named.append(f"{run.name} (epsilon {epsilon:.4g})")
     return f", with {', '.join(named)}" if named else ""
+
+
+KEPT = "The folder's ledger, budget.sqlite, adds them up."
+BEYOND = (
+    "A run beyond the budget is refused; whoever runs it can raise the budget, which is listed."
+)
+
+
+def on_all_runs(budget: BudgetAccountant, folder: Path, summary: str, now: str) -> str:
+    """Say what all runs of a folder cost, how that is kept, and how the budget was changed."""
+    beyond = [BEYOND] if math.isfinite(budget.epsilon) else []
+    as_of = f"That is as of {now}{listed(earlier_runs(folder))}; later runs add to it."
+    changes = "\n".join(f"- {change}." for change in budget.changes)
+    return f"{' '.join([summary, as_of, KEPT, *beyond])}\n\n{changes}".strip()
+
+
+def time_now() -> str:
+    """Date and time, UTC, for a page."""
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 class Total(NamedTuple):
@@ -145,7 +168,7 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> tuple[
         entry = registry_entry(report) if kind == "registry" else None
         if kind == "page" and not page.exists():
             page.parent.mkdir(parents=True, exist_ok=True)
-            _write_page(path.name, page.parent, report, runs, budget)
+            _write_page(path, page.parent, report, budget)
             return 0, None
     except OSError as error:
         advice = "Name the output folder of a run, or its statement.json"
@@ -184,10 +207,8 @@ def _unchecked(n_files: int, budget: BudgetAccountant | None) -> str:
 def _sound(path: Path, changed: list[str]) -> PrivacyReport:
     """Report of a statement that adds up, beside unchanged files; else ValueError."""
     if path.suffix == ".model":
-        raise StatementError(
-            "it is a model: name its folder, or in Python write privacy_report_.to_json() of the "
-            "loaded model to a file."
-        )
+        report: PrivacyReport = _model(path).privacy_report_
+        return report
     with path.open("rb") as stream:
         # One byte more than is allowed: a larger file is refused without reading all of it.
         report = load_statement(stream.read(MOST_BYTES + 1))
@@ -208,16 +229,28 @@ def _refuse_beyond(at_most: float, epsilon: float, seeded: bool, of_what: str = 
 
 
 def _write_page(
-    statement: str, folder: Path, report: PrivacyReport, runs: str, budget: BudgetAccountant | None
+    path: Path, folder: Path, report: PrivacyReport, budget: BudgetAccountant | None
 ) -> None:
-    """Write the officer's page about a statement, and what all `runs` cost by their `budget`."""
-    unit = UNITS.get(report.unit, report.unit)
-    settings = {"statement": statement, "one unit": unit, "promise": report.guarantee}
+    """Write the officer's page about a statement or a model, and the `budget` that paid for it."""
+    unit, now = UNITS.get(report.unit, report.unit), time_now()
+    settings = {
+        "date of this page": now[:10], "statement": path.name, "one unit": unit,
+        "promise": report.guarantee,
+    }  # fmt: skip
+    if path.suffix == ".model":
+        settings |= _of_model(_model(path))
     others = "Other analyses of the same data are not counted here: ask for the budget of all."
     if budget is not None:
         for column in {column_of(one.unit) for one in budget.entries} - {""}:
             settings["person"] = f"column {column!r}"
-        others = f"{runs}The budget is {budget.epsilon:g}. Runs elsewhere are not counted."
+        fits: dict[int, LedgerEntry] = {}
+        for one in budget.entries:
+            if any(one.cost.amounts):
+                fits.setdefault(one.fit, one)
+        paid = [f"{one.spender} ({one.when:%Y-%m-%d %H:%M} UTC)" for one in fits.values()]
+        settings["paid by the budget"] = ", ".join(paid)
+        summary = summary_of(budget, several=len(fits) > 1)
+        others = on_all_runs(budget, path.parent, summary, now)
 
     def write(name: str, text: str) -> None:
         (folder / name).write_text(text, encoding="utf-8")
@@ -225,6 +258,31 @@ def _write_page(
     weak = large_delta(report.delta, report.n_units, unit)
     write_officer_pages(write, settings, report, "What this page is about", others, weak)
     print(f"Written to {printable(str(folder))}: {', '.join(PAGES)}")
+
+
+def _model(path: Path) -> Any:
+    """Model that `save` wrote in Python."""
+    from sktensor_dp.completion import PrivateCPCompletion, PrivateTuckerCompletion
+    from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
+    from sktensor_dp.power_method import PrivateTensorPowerMethod
+    from sktensor_dp.spectral_lda import PrivateSpectralLDA
+    from sktensor_dp.text import PrivateCountVectorizer, PrivateOneHotEncoder
+
+    topics = PrivateCountVectorizer, PrivateOneHotEncoder, PrivateSpectralLDA
+    samples = PrivateGaussianMixture, PrivateTensorPowerMethod
+    return load_any(path, (*topics, *samples, PrivateCPCompletion, PrivateTuckerCompletion))
+
+
+def _of_model(model: Any) -> dict[str, str]:
+    """Public settings of a model: its class, columns, and parameters other than by default."""
+    told = {"fitted": type(model).__name__}
+    if len(columns := getattr(model, "feature_names_in_", ())):
+        told["columns"] = ", ".join(map(repr, columns))
+    for name, one in inspect.signature(type(model)).parameters.items():
+        text = shown(getattr(model, name))
+        if text != shown(one.default) and name not in ("epsilon", "delta"):
+            told[name] = text
+    return told
 
 
 def _explained(report: PrivacyReport) -> Iterator[str]:

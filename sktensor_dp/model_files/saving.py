@@ -2,6 +2,7 @@
 
 import inspect
 import os
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 from sklearn.exceptions import NotFittedError
@@ -94,6 +95,13 @@ class ModelFileMixin:
     def _parameter_to_save(self, name: str) -> Any:
         """Value of parameter `name` for the file; subclasses turn data frames into plain values."""
         return getattr(self, name)
+
+
+def load_any(path: str | os.PathLike[str], classes: Iterable[type]) -> Any:
+    """Read a model of one of the `classes`, whichever the file names."""
+    data = read_file(path)
+    name = unpack(data)[0].get("class")
+    return _model_in(next((one for one in classes if one.__name__ == name), ModelFileMixin), data)
 
 
 def check_saving(estimator: object) -> None:

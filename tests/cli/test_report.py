@@ -6,12 +6,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from cases import report_of
 from commands import Command
 from scipy.stats import norm
 
-from sktensor_dp import BudgetAccountant
+from sktensor_dp import BudgetAccountant, PrivateTensorPowerMethod
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.officer import chance_beyond
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
@@ -81,11 +83,36 @@ def test_a_page_for_the_officer_is_made_of_any_statement(path, report, command):
     report("page", path.parent, "--output", "whole")
     page = Path("whole", written.name).read_text("utf-8")
     assert "all rows with the same value in column 'patient' are one person" in page
-    assert "All runs in this folder: epsilon 3 at delta 1e-6. The budget is 9." in page
+    assert "All runs in this folder: epsilon 3 at delta 1e-6; the budget is 9." in page
+    assert re.search(r"- paid by the budget: caller \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\)\n", page)
+    assert "A run beyond the budget is refused" in page
     assert (
         "epsilon 3 of 9 is spent at delta 1e-6, by 1 fit\n"
         in command("budget", "show", path.parent).out
     )
+
+
+def test_a_model_of_python_is_checked_and_has_a_page_with_its_settings(path, report):
+    X = pd.DataFrame(np.eye(3)[np.arange(3000) % 3] * 4, columns=["age", "<b>", "stays"])
+    budget = BudgetAccountant(9.0, path=path.with_name(LEDGER))
+    model = PrivateTensorPowerMethod(2, data_norm=4.0, epsilon=4.0, accountant=budget).fit(X)
+    budget.change_budget(8.0)
+    file = path.with_name("components.model")
+    model.save(file)
+    done = report("check", file)
+    assert done.out.startswith(f"{file}: adds up. {model.privacy_report_.guarantee}")
+    report("page", file)
+    page = path.with_name("for-the-officer.md").read_text("utf-8")
+    for said in (
+        "- statement: components.model\n", "- fitted: PrivateTensorPowerMethod\n",
+        "- columns: 'age', '<b>', 'stays'\n", "- n_components: 2\n", "- data_norm: 4.0\n",
+        "paid by the budget: PrivateTensorPowerMethod (", "the budget became 8; it was 9.",
+    ):  # fmt: skip
+        assert said in page
+    assert "tol:" not in page  # as by default
+    assert "<b>" not in path.with_name("for-the-officer.html").read_text("utf-8")
+    file.write_bytes(file.read_bytes().replace(b"PowerMethod", b"PowerMethox"))
+    assert "components.model: REFUSED" in report("check", file, status=1).err
 
 
 FOUND = "found from noisy numbers, within the budget: .*"
@@ -138,7 +165,7 @@ def test_each_of_several_files_is_checked(path, report):
     with huge.open("wb") as file:  # sparse: no more of it is read than a statement may have
         file.truncate(100 * MOST_BYTES)
     model = path.rename(path.with_name("cp.model"))
-    assert "it is a model: name its folder" in report("check", model, status=1).err
+    assert "is damaged, or holds no model" in report("check", model, status=1).err
     model.rename(path)
     done = report("check", path, wrong, "missing", altered, huge, path, status=1)
     assert done.out.count("adds up") == len(done.out.splitlines()) == 2
