@@ -305,7 +305,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             return ()
         told: list[Warning] = []
         if plan.seeks_components and np.max(self.rank) > 0:
-            told.append(self._without_components(n_units, shape, n_observed))
+            stopped = isinstance(plan, PersonPlan) and attributes["n_iter_"] < plan.n_sweeps
+            told.append(self._without_components(n_units, shape, n_observed, stopped=stopped))
         shared: SharedModel = attributes["_shared"]
         modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
         of_modes = zip(modes, shared.effects, strict=True)
@@ -320,16 +321,17 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return tuple(told)
 
     def _without_components(
-        self, n_units: int, shape: tuple[int, ...], n_observed: int | None
+        self, n_units: int, shape: tuple[int, ...], n_observed: int | None, *, stopped: bool = False
     ) -> Warning:
         """Warning that `n_observed` entries, of units as released, show no components, or by None
-        that none are sought.
+        that none are sought. If the search `stopped`, biases got the rest of its budget.
         """
         of_units = self.unit_mode is not None
         noun, more = "units" if of_units else "entries", ""
-        said = (
-            f"No components can be seen: {n_units:,} {noun} show none above the noise of epsilon="
-        )
+        seen = "none above the noise of"
+        if stopped:
+            seen = "less of any than better biases gain, which got the rest of the budget of"
+        said = f"No components can be seen: {n_units:,} {noun} show {seen} epsilon="
         if n_observed is not None and of_units:
             more = f" By released sums a unit has about {n_observed / n_units:,.3g} entries."
         elif n_observed is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaincinv
 from scipy.stats import chi, chi2
 
 from sktensor_dp.completion import defaults
@@ -101,7 +102,11 @@ class Directions:
         moment, noise = self.explained(judged_sweeps(self._trial))
         variance = self._deviation**2
         residual_share = residual_variance(self._biases) / variance
-        explained = beyond_noise(np.linalg.eigvalsh(moment), noise) - noise - self._by_chance()
+        values = np.linalg.eigvalsh(moment)
+        denoised = beyond_noise(values, noise)
+        is_seen = denoised > 0
+        shown = np.where(is_seen, denoised - noise - self._by_chance(), values)
+        explained = is_seen * unclipped(shown, self._n_entries_each)
         gain = gain_of_components(explained, self._n_entries_each, residual_share)
         # Without noise `ratio` is 0: the trial is passed, and `factor` judges at the end.
         return gain * variance >= longest(self._biases).gain_of(ratio)
@@ -111,15 +116,18 @@ class Directions:
         moment, noise = self.explained(self._n_recent())
         values, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
         least = max(defaults.CERTAIN * noise, float(edge_of_noise(noise, len(values))))
-        variances, by_former = np.zeros(len(values)), 0.0
+        shown, n_found, by_former = values.copy(), 0, 0.0
         for place, denoised in enumerate(beyond_noise(values, noise).tolist()):
             by_chance = self._by_chance(by_former)
             if values[place] <= by_chance + least:
                 break
             # An eigenvalue v becomes sqrt(v^2 - by_chance^2).
-            variances[place] = math.sqrt(max(denoised**2 - by_chance**2, 0.0))
+            shown[place] = math.sqrt(max(denoised**2 - by_chance**2, 0.0))
             by_former += denoised * self._size**2
-        return self._directions @ (vectors * np.sqrt(variances))
+            n_found += 1
+        explained = unclipped(shown, self._n_entries_each)
+        explained[n_found:] = 0.0
+        return self._directions @ (vectors * np.sqrt(np.maximum(explained, 0.0)))
 
     def _by_chance(self, by_former: float = 0.0) -> float:
         """Variance that a direction explains of the units it is found from by chance.
@@ -151,7 +159,8 @@ class Directions:
         # Fraction of the variance of a sweep's sums that is by noise, which is new in each.
         by_noise = noise / max(noise + float(np.mean(weights)) * self._unit_variance, LEAST_WEIGHT)
         cosine = len(values) / _effective_rows(weights)
-        kept = forgetting_factor(values, cosine, self._trial, by_noise)
+        explained = unclipped(values, self._n_entries_each)
+        kept = forgetting_factor(explained, cosine, self._trial, by_noise)
         return np.asarray((vectors * kept) @ vectors.T)
 
     def _shrunk_rows(self) -> Floats:
@@ -194,6 +203,43 @@ def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float
 def untold_of_weight(each: float) -> float:
     """Fraction of a weight's prior variance that `each` entries of a unit leave, if assumed so."""
     return 1 / (1 + defaults.COMPONENT_VARIANCE * each)
+
+
+def unclipped(shown: Floats, each: float) -> Floats:
+    """Variances that directions explain, from those that clipped moments of weights show.
+
+    Both are in units of that assumed, `each` is the number of entries of a unit.
+    """
+    # Moments p + w w' are clipped to the norm r (`clipped_moments`). By a normal law the variance s
+    # of a weight w is p (1 - p), and (1 - p)^2 v more for an explained v (`Directions.explained`).
+    # A fixed point finds the s whose clipped moments have the diagonal that is shown; the squared
+    # length of the other weights is taken for a gamma variate of its mean and variance.
+    steps, least_share, few = 30, 1e-3, (np.arange(8) + 0.5) / 8
+    p, r = untold_of_weight(each), len(shown)
+    squares = chi2.ppf((np.arange(32) + 0.5) / 32, 1)[:, None]
+    squares /= squares.mean()
+
+    def clipped(s: Floats) -> Floats:
+        """Mean diagonal of clipped moments of weights of variance `s`."""
+        own, others = s[:, None, None] * squares, 0.0
+        if r > 1:
+            total, of_squares = s.sum() - s, (s**2).sum() - s**2
+            others = gammaincinv(total[:, None] ** 2 / (2 * of_squares[:, None]), few)
+            others = (others * (total / others.mean(axis=1))[:, None])[:, None]
+        norms = np.sqrt((p + own + others) ** 2 + (r - 1) * p**2)
+        return np.asarray(np.mean((p + own) / np.maximum(norms / r, 1.0), axis=(1, 2)))
+
+    none, of_assumed = p * (1 - p), (1 - p) ** 2
+    # Near the largest diagonal that clips leave, s could be anything: components are taken to
+    # explain half of the variance at most.
+    most = 0.5 / defaults.COMPONENT_VARIANCE
+    s = np.full(r, none)
+    diagonal = clipped(s) + of_assumed * shown
+    for _ in range(steps):
+        s = (p + s) * diagonal / clipped(s) - p
+        s = np.clip(s, least_share * none, none + of_assumed * most)
+    explained = (s - none) / of_assumed
+    return np.asarray(explained * min(most / max(float(explained.clip(0).sum()), most), 1.0))
 
 
 def gain_of_components(explained: Floats, each: float, residual: float) -> float:
