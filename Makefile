@@ -64,7 +64,7 @@ TYPE_TESTS = tests/test_readme_types.py
 PAPER_TESTS = tests/papers
 ELSEWHERE = $(BROWSER_TESTS) $(TYPE_TESTS) $(PAPER_TESTS)
 
-# Contracts, laws, faults of ledgers, attained bounds, doctests and the core of each example.
+# Contracts, laws, faults of ledgers, attained bounds, doctests and the core of an example.
 test: $(VENV)/.dev
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not nightly" $(addprefix --ignore=,$(ELSEWHERE))
 

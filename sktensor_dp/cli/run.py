@@ -5,6 +5,7 @@ import hashlib
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from copy import copy
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -49,6 +50,12 @@ MEASURED = {
     "mixture_statistics": "averages of groups, in standard deviations",
 }
 HOPEFUL = VERDICTS[:2]  # others stop a run
+
+
+@lru_cache(1)
+def _unspent(epsilon: float, delta: float) -> BudgetAccountant:
+    """Budget that is divided for each of many forecasts, and never spent from."""
+    return BudgetAccountant(epsilon, delta)
 
 
 class Run:
@@ -165,7 +172,7 @@ class Run:
         steps, kinds = [1.0], ["gaussian"]
         if self.has_threshold():
             steps, kinds = [*self.fractions], ["vocabulary", "gaussian"]
-        budget = BudgetAccountant(self.options.epsilon, self.options.delta)
+        budget = _unspent(self.options.epsilon, self.options.delta)
         self._for_check = None
         if (fraction := self._fraction_of_check()) > 0:
             fractions = [*(step * (1 - fraction) for step in steps), fraction]

@@ -26,6 +26,7 @@ def load(name):
     return module
 
 
+@pytest.mark.nightly
 def test_gaussian_mixture_prints_and_draws(tmp_path, capsys):
     target = tmp_path / "deep" / "mixture.png"
     arguments = ["--samples", "20000", "--epsilon", "1", "inf", "--output", str(target)]
@@ -58,6 +59,7 @@ def test_the_bar_of_a_stream_tells_the_time_left(capsys, monkeypatch):
     assert lines[-1].strip().endswith(" 0 s left")
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_digits_are_completed_and_drawn(tmp_path, capsys):
     target = tmp_path / "digits.png"
@@ -71,6 +73,7 @@ def test_digits_are_completed_and_drawn(tmp_path, capsys):
     assert target.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 def test_ratings_fold_a_new_person_in(tmp_path, capsys):
     target = tmp_path / "ratings.png"

@@ -27,6 +27,10 @@ def run(script: Path, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("person", PERSONS, ids=lambda person: person.__name__)
+@pytest.mark.parametrize(
+    "person",
+    [PERSONS[0], *(pytest.param(one, marks=pytest.mark.nightly) for one in PERSONS[1:])],
+    ids=lambda person: person.__name__,
+)
 def test_what_people_do(person, tmp_path):
     person(tmp_path, run)

@@ -75,6 +75,7 @@ def test_columns_beyond_the_components_stay_zero(complete, seed):
     assert many < 1.05 * few
 
 
+@pytest.mark.nightly
 def test_a_core_costs_little_at_high_noise(seed):
     """Components of a Tucker tensor in noise of nine times its variance, against CP's."""
     shape, rng, ratios = (200, 30, 6), np.random.default_rng(seed), []
