@@ -137,11 +137,13 @@ def inverse_order(order: object) -> Integers:
     return ranks
 
 
-def joined(parts: list[Labels]) -> Labels | None:
-    """Labels of several parts, concatenated; None if some are integers and some are strings."""
+def joined(parts: list[Labels]) -> Labels:
+    """Labels of several chunks; ValueError if some are integers and some are strings."""
     # Parts without rows have labels of no type.
     parts = [part for part in parts if len(part)] or parts[:1]
-    return np.concatenate(parts) if len(set(map(are_texts, parts))) == 1 else None
+    if len(set(map(are_texts, parts))) != 1:
+        raise ValueError(f"{EXPECTED.format(name='groups')}, in all chunks alike.")
+    return np.concatenate(parts)
 
 
 def digests(labels: Labels) -> NDArray[np.uint64]:

@@ -16,7 +16,6 @@ from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted, call_untrusted, read_each
 from sktensor_dp.checks.frames import as_numbers, refuse_other_row_order
 from sktensor_dp.data.labels import (
-    EXPECTED,
     ONE_GROUP,
     Labels,
     as_labels,
@@ -62,10 +61,7 @@ class GroupTable:
                 raise ValueError(MIXED)
             labels = as_labels(groups, None)
             of_chunks.append(distinct(labels))
-        all_names = joined([names for names, _ in of_chunks])
-        if all_names is None:
-            raise ValueError(f"{EXPECTED.format(name='groups')}, in all chunks alike.")
-        labels, places = distinct(all_names)
+        labels, places = distinct(joined([names for names, _ in of_chunks]))
         if len(labels) < least:
             raise ValueError(ONE_GROUP)
         counts = np.concatenate([np.bincount(rows) for _, rows in of_chunks])
@@ -148,10 +144,7 @@ def gathered(pieces: Sequence[Piece | Exception]) -> Piece:
         pairs.append(piece)
     first, _ = pairs[0]  # for its columns, where no piece has rows
     with_rows = [X for X, labels in pairs if len(labels)] or [first]
-    labels = joined([labels for _, labels in pairs])
-    if labels is None:
-        raise ValueError(f"{EXPECTED.format(name='groups')}, in all chunks alike.")
-    return stacked(with_rows), labels
+    return stacked(with_rows), joined([labels for _, labels in pairs])
 
 
 def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
