@@ -105,8 +105,8 @@ DATA_WRAPPERS = {
     *("are_repeated", "are_several", "distinct", "in_order", "normalise_labels", "split_chunk"),
     *("is_read_in_parts", "check_chunks"),
 }
-# Types of arrays, which every part may name.
-TYPES = {"tensor.arrays.Floats", "tensor.arrays.Integers"}
+# The version and the types of arrays, which every part may name.
+SHARED = {"__version__", "tensor.arrays.Floats", "tensor.arrays.Integers"}
 LEGACY_NUMPY = {"seed", "random", "normal", "standard_normal", "rand", "randn", "randint"}
 
 
@@ -153,7 +153,7 @@ def layer_of(package: str) -> int:
 
 def violations(module: str, names: list[str]) -> list[str]:
     """Imports that run up, to a neighbour, or past the counter of the privacy core."""
-    package, names = module.split(".")[0], [name for name in names if name not in TYPES]
+    package, names = module.split(".")[0], [name for name in names if name not in SHARED]
     others = [name for name in names if name.split(".")[0] != package]
     wrong = [name for name in others if layer_of(name.split(".")[0]) <= layer_of(package)]
     if package == "privacy":

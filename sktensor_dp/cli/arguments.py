@@ -8,6 +8,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NoReturn
 
+from sktensor_dp import __version__
+
 # For each command its purpose, an example, and one of each of its kinds, which begin with its name.
 COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "topics": ("find what texts are about", "posts.csv --text post --person author", ()),
@@ -179,24 +181,14 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message}\nsee {self.prog} --help\n")
 
 
-class Version(argparse.Action):
-    """Option that prints the version."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print the version, and end the program."""
-        from sktensor_dp.privacy.report import library_version  # here, so that help is fast
-
-        print(f"sktensor_dp {library_version()}")
-        parser.exit()
-
-
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """Options of a command line; wrong ones end the program with status 2."""
     top = Parser(
         prog="sktensor-dp", description="Learn from sensitive data, and hide every person in it.",
         epilog="sktensor-dp COMMAND --help has an example of each.", allow_abbrev=False,
     )  # fmt: skip
-    top.add_argument("--version", action=Version, nargs=0, help="show the version")
+    version = f"sktensor_dp {__version__}"
+    top.add_argument("--version", action="version", version=version, help="show the version")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parsers: dict[str, Parser] = {}
     known: dict[str, list[str]] = {}

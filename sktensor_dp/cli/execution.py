@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
 
+from sktensor_dp import __version__
 from sktensor_dp.cli.folder import Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
@@ -28,7 +29,7 @@ from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
 from sktensor_dp.privacy.payer import COLUMN
-from sktensor_dp.privacy.report import PrivacyReport, library_version
+from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.statement import load_statement
 
 RUNS: dict[str, type[Run]] = {"topics": Topics, "ratings": Ratings, "groups": Groups}
@@ -356,7 +357,7 @@ def _write_officer_pages(
     """Write the pages for the officer, which certify the files of this run by their names."""
     now = time_now()
     settings = {
-        "date": now, "version": f"sktensor_dp {library_version()}",
+        "date": now, "version": f"sktensor_dp {__version__}",
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
         "what it shows": run.shown(),
     }  # fmt: skip

@@ -3,10 +3,9 @@
 import json
 import math
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cache
-from importlib import metadata
 from typing import Any
 
+from sktensor_dp import __version__
 from sktensor_dp.checks.display import Table, TableDisplay, as_frame, cell, counted, finite, plain
 from sktensor_dp.privacy.composition import (
     Composition,
@@ -336,7 +335,7 @@ def written(report: PrivacyReport) -> Statement:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "library": {"name": "sktensor_dp", "version": library_version()},
+        "library": {"name": "sktensor_dp", "version": __version__},
         "guarantee": {
             "in_words": report.guarantee,
             "protects": not report.seeded and bool(report.epsilon < math.inf),
@@ -417,12 +416,3 @@ def _cost_fields(release: ReleaseRecord | PlannedRelease, whole: PrivacyCost) ->
     """Cost, uses and fraction of a release as plain values."""
     fraction = fraction_of(release.cost, release.uses, whole)
     return {**asdict(release.cost), "uses": release.uses, "fraction": fraction}
-
-
-@cache
-def library_version() -> str:
-    """Version of the installed sktensor-dp, or ``"unknown"``."""
-    try:
-        return metadata.version("sktensor-dp")
-    except metadata.PackageNotFoundError:
-        return "unknown"
