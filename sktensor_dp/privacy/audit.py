@@ -255,17 +255,18 @@ def _candidates(pooled: Floats) -> Floats:
     return between[np.unique(ranks)]
 
 
-def _claim(fitted: object, delta: float | None) -> tuple[float, float | None, float | None]:
+def _claims(fitted: object, delta: float | None) -> dict[str, Any]:
     """Delta to audit at, by default the report's, and the claims on epsilon and mu."""
     report: PrivacyReport | None = getattr(fitted, "privacy_report_", None)
     if report is not None:
         mu = math.inf if math.isinf(report.epsilon) else report.mu
-        return report.delta if delta is None else delta, report.epsilon, mu
+        delta = report.delta if delta is None else delta
+        return {"delta": delta, "epsilon_claim": report.epsilon, "mu_claim": mu}
     if delta is None:
         raise ValueError(
             "delta must be given: the fitted estimator has no privacy_report_ to take it from."
         )
-    return delta, None, None
+    return {"delta": delta}
 
 
 def _fitted_clone(estimator: object, data: object) -> Any:
@@ -346,15 +347,8 @@ def audit(
         for side, part in enumerate((data, neighbour)):
             fitted = _fitted_clone(estimator, part)
             values[side].append(statistic(fitted))
-    delta, epsilon_claim, mu_claim = _claim(fitted, delta)
-    return audit_samples(
-        *values,
-        delta=delta,
-        confidence=confidence,
-        threshold=threshold,
-        epsilon_claim=epsilon_claim,
-        mu_claim=mu_claim,
-    )
+    claims = _claims(fitted, delta)
+    return audit_samples(*values, confidence=confidence, threshold=threshold, **claims)
 
 
 @dataclass(frozen=True, eq=False)
@@ -640,15 +634,8 @@ def audit_in_one_run(
     if rest is not None:
         data = [_stacked(*pair) for pair in zip(data, _arguments(rest), strict=True)]
     fitted = _fitted_clone(estimator, tuple(data))
-    delta, epsilon_claim, mu_claim = _claim(fitted, delta)
-    return one_run_audit(
-        guesses_from_scores(score(fitted), n_guesses),
-        coins,
-        delta=delta,
-        confidence=confidence,
-        epsilon_claim=epsilon_claim,
-        mu_claim=mu_claim,
-    )
+    guesses = guesses_from_scores(score(fitted), n_guesses)
+    return one_run_audit(guesses, coins, confidence=confidence, **_claims(fitted, delta))
 
 
 def _arguments(data: object) -> tuple[Any, ...]:

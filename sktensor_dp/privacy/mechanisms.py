@@ -275,27 +275,24 @@ def piecewise_deviation(epsilon: float) -> float:
     return math.sqrt(piecewise_variance(epsilon, 0.0))
 
 
-# How each law is drawn in the coordinates in which a query states its bounds.
+# How each law is drawn in the coordinates in which a query states its bounds: the function, and the
+# attribute of the query that determines the noise too.
+DRAWN: tuple[tuple[Law, Coordinates, Callable[..., Floats], *tuple[str, ...]], ...] = (
+    (GAUSSIAN, "entries", gaussian_vector),
+    (GAUSSIAN_SYMMETRIC, "symmetric", gaussian_symmetric),
+    (GAUSSIAN_SYMMETRIC, "matrix", gaussian_matrix),
+    (GAUSSIAN_SYMMETRIC, "pairs", gaussian_pair_masses, "diagonal_weight"),
+    (LAPLACE, "entries", laplace_vector),
+    (LAPLACE_SYMMETRIC, "pairs", laplace_pair_masses, "diagonal_weight"),
+    (SPHERICAL, "entries", spherical_laplace_vector, "ambient_dimension"),
+    (SPHERICAL, "symmetric", spherical_laplace_symmetric, "ambient_dimension"),
+    (SPHERICAL, "matrix", spherical_laplace_symmetric, "ambient_dimension"),
+    (SPHERICAL_ROWS, "entries", spherical_laplace_rows),
+    (PIECEWISE, "entries", piecewise_values),
+)
 MECHANISMS: dict[tuple[Law, Coordinates], Mechanism] = {
-    (GAUSSIAN, "entries"): Mechanism(GAUSSIAN, gaussian_vector),
-    (GAUSSIAN_SYMMETRIC, "symmetric"): Mechanism(GAUSSIAN_SYMMETRIC, gaussian_symmetric),
-    (GAUSSIAN_SYMMETRIC, "matrix"): Mechanism(GAUSSIAN_SYMMETRIC, gaussian_matrix),
-    (GAUSSIAN_SYMMETRIC, "pairs"): Mechanism(
-        GAUSSIAN_SYMMETRIC, gaussian_pair_masses, ("diagonal_weight",)
-    ),
-    (LAPLACE, "entries"): Mechanism(LAPLACE, laplace_vector),
-    (LAPLACE_SYMMETRIC, "pairs"): Mechanism(
-        LAPLACE_SYMMETRIC, laplace_pair_masses, ("diagonal_weight",)
-    ),
-    (SPHERICAL, "entries"): Mechanism(SPHERICAL, spherical_laplace_vector, ("ambient_dimension",)),
-    (SPHERICAL, "symmetric"): Mechanism(
-        SPHERICAL, spherical_laplace_symmetric, ("ambient_dimension",)
-    ),
-    (SPHERICAL, "matrix"): Mechanism(
-        SPHERICAL, spherical_laplace_symmetric, ("ambient_dimension",)
-    ),
-    (SPHERICAL_ROWS, "entries"): Mechanism(SPHERICAL_ROWS, spherical_laplace_rows),
-    (PIECEWISE, "entries"): Mechanism(PIECEWISE, piecewise_values),
+    (law, coordinates): Mechanism(law, draw, tuple(attributes))
+    for law, coordinates, draw, *attributes in DRAWN
 }
 
 

@@ -40,6 +40,12 @@ def _open_blocks() -> tuple[_Block, ...]:
     return tuple(block for block in _blocks.get() if block.is_open)
 
 
+def _warn(what: str) -> None:
+    """Warn, at the ``with`` statement of a block, that its results are not private."""
+    said = f"{what}: results made in this block are not private."
+    warnings.warn(said, PrivacyLeakWarning, stacklevel=4)
+
+
 @contextlib.contextmanager
 def _entered(block: _Block) -> Iterator[None]:
     """Keep a block open for what runs inside it."""
@@ -90,11 +96,7 @@ def unsafe_seeded_noise(seed: int) -> Iterator[None]:
     """
     if not (isinstance(seed, numbers.Integral) and seed >= 0):
         raise ValueError(f"seed must be an int >= 0, got {seed!r}.")
-    warnings.warn(
-        "noise is seeded: results made in this block are not private.",
-        PrivacyLeakWarning,
-        stacklevel=3,
-    )
+    _warn("noise is seeded")
     seeds = ((int(seed), fit) for fit in itertools.count())
     with _entered(_Block(seeds=seeds)):
         yield
@@ -161,11 +163,7 @@ def unsafe_recorded_releases() -> Iterator[list[RecordedRelease]]:
     """
     if multiprocessing.parent_process() is not None:
         raise RuntimeError("unsafe_recorded_releases must not be entered in a worker process.")
-    warnings.warn(
-        "exact values are recorded: results made in this block are not private.",
-        PrivacyLeakWarning,
-        stacklevel=3,
-    )
+    _warn("exact values are recorded")
     releases: list[RecordedRelease] = []
     with _entered(_Block(releases=releases)):
         yield releases
