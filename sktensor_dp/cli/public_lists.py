@@ -4,13 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from sktensor_dp.datasets.own_files import (
-    SEPARATOR,
-    decoded,
-    existing_path,
-    read_columns,
-    suffix_of,
-)
+from sktensor_dp.datasets import own_files
 from sktensor_dp.datasets.words import load_word_frequencies
 
 CELLS = re.compile(r"[\s,;|]")  # between the cells of a line
@@ -18,7 +12,7 @@ CELLS = re.compile(r"[\s,;|]")  # between the cells of a line
 
 def public_names(path: Path, other: str | None) -> list[str]:
     """Lines of a public list, in utf-8 or the `other` encoding."""
-    lines = decoded(existing_path(path), encoding_of(path, other)).splitlines()
+    lines = own_files.decoded(own_files.existing_path(path), encoding_of(path, other)).splitlines()
     return [line for line in lines if line.strip()]
 
 
@@ -41,16 +35,16 @@ def public_columns(
 ) -> list[list[str]]:
     """Columns of a public table."""
     delimiter, encoding = form_of(path, other)
-    return read_columns(path, columns, delimiter, "auto", encoding, public=True)
+    return own_files.read_columns(path, columns, delimiter, "auto", encoding, public=True)
 
 
 def form_of(path: Path, other: str | None) -> tuple[str | None, str]:
     """Delimiter and encoding of a public table, which are looked up in it."""
     delimiter, encoding = None, encoding_of(path, other)
-    if suffix_of(path) in (".csv", ".tsv"):
-        head = decoded(path, encoding).partition("\n")[0]
+    if own_files.suffix_of(path) in (".csv", ".tsv"):
+        head = own_files.decoded(path, encoding).partition("\n")[0]
         # A line `sep=;` says it, which the reader of the table obeys.
-        if not SEPARATOR.fullmatch(head):
+        if not own_files.SEPARATOR.fullmatch(head):
             delimiter = max("\t,;|", key=head.count)
     return delimiter, encoding
 
@@ -58,7 +52,7 @@ def form_of(path: Path, other: str | None) -> tuple[str | None, str]:
 def encoding_of(path: Path, other: str | None) -> str:
     """Encoding of a public file: utf-8, else the `other` one, or that of older Windows programs."""
     try:
-        decoded(existing_path(path), "utf-8")
+        own_files.decoded(own_files.existing_path(path), "utf-8")
     except ValueError:
         return other or "cp1252"
     return "utf-8"

@@ -4,13 +4,7 @@ import io
 import math
 from pathlib import Path
 
-from sktensor_dp.datasets.own_files import (
-    decoded,
-    delimited_rows,
-    existing_path,
-    from_cell,
-    suffix_of,
-)
+from sktensor_dp.datasets import own_files
 
 
 def load_word_frequencies(
@@ -63,18 +57,18 @@ def load_word_frequencies(
     ...     load_word_frequencies(path)
     {'the': 0.875, 'cat': 0.125}
     """
-    path = existing_path(path)
-    kind = suffix_of(path)
+    path = own_files.existing_path(path)
+    kind = own_files.suffix_of(path)
     if kind not in (".csv", ".tsv", ".txt") or path.is_dir():
         raise ValueError(
             f"{path.name!r} must be a file ending in .csv, .tsv or .txt (or .gz after it)"
         )
-    text = decoded(path, encoding)
+    text = own_files.decoded(path, encoding)
     if kind == ".txt":
         rows = [line.rsplit(None, 1) for line in text.splitlines() if line.strip()]
     else:
         lines = io.StringIO(text, newline="")
-        header, others = delimited_rows(lines, path, delimiter, kind == ".csv")
+        header, others = own_files.delimited_rows(lines, path, delimiter, kind == ".csv")
         rows = [header, *others]
     has_header = bool(rows) and len(rows[0]) == 2 and math.isnan(_number(rows[0][1]))
     n_headers = 1 if has_header else 0
@@ -87,7 +81,7 @@ def load_word_frequencies(
                 f"row {place} of {path.name!r} must be a word and a finite number >= 0, in this "
                 f"order{': its first cell is the number' * swapped}"
             )
-        word = from_cell(row[0])
+        word = own_files.from_cell(row[0])
         word = word.lower() if lowercase else word
         sums[word] = sums.get(word, 0.0) + number
     total = sum(sums.values())

@@ -22,25 +22,10 @@ from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf,
 from sktensor_dp.data.samples import SampleChunks, TensorChunk
 from sktensor_dp.data.sources import PartitionedSource
 from sktensor_dp.data.units import split_chunk
-from sktensor_dp.estimator.base import (
-    NEIGHBOURS,
-    NONE,
-    FitResult,
-    check_arguments,
-    column_attributes,
-    warnings_of_cap,
-)
+from sktensor_dp.estimator import base, inputs
 from sktensor_dp.estimator.data_norm import check_data_norm
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
-from sktensor_dp.estimator.inputs import (
-    check_same,
-    check_same_unit,
-    checked_groups,
-    dense_tensor,
-    precision_of,
-    warnings_of_persons,
-)
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
@@ -238,10 +223,10 @@ class PrivateTensorPowerMethod(
         "whiten": [InstanceOf(bool)],
         "perturbation": [OneOf(*PERTURBATIONS)],
         # Range in which sixth powers of the norm are finite and not zero.
-        "data_norm": [Number(1e-40, 1e40), OneOf("auto"), NONE],
+        "data_norm": [Number(1e-40, 1e40), OneOf("auto"), base.NONE],
         "n_restarts": [Number(1, math.inf, integer=True)],
-        "max_iter": [Number(1, math.inf, integer=True), NONE],
-        **NEIGHBOURS,
+        "max_iter": [Number(1, math.inf, integer=True), base.NONE],
+        **base.NEIGHBOURS,
     }
 
     def __init__(
@@ -364,12 +349,12 @@ class PrivateTensorPowerMethod(
         stream = getattr(self, "_stream", None)
         if stream is not None:
             now = (self.epsilon, self.delta, self.data_norm)
-            check_same("epsilon, delta and data_norm", stream.settings, now)
+            inputs.check_same("epsilon, delta and data_norm", stream.settings, now)
         batch = checked._chunks_of(X, groups, n_samples, reset=stream is None)
         earlier = None if stream is None else self.privacy_report_  # on the batches so far
         # No warning of a stream that is not complete: more batches may come.
         return self._publish_result(
-            self._fitted_by_batch(batch, stream, column_attributes(checked), earlier)
+            self._fitted_by_batch(batch, stream, base.column_attributes(checked), earlier)
         )
 
     def fit_tensor(self, T: ArrayLike, **unsupported: object) -> Self:
@@ -396,7 +381,7 @@ class PrivateTensorPowerMethod(
         **Privacy.** Neighbours differ in one entry and its permutations (Wang & Anandkumar, 2016,
         definition 4.2). A person behind many entries is not protected.
         """
-        check_arguments(self, unsupported, "fit_tensor")
+        base.check_arguments(self, unsupported, "fit_tensor")
         self._check_parameters()
         self._check_for_method(("auto", "iteration"), "fit_tensor")
         if self._number_is_private:
@@ -414,7 +399,7 @@ class PrivateTensorPowerMethod(
         bound = 1.0 if self.data_norm is None else float(self.data_norm)
         tensor = symmetric_tensor(T, bound)
         plan, columns = plan_tensor(self, len(tensor)), {"n_features_in_": len(tensor)}
-        capped = warnings_of_cap(self.n_components, len(tensor))
+        capped = base.warnings_of_cap(self.n_components, len(tensor))
         with self._session(
             TensorChunk(tensor_oracle(tensor)), plan.releases, unit="entry",
             neighbours=f"tensors that differ by {bound:g} in each of the six orders of one entry",
@@ -422,7 +407,7 @@ class PrivateTensorPowerMethod(
         ) as ask:  # fmt: skip
             found = fit_by_steps(ask, plan, TensorPowerIterations, bound)
             warned = warnings_of_noise(found, plan.n_components, self.epsilon)
-            fitted = FitResult(attributes_of(found, plan), warned)
+            fitted = base.FitResult(attributes_of(found, plan), warned)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
@@ -444,7 +429,7 @@ class PrivateTensorPowerMethod(
         if is_dask(X):
             return lazy_rows(self, X, "transform", len(self.components_))
         found = self._coordinates(self._validated_rows(X, reset=False))
-        return found.astype(precision_of(X), copy=False)
+        return found.astype(inputs.precision_of(X), copy=False)
 
     def score(self, X: ArrayLike | sp.spmatrix, y: object = None) -> float:
         """Mean score of samples under the components; higher is better.
@@ -647,7 +632,7 @@ class PrivateTensorPowerMethod(
             )
         given = X
         X = checked._validated_rows(given, reset=True, fits=True, grouped=groups is not None)
-        labels = checked_groups(groups, given, X.shape[0], self.neighbours)
+        labels = inputs.checked_groups(groups, given, X.shape[0], self.neighbours)
         plan = plan_moments(self, X.shape[1], "stream")
         # Enough batches to find all components, and some to refine them.
         n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
@@ -675,7 +660,7 @@ class PrivateTensorPowerMethod(
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""
         plan = plan_moments(self, chunks.n_features, self.perturbation)
         check_memory(plan)
-        capped = warnings_of_cap(self.n_components, chunks.n_features)
+        capped = base.warnings_of_cap(self.n_components, chunks.n_features)
         with self._session(chunks, plan.releases, expected=capped) as ask:
             ask.count()  # releases nothing where the number is public
             ask.complete_plan(plan.releases)  # the same, whatever the number of units
@@ -690,13 +675,13 @@ class PrivateTensorPowerMethod(
             process.check()
             # The first batch pays for all: nobody else has a copy of this stream.
             state = self._fitted_by_batch(
-                batch, state.get("_stream"), column_attributes(checked),
+                batch, state.get("_stream"), base.column_attributes(checked),
                 state.get("privacy_report_"), paid_by_earlier_batch=bool(state),
             ).attributes  # fmt: skip
         if not state:
             raise ValueError("the source of chunks yielded none.")
         return self._publish_result(
-            FitResult(state, warnings_of_stream(state["_stream"], self.n_components))
+            base.FitResult(state, warnings_of_stream(state["_stream"], self.n_components))
         )
 
     def _fitted_by_batch(
@@ -707,21 +692,21 @@ class PrivateTensorPowerMethod(
         earlier: PrivacyReport | None,
         *,
         paid_by_earlier_batch: bool = False,
-    ) -> FitResult:
+    ) -> base.FitResult:
         """Make one power step on a batch.
 
         `stream` and `earlier` are the state and the report after the batches before it, if any.
         """
         if earlier is not None:
-            check_same_unit(earlier, batch.grouped, self.neighbours)
+            inputs.check_same_unit(earlier, batch.grouped, self.neighbours)
         plan = plan_moments(self, batch.n_features, "stream")
         check_memory(plan)
         ticket = None if stream is None else stream.ticket
         expected: tuple[Warning, ...] = ()
         if earlier is None:
-            expected = warnings_of_cap(self.n_components, batch.n_features)
+            expected = base.warnings_of_cap(self.n_components, batch.n_features)
         elif not paid_by_earlier_batch:
-            expected = warnings_of_persons(earlier)
+            expected = inputs.warnings_of_persons(earlier)
         with self._session(
             batch, plan.releases, ticket=ticket, paid_by_earlier_batch=paid_by_earlier_batch,
             expected=expected,
@@ -758,7 +743,7 @@ class PrivateTensorPowerMethod(
 
 def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:
     """Validate a symmetric tensor, and clip entries to a large multiple of `bound`."""
-    tensor = dense_tensor(T, "; fit() takes samples")
+    tensor = inputs.dense_tensor(T, "; fit() takes samples")
     if tensor.ndim != 3:
         raise ValueError(f"T must have shape (d, d, d), got shape {tensor.shape}.")
     tensor_oracle(tensor)  # refuses what is not a finite cube

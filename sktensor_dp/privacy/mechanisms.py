@@ -23,16 +23,7 @@ import numpy as np
 from sktensor_dp.privacy.conversions import spherical_spread
 from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.queries.laws import (
-    GAUSSIAN,
-    GAUSSIAN_SYMMETRIC,
-    LAPLACE,
-    LAPLACE_SYMMETRIC,
-    PIECEWISE,
-    SPHERICAL,
-    SPHERICAL_ROWS,
-    Law,
-)
+from sktensor_dp.queries import laws
 from sktensor_dp.queries.query import Coordinates
 from sktensor_dp.tensor.arrays import Floats, rows_at_once
 from sktensor_dp.tensor.symmetric import (
@@ -56,7 +47,7 @@ RELATIVE_ERROR = Fraction(1, 2**50)
 class Mechanism:
     """Law of noise, drawn in the coordinates of a query."""
 
-    law: Law
+    law: laws.Law
     # ``(value, sensitivity, strength, noise, *query_attributes) -> noisy value``. The strength is
     # mu or epsilon, whichever the law spends; the value may be overwritten.
     draw: Callable[..., Floats]
@@ -96,12 +87,12 @@ IN_DOUBLES = (
 )
 
 
-def sigma_of(law: Law, sensitivity: float, cost: PrivacyCost) -> float:
+def sigma_of(law: laws.Law, sensitivity: float, cost: PrivacyCost) -> float:
     """Standard deviation of a coordinate's noise (spherical: mean radius per dimension)."""
     strength = law.strength(cost)
     if math.isinf(strength):
         return 0.0
-    if law is PIECEWISE:
+    if law is laws.PIECEWISE:
         return sensitivity * piecewise_deviation(strength)
     scale = sensitivity / strength  # of Laplace noise the deviation is sqrt(2) times its scale
     return scale * math.sqrt(2) if law.norm == "l1" else scale
@@ -277,20 +268,20 @@ def piecewise_deviation(epsilon: float) -> float:
 
 # How each law is drawn in the coordinates in which a query states its bounds: the function, and the
 # attribute of the query that determines the noise too.
-DRAWN: tuple[tuple[Law, Coordinates, Callable[..., Floats], *tuple[str, ...]], ...] = (
-    (GAUSSIAN, "entries", gaussian_vector),
-    (GAUSSIAN_SYMMETRIC, "symmetric", gaussian_symmetric),
-    (GAUSSIAN_SYMMETRIC, "matrix", gaussian_matrix),
-    (GAUSSIAN_SYMMETRIC, "pairs", gaussian_pair_masses, "diagonal_weight"),
-    (LAPLACE, "entries", laplace_vector),
-    (LAPLACE_SYMMETRIC, "pairs", laplace_pair_masses, "diagonal_weight"),
-    (SPHERICAL, "entries", spherical_laplace_vector, "ambient_dimension"),
-    (SPHERICAL, "symmetric", spherical_laplace_symmetric, "ambient_dimension"),
-    (SPHERICAL, "matrix", spherical_laplace_symmetric, "ambient_dimension"),
-    (SPHERICAL_ROWS, "entries", spherical_laplace_rows),
-    (PIECEWISE, "entries", piecewise_values),
+DRAWN: tuple[tuple[laws.Law, Coordinates, Callable[..., Floats], *tuple[str, ...]], ...] = (
+    (laws.GAUSSIAN, "entries", gaussian_vector),
+    (laws.GAUSSIAN_SYMMETRIC, "symmetric", gaussian_symmetric),
+    (laws.GAUSSIAN_SYMMETRIC, "matrix", gaussian_matrix),
+    (laws.GAUSSIAN_SYMMETRIC, "pairs", gaussian_pair_masses, "diagonal_weight"),
+    (laws.LAPLACE, "entries", laplace_vector),
+    (laws.LAPLACE_SYMMETRIC, "pairs", laplace_pair_masses, "diagonal_weight"),
+    (laws.SPHERICAL, "entries", spherical_laplace_vector, "ambient_dimension"),
+    (laws.SPHERICAL, "symmetric", spherical_laplace_symmetric, "ambient_dimension"),
+    (laws.SPHERICAL, "matrix", spherical_laplace_symmetric, "ambient_dimension"),
+    (laws.SPHERICAL_ROWS, "entries", spherical_laplace_rows),
+    (laws.PIECEWISE, "entries", piecewise_values),
 )
-MECHANISMS: dict[tuple[Law, Coordinates], Mechanism] = {
+MECHANISMS: dict[tuple[laws.Law, Coordinates], Mechanism] = {
     (law, coordinates): Mechanism(law, draw, tuple(attributes))
     for law, coordinates, draw, *attributes in DRAWN
 }
@@ -300,7 +291,7 @@ def deviation_of(mechanism: Mechanism, sigma: float, value: Floats, query: Any) 
     """Deviation of the noise along a coordinate; a spherical law has a radius for `sigma`."""
     if not mechanism.law.spherical:
         return sigma
-    if mechanism.law is SPHERICAL_ROWS:
+    if mechanism.law is laws.SPHERICAL_ROWS:
         dimension = value.shape[1]
     elif query.coordinates == "entries":
         dimension = query.ambient_dimension or value.size

@@ -35,16 +35,9 @@ from sktensor_dp.checks.parameters import Number
 from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.privacy.conversions import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.published import single_topic
 from sktensor_dp.published.claims import claim_of_call
 from sktensor_dp.published.power_method import check, noisy_columns
-from sktensor_dp.published.single_topic import (
-    ONE_DRAW,
-    PublishedTopics,
-    gaussian_unique_entries,
-    positive_whitener,
-    topics_of_eigenpairs,
-    validated_counts,
-)
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments
 from sktensor_dp.tensor.arrays import Floats, RandomState
 from sktensor_dp.tensor.power_method import simultaneous_power_iteration
@@ -66,7 +59,7 @@ class CorpusMoments:
         lengths = np.where(chunk.lengths >= 3, chunk.lengths, np.inf)
         self._lengths = lengths
         self._a, self._b, self._c = coefficients(concentration)
-        self._pair_total = PairMoments(ONE_DRAW, 1.0, min_tokens=3).total(chunk)
+        self._pair_total = PairMoments(single_topic.ONE_DRAW, 1.0, min_tokens=3).total(chunk)
         self._frequency_total = np.asarray(chunk.X.T @ (1 / lengths))
 
     def pairs(self) -> Floats:
@@ -91,7 +84,7 @@ class CorpusMoments:
         # Sum over triples of different documents of their M1, by inclusion and exclusion.
         cubes = np.einsum("a,b,c->abc", total, total, total)
         cubes += 2 * thirds - symmetric_product(squares, total)
-        M3 = TripleMoments(basis, ONE_DRAW).total(self._chunk) / n
+        M3 = TripleMoments(basis, single_topic.ONE_DRAW).total(self._chunk) / n
         M3 -= self._b / (n * (n - 1)) * crossed
         M3 += self._c / (n * (n - 1) * (n - 2)) * cubes
         return np.asarray(M3)
@@ -203,7 +196,7 @@ def dp_spectral_lda(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     random_state: RandomState = None,
-) -> PublishedTopics:
+) -> single_topic.PublishedTopics:
     """Topics of LDA from noisy moments, in one of four configurations of the noise.
 
     Parameters
@@ -257,7 +250,7 @@ def dp_spectral_lda(
     >>> sorted(found.topics.argmax(axis=1).tolist()), found.claim.verdict
     ([0, 3], 'holds if')
     """
-    chunk = validated_counts(X, n_components, epsilon, delta)
+    chunk = single_topic.validated_counts(X, n_components, epsilon, delta)
     check(Number(0, math.inf), concentration=concentration)
     if configuration not in (1, 2, 3, 4):
         raise ValueError(f"configuration must be 1, 2, 3 or 4, got {configuration!r}.")
@@ -276,7 +269,7 @@ def dp_spectral_lda(
         squared_ratios = 2 * (pairs / printed.pairs) ** 2 + (triples / printed.triples) ** 2
         exact = gaussian_epsilon(math.sqrt(squared_ratios) / unit, delta)
     claim = claim_of_call("dp_spectral_lda", epsilon, delta, exact, form=configuration - 1)
-    return PublishedTopics(topics, weights, claim)
+    return single_topic.PublishedTopics(topics, weights, claim)
 
 
 def _noisy_topics(
@@ -293,24 +286,24 @@ def _noisy_topics(
 
     def noisy_pairs() -> Floats:
         sigma = printed_sigma(printed.pairs, epsilon, delta)
-        return pairs + gaussian_unique_entries(len(pairs), 2, sigma, noise)
+        return pairs + single_topic.gaussian_unique_entries(len(pairs), 2, sigma, noise)
 
     def noisy(values: Floats, sensitivity: float) -> Floats:
         return noisy_columns(values, np.array(printed_sigma(sensitivity, epsilon, delta)), noise)
 
     def as_topics(values: Floats, unwhitened: Floats) -> tuple[Floats, Floats]:
-        topics, weights = topics_of_eigenpairs(values, unwhitened)
+        topics, weights = single_topic.topics_of_eigenpairs(values, unwhitened)
         # Printed eigenvalue 2 sqrt((alpha0 + 1) alpha0) / ((alpha0 + 2) sqrt(alpha_i)), with
         # alpha_i = alpha0 w_i.
         return topics, weights * 4 * (alpha0 + 1) / (alpha0 + 2) ** 2
 
     # Edge 4.
-    white = positive_whitener(noisy_pairs() if configuration == 1 else pairs, k, k)
+    white = single_topic.positive_whitener(noisy_pairs() if configuration == 1 else pairs, k, k)
     # M3(W, W, W) from M3(U, U, U), which is the same and needs no dense tensor of words.
     M3, sigma_k, gap = moments.triples(white.basis), 0.0, 0.0
     if configuration == 1:  # edge 3
         sigma = printed_sigma(printed.triples, epsilon, delta)
-        dense = gaussian_unique_entries(len(pairs), 3, sigma, noise)
+        dense = single_topic.gaussian_unique_entries(len(pairs), 3, sigma, noise)
         M3 = M3 + multilinear(dense, white.basis)
     else:
         # Sigma_k of M2 by Lemma 9, with the sensitivity 1 / N of its text.
@@ -319,7 +312,7 @@ def _noisy_topics(
     T = multilinear(M3, white.transform)
     if configuration == 2:  # edge 6
         sigma = printed_sigma(printed.whitened(sigma_k), epsilon, delta)
-        T += gaussian_unique_entries(k, 3, sigma, noise)
+        T += single_topic.gaussian_unique_entries(k, 3, sigma, noise)
     values, vectors = simultaneous_power_iteration(T, k, random_state=random_state)
     if configuration == 1:  # edge 8
         return as_topics(values, vectors @ (noisy_pairs() @ white.matrix).T)
@@ -341,4 +334,4 @@ def _noisy_topics(
         sensitivity = printed.eigenpairs(sigma_k, gap)
         values, vectors = noisy(values, sensitivity), noisy(vectors, sensitivity)
     # Edge 8: a whitener of M2 with new noise.
-    return as_topics(values, positive_whitener(noisy_pairs(), k, k).unwhiten(vectors))
+    return as_topics(values, single_topic.positive_whitener(noisy_pairs(), k, k).unwhiten(vectors))

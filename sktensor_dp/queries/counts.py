@@ -11,15 +11,8 @@ from numpy.typing import NDArray
 from sktensor_dp.data.counts import CountChunk, UnitWords
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import rows_of, scale_to, sum_over_rows
+from sktensor_dp.queries import query
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
-from sktensor_dp.queries.query import (
-    LIMIT,
-    NonNegative,
-    Norms,
-    check_array,
-    check_number,
-    norms_within,
-)
 from sktensor_dp.tensor.arrays import Floats
 
 # Weights of the diagonal, and the largest norm of a row of a whitener: cubes of counts times these
@@ -44,7 +37,7 @@ class Clip:
     limit: float
 
     def __post_init__(self) -> None:
-        check_number("the limit of a clip", self.limit, LIMIT, infinite=True)
+        query.check_number("the limit of a clip", self.limit, query.LIMIT, infinite=True)
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,7 @@ class PairNorm:
     words: NDArray[np.intp] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
+        query.check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
 
     def of(self, chunk: CountChunk) -> Floats:
         """Mean of a unit's documents' norms or, where cheap, its smaller exact norm."""
@@ -187,7 +180,7 @@ class WhitenedTripleNorm:
     words: NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
-        check_array("the whitener", self.whitener, LARGEST_WHITENER)
+        query.check_array("the whitener", self.whitener, LARGEST_WHITENER)
 
     def of(self, chunk: CountChunk) -> Floats:
         """Mean over each unit's documents of a bound from the row norms of W; (n_units,)."""
@@ -231,7 +224,7 @@ def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Fl
 
 
 @dataclass(frozen=True, eq=False)
-class WordFrequencies(NonNegative):
+class WordFrequencies(query.NonNegative):
     """Sum over units of their mean count vectors, each clipped by `clip` and `clips`."""
 
     name, family = "word_frequencies", "counts"
@@ -250,9 +243,9 @@ class WordFrequencies(NonNegative):
                 f"clip must be of a CountNorm, got one of a {type(self.clip.norm).__name__}."
             )
 
-    def _largest_norms(self) -> Norms:
+    def _largest_norms(self) -> query.Norms:
         assert isinstance(self.clip.norm, CountNorm)
-        return norms_within(self.clip.limit, self.clip.norm.order)
+        return query.norms_within(self.clip.limit, self.clip.norm.order)
 
     def total(self, chunk: CountChunk) -> Floats:
         """Clipped sum of counts of each word, of shape (n_features,)."""

@@ -8,17 +8,10 @@ import scipy.sparse as sp
 from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import rows_of, scale_to, sum_over_rows
+from sktensor_dp.queries import query
 from sktensor_dp.queries.counts import CountNorm, norms_of_mean_counts
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.mean_field import LEAST_PRIOR, MeanField, single_precision
-from sktensor_dp.queries.query import (
-    LIMIT,
-    NonNegative,
-    Norms,
-    check_array,
-    check_number,
-    norms_within,
-)
 from sktensor_dp.tensor.arrays import Floats, Singles, of_same_shape
 from sktensor_dp.topics.inference import topic_posterior
 
@@ -32,7 +25,7 @@ LARGEST_SHARE = 1 + 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedCounts(NonNegative):
+class ExpectedCounts(query.NonNegative):
     """Sum over units of expected counts of each word in each topic, clipped to `limit`."""
 
     name, family = "expected_counts", "counts"
@@ -52,23 +45,23 @@ class ExpectedCounts(NonNegative):
     scales: Floats | None = None
 
     def __post_init__(self) -> None:
-        check_array("topics", self.topics, LARGEST_SHARE, least=0.0)
-        check_array("the prior", self.prior, LARGEST_PRIOR, least=0.0)
-        check_number("the limit", self.limit, LIMIT, infinite=True)
+        query.check_array("topics", self.topics, LARGEST_SHARE, least=0.0)
+        query.check_array("the prior", self.prior, LARGEST_PRIOR, least=0.0)
+        query.check_number("the limit", self.limit, query.LIMIT, infinite=True)
         if self.order not in (1, 2) or not self.n_iter >= 0:
             raise ValueError(
                 f"order must be 1 or 2 and n_iter >= 0, got {self.order!r} and {self.n_iter!r}."
             )
         if self.scales is not None:
-            check_array("the scales", self.scales, SCALES[1], least=SCALES[0])
+            query.check_array("the scales", self.scales, SCALES[1], least=SCALES[0])
             if self.order != 2 or self.scales.shape != self.topics.shape[1:]:
                 raise ValueError(
                     "scales are one number for each word, for order 2; got order "
                     f"{self.order!r} and shape {self.scales.shape}."
                 )
 
-    def _largest_norms(self) -> Norms:
-        return norms_within(self.limit, self.order)
+    def _largest_norms(self) -> query.Norms:
+        return query.norms_within(self.limit, self.order)
 
     def total(self, chunk: CountChunk) -> Floats:
         """Clipped sum of expected counts, of shape (n_components, n_features)."""

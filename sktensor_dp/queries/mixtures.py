@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 from sktensor_dp.data.samples import SampleChunk
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import sum_over_rows
+from sktensor_dp.mixtures import gaussians
 from sktensor_dp.mixtures.clipping import Scales
-from sktensor_dp.mixtures.gaussians import (
-    Gaussians,
-    log_density,
-    observed_part,
-    patterns_of,
-    shares_of,
-    whitened_rows,
-)
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, SPHERICAL
 from sktensor_dp.queries.query import RADIUS, Bounded, Norms, Signed, check_array, check_number
 from sktensor_dp.tensor.arrays import Floats, Integers, spans
@@ -166,7 +159,7 @@ class MixtureStatistics(Bounded):
         observed = chunk.observed
         whole = RowFrame(self.whiteners, self.log_scales, self.limit)
         if observed is not None and self.fill is None:
-            for pattern, places in patterns_of(observed[part]):
+            for pattern, places in gaussians.patterns_of(observed[part]):
                 frame = whole if pattern.all() else self._frame_of(pattern)
                 for at in spans(len(places), 3 * self.means.size):
                     yield part.start + places[at], frame
@@ -177,7 +170,7 @@ class MixtureStatistics(Bounded):
     def _frame_of(self, pattern: NDArray[np.bool_]) -> "RowFrame":
         """Whiteners and clip for rows whose observed columns are those in `pattern`."""
         factors = np.asarray(np.linalg.inv(self.whiteners), np.float64)
-        seen = observed_part(factors, self.log_scales, pattern)
+        seen = gaussians.observed_part(factors, self.log_scales, pattern)
         limit, mean = self.partial[int(pattern.sum()) - 1] if pattern.any() else (LIMITS[0], 0.0)
         # The mean yy' of complete rows, less that of the clipped part that is seen.
         filled = self._mean * np.eye(self.width) - mean * seen.projectors
@@ -188,12 +181,12 @@ class MixtureStatistics(Bounded):
     ) -> tuple[Floats, Floats, Floats]:
         """Shares (n, k) of rows, whitened rows (k, n, q), clipped, and their lengths before."""
         X = scaled_rows(chunk, rows, self.radius, self.fill)
-        whitened = whitened_rows(X, self.means, frame.whiteners)
+        whitened = gaussians.whitened_rows(X, self.means, frame.whiteners)
         squares = np.einsum("nkq,nkq->nk", whitened, whitened)
         lengths = np.sqrt(squares)
         clips = frame.limit / np.maximum(lengths, frame.limit)
         clipped = np.ascontiguousarray((whitened * clips[:, :, None]).swapaxes(0, 1))
-        return shares_of(frame.log_scales - squares / 2), clipped, lengths
+        return gaussians.shares_of(frame.log_scales - squares / 2), clipped, lengths
 
     def decoded(self, coordinates: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Inverse of the scales of :meth:`total`: weights (k,), shifts (k, q), sizes, shapes."""
@@ -225,7 +218,7 @@ class MixtureGains(Signed):
     description = "mean log-density that released mixtures gain over one another"
     laws = (GAUSSIAN, LAPLACE)
 
-    mixtures: Sequence[Gaussians]  # two or more
+    mixtures: Sequence[gaussians.Gaussians]  # two or more
     radius: float  # length that rows are scaled to
 
     def __post_init__(self) -> None:
@@ -254,7 +247,7 @@ class MixtureGains(Signed):
         sums = np.zeros(self.n_gains)
         for rows in chunk.blocks(3 * sum(one.means.size for one in self.mixtures), part):
             X, observed = scaled_rows(chunk, rows, self.radius), observed_of(chunk, rows)
-            densities = [log_density(one.log_joint(X, observed)) for one in self.mixtures]
+            densities = [gaussians.log_density(one.log_joint(X, observed)) for one in self.mixtures]
             log_densities = np.transpose(densities)  # (n, n_mixtures)
             gains = np.diff(log_densities)
             norms = np.sqrt(np.einsum("nm,nm->n", gains, gains))

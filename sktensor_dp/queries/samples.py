@@ -10,18 +10,8 @@ import scipy.sparse as sp
 from sktensor_dp.data.samples import SampleChunk, TensorChunk
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import rows_of, scale_to, sum_over_rows
+from sktensor_dp.queries import query
 from sktensor_dp.queries.laws import GAUSSIAN, GAUSSIAN_SYMMETRIC, LAPLACE, SPHERICAL
-from sktensor_dp.queries.query import (
-    LIMIT,
-    RADIUS,
-    NonNegative,
-    NormBins,
-    Norms,
-    Query,
-    Signed,
-    check_array,
-    check_number,
-)
 from sktensor_dp.tensor.arrays import Floats, product_by_rows
 from sktensor_dp.tensor.symmetric import (
     HALVED_FROM,
@@ -47,7 +37,7 @@ class LiftedBall:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        low, high = RADIUS
+        low, high = query.RADIUS
         # NaN fails every comparison.
         if not (low <= self.radius <= high and 0 <= self.offset <= self.radius):
             raise ValueError(
@@ -81,7 +71,7 @@ class LiftedBall:
 
 
 @dataclass(frozen=True, eq=False)
-class SecondMoments(NonNegative):
+class SecondMoments(query.NonNegative):
     """Sum over units of their mean ``z z'``, z the samples scaled into the ball of `ball`."""
 
     name, family = "second_moments", "samples"
@@ -91,9 +81,9 @@ class SecondMoments(NonNegative):
 
     ball: LiftedBall
 
-    def _largest_norms(self) -> Norms:
+    def _largest_norms(self) -> query.Norms:
         # The inner product of z z' and w w' is (z'w)^2, never negative.
-        return Norms(l2=self.ball.norm**2)
+        return query.Norms(l2=self.ball.norm**2)
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Dense symmetric matrix over the coordinates of z, the last of which is the constant."""
@@ -140,8 +130,10 @@ class _ThirdMoments:
         # contributions stay far from overflow.
         largest_projection, largest_residual = 1e46, 1e92
         norm = self.ball.norm
-        check_array("the basis", self.basis, largest_projection / norm)
-        check_number("the residual weight", self.residual_weight, (0.0, largest_residual / norm**2))
+        query.check_array("the basis", self.basis, largest_projection / norm)
+        query.check_number(
+            "the residual weight", self.residual_weight, (0.0, largest_residual / norm**2)
+        )
 
     def _projections(self, chunk: SampleChunk) -> tuple[Floats, Floats]:
         """Projections ``y = basis' z``, and squared distances of z from the basis' span."""
@@ -164,7 +156,7 @@ class _ThirdMoments:
 
 
 @dataclass(frozen=True, eq=False)
-class ThirdMomentHistogram(NormBins, _ThirdMoments):
+class ThirdMomentHistogram(query.NormBins, _ThirdMoments):
     """Histogram of units by the norm of their projected third moment, to choose a clip from."""
 
     name, family = "third_moment_histogram", "samples"
@@ -179,7 +171,7 @@ class ThirdMomentHistogram(NormBins, _ThirdMoments):
 
 
 @dataclass(frozen=True, eq=False)
-class ProjectedThirdMoments(_ThirdMoments, Signed):
+class ProjectedThirdMoments(_ThirdMoments, query.Signed):
     """Sum of third moments in the span of a public `basis`, clipped to `limit` there."""
 
     name, family = "projected_third_moments", "samples"
@@ -190,10 +182,10 @@ class ProjectedThirdMoments(_ThirdMoments, Signed):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number("the limit", self.limit, LIMIT, infinite=True)
+        query.check_number("the limit", self.limit, query.LIMIT, infinite=True)
 
-    def _largest_norms(self) -> Norms:
-        return Norms(l2=self.limit)
+    def _largest_norms(self) -> query.Norms:
+        return query.Norms(l2=self.limit)
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Orthonormal coordinates of ``sum y y y``; with a weight rho then ``rho sum s y`` (k,)."""
@@ -248,9 +240,9 @@ class ThirdMoments(ProjectedThirdMoments):
         """Largest distance of two ``z (x) z (x) z``: projecting them does not increase it."""
         return self.ball.farthest_cubes
 
-    def _largest_norms(self) -> Norms:
+    def _largest_norms(self) -> query.Norms:
         # A projection of ``z (x) z (x) z`` is not longer than it.
-        return Norms(l2=self.ball.norm**3)
+        return query.Norms(l2=self.ball.norm**3)
 
     @property
     def ambient_dimension(self) -> int:
@@ -259,7 +251,7 @@ class ThirdMoments(ProjectedThirdMoments):
 
 
 @dataclass(frozen=True, eq=False)
-class PowerIterations(Signed):
+class PowerIterations(query.Signed):
     """Sum over units of ``z (z' u)^2`` for all columns u of `starts`: the power method's step."""
 
     name, family = "power_iterations", "samples"
@@ -282,7 +274,7 @@ class PowerIterations(Signed):
     def __post_init__(self) -> None:
         # Singular values below this fraction of the largest are rounding errors.
         null_pairs = 1e-12
-        check_number("the radius", self.radius, RADIUS)
+        query.check_number("the radius", self.radius, query.RADIUS)
         if not np.allclose(np.square(self.starts).sum(axis=0), 1.0, atol=1e-8):
             raise ValueError("the starts must be unit vectors, one in each column.")
         frame = np.linalg.qr(self.starts)[0]
@@ -295,8 +287,8 @@ class PowerIterations(Signed):
         object.__setattr__(self, "pairs", left[:, kept])
         object.__setattr__(self, "unmixing", lengths[kept, None] * right[kept])
 
-    def _largest_norms(self) -> Norms:
-        return Norms(l2=self.radius**3)
+    def _largest_norms(self) -> query.Norms:
+        return query.Norms(l2=self.radius**3)
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Coordinates outside the span of the starts, (d, p), above those within, (k, p)."""
@@ -329,7 +321,7 @@ class PowerIterations(Signed):
 
 
 @dataclass(frozen=True, eq=False)
-class TensorPowerIterations(Query):
+class TensorPowerIterations(query.Query):
     """Power steps ``T(I, u, u)`` of a private tensor; neighbours differ in one entry."""
 
     name, family = "tensor_power_iterations", "tensors"
@@ -345,9 +337,11 @@ class TensorPowerIterations(Query):
     def __post_init__(self) -> None:
         # Range for the entries of starts on a private tensor, whose fourth powers are taken.
         start_sizes = (1e-10, 1e10)
-        check_number("the bound", self.bound, RADIUS)
-        check_array("the starts", self.starts, start_sizes[1])
-        check_number("the largest number of the starts", np.abs(self.starts).max(), start_sizes)
+        query.check_number("the bound", self.bound, query.RADIUS)
+        query.check_array("the starts", self.starts, start_sizes[1])
+        query.check_number(
+            "the largest number of the starts", np.abs(self.starts).max(), start_sizes
+        )
 
     @property
     def l2_sensitivity(self) -> float:

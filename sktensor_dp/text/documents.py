@@ -23,14 +23,8 @@ from sktensor_dp.data.sources import TextsInParts
 from sktensor_dp.data.sums import PartialQuery
 from sktensor_dp.data.texts import TextChunks, WordCounts
 from sktensor_dp.data.units import Chunks
+from sktensor_dp.estimator import lazy
 from sktensor_dp.estimator.inputs import checked_groups
-from sktensor_dp.estimator.lazy import (
-    mapped_partitions,
-    number_of_units,
-    partitions_by_group,
-    row_partitions,
-    worker_copy,
-)
 
 WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open files"}
 MISSING = "Drop missing documents, or replace them by ''."
@@ -213,14 +207,14 @@ def lazy_texts(
         )
     shape = getattr(raw_documents, "shape", (math.nan,))
     known = shape[0] if isinstance(shape[0], int) else math.nan
-    n_units = number_of_units(vectorizer, known, groups, n_samples, "documents")
+    n_units = lazy.number_of_units(vectorizer, known, groups, n_samples, "documents")
     partitions: DaskPartitions | ThreadedPartitions
     if in_parts:
         # More threads gain nothing: Python, which splits texts into words, runs one at a time.
         partitions = ThreadedPartitions(raw_documents, 1)
     else:
-        partitions = partitions_by_group(raw_documents, groups)
-    return LazyTexts(partitions, worker_copy(vectorizer, NOT_FOR_WORKERS), n_units or 0)
+        partitions = lazy.partitions_by_group(raw_documents, groups)
+    return LazyTexts(partitions, lazy.worker_copy(vectorizer, NOT_FOR_WORKERS), n_units or 0)
 
 
 class CountedTexts:
@@ -236,11 +230,11 @@ class CountedTexts:
 def lazy_counts(vectorizer: CountVectorizer, raw_documents: Any) -> Any:
     """Dask array of counts in sparse blocks; CountedTexts of texts that are read in parts."""
     vocabulary = vectorizer.vocabulary_
-    count = partial(counts_of_part, worker_copy(vectorizer, NOT_FOR_WORKERS), vocabulary)
+    count = partial(counts_of_part, lazy.worker_copy(vectorizer, NOT_FOR_WORKERS), vocabulary)
     if isinstance(raw_documents, TextsInParts):
         return CountedTexts(count, raw_documents)
     width, dtype = len(vocabulary), np.dtype(vectorizer.dtype)
-    shapes = [(math.nan, width)] * len(row_partitions(raw_documents))
-    return mapped_partitions(
+    shapes = [(math.nan, width)] * len(lazy.row_partitions(raw_documents))
+    return lazy.mapped_partitions(
         count, raw_documents, shapes, dtype, sp.csr_matrix((0, width), dtype=dtype)
     )

@@ -10,13 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.checks.frames import (
-    is_dask,
-    is_table,
-    named_columns,
-    refuse_lazy,
-    refuse_other_row_order,
-)
+from sktensor_dp.checks import frames
 from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.estimator.facts import Neighbours
 from sktensor_dp.model_files.fields import Words
@@ -231,7 +225,7 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
 
     def _chunks_of(self, X: object, groups: object, n_samples: object) -> Any:
         names, rows = rows_of(X)
-        refuse_other_row_order(X, groups)
+        frames.refuse_other_row_order(X, groups)
         chunks: Any = super()._chunks_of(rows, groups, n_samples)
         chunks.columns = names
         return chunks
@@ -261,13 +255,13 @@ def _second_category(fitted: PrivateOneHotEncoder) -> float:
 
 def rows_of(X: object) -> tuple[list[str], list[list[str]]]:
     """Names of columns, and each row as a list of ``column=category``; errors quote no cell."""
-    refuse_lazy(X, "X")
-    if is_dask(X) or sp.issparse(X):
+    frames.refuse_lazy(X, "X")
+    if frames.is_dask(X) or sp.issparse(X):
         raise TypeError(f"X must be a table of categories in memory, got a {type(X).__name__}.")
     if isinstance(X, Mapping):
         named = [(name, np.asarray(column, dtype=object)) for name, column in X.items()]
-    elif is_table(X):
-        named = named_columns(X, "X")
+    elif frames.is_table(X):
+        named = frames.named_columns(X, "X")
     else:
         table = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
         if table.ndim != 2:

@@ -92,7 +92,7 @@ def test_private_bounds_lie_below_but_for_delta(seed):
 def test_noise_goes_where_the_configuration_says(configuration, monkeypatch):
     calls = []
     monkeypatch.setattr(
-        spectral_lda,
+        spectral_lda.single_topic,
         "gaussian_unique_entries",
         lambda dim, order, sigma, noise: (
             calls.append((dim, order, sigma)) or np.zeros((dim,) * order)
