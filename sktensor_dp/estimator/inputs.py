@@ -166,11 +166,7 @@ def checked_table(
         refuse_lists(X)
     X = as_arrow_table(X)
     allows_nan = estimator._input_tags.get("allow_nan", False) and not sp.issparse(X)
-    compared = estimator
-    if not reset and sp.issparse(X) and "feature_names_in_" in vars(estimator):
-        refuse_other_words(X, estimator.feature_names_in_)
-        compared = estimator._validation_copy()
-        del compared.feature_names_in_  # scikit-learn would warn, as a sparse matrix has no names
+    compared = estimator if reset or not sp.issparse(X) else without_names(estimator, X)
 
     def validate() -> Any:
         return validate_data(
@@ -193,7 +189,10 @@ def checked_table(
         where = in_columns([name for name, column in columns if not _is_numeric(column)])
         return text.format(shape=shape, columns=where, text=advice_on_text(estimator))
 
-    return call_unquoted(validate, "X", reworded)
+    checked = call_unquoted(validate, "X", reworded)
+    if reset:
+        vars(estimator).update(names_of_words(X))
+    return checked
 
 
 def precision_of(X: object) -> type[np.floating]:
@@ -295,14 +294,31 @@ def mark_unit(counts: object, report: PrivacyReport, *, is_whole: bool) -> Any:
 WORDS = "_sktensor_dp_words"  # attribute of counts: the column of each word
 
 
-def refuse_other_words(X: object, names: NDArray[np.object_]) -> None:
-    """Raise ValueError if `X` counts other words than the `names` of the columns of a model."""
+def names_of_words(X: object) -> dict[str, NDArray[np.object_]]:
+    """``feature_names_in_`` of counts that a vectorizer marked with their words; else empty."""
     columns = getattr(X, WORDS, None)
-    if columns is not None and list(names) != sorted(columns, key=columns.get):
-        raise ValueError(
-            "X counts other words than this model was fitted to. Count those of the vocabulary "
-            "that it was fitted with: a run of the command writes words.model beside topics.model."
-        )
+    if columns is None:
+        return {}
+    return {"feature_names_in_": np.array(sorted(columns, key=columns.get), dtype=object)}
+
+
+def without_names(estimator: Any, X: object) -> Any:
+    """Estimator to validate counts by, whose columns have no names, or scikit-learn would warn.
+
+    ValueError if they count other words than the model was fitted to.
+    """
+    if (names := vars(estimator).get("feature_names_in_")) is None:
+        return estimator
+    for of_counts in names_of_words(X).values():
+        if list(names) != list(of_counts):
+            raise ValueError(
+                "X counts other words than this model was fitted to. Count those of the vocabulary "
+                "that it was fitted with: a run of the command writes words.model beside "
+                "topics.model."
+            )
+    compared = estimator._validation_copy()
+    del compared.feature_names_in_
+    return compared
 
 
 def check_counted_alike(X: object, grouped: bool, neighbours: str) -> None:

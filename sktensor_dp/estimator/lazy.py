@@ -17,9 +17,11 @@ from sktensor_dp.data.partitions import DaskPartitions
 from sktensor_dp.data.sums import OneThread
 from sktensor_dp.estimator.inputs import (
     advice_on_text,
+    names_of_words,
     number_is_private,
     precision_of,
     refuse_other_kinds,
+    without_names,
 )
 from sktensor_dp.tensor.arrays import Floats
 
@@ -44,8 +46,12 @@ def checked_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None
             "X must have a known number of columns; name it where the array is made, or "
             "call X.compute_chunk_sizes(), which computes X."
         )
-    meta = X._meta if hasattr(X, "columns") else np.zeros((1, int(X.shape[1])))
-    call_unquoted(lambda: validate_data(estimator, meta, reset=reset, skip_check_array=True), "X")
+    is_frame = hasattr(X, "columns")
+    meta = X._meta if is_frame else np.zeros((1, int(X.shape[1])))
+    compared = estimator if reset or is_frame else without_names(estimator, X)
+    call_unquoted(lambda: validate_data(compared, meta, reset=reset, skip_check_array=True), "X")
+    if reset:
+        vars(estimator).update(names_of_words(X))
     if not hasattr(X, "columns") and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
     return X

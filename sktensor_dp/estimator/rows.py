@@ -22,6 +22,7 @@ from sktensor_dp.estimator.inputs import (
     check_marked_number,
     checked_groups,
     checked_table,
+    names_of_words,
     number_is_private,
 )
 from sktensor_dp.estimator.lazy import checked_columns, number_of_units, partitions_by_group
@@ -114,7 +115,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         self._check_parameters()
         self._check_combined()
         chunks = self._chunks_of_source(source, n_samples, n_features)
-        return self._learn(chunks, {"n_features_in_": n_features})
+        return self._learn(chunks, {"n_features_in_": n_features, **names_of_words(source)})
 
     def _learn_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:
         """Fit to a table, validated on the copy `checked`."""

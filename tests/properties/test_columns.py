@@ -21,7 +21,7 @@ from cases import (
     observed,
 )
 
-from sktensor_dp import make_private_scorer
+from sktensor_dp import PrivateCountVectorizer, PrivateSpectralLDA, make_private_scorer
 from sktensor_dp.data.partitions import ThreadedPartitions
 
 # A new fit or stream learns columns anew, and what comes out of a transform has none of these.
@@ -121,3 +121,35 @@ def unnamed(row):
 test_columns, test_columns_in_triples = covered(
     holds, ("container", "groups", "labels"), TABLES, unnamed
 )
+
+
+OF_COUNTS = ("transform", "score", "score_samples", "perplexity", "recommend")
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+@pytest.mark.filterwarnings("ignore::sktensor_dp.UnprotectedScoreWarning")
+@pytest.mark.parametrize("lazy", [False, True], ids=["in memory", "dask"])
+def test_counts_of_other_words_are_refused_by_every_door(lazy):
+    """Of as many words: a vectorizer marks its counts, and a fit keeps the mark."""
+    texts = ["aa bb cc dd ee", "bb cc ff gg aa"] * 600
+    own, other = (
+        PrivateCountVectorizer(vocabulary=words).fit(texts)
+        for words in (["aa", "bb"], ["bb", "aa"])
+    )
+    given = dd.from_pandas(pd.Series(texts), npartitions=2) if lazy else texts
+    counts, others = own.transform(given), other.transform(given)
+    sizes = {"n_samples": len(texts)} if lazy else {}
+    model = PrivateSpectralLDA(2, epsilon=8.0)
+    for fit in (model.fit, model.partial_fit):
+        fit(counts, **sizes)
+        assert list(model.feature_names_in_) == ["aa", "bb"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.transform(counts)
+        for name in OF_COUNTS if not lazy else ("transform", "score_samples"):
+            with pytest.raises(ValueError, match="counts other words"):
+                getattr(model, name)(others)
+    with pytest.raises(ValueError, match="counts other words"):
+        model.partial_fit(others, **sizes)
+    if not lazy:  # a part of the rows has no mark
+        assert model.transform(others[:2]).shape == (2, 1)
