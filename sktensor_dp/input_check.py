@@ -33,6 +33,9 @@ from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 # Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
 # the deviation from which on it is useless.
 AIM, MOST_FRACTION, USELESS = 0.01, 0.02, 0.1
+# Longer units count as of this length: a bound on what one of them adds to the mean logarithm.
+LONGEST = 10_000
+LOG_LONGEST = math.log1p(LONGEST)
 WHY = (
     "Is it the right column, are list and bounds the right ones, or are cells missing, perhaps "
     "with a code such as -9?"
@@ -60,6 +63,8 @@ class InputCheck(HasAccountant):
         Standard deviation of that noise.
     n_units, count_sigma : float
         Number of units, and the deviation of its noise where it is private.
+    length, length_sigma : float or None
+        Typical length of a unit (geometric mean of one more), and the deviation of its noise.
     privacy_report_ : PrivacyReport
         What was released, and what it cost.
     """
@@ -75,10 +80,15 @@ class InputCheck(HasAccountant):
     n_units: float = field(init=False)
     count_sigma: float = field(init=False)
     privacy_report_: PrivacyReport = field(init=False)
+    length: float | None = field(init=False, default=None)
+    length_sigma: float | None = field(init=False, default=None)
 
-    def ask(self, matches: Any, groups: Any, may_fail: Collection[str]) -> list[str]:
-        """Release the fractions; return the tests that too few rows pass."""
+    def ask(
+        self, matches: Any, groups: Any, may_fail: Collection[str], lengths: Any = None
+    ) -> list[str]:
+        """Release fractions, and the typical length; return the tests that too few rows pass."""
         flags, tests = _flags(matches), [*matches, *([] if groups is None else [SEVERAL_ROWS])]
+        sizes = None if lengths is None else _lengths(lengths, len(flags))
         if isinstance(may_fail, str) or not {*may_fail} <= {*tests}:
             raise ValueError(f"may_fail must name tests of matches, got {may_fail!r}.")
         for one in matches.values():  # each must have the order of `groups`, whose labels stay
@@ -88,8 +98,14 @@ class InputCheck(HasAccountant):
             order, units = Units.gathered(labels)
             flags = flags if order is None else flags[order]
             flags = np.column_stack([flags, np.repeat(units.sizes > 1, units.sizes)])
+            if sizes is not None:  # of all rows of a unit
+                sizes = sizes if order is None else sizes[order]
+                sizes = np.repeat(np.add.reduceat(sizes, units.starts[:-1]), units.sizes)
+        if sizes is not None:
+            flags = np.column_stack([flags, np.log1p(np.minimum(sizes, LONGEST)) / LOG_LONGEST])
         chunks = HeldOutChunk(flags, y=None, units=units)
-        number_is_private, query = self.neighbours == "add_remove", MatchingRows(len(tests))
+        number_is_private = self.neighbours == "add_remove"
+        query = MatchingRows(flags.shape[1])
         if not (number_is_private or chunks.n_units):
             raise ValueError("matches must hold at least one row, got none.")
         if not number_is_private:
@@ -110,7 +126,11 @@ class InputCheck(HasAccountant):
         # largest distance from the middle) times its own relative error.
         self.count_sigma = sum(row.sigma for row in report.rows if row.name == COUNT)
         self.sigma = math.hypot(answer.sigma, query.middle * self.count_sigma / n)
-        from_middle = dict(zip(tests, answer.value.tolist(), strict=True))
+        from_middle = dict(zip(tests, answer.value.tolist(), strict=False))
+        if sizes is not None and not self.is_hidden:
+            logarithm = min(max(query.middle + float(answer.value[-1]), 0.0), 1.0) * LOG_LONGEST
+            self.length = math.expm1(logarithm)
+            self.length_sigma = math.exp(logarithm) * LOG_LONGEST * self.sigma
         self.fractions = {
             name: min(max(query.middle + distance, 0.0), 1.0)
             for name, distance in from_middle.items()
@@ -175,7 +195,11 @@ class InputCheck(HasAccountant):
             return f"Noise hides how many rows match: {', '.join(map(repr, self.fractions))}."
         lost = ", ".join(f"{part:.0%} fail {name!r}" for name, part in self.failing.items())
         noise = f"noise has a deviation of {self.sigma:.1%}"
-        return f"Of rows perhaps {lost}; {noise}." if lost else f"All rows may match; {noise}."
+        said = f"Of rows perhaps {lost}; {noise}." if lost else f"All rows may match; {noise}."
+        if self.length is None:
+            return said
+        deviation = f"noise has a deviation of {self.length_sigma:.2g}"
+        return f"{said} The typical length is {self.length:.3g}; {deviation}."
 
     @property
     def failing(self) -> dict[str, float]:
@@ -207,10 +231,23 @@ def _flags(matches: Any) -> np.ndarray[Any, Any]:
     return np.column_stack(columns)
 
 
+def _lengths(given: Any, n_rows: int) -> np.ndarray[Any, Any]:
+    """Lengths of rows as numbers; ValueError if they are none."""
+    wrong = "lengths must have one finite number >= 0 for each row."
+    lengths: np.ndarray[Any, Any] = call_unquoted(
+        lambda: np.asarray(as_numbers(given, "lengths"), dtype=np.float64), "lengths",
+        lambda _: wrong,
+    )  # fmt: skip
+    if lengths.shape != (n_rows,) or not (np.isfinite(lengths) & (lengths >= 0)).all():
+        raise ValueError(wrong)  # the number of rows may be private
+    return lengths
+
+
 def check_inputs(
     matches: Mapping[str, ArrayLike],
     *,
     groups: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
     may_fail: Collection[str] = (),
     unit: str = "sample",
     neighbours: str = "replace_one",
@@ -231,6 +268,9 @@ def check_inputs(
     groups : array-like of shape (n_rows,), optional
         Label of the person behind each row: protects all rows of a person, who all count alike.
         One more test finds labels that are ids of rows: "groups of several rows".
+    lengths : array-like of shape (n_rows,), optional
+        Length of each row, such as its number of words: forecasts take the typical length of a
+        unit (of all rows of a group), which is then released too, up to 10,000.
     may_fail : collection of str, default=()
         Names of tests that up to one half of the rows may fail, such as "age given"; and
         "groups of several rows" where hardly any person may have more than one.
@@ -246,8 +286,9 @@ def check_inputs(
     Returns
     -------
     InputCheck
-        ``fractions`` by test, the ``sigma`` of their noise, and ``privacy_report_``. It prints what
-        they mean. With a ``sigma`` above .1 it shows nothing: where the number of units is public,
+        ``fractions`` by test, the ``sigma`` of their noise, the typical ``length`` with a
+        ``length_sigma`` of its own, and ``privacy_report_``. It prints what they mean. With a
+        ``sigma`` above .1 it shows nothing: where the number of units is public,
         such a check is refused before the charge.
 
     Raises
@@ -267,8 +308,8 @@ def check_inputs(
     **Privacy.** *Unit*: a row; with `groups` all rows of a group, by any number of others.
     *Public*: the number of units, unless they come and go, names and number of tests. *Releases*:
     ``matching_rows``, whose noise has a standard deviation of ``sqrt(n_tests) / (n mu)`` for `n`
-    units (with groups one test more), and ``unit_count`` where their number is private. *Not
-    covered*: tests whose answer for a row depends on other rows.
+    units (with groups one test more, with lengths one more), and ``unit_count`` where their
+    number is private. *Not covered*: tests whose answer for a row depends on other rows.
 
     Examples
     --------
@@ -284,7 +325,7 @@ def check_inputs(
     names = ("epsilon", "delta", "accountant")
     own = {"unit": [OneOf(*UNITS)], "neighbours": [OneOf("replace_one", "add_remove")]}
     check_parameters(check, {**{name: known[name] for name in names}, **own})
-    if low := check.ask(matches, groups, may_fail):
+    if low := check.ask(matches, groups, may_fail, lengths):
         shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in low)
         said = f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). {WHY}"
         if low == [SEVERAL_ROWS]:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sktensor_dp import BudgetAccountant, NotEnoughDataError, check_inputs
-from sktensor_dp.input_check import AIM, MOST_FRACTION, USELESS, fraction_of_check
+from sktensor_dp.input_check import AIM, LONGEST, MOST_FRACTION, USELESS, fraction_of_check
 from sktensor_dp.privacy.conversions import gaussian_mu
 
 PERSONS = np.arange(30_000) // 3
@@ -64,6 +64,35 @@ def test_ids_of_rows_are_no_persons(seed: int) -> None:
     given |= {"groups": np.arange(6000) // 4, "epsilon": 0.5}
     check = check_inputs(rows, may_fail=["all"], **given)
     assert abs(check.fractions[test] - 1) < 5 * check.sigma
+
+
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
+def test_typical_lengths_are_released_by_person_and_cut_at_a_bound(neighbours, seed):
+    rng = np.random.default_rng(seed)
+    lengths = rng.poisson(8, len(PERSONS))
+    given = {"lengths": lengths, "epsilon": 1.0, "neighbours": neighbours}
+    check = check_inputs({"given": np.ones(len(PERSONS), bool)}, **given)
+    typical = np.expm1(np.log1p(lengths).mean())
+    assert 0 < check.length_sigma < 0.5
+    assert abs(check.length - typical) < 5 * check.length_sigma
+    assert f"The typical length is {check.length:.3g}; noise has a deviation of" in str(check)
+    together = check_inputs({"given": np.ones(len(PERSONS), bool)}, groups=PERSONS, **given)
+    typical = np.expm1(np.log1p(np.bincount(PERSONS, lengths)).mean())
+    assert abs(together.length - typical) < 5 * together.length_sigma
+    # One person moves the mean logarithm by no more than a bound allows.
+    lengths[0] = 10**12
+    exact = check_inputs({"given": lengths >= 0}, lengths=lengths, epsilon=np.inf)
+    lengths[0] = LONGEST
+    assert exact.length == pytest.approx(np.expm1(np.log1p(lengths).mean()))
+    assert check_inputs({"given": lengths >= 0}, epsilon=1.0).length is None
+
+
+@pytest.mark.parametrize("lengths", [[1], [1, np.nan], [1, -1], [1, np.inf], ["a", "b"], [[1, 2]]])
+def test_lengths_that_are_none_are_refused_before_the_charge(lengths):
+    budget = BudgetAccountant(1.0)
+    with pytest.raises((ValueError, TypeError), match="lengths"):
+        check_inputs({"a": [True, True]}, lengths=lengths, accountant=budget)
+    assert not budget.entries
 
 
 def test_no_row_is_said_to_fail_by_noise_alone(seed: int) -> None:

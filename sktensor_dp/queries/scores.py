@@ -98,14 +98,21 @@ class HeldOutScores(Signed):
 
 @dataclass(frozen=True, eq=False)
 class MatchingRows(Signed):
-    """Sum over units of the fraction of their rows that match, minus one half, for each test."""
+    """Sum over units of the fraction of their rows that match, minus one half, for each test.
+
+    A number from 0 to 1 may stand in the place of a test, such as a length relative to a bound.
+    """
 
     name, family = "matching_rows", "scores"
-    description = "fraction of a unit's rows that match public lists and bounds"
+    description = (
+        "fraction of a unit's rows that match public lists and bounds; its length, clipped, on a "
+        "logarithmic scale from 0 to 1"
+    )
     laws = (GAUSSIAN, LAPLACE)
     middle: ClassVar[float] = 0.5  # is subtracted from the fractions
 
-    # Reads a `HeldOutChunk` whose `X` (n_rows, n_tests) says which rows match.
+    # Reads a `HeldOutChunk` whose `X` (n_rows, n_tests) says which rows match, or has numbers from
+    # 0 to 1.
 
     n_tests: int
 

@@ -143,22 +143,25 @@ def score_case(grouped: bool) -> Case:
 
 
 class Matches(Scores):
-    """Rows that pass each of some tests, or not."""
+    """Rows that pass each of some tests, or not; the last number is a length, alike in all rows."""
 
     def space(self, rng: Rng) -> int:  # type: ignore[override]
         return int(rng.integers(1, 5))
 
     def units(self, rng: Rng, query: Any, space: int, n: int) -> list[Floats]:  # type: ignore[override]
-        ends = [np.full((1, query.n_tests), passed) for passed in (True, False)]
+        ends = [np.full((1, query.n_tests), passed) for passed in (1.0, 0.0)]
         return [*ends, *(self.other(rng, query, space) for _ in range(8))]
 
     def other(self, rng: Rng, query: Any, space: int) -> Floats:  # type: ignore[override]
         size = int(rng.choice([1, 2, 8, 5000])) if self.grouped else 1
-        return rng.random((size, query.n_tests)) < rng.choice([0.0, 0.5, 1.0])
+        rows = 1.0 * (rng.random((size, query.n_tests)) < rng.choice([0.0, 0.5, 1.0]))
+        rows[:, -1] = rng.choice([0.0, rng.random(), 1.0])
+        return rows
 
     def changed(self, rng: Rng, unit: Floats, query: Any, space: int) -> Floats:  # type: ignore[override]
         unit = unit.copy()
-        unit[rng.integers(len(unit))] ^= rng.random(query.n_tests) < 0.5
+        row = rng.integers(len(unit))
+        unit[row] = np.where(rng.random(query.n_tests) < 0.5, 1 - unit[row], unit[row])
         return unit
 
 
