@@ -648,36 +648,28 @@ class BudgetAccountant(TableDisplay):
             epsilon -= spent.cost.epsilon + of_earlier
             if epsilon <= now.epsilon * ROUNDING:
                 raise BudgetError(f"Nothing is left to divide of the budget.{self._so_far()}")
-        if delta_left == 0 or math.isinf(epsilon):
-            shares = [epsilon * fraction / whole for fraction in fractions]
-            pure = [
-                SplitPart(own, delta_left, PrivacyCost(epsilon=own), kind)
-                for own, kind in zip(shares, kinds, strict=True)
-            ]
-            return self._remembered(pure, times)
+        is_pure = delta_left == 0 or math.isinf(epsilon)  # costs are fractions of epsilon alone
         deltas = {"pure": self.delta, "search": used, "vocabulary": used / THRESHOLD_FRACTION}
         # Epsilons of guarantees are added to that of all Gaussian noise together.
         parts = list(zip(fractions, kinds, strict=True))
         by_noise = math.fsum(part for part, kind in parts if kind not in ("pure", "search"))
         mu = 0.0
-        if by_noise:
+        if by_noise and not is_pure:
             both = gaussian_mu(of_earlier + epsilon * (by_noise / whole), gaussian_delta)
             mu = math.sqrt((both - spent.cost.mu) * (both + spent.cost.mu))
         budgets: list[SplitPart] = []
         for part, kind in parts:
             delta, own_epsilon = deltas.get(kind, gaussian_delta), epsilon * part / whole
             aside = used * (kind in ("vocabulary", "search"))
+            if is_pure:
+                delta, aside = delta_left, 0.0
             cost = PrivacyCost(epsilon=own_epsilon, delta=aside)
-            if kind in ("gaussian", "vocabulary"):
+            if kind in ("gaussian", "vocabulary") and not is_pure:
                 cost = PrivacyCost(mu * math.sqrt(part / by_noise), delta=aside)
                 own_epsilon = gaussian_epsilon(cost.mu, delta - aside)
             budgets.append(SplitPart(own_epsilon, delta, cost, kind))
-        return self._remembered(budgets, times)
-
-    def _remembered(self, parts: list[SplitPart], times: Sequence[int]) -> list[FitBudget]:
-        """One part of each number of equal ones, for fits; all are remembered for these."""
-        self._splits.append(parts)
-        firsts = [parts[last - n] for n, last in zip(times, accumulate(times), strict=True)]
+        self._splits.append(budgets)  # to be left to these fits
+        firsts = [budgets[last - n] for n, last in zip(times, accumulate(times), strict=True)]
         return [{"epsilon": part.epsilon, "delta": part.delta} for part in firsts]
 
     def to_frame(self, backend: str = "pandas") -> Any:
