@@ -18,7 +18,7 @@ from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, STATEMENT, LastRun
 from sktensor_dp.cli.manifest import MANIFEST, Manifest
-from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, write_officer_pages
+from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, officer_text, write_officer_pages
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings, recommend
 from sktensor_dp.cli.run import HOPEFUL, Run
@@ -369,4 +369,5 @@ def _write_officer_pages(
     if folder.made.private:
         source += f" but not {SHARES} (raw data, which must stay with the texts),"
     others = on_all_runs(folder.ledger, folder.path, folder.summary(), now)
-    write_officer_pages(folder.add_text, settings, report, source, others, warnings)
+    text = officer_text(settings, report, source, others, warnings)
+    write_officer_pages(folder.add_text, text)

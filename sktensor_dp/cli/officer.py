@@ -42,20 +42,8 @@ PAGES = ("for-the-officer.md", "for-the-officer.html")
 STEPS = 5000
 
 
-def write_officer_pages(
-    write: Callable[[str, str], object],
-    settings: Mapping[str, object],
-    report: PrivacyReport,
-    source: str,
-    others: str,
-    warnings: Sequence[str] = (),
-) -> None:
-    """Write ``for-the-officer.md`` and ``.html`` by ``write(name, text)``.
-
-    `source` says what files the page is about, `others` what else was spent, `warnings` what
-    weakens the protection.
-    """
-    text = officer_text(settings, report, source, others, warnings)
+def write_officer_pages(write: Callable[[str, str], object], text: str) -> None:
+    """Write an `officer_text` as ``for-the-officer.md`` and ``.html``, by ``write(name, text)``."""
     write(PAGES[0], text)
     title, *blocks = text.strip().split("\n\n")
     body = [f"<header><h1>{escape(title.removeprefix('# '))}</h1></header>", *map(_as_html, blocks)]
@@ -80,7 +68,11 @@ def officer_text(
     others: str,
     warnings: Sequence[str],
 ) -> str:
-    """Text on what was run, who is protected from what, how strongly and how long, what to ask."""
+    """Text on what was run, who is protected from what, how strongly and how long, what to ask.
+
+    `source` says what files the page is about, `others` what else was spent, `warnings` what
+    weakens the protection.
+    """
     unit, by_person = printable(report.unit), report.unit == "person"
     text = Path(__file__).with_name("officer.md").read_text(encoding="utf-8")
     if report.seeded or math.isinf(report.epsilon):

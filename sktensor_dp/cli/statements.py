@@ -17,7 +17,7 @@ from sktensor_dp.checks.parameters import shown
 from sktensor_dp.cli.folder import EARLIER, LEDGER, earlier_runs, summary_of, total_of
 from sktensor_dp.cli.last_run import STATEMENT
 from sktensor_dp.cli.manifest import MANIFEST, Manifest, changed_files
-from sktensor_dp.cli.officer import PAGES, large_delta, write_officer_pages
+from sktensor_dp.cli.officer import PAGES, large_delta, officer_text, write_officer_pages
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.model_files.saving import load_any
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -256,7 +256,8 @@ def _write_page(
         (folder / name).write_text(text, encoding="utf-8")
 
     weak = large_delta(report.delta, report.n_units, unit)
-    write_officer_pages(write, settings, report, "What this page is about", others, weak)
+    source = "What this page is about"
+    write_officer_pages(write, officer_text(settings, report, source, others, weak))
     print(f"Written to {printable(str(folder))}: {', '.join(PAGES)}")
 
 
