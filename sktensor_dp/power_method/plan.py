@@ -63,11 +63,6 @@ class MomentPlan:
     releases: ReleasePlan  # the budget; of one batch in a stream
     chooses_norm: bool = False
 
-    @property
-    def is_mixture(self) -> bool:
-        """True for Gaussians, whose samples get a constant coordinate; False for raw moments."""
-        return self.offset > 0
-
 
 def plan_moments(estimator: Any, n_features: int, perturbation: str) -> MomentPlan:
     """Choose the releases of a fit, and split the budget among them."""

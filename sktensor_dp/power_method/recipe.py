@@ -61,7 +61,7 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     ball, norms_stand_out = LiftedBall(plan.radius, plan.offset), True
     if plan.chooses_norm:
         ball, norms_stand_out = chosen_ball(ask, ball)
-    if plan.is_mixture:
+    if plan.offset > 0:  # the constant coordinate of Gaussians
         found = fit_spherical_gaussians(ask, ball, plan)
     elif plan.perturbation == "iteration":
         found = fit_by_steps(ask, plan, PowerIterations, ball.radius)
