@@ -172,6 +172,7 @@ class PrivateSearchCV(
     See Also
     --------
     make_private_scorer : Scores with noise for scikit-learn's own tools.
+    sktensor_dp.check_inputs : A check of columns, lists and bounds, once before all trials.
 
     Notes
     -----

@@ -17,6 +17,7 @@ from sktensor_dp import (
     PrivateSpectralLDA,
     RowIndex,
     UnprotectedScoreWarning,
+    check_inputs,
 )
 from sktensor_dp.estimator import scoring
 from sktensor_dp.model_selection.scores import UnitScores
@@ -88,6 +89,21 @@ def test_groups_reach_the_private_step_of_a_pipeline(routing):
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+def test_one_check_of_inputs_before_a_search_serves_all_of_its_trials():
+    X, y = ratings(0, N)
+    table = pd.DataFrame(X, columns=["user", "film"])
+    budget = BudgetAccountant(1e3, 1e-4, units="user")
+    check, part = budget.split([0.05, 0.95], ["gaussian", "search"])
+    listed = {"film is listed": table["film"] < 15}
+    found = check_inputs(listed, groups=table["user"], unit="entry", accountant=budget, **check)
+    assert found.failing == {}
+    raters(N, accountant=budget, n_trials=5.0, **part).fit(table, y)
+    paid = [one for one in budget.entries if any(one.cost.amounts)]
+    assert [one.spender for one in paid] == ["check_inputs", "PrivateSearchCV"]
+    assert budget.total()[0] == pytest.approx(1e3)
+
+
+@pytest.mark.filterwarnings("ignore:No components can be seen")  # by chance
 def test_the_ledger_knows_what_a_search_protects():
     X, owners = persons()
     search = topics(epsilon=1e3, accountant=BudgetAccountant(1e5, 1e-4)).fit(X, groups=owners)
