@@ -8,6 +8,7 @@ OWN = ("sktensor_dp", "sklearn", "joblib", "contextlib")  # whose lines say noth
 # Functions that fit and score on folds, and the one by which a scorer compares predictions.
 VALIDATION = ("sklearn.model_selection._validation", None)
 SEARCH = "sklearn.model_selection._search"
+STACKING = ("sklearn.ensemble._stacking", None)
 SCORING = ("sklearn.metrics._scorer", "_score")
 # Tools that fit or score rows drawn with replacement, or with values of other rows.
 MIXING = (

@@ -27,8 +27,15 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
                 continue
             step._check_parameters()
             step._check_combined()
+            accountant = step._accountant_to_charge()
+            if (accountant is None) != (payer.accountant is None):
+                raise ValueError(
+                    "accountant must be given to all private steps of a pipeline or to none, else "
+                    f"nobody counts what some of them cost: set {name}__accountant as that of the "
+                    "others, or fit in a `with BudgetAccountant(...)` block."
+                )
             groups = _groups_of(routed[name])
-            if not _are_same(given, groups):
+            if hasattr(steps[frame["name"]], "_expected_plan") and not _are_same(given, groups):
                 raise ValueError(
                     "groups must be the same for all private steps of a pipeline, which protect "
                     f"nobody together otherwise: fit(X, {frame['name']}__groups=labels, "
@@ -39,7 +46,7 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
                     "neighbours must be the same for all private steps of a pipeline; got "
                     f"{neighbours!r}, and {step.neighbours!r} of {name!r}."
                 )
-            if step._accountant_to_charge() is payer.accountant:
+            if accountant is payer.accountant:
                 unit = unit_of(step._unit, groups is not None)
                 plan, spender = step._expected_plan(), replace(payer, spender=type(step).__name__)
                 spender.check(plan, neighbours, unit)

@@ -9,6 +9,7 @@ import numpy as np
 from sktensor_dp.checks.callers import (
     MIXING,
     SEARCH,
+    STACKING,
     VALIDATION,
     level_of_caller,
     locals_of,
@@ -78,6 +79,9 @@ def check_folds(entries: Sequence[LedgerEntry], budget_units: str) -> None:
     person = next((one.unit for one in entries if one.unit.startswith(PERSON)), None)
     frames = [frame for frame in locals_of(VALIDATION) if "train" in frame]
     folds = [_dealt(frame["train"]) for frame in frames]
+    if not frames:  # fits to all rows come first, and cannot be given groups
+        stacked = (tool.get("self") for tool in locals_of(STACKING))
+        folds = [None for tool in stacked if getattr(tool, "cv", "prefit") != "prefit"]
     by_rows = person is None and budget_units != "any"
     if frames and by_rows and _are_of_persons(folds):
         raise BudgetError(

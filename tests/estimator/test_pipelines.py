@@ -41,6 +41,7 @@ REFUSED = {
     "other labels": ({}, to_each(OWNERS, OWNERS[::-1]), "must be the same for all"),
     "another column": ({}, to_each(NAMED, NAMED.rename("film")), "must be the same for all"),
     "too much": ({"topics": {"epsilon": 12.0}}, {}, "cannot be paid together.*Nothing was"),
+    "no accountant": ({"topics": {"accountant": None}}, {}, "accountant must be given to all"),
     "delta": ({"topics": {"delta": 1e-5}}, {}, "delta must be 1e-6 or less"),
 }
 

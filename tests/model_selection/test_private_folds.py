@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.ensemble import AdaBoostRegressor, BaggingRegressor
+from sklearn.ensemble import AdaBoostRegressor, BaggingRegressor, StackingRegressor
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import RANSACRegressor
@@ -177,6 +177,18 @@ def test_persons_who_pay_are_those_whom_folds_were_dealt_by(units, taken, refuse
             with block, pytest.raises(BudgetError, match=rf"{dealt}.*table\['user'\] to the"):
                 validate()
         assert budget.total()[0] == 0
+
+
+def test_stacked_models_of_persons_are_refused_before_the_first():
+    """They are fitted to all rows, and to folds afterwards, by places of rows."""
+    X, budget = np.argwhere(np.ones((40, 6))), BudgetAccountant()
+    given = {"bounds": (0, 2), "shape": (40, 6), "epsilon": 99.0, "accountant": budget}
+    for unit_mode in (0, None):
+        model = PrivateCPCompletion(0, unit_mode=unit_mode, **given)
+        refused = pytest.raises(BudgetError, match="no PrivateKFold dealt")
+        with refused if unit_mode == 0 else nullcontext():
+            StackingRegressor([("model", model)], cv=2).fit(X, np.arange(240) % 3.0)
+        assert (budget.total()[0] == 0) == (unit_mode == 0)
 
 
 PARAMS = {"params": {"groups": OWNERS}}
