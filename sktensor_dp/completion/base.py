@@ -13,6 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import column_names, is_dask, refuse_other_columns
 from sktensor_dp.checks.parameters import (
@@ -585,6 +586,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         pure = ("auto", "input", "sufficient_statistics")
         return PublicFacts(
             self._unit, units_in_data=self.unit_mode is not None, n_units=n_units,
+            assumed_length=None if self.unit_mode is None else ASSUMED.each,
             is_pure=self.unit_mode is None and (self.perturbation in pure or self._chooses_bounds),
             target_range=None if isinstance(self.bounds, str) else self.bounds,
             scored_by=frozenset({"bounds"}),
@@ -594,20 +596,25 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             ),
         )  # fmt: skip
 
-    def _verdict(self, n_units: int, n_features: int | None, **guess: int) -> str | None:
+    def _expected(
+        self, n_units: int, n_features: int | None, **told: int
+    ) -> tuple[str, Sequence[str]] | None:
         if self.shape is None or not np.any(self.rank):
             return None
-        shape, n_observed = list(self.shape), n_units
+        shape, n_observed, assumed = list(self.shape), n_units, []
         if self.unit_mode is not None:
             shape[self.unit_mode] = n_units
-            # The length of a document is here the number of values of a unit.
-            n_observed = ASSUMED.entries_of_units(shape)
-            if length := guess.get("document_length"):
-                n_observed = min(n_units * length, math.prod(shape))
+            # The length of a document is here the number of entries of a unit.
+            n_observed = min(n_units * told["document_length"], math.prod(shape))
+            each = counted(n_observed // n_units, "entry")
+            assumed = [
+                f"Units are assumed to have about {each} each (document_length= says otherwise)."
+            ]
         found = self.forecast(n_observed, shape)
         plan, ranks = self._plan(n_observed, tuple(shape))
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
-        return "components can be found" if found.finds_components else "likely no components"
+        verdict = "components can be found" if found.finds_components else "likely no components"
+        return verdict, [*assumed, found.assumption]
 
     def _refuse_rows(self, X: Any, y: Any) -> None:
         refuse_entries(self, X, y, indices_of(self.row_names), self.shape)

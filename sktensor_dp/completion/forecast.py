@@ -493,7 +493,7 @@ class CompletionForecast(InvertibleForecast):
         >>> from sktensor_dp import PrivateCPCompletion
         >>> model = PrivateCPCompletion(2, epsilon=0.5, bounds=(1, 5), unit_mode=0)
         >>> model.forecast(60_000, (1000, 500)).what_helps()
-        {'units': 22782.0}
+        {'units': 25864.0}
         """
         asked = self._asked()
         n, shape = asked.numbers["n_observed"], asked.numbers["shape"]
@@ -593,6 +593,16 @@ class CompletionForecast(InvertibleForecast):
         most = (1 - ENOUGH_SEEN) * self.bias_deviation**2
         return {mode: error for mode, error in enumerate(self.bias_errors) if error**2 > most}
 
+    @property
+    def assumption(self) -> str:
+        """Sentence on what is assumed of values."""
+        modes = f"modes 0 and {max(self._asked().parameters['unit_mode'] or 0, 1)}"
+        return (
+            f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of "
+            f"{modes} one of {self.bias_deviation:.3g}, and components "
+            f"{self.component_share:.0%} of the variance."
+        )
+
     def _table(self) -> Table:
         said = "Mean and biases can be found."
         parameters = self._asked().parameters
@@ -624,13 +634,8 @@ class CompletionForecast(InvertibleForecast):
             rows.append(["components too", f"{self.of_model:.3g}"])
         if self.of_fold_in != self.of_model:
             rows.append([own, f"{self.of_fold_in:.3g}"])
-        biased = f"modes 0 and {max(parameters['unit_mode'] or 0, 1)}"
-        assumed = (
-            f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of "
-            f"{biased} one of {self.bias_deviation:.3g}, and components "
-            f"{self.component_share:.0%} of the variance. Say otherwise by arguments of forecast()."
-        )
-        below = [assumed, f"Noise: perturbation={self.perturbation!r}."]
+        told = f"{self.assumption} Say otherwise by arguments of forecast()."
+        below = [told, f"Noise: perturbation={self.perturbation!r}."]
         if np.max(parameters["rank"]) > 0:
             below.insert(0, self.advice())
         return Table(said, ("prediction by", "expected RMSE"), rows, below, ("prediction by",))

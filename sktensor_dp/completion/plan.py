@@ -45,7 +45,10 @@ class Assumed:
     n_components : int
         How many there are, if there are any.
     observed_share : float
-        Share of a unit's cells that have entries, where that is private.
+        Share of a unit's cells with entries, at most: where these would show nothing, a plan seeks
+        no components.
+    each : int
+        Entries of a unit, where their number is private and nobody says it.
     """
 
     deviation: float = 1 / 4
@@ -55,6 +58,7 @@ class Assumed:
     component: float = 1 / 20
     n_components: int = 3
     observed_share: float = 1 / 4
+    each: int = 20
 
     def entries_of_units(self, shape: Sequence[int]) -> int:
         """Number of entries of a tensor whose units have a private number of them."""

@@ -282,8 +282,12 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     def _check_combined(self) -> None:
         """Raise ValueError for parameters that contradict each other for any data."""
 
-    def _verdict(self, n_units: int, n_features: int | None, **guess: int) -> str | None:
-        """Verdict of the estimator's own forecast on a fit; None if it has none."""
+    def _expected(
+        self, n_units: int, n_features: int | None, **told: int
+    ) -> tuple[str, Sequence[str]] | None:
+        """Verdict of the estimator's own forecast on a fit, and what it assumes; None without one.
+        `told` has a ``document_length`` where the estimator assumes one.
+        """
         return None
 
     def _refuse_rows(self, X: object, y: object) -> None:

@@ -21,6 +21,8 @@ class PublicFacts:
     unit: str  # name of one unit, where rows have no groups
     units_in_data: bool = False  # whether a column of X says which unit a row is of
     n_units: int | None = None  # public number of these
+    # Private number of tokens, or entries, of a unit, which forecasts assume where nobody says it.
+    assumed_length: int | None = None
     has_more_columns: bool = False  # whether it fits at most as many components as columns
     is_pure: bool = False  # whether a fit spends a pure epsilon, whatever delta it is given
     delta_set_aside: float = 0.0  # fraction of delta for failures of its own

@@ -121,6 +121,8 @@ class Forecast(InvertibleForecast):
         noise of the release with the lowest ratio of signal to noise.
     count_sigma : float or None
         Standard deviation of the noise of the number of samples, where that is private.
+    law : str
+        Sentence on the components that samples are assumed to have.
 
     Examples
     --------
@@ -137,6 +139,7 @@ class Forecast(InvertibleForecast):
     n_samples_needed: float
     n_components: int
     count_sigma: float | None = field(default=None, kw_only=True)
+    law: str = field(default="", kw_only=True, repr=False)
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     _page = "tuning.html"
@@ -204,6 +207,11 @@ class Forecast(InvertibleForecast):
         return lambda other: VERDICTS.index(other.verdict) <= VERDICTS.index(verdict)
 
     @property
+    def assumptions(self) -> list[str]:
+        """Sentences on what is assumed of the data."""
+        return [self.law]
+
+    @property
     def _ratio(self) -> float:
         """Number of samples divided by the typically needed number."""
         return self.n_samples / self.n_samples_needed
@@ -228,10 +236,11 @@ class Forecast(InvertibleForecast):
     def _assumed(self) -> list[str]:
         """Assumptions of the forecast, a sentence each, for its printed table."""
         if self.count_sigma is None:
-            return []
+            return self.assumptions
         return [
+            *self.assumptions,
             f"{self.n_samples:,} is taken for the number that would be released: the true one "
-            f"with noise of {self.count_sigma:.3g}."
+            f"with noise of {self.count_sigma:.3g}.",
         ]
 
 

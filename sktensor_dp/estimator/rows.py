@@ -1,7 +1,7 @@
 """Base of estimators whose data are the rows of a table: documents, or samples."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -164,10 +164,18 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         source = CheckedChunks(source) if whole else source
         return self._chunk_class(source, n_samples, n_features, prepared=CheckedChunks)
 
-    def _verdict(self, n_units: int, n_features: int | None, **guess: int) -> str | None:
+    def _expected(
+        self, n_units: int, n_features: int | None, **told: int
+    ) -> tuple[str, Sequence[str]] | None:
         if n_features is None or not hasattr(self, "forecast"):
             return None
-        return self.forecast(n_units, n_features, **guess).verdict if n_features else "too few"
+        if n_features == 0:  # no word is expected of documents
+            return "too few", [
+                f"Documents are assumed to have about {length} tokens each (document_length= says "
+                "otherwise)." for length in told.values()
+            ]  # fmt: skip
+        found = self.forecast(n_units, n_features, **told)
+        return found.verdict, found.assumptions
 
     def _validated_rows(
         self, X: object, *, reset: bool, fits: bool = False, grouped: bool = False

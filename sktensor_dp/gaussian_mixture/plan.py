@@ -151,7 +151,10 @@ def forecast_mixture(
     noise = k * shift_sigma * math.sqrt(n_features)
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, signal=1.0)
     needed = rows_needed(estimator, n_features)
-    return Forecast((row,), n_samples, needed, k, count_sigma=count_sigma, _question=question)
+    return Forecast(
+        (row,), n_samples, needed, k, count_sigma=count_sigma, _question=question,
+        law="Groups are assumed to have equally many samples.",
+    )  # fmt: skip
 
 
 def parameters_of_group(covariance_type: str, n_features: int) -> int:

@@ -77,12 +77,15 @@ class SearchForecast(ScoreForecast):
         Candidates, with the ``verdict`` of the estimator's own forecast on a trial's fit; for a
         completion, whether it finds components, if asked for any. Empty where there is none, or
         the number of columns or the shape is unknown; of many candidates some.
+    assumed : tuple of str
+        Sentences on what these forecasts assume of the data.
     """
 
     fit_epsilon: float
     n_fitted: int
     stop: float
     verdicts: tuple[tuple[Mapping[str, object], str], ...] = ()
+    assumed: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -115,6 +118,7 @@ class SearchForecast(ScoreForecast):
         ]
         for verdict in dict.fromkeys(verdict for _, verdict in self.verdicts):
             said.append(f"Forecast of a trial's fit: {verdict} for {self._named(verdict)}.")
+        said += self.assumed
         if self.is_noise or self.shows_nothing:
             why = "Noise decides" if self.is_noise else "No trial shows what it is asked for"
             tighter = ", tighter score_bounds" if self.is_noise else ""

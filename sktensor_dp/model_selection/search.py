@@ -153,6 +153,9 @@ class PrivateSearchCV(
         Seeds the positions of held-out rows, which are public; nothing else.
     verbose : int, default=0
         1 says on standard error that the search begins and ends.
+    document_length : int, optional
+        Typical number of tokens of a document, or of entries of a unit of a completion, a public
+        guess: forecasts of trials assume it. By default 100 tokens, and 20 entries.
     anyway : bool, default=False
         True searches also where :meth:`forecast` says that noise decides, or that no trial shows
         what it is asked for; False refuses that before the charge.
@@ -216,6 +219,7 @@ class PrivateSearchCV(
         "test_size": [Number(0, 1, closed="neither")],
         # A trial gets a part of epsilon, which the estimator has to accept.
         "epsilon": [Number(LEAST_EPSILON, LARGEST_EPSILON), Number(math.inf, math.inf)],
+        "document_length": [Number(1, math.inf, integer=True), OneOf(None)],
         "anyway": [InstanceOf(bool)],
     }
 
@@ -240,6 +244,7 @@ class PrivateSearchCV(
         accountant: BudgetAccountant | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
+        document_length: int | None = None,
         anyway: bool = False,
     ) -> None:
         self.estimator = estimator
@@ -255,6 +260,7 @@ class PrivateSearchCV(
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
+        self.document_length = document_length
         self.anyway = anyway
 
     def fit(
@@ -383,9 +389,7 @@ class PrivateSearchCV(
             texts=word_counter(self.estimator) is not None, n_features=n_features,
         )  # fmt: skip
 
-    def forecast(
-        self, n_units: int, n_features: int | None = None, *, document_length: int | None = None
-    ) -> SearchForecast:
+    def forecast(self, n_units: int, n_features: int | None = None) -> SearchForecast:
         """Say, from public numbers alone, what scores and trials can show.
 
         Parameters
@@ -395,15 +399,13 @@ class PrivateSearchCV(
         n_features : int, optional
             Number of columns or words that the estimator will be given; not of completions, whose
             parameter ``shape`` says it.
-        document_length : int, optional
-            Typical number of words of a document, or of values of a unit of a completion: a public
-            guess. By default 100, and a quarter of the unit's cells.
 
         Returns
         -------
         SearchForecast
             Distance that scores of candidates must have, the chance that there is one trial alone,
-            and the verdict of the estimator's own forecast on trials. Costs nothing.
+            and the verdict of the estimator's own forecast on trials, with what that assumes. Costs
+            nothing.
 
         Raises
         ------
@@ -419,20 +421,18 @@ class PrivateSearchCV(
         0.6
         """
         request = self._request(groups=None, unsupported={})
-        sizes = {"n_units": n_units, "n_features": n_features, "document_length": document_length}
+        sizes = {"n_units": n_units, "n_features": n_features}
         check_sizes(**{name: size for name, size in sizes.items() if size is not None})
         announced = request.last._public_facts().n_units
         if announced not in (None, n_units):
             raise ValueError(f"n_units must be {announced}, the units of shape; got {n_units}.")
         bounds = self._bounds(request, n_features)
         self._check_budget(request)
-        guess = {} if document_length is None else {"document_length": document_length}
-        return self._forecast(request, n_units, bounds, n_features, **guess)
+        return self._forecast(request, n_units, bounds, n_features)
 
     def _forecast(
-        self, request: Request, n_units: int, bounds: tuple[float, float], n_features: int | None,
-        **guess: int,
-    ) -> SearchForecast:  # fmt: skip
+        self, request: Request, n_units: int, bounds: tuple[float, float], n_features: int | None
+    ) -> SearchForecast:
         """Forecast for a request, with verdicts on candidates, on some if there are many."""
         most_candidates = 10
         split = self.cv, self.test_size
@@ -441,6 +441,9 @@ class PrivateSearchCV(
         )
         candidates = candidates_of(request.distributions, most_candidates)
         verdicts, n_fitted = [], max(forecast.n_fitted, 1)
+        length = self.document_length or request.last._public_facts().assumed_length
+        told = {} if length is None else {"document_length": length}
+        assumed: dict[str, None] = {}  # sentences, in their order
         for params in candidates:
             model = configured(self.estimator, params, np.random.RandomState(0))
             steps = private_steps(model)
@@ -449,10 +452,12 @@ class PrivateSearchCV(
             columns = n_features
             # A step that learns a vocabulary says about how many words it will have.
             if columns is None and before and before[-1].get_params().get("vocabulary", 0) is None:
-                columns = before[-1].forecast(n_fitted, **guess).n_words
-            if (verdict := last._verdict(n_fitted, columns, **guess)) is not None:
+                columns = before[-1].forecast(n_fitted, **told).n_words
+            if (expected := last._expected(n_fitted, columns, **told)) is not None:
+                verdict, sentences = expected
                 verdicts.append((params, verdict))
-        return replace(forecast, verdicts=tuple(verdicts))
+                assumed |= dict.fromkeys(sentences)
+        return replace(forecast, verdicts=tuple(verdicts), assumed=tuple(assumed))
 
     def _check_budget(self, request: Request) -> None:
         """Raise BudgetError where the accountant would refuse the search, or it strands epsilon."""
@@ -479,6 +484,11 @@ class PrivateSearchCV(
                 check_arguments(one, ["groups"])
         last = [*steps.values()][-1]
         check_fractions(self.step_fractions, steps)
+        if self.document_length is not None and last._public_facts().assumed_length is None:
+            raise ValueError(
+                "document_length must be None: no forecast of the estimator assumes how long units "
+                "are."
+            )
         is_pipeline = "" not in steps
         if is_pipeline and last.neighbours == "add_remove":
             raise ValueError(

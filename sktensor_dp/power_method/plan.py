@@ -31,6 +31,10 @@ PERTURBATIONS = ("auto", "whitened_tensor", "moment_tensor", *BY_STEPS)
 RESOLVED = 4.0
 # Clip that few samples reach, relative to the norm of an average third moment.
 CLIP = 3.0
+# Law that forecasts assume.
+LAW = (
+    "Components are assumed to be equally likely, orthogonal, and half as long as data_norm allows."
+)
 # Most arrays of one size that a fit holds at once, counted in the code. SQUARES of the width: a
 # total and a rest for a chunk and for a part of it (4), and a part's own sum as sparse product, its
 # indices, and both dense (4). Later steps hold fewer. CUBES of the subspace: positions of triples
@@ -171,7 +175,7 @@ def forecast_moments(
         needed.append(n_samples * noise / signal)
         rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
     return Forecast(
-        tuple(rows), n_samples, math.ceil(max(needed)), k, count_sigma=count_sigma,
+        tuple(rows), n_samples, math.ceil(max(needed)), k, count_sigma=count_sigma, law=LAW,
         _question=question,
     )  # fmt: skip
 
@@ -181,7 +185,6 @@ def _expected(
 ) -> tuple[int, float, float, float]:
     """Dimension and L2 sensitivity of the release `name`, noise at a deviation of 1, and signal."""
     size, k = plan.n_features, plan.n_components
-    # Assumed are equally likely, orthogonal components of half the largest norm.
     length = 0.5 * ball.norm
     eigenvalue = length**3 / k
     cubes = ball.norm**3 if neighbours == "add_remove" else ball.farthest_cubes

@@ -308,14 +308,20 @@ class TopicForecast(Forecast):
     def _sizes(self) -> str:
         return f"{super()._sizes} and {counted(self.n_kept, 'word')}"
 
-    def _assumed(self) -> list[str]:
+    @property
+    def assumptions(self) -> list[str]:
+        """Sentences on what is assumed of documents."""
         mixed = f"mix topics with a concentration of {self.concentration:g}"
         assumed = mixed if self.concentration > 0 else "have one topic each"
+        return [
+            f"Documents are assumed to have about {counted(self.document_length, 'token')} each "
+            f"(document_length= says otherwise), and to {assumed}."
+        ]
+
+    def _assumed(self) -> list[str]:
         is_long = math.isfinite(self.n_samples_needed)
         said = [
             *super()._assumed(), *([] if is_long else [TOO_SHORT, JOIN_ROWS]),
-            f"Documents are assumed to have about {counted(self.document_length, 'token')} each "
-            f"(document_length= says otherwise), and to {assumed}.",
             OF_EQUAL_TOPICS,
         ]  # fmt: skip
         if self._question is not None and is_long and not self.enough:

@@ -223,6 +223,7 @@ REFUSED = [
     (bounded(PrivateGaussianMixture(data_norm=9.0), {"n_components": [1, 10**6]}), (CELLS,),
      "GB of memory"),
     (bounded(samples(), {"data_norm": [3.0]}), (with_one(np.nan, COUNTS),), "NaN"),
+    (bounded(mixture(), {}, document_length=9), (COUNTS,), "document_length must be None"),
     *((bounded(model, {name: values}), (TEXTS,), f"'{name}' cannot be searched.* what 'log_likeli")
       for model, name, values in SCORED_BY),
     # After the charge it would be too late to ask for them.
@@ -301,6 +302,7 @@ def test_trials_that_show_nothing_are_told_before_the_charge(model, name, X, n_f
     expected = search.forecast(np.shape(X)[0], n_features=n_features)
     assert not expected.is_noise
     assert {verdict for _, verdict in expected.verdicts} == {"too few"}
+    assert "assumed to have about 100 tokens each (document_length=" in str(expected)
     with pytest.raises(NotEnoughDataError, match=f"few for {name}=20; {name}=30|but there are 320"):
         search.fit(X)
     assert budget.entries == ()
@@ -317,9 +319,14 @@ def test_ranks_that_no_trial_can_show_are_told_before_the_charge():
     assert budget.entries == ()
     many = entries(unit_mode=0, shape=(20_000, 100))
     ranks = PrivateSearchCV(many, {"rank": [2]}, epsilon=2.0)
+    assumed = "Units are assumed to have about {} entries each"
     for length, said in ((None, "components can be found"), (2, "likely no components")):
-        (verdict,) = ranks.forecast(20_000, document_length=length).verdicts
-        assert verdict == ({"rank": 2}, said)
+        forecast = ranks.set_params(document_length=length).forecast(20_000)
+        assert forecast.verdicts == (({"rank": 2}, said),)
+        assert assumed.format(length or 20) in str(forecast)
+    with pytest.raises(NotEnoughDataError, match=assumed.format(2)):
+        ranks.set_params(estimator=raters, document_length=2, accountant=budget).fit(CELLS, RATINGS)
+    assert budget.entries == ()
     with pytest.raises(ValueError, match="GB of memory"):
         PrivateSearchCV(many, {"rank": [10**5]}, epsilon=9.0).forecast(20_000)
     with pytest.raises(ValueError, match="n_features must be an int"):
