@@ -24,10 +24,10 @@ FEWEST, MOST, WITHOUT_NOISE = 5, 40, 60
 ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
 # Most matrices of all features that a fit holds at once. For each sphere when spheres are merged:
 # its own, a factor, and that of a merged one. For each group in a step: the sum, its rest, an
-# addend and a product (4), or the model with factors and whiteners (3), the average (1), released
-# shapes (1), temporaries of moments and shapes (5), and for missing cells an inverse and parts (5).
-# In all: second moments, covariances, and the workspaces of LAPACK.
-LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 3, 3, 16, 12
+# addend and a product (4), or the model with factors and whiteners (3), the average and its frames
+# (2), released shapes (1), temporaries of moments and shapes (5), and for missing cells an inverse
+# and parts (5). In all: second moments, covariances, and the workspaces of LAPACK.
+LEVELS, SPHERE_MATRICES, STEP_MATRICES, SINGLE_MATRICES = 3, 3, 17, 12
 # Doubles in blocks that are worked on at once.
 WORKSPACE = 2**21
 

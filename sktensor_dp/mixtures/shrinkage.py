@@ -35,7 +35,7 @@ def shrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
     d = noisy.whitened.shape[1]
     sizes = np.clip(np.trace(noisy.whitened, axis1=1, axis2=2) / d, *SIZES)
     log_frames = 2 * np.log(np.diagonal(noisy.frames, axis1=1, axis2=2)).mean(axis=1)
-    scales = np.exp(_shrunk_sizes(np.log(sizes) + log_frames, noisy.size_sigma / sizes, noisy))
+    scales = np.exp(_shrunk_sizes(np.log(sizes) + log_frames, noisy.size_sigma / sizes))
     shapes = np.broadcast_to(np.eye(d), noisy.frames.shape)
     if noisy.n_shape:
         inner = noisy.whitened / sizes[:, None, None]
@@ -50,16 +50,17 @@ def shrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
     )
 
 
-def _shrunk_sizes(log_sizes: Floats, deviations: Floats, noisy: Scatters) -> Floats:
+def _shrunk_sizes(log_sizes: Floats, deviations: Floats) -> Floats:
     """Log sizes moved towards their mean, by how far they spread beyond their noise."""
-    mean = noisy.weights @ log_sizes
-    about_mean = log_sizes - mean
-    noise_variance = deviations**2
-    n_groups = len(about_mean)
-    # Variance of the true log sizes; the mean takes one degree of freedom.
-    excess = float(noisy.weights @ (about_mean**2 - noise_variance))
-    variance = max(excess * n_groups / max(n_groups - 1, 1), 0.0)
-    return np.asarray(mean + about_mean * variance / np.maximum(variance + noise_variance, 1e-300))
+    # Mean and variance of the true ones, by precision (DerSimonian and Laird, 1986).
+    precisions = 1 / deviations**2
+    about_mean = log_sizes - precisions @ log_sizes / precisions.sum()
+    excess = float(precisions @ about_mean**2) - (len(log_sizes) - 1)
+    n_precise = precisions.sum() - precisions @ precisions / precisions.sum()
+    variance = max(excess / max(n_precise, 1e-300), 0.0)
+    precisions = 1 / (variance + deviations**2)
+    mean = precisions @ log_sizes / precisions.sum()
+    return np.asarray(mean + (log_sizes - mean) * variance * precisions)
 
 
 def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Floats:

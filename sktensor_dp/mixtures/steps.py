@@ -72,17 +72,20 @@ class StepMoments:
     weights: Floats  # (k,)
     firsts: Floats  # (k, d): of x
     seconds: Floats  # (k, d, d): of xx'; (1, d, d) if all groups share a covariance
-    log_sizes: Floats  # (k,): log variance of a mean axis of the last step's frames
-    # Variance of noise on firsts and seconds in these frames, (2, k), over that of the last step.
+    means: Floats  # (k, d): of the model of the last step
+    frames: Floats  # (k, d, d): its factors
+    # Variance (3, k) of noise about these means in these frames, on a coordinate of firsts, on one
+    # of shapes, and on mean eigenvalues.
     variances: Floats
-    weight_variance: float = 1.0  # of noise on weights, over that of one step
-    rates: float = 1.0  # sum of the weights of steps when they were made
+    weight_variances: Floats  # (k,): of noise on weights, over that of one step
+    rates: Floats  # (k,): sum of the weights of steps when they were made
     off: float = 1.0  # how likely it was off in the last step
     n_steps: int = 1
 
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
         """Noise of the moments, by the statistics of the last step."""
-        return replace(last.noise.times(self.weight_variance**0.5), rates=self.rates)
+        scale = float(np.sqrt(self.weight_variances.mean()))
+        return replace(last.noise.times(scale), rates=float(self.rates.mean()))
 
 
 def average_with_step(
@@ -92,41 +95,82 @@ def average_with_step(
     new = moments_of(model, statistics)
     if average is None:
         return new
-    rate, off = _rate(average, new, model, statistics.noise)
-    # Noise of former steps is as large as their frames were, of which `log_sizes` are log
-    # variances. Firsts scale by the root of a variance, so the variance of their noise by it, and
-    # that of seconds by its square.
-    shrunk = np.exp(np.outer([1, 2], average.log_sizes - new.log_sizes))
+    carried = carried_variances(average, model, statistics)
+    rates, off = _rates(average, new, model.whiteners, statistics, carried)
+    of_seconds = rates[: len(new.seconds), None, None]
     return StepMoments(
-        weights=average.weights + rate * (new.weights - average.weights),
-        firsts=average.firsts + rate * (new.firsts - average.firsts),
-        seconds=average.seconds + rate * (new.seconds - average.seconds),
-        log_sizes=new.log_sizes,
-        variances=(1 - rate) ** 2 * average.variances * shrunk + rate**2,
-        weight_variance=(1 - rate) ** 2 * average.weight_variance + rate**2,
-        rates=average.rates + rate,  # a sum, no average
+        weights=average.weights + rates * (new.weights - average.weights),
+        firsts=average.firsts + rates[:, None] * (new.firsts - average.firsts),
+        seconds=average.seconds + of_seconds * (new.seconds - average.seconds),
+        means=new.means,
+        frames=new.frames,
+        variances=(1 - rates) ** 2 * carried + rates**2 * new.variances,
+        weight_variances=(1 - rates) ** 2 * average.weight_variances + rates**2,
+        rates=average.rates + rates,  # a sum, no average
         off=off,
         n_steps=average.n_steps + 1,
     )  # fmt: skip
 
 
-def _rate(
-    average: StepMoments, new: StepMoments, model: Gaussians, noise: StepNoise
-) -> tuple[float, float]:
-    """Weight of a step for the least expected error (Kalman), and how likely the average is off.
+def carried_variances(
+    average: StepMoments, model: Gaussians, statistics: WhitenedStatistics
+) -> Floats:
+    """Variances of noise of an average about the means, and in the frames, of a later step."""
+    d, n_shape = model.means.shape[1], statistics.n_shape
+    frames = model.whiteners @ average.frames
+    squares = frames @ frames.swapaxes(1, 2)
+    trace, norm = np.trace(squares, axis1=1, axis2=2), np.square(squares).sum(axis=(1, 2))
+    firsts, shapes, sizes = average.variances
+    # For a symmetric E of normal coordinates of variance 1, or a diagonal one, and frames F, F E F'
+    # has the squared norm `whole`, of which E without its trace and without that of F E F' leaves
+    # `kept`, and its mean eigenvalue gets `mixed` / d.
+    whole = (trace**2 + norm) / 2 if n_shape >= d else norm
+    kept = whole - 2 * norm / d + (trace / d) ** 2
+    mixed = np.maximum(norm - trace**2 / d, 0) / d
+    # Weights w bring w (F F' - I), as rows without a size or shape were taken for normal ones.
+    of_weights = average.weight_variances * statistics.noise.weight**2
+    of_sizes = (trace / d) ** 2 * sizes + mixed / d * shapes + (trace / d - 1) ** 2 * of_weights
+    of_shapes = (kept * shapes + mixed * d * (sizes + of_weights)) / max(n_shape, 1)
+    moves = np.einsum("jab,jb->ja", model.whiteners, model.means - average.means)
+    return _moved(np.array([trace / d * firsts, of_shapes, of_sizes]), moves, of_weights)
+
+
+def _moved(variances: Floats, moves: Floats, of_weights: Floats) -> Floats:
+    """Variances of noise about means that moved.
+
+    Moves s bring w s to first moments a of weight w, and s a' + a s' + w s s' to seconds.
+    """
+    firsts, shapes, sizes = variances
+    d = moves.shape[1]
+    squares = np.square(moves).sum(axis=1) / d
+    of_firsts, of_squares = 4 * squares * firsts, of_weights * squares**2
+    return np.array([
+        firsts + of_weights * squares,
+        shapes + of_firsts + 2 * d / (d + 1) * of_squares,
+        sizes + of_firsts / d + of_squares,
+    ])  # fmt: skip
+
+
+def _rates(
+    average: StepMoments, new: StepMoments, whiteners: Floats, statistics: WhitenedStatistics,
+    carried: Floats,
+) -> tuple[Floats, float]:  # fmt: skip
+    """Weights of a step for the least expected error (Kalman), and how likely the average is off.
 
     Differences from an average that is right are noise of the step and of the average. From one
     that is off they are larger: the part u of their variance that is noise is uniform a priori. A
     step sets an average right in half of the cases, and after t steps takes it off once in t.
     """
+    noise = statistics.noise
     if noise.weight == 0:
-        return 1.0, 1.0
+        return np.ones_like(average.rates), 1.0
     weights = new.weights - average.weights
-    moments = new.firsts - average.firsts - weights[:, None] * model.means
-    shifts = np.einsum("jab,jb->ja", model.whiteners, moments)
-    differences = np.append(weights / noise.weight, shifts / noise.shift)
-    variance = 1 + average.weight_variance  # over that of a step's noise
-    squares = float(np.square(differences).sum()) / variance
+    moments = new.firsts - average.firsts - weights[:, None] * new.means
+    shifts = np.einsum("jab,jb->ja", whiteners, moments)
+    of_weights = noise.weight * np.sqrt(1 + average.weight_variances)
+    of_shifts = np.sqrt(noise.shift**2 + carried[0])[:, None]
+    differences = np.append(weights / of_weights, shifts / of_shifts)
+    squares = float(np.square(differences).sum())
     # Likelihood of n differences of variance v / u over that of variance v: u^(n/2) e^((1-u) S/2v).
     noise_parts = (np.arange(200) + 0.5) / 200  # u
     log_odds = differences.size / 2 * np.log(noise_parts) + (1 - noise_parts) * squares / 2
@@ -135,7 +179,15 @@ def _rate(
     prior = average.off / 2 + (1 - average.off) / (average.n_steps + 1)
     off = float(expit(largest + np.log(odds.mean() * prior / (1 - prior))))
     noise_part = off * float(noise_parts @ odds / odds.sum()) + 1 - off  # expected
-    return 1 - noise_part / variance, off
+    # What noise loses of log-likelihood, times twice a group's weight.
+    d = new.means.shape[1]
+    parts = np.array([d, statistics.n_shape / 2, d / 2])
+    of_step = noise.weight**2 + parts @ new.variances
+    of_average = average.weight_variances * noise.weight**2 + parts @ carried
+    rates = 1 - noise_part * of_step / (of_step + of_average)
+    if len(new.seconds) < len(rates):  # groups that share a covariance are averaged together
+        rates = np.full_like(rates, rates.mean())
+    return rates, off
 
 
 def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
@@ -156,10 +208,11 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     of_means += statistics.weights[:, None, None] * means[:, :, None] * means[:, None, :]
     seconds = frames @ whitened @ frames.swapaxes(1, 2)
     seconds = seconds + (of_means.sum(axis=0, keepdims=True) if pooled else of_means)
-    log_sizes = model.log_volumes / d
+    noise = np.square([statistics.noise.shift, statistics.noise.shape, statistics.noise.size])
+    noise[1:] /= len(means) if pooled else 1  # each group's part
     return StepMoments(
-        statistics.weights, statistics.weights[:, None] * means + moves, seconds, log_sizes,
-        np.ones((2, len(means))),
+        statistics.weights, statistics.weights[:, None] * means + moves, seconds, means,
+        model.factors, np.tile(noise[:, None], len(means)), *np.ones((2, len(means))),
     )  # fmt: skip
 
 
@@ -172,26 +225,26 @@ def gaussians_after_step(
 ) -> Gaussians:
     """Gaussians after a step, by averaged moments, which are shrunk by their noise."""
     noise = statistics.noise
-    weight_noise = noise.weight * average.weight_variance**0.5
-    counts = np.maximum(average.weights, max(RESOLVED * weight_noise, LEAST_WEIGHT))
-    # Noise of the average's first and second moments, over that of the last step.
-    first_ratios, second_ratios = np.sqrt(average.variances)
-    shifts = _shifts(model, average, counts, noise.shift * first_ratios, statistics.clipping.far)
+    weight_noise = noise.weight * np.sqrt(average.weight_variances)
+    counts = np.maximum(average.weights, np.maximum(RESOLVED * weight_noise, LEAST_WEIGHT))
+    shifts = _shifts(model, average, counts, np.sqrt(average.variances[0]), statistics.clipping.far)
+    variances = _moved(average.variances, shifts, weight_noise**2)
     means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
     means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
-    whitened = _scatters(model, average, counts, shifts)
+    whitened = scatters(model, average, counts, shifts)
     weights = counts / counts.sum()
     n_shapes = len(whitened)
     shares = counts if n_shapes == len(counts) else counts.sum(keepdims=True)
-    second_ratios = second_ratios[:n_shapes]
+    _, of_shapes, of_sizes = (
+        variances if n_shapes == len(counts) else variances.sum(axis=1, keepdims=True)
+    )
     sampling_variance = 2 / (n_rows * shares)  # of an orthonormal coordinate
     noisy = Scatters(
         frames=model.factors[:n_shapes], whitened=whitened, weights=shares / shares.sum(),
-        shape_sigma=np.sqrt((noise.shape * second_ratios / shares) ** 2 + sampling_variance),
+        shape_sigma=np.sqrt(of_shapes / shares**2 + sampling_variance),
         # A mean eigenvalue is the mean of `width` coordinates.
         size_sigma=np.sqrt(
-            (noise.size * second_ratios / shares) ** 2
-            + sampling_variance / statistics.clipping.width
+            of_sizes / shares**2 + sampling_variance / statistics.clipping.width
         ),
         n_shape=statistics.n_shape,
     )  # fmt: skip
@@ -218,7 +271,7 @@ def shrunk_share(noise: Floats) -> Floats:
     return np.clip(1.5 * noise / defaults.SHRUNK_AT - 0.5, 0, 1)
 
 
-def _scatters(model: Gaussians, average: StepMoments, counts: Floats, shifts: Floats) -> Floats:
+def scatters(model: Gaussians, average: StepMoments, counts: Floats, shifts: Floats) -> Floats:
     """Whitened second moments about the moved means; (k, d, d), or (1, d, d) of all groups."""
     # About a mean m they are sum xx' - sum x m' - m sum x' + w m m', and about the moved mean less
     # by w times the squared shift.

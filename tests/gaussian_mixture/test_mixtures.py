@@ -1,6 +1,7 @@
 """Groups found by private EM beside the law that drew them, and beside scikit-learn."""
 
 import math
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -20,7 +21,14 @@ from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
 from sktensor_dp.mixtures.skewness import EARLY, seen_skewness, skewness_of_exponential
-from sktensor_dp.mixtures.steps import StepNoise, WhitenedStatistics, average_with_step
+from sktensor_dp.mixtures.steps import (
+    StepNoise,
+    WhitenedStatistics,
+    average_with_step,
+    carried_variances,
+    moments_of,
+    scatters,
+)
 from sktensor_dp.mixtures.uncertainty import n_scores, std_of_means
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
@@ -157,9 +165,55 @@ def test_a_step_weighs_more_the_further_the_average_is_off(sigma, shift, varianc
             clip.scales(shapes=True), clip,
         )  # fmt: skip
         average = average_with_step(average, model, found)
-        assert average.weight_variance == pytest.approx(variance, rel=0.02)
+        assert average.weight_variances == pytest.approx(variance, rel=0.02)
         moves = average.firsts - average.weights[:, None] * model.means
         np.testing.assert_allclose(moves, shifts / clip.shift_response, rtol=0.01, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("narrow", "far"), [(0.05, 0.0), (1.0, 3.0)], ids=["frames narrow", "means move"]
+)
+def test_noise_of_an_average_is_known_in_later_frames(narrow, far, seed):
+    """It is larger there: with that of one's own frames, small groups collapsed."""
+    rng, k, d = np.random.default_rng(seed), 2000, 3
+    covariance, mean = np.diag([narrow, 1.0, 1.0]), np.array([far, 0.0, 0.0])
+    before = Gaussians(np.ones(k), np.zeros((k, d)), np.tile(np.eye(d), (k, 1, 1)))
+    after = Gaussians(np.ones(k), np.tile(mean, (k, 1)), np.tile(covariance, (k, 1, 1)))
+    clip, n_shape = clipping_at(d, 0.9), n_unique(d, 2) - 1
+
+    def traceless(matrices):
+        return matrices - np.trace(matrices, axis1=-2, axis2=-1)[..., None, None] * np.eye(d) / d
+
+    # Statistics of the law that is found later, and noise.
+    square = covariance + np.outer(mean, mean)
+    step = WhitenedStatistics(
+        np.ones(k), clip.shift_response * after.means,
+        np.full(k, clip.size_response * (np.trace(square) - d)),
+        np.tile(clip.shape_response * traceless(square), (k, 1, 1)), n_shape, 0.01,
+        clip.scales(shapes=True), clip,
+    )  # fmt: skip
+    noise, symmetric = step.noise, rng.standard_normal((k, n_shape + 1))
+    shapes = traceless(np.array([coordinates_to_symmetric(one, d, 2) for one in symmetric]))
+    step = replace(
+        step,
+        weights=step.weights + noise.weight * rng.standard_normal(k),
+        shifts=step.shifts + noise.shift * clip.shift_response * rng.standard_normal((k, d)),
+        sizes=step.sizes + noise.size * clip.size_response * d * rng.standard_normal(k),
+        shapes=step.shapes + noise.shape * clip.shape_response * shapes,
+    )
+    average = moments_of(before, step)
+    firsts = average.firsts - average.weights[:, None] * after.means
+    firsts = np.einsum("jab,jb->ja", after.whiteners, firsts)
+    whitened = scatters(after, average, average.weights, np.zeros((k, d)))
+    of_shapes = np.square(traceless(whitened - whitened.mean(axis=0))).sum() / (k * n_shape)
+    found = [
+        firsts.var(axis=0).mean(),
+        of_shapes,
+        np.trace(whitened, axis1=1, axis2=2).var() / d**2,
+    ]
+    # Five deviations of a mean of `k` squares of normal numbers.
+    expected = carried_variances(average, after, step)[:, 0]
+    np.testing.assert_allclose(found, expected, rtol=5 * math.sqrt(2 / k))
 
 
 def test_steps_do_not_cut_the_tail_of_a_skewed_column(seed):
