@@ -7,6 +7,8 @@ SOURCES := pyproject.toml
 
 # Noise of BLAS threads on small problems costs more than it gains in tests.
 export OPENBLAS_NUM_THREADS ?= 2
+# To compile all tests anew takes each process that runs them ten seconds.
+export PYTHONDONTWRITEBYTECODE :=
 
 SEEDS ?= 1,2,3,4,5,6,7,8,9,10
 
