@@ -45,7 +45,7 @@ def test_components_are_drawn_with_their_intervals(axes):
 
 def test_topics_are_drawn_in_the_order_of_their_shares():
     found = model()
-    display = TopicsDisplay.from_estimator(found, WORDS, n_words=4, n_columns=4)
+    display = TopicsDisplay.from_estimator(found, WORDS, n_words=4)
     order = range(len(found.components_))
     apart, probable = found.top_words(4, WORDS, relevance=0.6), found.top_words(4, WORDS)
     assert display.words == [one or other for one, other in zip(apart, probable, strict=True)]
@@ -65,7 +65,7 @@ def test_topics_are_drawn_in_the_order_of_their_shares():
         assert np.allclose(ends, np.stack([low[topic][columns], high[topic][columns]], axis=1))
     footer = "%: share of the words, no result to report\n"
     footer += "this fit alone: 12,345 documents, epsilon 1.5, delta 1e-6"
-    assert display.figure_.get_supxlabel() == footer
+    assert display.footer == footer
 
 
 def test_topics_are_drawn_where_they_are_told_to():
@@ -177,11 +177,6 @@ def test_missing_matplotlib_names_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
         ComponentDisplay(["a"], [1.0]).plot()
-
-
-def test_a_number_of_columns_is_at_least_one():
-    with pytest.raises(ValueError, match="n_columns must be at least 1"):
-        TopicsDisplay(["a"], [["b"]], [[1.0]]).plot(n_columns=0)
 
 
 def test_components_without_known_noise_have_no_intervals():

@@ -58,8 +58,8 @@ def write(tmp_path: Path, names: Any = WORDS, **options: Any) -> Page:
 
 
 def test_page_states_guarantee_topics_and_every_release(tmp_path: Path) -> None:
-    words = write(tmp_path, report=report(epsilon=2.5), title="All of it").words
-    assert words.startswith("All of it 4 topics, learned from 12,345 documents.")
+    words = write(tmp_path, report=report(epsilon=2.5)).words
+    assert words.startswith("Private topics 4 topics, learned from 12,345 documents.")
     assert "(ε = 2.5, δ = 1e-6)-differential privacy for replacing one document" in words
     assert f"= {math.exp(2.5):.1f} times" in words
     found = topics_of(model(), WORDS)
@@ -101,7 +101,7 @@ def test_page_is_accessible_in_structure(tmp_path: Path) -> None:
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
     row = ReleaseRecord(HOSTILE, HOSTILE, 1.0, 1.0, 1.0, 0.0, 0.0, 1, HOSTILE)
     page = write(
-        tmp_path, [HOSTILE + word for word in WORDS], title=HOSTILE, warnings=[HOSTILE],
+        tmp_path, [HOSTILE + word for word in WORDS], warnings=[HOSTILE],
         report=report(
             composition=Composition("releases", (row,)), notes=(HOSTILE,), unit=HOSTILE
         ),

@@ -139,9 +139,7 @@ Publications cite F. M. Harper and J. A. Konstan, "The MovieLens datasets: histo
 ACM Transactions on Interactive Intelligent Systems 5(4), 2015."""
 
 
-def fetch_movielens_100k(
-    data_home: str | Path | None = None, download_if_missing: bool = True
-) -> Bunch:
+def fetch_movielens_100k(data_home: str | Path | None = None) -> Bunch:
     """Ratings of MovieLens 100K, downloaded if necessary, with the split `ua`.
 
     Reads ``ua.base`` and ``ua.test`` in ``<data_home>/ml-100k``, and compares their SHA-256
@@ -151,9 +149,8 @@ def fetch_movielens_100k(
     Parameters
     ----------
     data_home : str or Path, default=None
-        Folder of data sets; by default `sklearn.datasets.get_data_home`.
-    download_if_missing : bool, default=True
-        Whether to fetch the archive (5 MB) from files.grouplens.org if a file is missing.
+        Folder of data sets; by default `sklearn.datasets.get_data_home`. If a file is missing
+        there, the archive (5 MB) is fetched from files.grouplens.org.
 
     Returns
     -------
@@ -171,7 +168,7 @@ def fetch_movielens_100k(
     Raises
     ------
     OSError
-        If a file is missing and not downloaded, or a checksum differs.
+        If a file is missing and cannot be downloaded, or a checksum differs.
 
     Notes
     -----
@@ -191,11 +188,6 @@ def fetch_movielens_100k(
     folder = Path(get_data_home(None if data_home is None else str(data_home))) / FOLDER
     files = {name: folder / name for name in CHECKSUMS}
     if not all(file.exists() for file in files.values()):
-        if not download_if_missing:
-            raise OSError(
-                f"data_home: {' and '.join(CHECKSUMS)} are not in its folder {FOLDER!r}, "
-                "and download_if_missing is false."
-            )
         _download(files)
     contents = {name: file.read_bytes() for name, file in files.items()}
     _check(contents, "in data_home; remove it to have it downloaded anew")

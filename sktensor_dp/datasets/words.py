@@ -10,7 +10,6 @@ from sktensor_dp.datasets import own_files
 def load_word_frequencies(
     path: str | Path,
     *,
-    lowercase: bool = True,
     delimiter: str | None = None,
     encoding: str = "utf-8",
 ) -> dict[str, float]:
@@ -24,16 +23,14 @@ def load_word_frequencies(
     path : str or Path
         A ``.csv`` or ``.tsv`` file with a word and a number per row, with or without a header, or
         a ``.txt`` file with a word, blanks, and a number per line; ``.gz`` may follow.
-    lowercase : bool, default=True
-        Whether to convert words to lower case, as ``PrivateCountVectorizer`` does, and add up
-        those that are then the same.
     delimiter, encoding : str
         How the file is written, as for :func:`load_texts`.
 
     Returns
     -------
     dict of str to float
-        Frequencies that sum to 1, the largest first.
+        Frequencies that sum to 1, the largest first; of words in lower case, as
+        ``PrivateCountVectorizer`` has them, those of the same word added up.
 
     Raises
     ------
@@ -81,8 +78,7 @@ def load_word_frequencies(
                 f"row {place} of {path.name!r} must be a word and a finite number >= 0, in this "
                 f"order{': its first cell is the number' * swapped}"
             )
-        word = own_files.from_cell(row[0])
-        word = word.lower() if lowercase else word
+        word = own_files.from_cell(row[0]).lower()
         sums[word] = sums.get(word, 0.0) + number
     total = sum(sums.values())
     if not 0 < total < math.inf:

@@ -274,9 +274,7 @@ class TopicsDisplay(Display):
         feature_names: Names = None,
         *,
         n_words: int = 10,
-        relevance: float = 0.6,
         level: float = 0.9,
-        n_columns: int | None = None,
         footer: str | None = None,
         ax: "Sequence[Axes] | None" = None,
     ) -> "TopicsDisplay":
@@ -289,13 +287,9 @@ class TopicsDisplay(Display):
         feature_names : sequence of str of length n_features_in_, default=None
             The words; by default ``feature_names_in_``, or the numbers of the columns.
         n_words : int, default=10
-            Words of each topic.
-        relevance : float, default=0.6
-            As in ``top_words``: below 1, only words that set a topic apart, if there are any.
+            Words of each topic: those that set it apart, if there are any.
         level : float, default=0.9
             Coverage of the intervals.
-        n_columns : int, default=None
-            Number of charts side by side; by default for the shape of a page.
         footer : str, default=None
             Line below all charts; by default how many units there are, and the guarantee of this
             fit alone. With a private vocabulary pass ``in_brief`` of both together.
@@ -314,7 +308,7 @@ class TopicsDisplay(Display):
         topics, shares = np.asarray(estimator.components_), np.asarray(estimator.topic_prior_)
         names = names_of_columns(estimator, feature_names, topics.shape[1])
         columns = range(topics.shape[1])
-        apart = estimator.top_words(n_words, columns, relevance=relevance)
+        apart = estimator.top_words(n_words, columns, relevance=0.6)
         probable = estimator.top_words(n_words, columns)
         # Words known to set a topic apart; where there is none, its most probable words.
         both = zip(apart, probable, strict=True)
@@ -331,19 +325,15 @@ class TopicsDisplay(Display):
             [f"Topic {n} · {share:.1%}" for n, share in enumerate(shares / shares.sum(), start=1)],
             [[str(names[word]) for word in row] for row in top],
             _taken(topics, top), low, high, estimator.below_noise(), footer,
-        ).plot(ax, n_columns=n_columns)  # fmt: skip
+        ).plot(ax)  # fmt: skip
 
-    def plot(
-        self, ax: "Sequence[Axes] | None" = None, *, n_columns: int | None = None
-    ) -> "TopicsDisplay":
+    def plot(self, ax: "Sequence[Axes] | None" = None) -> "TopicsDisplay":
         """Draw into axes, one for each topic, or into a new figure.
 
         Parameters
         ----------
         ax : sequence of matplotlib axes, default=None
             One for each topic; ValueError for another number.
-        n_columns : int, default=None
-            Number of charts side by side in a new figure.
 
         Returns
         -------
@@ -360,7 +350,7 @@ class TopicsDisplay(Display):
             f"{title} · hidden" if is_hidden else title
             for title, is_hidden in zip(self.titles, hidden, strict=True)
         ]
-        self.axes_ = list(ax) if ax is not None else _grid(short, titles, self.footer, n_columns)
+        self.axes_ = list(ax) if ax is not None else _grid(short, titles, self.footer)
         if len(self.axes_) != len(self.words):
             raise ValueError(
                 f"ax must have one axes for each of {len(self.words)} topics, got "
@@ -529,22 +519,16 @@ def _taken(rows: Floats, places: "list[NDArray[np.intp]]") -> list[Floats]:
     return [row[at] for row, at in zip(rows, places, strict=True)]
 
 
-def _grid(
-    words: list[list[str]], titles: Sequence[str], footer: str, n_columns: int | None = None
-) -> "list[Axes]":
+def _grid(words: list[list[str]], titles: Sequence[str], footer: str) -> "list[Axes]":
     """Axes of a new figure, with the footer in free cells of the grid, or below all."""
     widest = 13.0  # inches of a figure of several charts: a slide, or the window of a laptop
     n_charts, n_lines = len(words), max(map(len, words))
     # Titles are larger and bold.
     width = max(2.0, 1.4 * _width(titles)) + max(map(_width, words))
-    if n_columns is None:
-        fitting = max(min(5, int(widest / width)), 1)
-        # Numbers of columns, the best first, that leave no cell free.
-        full = [columns for columns in (4, 3, 5) if n_charts % columns == 0 and columns <= fitting]
-        n_columns = full[0] if full else min(fitting, 4)
-    elif n_columns < 1:
-        raise ValueError(f"n_columns must be at least 1, got {n_columns!r}")
-    n_columns = min(n_columns, n_charts)
+    fitting = max(min(5, int(widest / width)), 1)
+    # Numbers of columns, the best first, that leave no cell free.
+    full = [columns for columns in (4, 3, 5) if n_charts % columns == 0 and columns <= fitting]
+    n_columns = min(full[0] if full else min(fitting, 4), n_charts)
     n_rows = math.ceil(n_charts / n_columns)
     figure = new_figure(figsize=(width * n_columns, n_rows * (0.8 + 0.22 * n_lines) + 0.5))
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, wspace=0.03, hspace=0.02)

@@ -117,7 +117,6 @@ def write_topic_page(
     feature_names: Sequence[str] | NDArray[Any] | None = None,
     *,
     report: PrivacyReport | None = None,
-    title: str | None = None,
     warnings: Sequence[str] = (),
 ) -> Path:
     """Write topics, their guarantee and every release behind them to one HTML file.
@@ -133,8 +132,6 @@ def write_topic_page(
     report : PrivacyReport, default=None
         By default that of `model` alone; with a private vocabulary pass that of both:
         ``counts.privacy_report_.followed_by(lda.privacy_report_, delta=1e-6)``.
-    title : str, default=None
-        Heading; by default "Private topics", or "Topics, not private" where noise protects nothing.
     warnings : sequence of str, default=()
         Texts of the fit's warnings, to be shown, made of released values and public numbers alone.
 
@@ -177,8 +174,7 @@ def write_topic_page(
     guarantee = _guarantee(report) + alone
     if not_private:
         guarantee = f'<p class="box alarm"><strong>Not private.</strong> {not_private}</p>'
-    if title is None:
-        title = "Topics, not private" if not_private else "Private topics"
+    title = "Topics, not private" if not_private else "Private topics"
     body = _template("topics.html").format(
         title=escape(title),
         n_topics=counted(len(topics), "topic"),

@@ -73,8 +73,6 @@ def test_without_a_network_the_error_says_what_to_do(archive, tmp_path):
     archive.path.unlink()
     with pytest.raises(OSError, match=r"could not be fetched .*put ua\.base and ua\.test into"):
         fetch_movielens_100k(tmp_path)
-    with pytest.raises(OSError, match="download_if_missing is false"):
-        fetch_movielens_100k(tmp_path, download_if_missing=False)
 
 
 def test_something_else_in_place_of_the_archive(archive, tmp_path):

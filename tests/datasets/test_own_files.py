@@ -358,10 +358,10 @@ def test_words_and_numbers_are_read_from_any_file_of_two_columns(name, content, 
     assert list(found.items()) == [("the", 0.875), ("b c", 0.125)]
 
 
-def test_the_case_and_the_encoding_of_words_may_be_named(tmp_path):
+def test_the_encoding_of_words_may_be_named(tmp_path):
     path = save(tmp_path / "a.txt", "The 1\nd\xe9j\xe0 3\n", "cp1252")
-    found = load_word_frequencies(path, lowercase=False, encoding="cp1252")
-    assert found == {"d\xe9j\xe0": 0.75, "The": 0.25}
+    found = load_word_frequencies(path, encoding="cp1252")
+    assert found == {"d\xe9j\xe0": 0.75, "the": 0.25}
 
 
 @pytest.mark.parametrize(
