@@ -334,7 +334,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             seen = "less of any than better biases gain, which got the rest of the budget of"
         said = f"No components can be seen: {n_units:,} {noun} show {seen} epsilon="
         if n_observed is not None and of_units:
-            more = f" By released sums a unit has about {n_observed / n_units:,.3g} entries."
+            each = f"{n_observed / n_units:,.3g}"
+            more = (
+                f" By released sums a unit, with entries or without, has about {each} on average."
+            )
         elif n_observed is None:
             said = (
                 f"Components are not sought: {n_units:,} {noun} would hardly show any at epsilon="

@@ -35,21 +35,22 @@ class Directions:
 
     Each sweep releases sums over units of residuals times the unit's own weights of the directions
     so far, both of norm 1: noise is in proportion to these contributions. Sums of earlier sweeps
-    are averaged in. `start` has the first directions, (n_cells, r); `biases` are of all shared
-    modes; directions must show after `trial` sweeps.
+    are averaged in. `start` has the first directions, (n_cells, r); `n_units` is the number of
+    units with entries, as released; `biases` are of all shared modes; directions must show after
+    `trial` sweeps.
     """
 
     def __init__(
-        self, ask: Session, biases: Sequence[SharedBiases], start: Floats, trial: int
+        self, ask: Session, n_units: int, biases: Sequence[SharedBiases], start: Floats, trial: int
     ) -> None:
-        self._ask, self._biases, self._trial = ask, biases, trial
+        self._ask, self._n_units, self._biases, self._trial = ask, n_units, biases, trial
         self._deviation = biases[0].deviation
         self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))
-        self._weights = cell_weights(biases, ask.n_units)
+        self._weights = cell_weights(biases, n_units)
         self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
-        root_each = root_of_entries(self._weights, ask.n_units)
+        root_each = root_of_entries(self._weights, n_units)
         self._n_entries_each = root_each**2
         # Variance by units of a row of one sum, over its weight: an entry of a unit of m entries
         # adds a square of mean 1 / (m r).
@@ -70,7 +71,7 @@ class Directions:
         scale = 2 * self._ask.public("half")  # no residual is larger than the range is wide
         query = SharedFactorSums(self._ask.public("shape"), about, self._directions, scale)
         noisy, n_cells = self._ask(query).as_sum(), len(self._sums)
-        moment = noisy.value[n_cells:] / (MOMENT_WEIGHT * self._ask.n_units)
+        moment = noisy.value[n_cells:] / (MOMENT_WEIGHT * self._n_units)
         self._moments.append((moment + moment.T) / 2)
         self._sigma, identity = noisy.sigma, np.eye(len(kept))
         self._sums = self._sums @ kept + noisy.value[:n_cells]
@@ -91,7 +92,7 @@ class Directions:
         r, at_first = len(self._moments[0]), float(np.trace(self._moments[0]))
         assumed_excess = max(1 - at_first, least_excess)
         excess = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
-        sigma = self._sigma / (MOMENT_WEIGHT * self._ask.n_units)
+        sigma = self._sigma / (MOMENT_WEIGHT * self._n_units)
         noise = float(moment_noise(sigma, r, last))
         return excess / assumed_excess, noise / assumed_excess
 
@@ -139,7 +140,7 @@ class Directions:
         share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
         residual_share = unexplained(self._deviation, by_former) / self._deviation**2
         r = self._directions.shape[1]
-        return residual_share * share * variance_by_chance(self._weights, self._ask.n_units, r)
+        return residual_share * share * variance_by_chance(self._weights, self._n_units, r)
 
     def noise_variance(self, factor: Floats) -> float:
         """Variance of values about a unit's level that neither biases nor `factor` explain."""

@@ -65,6 +65,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     trust = 1 / (1 + 12 * noise**2)
     share = 1 - trust * (1 - float(np.clip(found_half / half, 0.0, 1.0)))
     share = min(max(share, noise, LEAST_SHARE), 1.0)
+    n_with_values = max(round(share * ask.n_units), 1)
     found_mean = float(np.clip(found_mean / share, -half, half))
     sigma = levels.sigma / share * math.hypot(1.0, trust * found_mean / half)
     # Shrink mean and deviation by their known noise, towards the middle of their range, in which
@@ -81,7 +82,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     if plan.n_sweeps == 0:
         # The biases of one release are not subtracted: units then fold in up to .7 % better.
         noise_variance = residual_variance(biases) if plan.n_rounds > 1 else deviation**2
-    elif found := release_components(ask, biases, plan, options):
+    elif found := release_components(ask, n_with_values, biases, plan, options):
         components, noise_variance = found
     else:  # what is left of their budget pays for more biases
         longest(biases).release_rounds(1, biases, paid_by=SharedFactorSums)
@@ -103,8 +104,8 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     }  # fmt: skip
     n_entries = ask.n_units
     if plan.n_sweeps:
-        each = root_of_entries(cell_weights(biases, ask.n_units), ask.n_units) ** 2
-        n_entries = round(each * ask.n_units)
+        each = root_of_entries(cell_weights(biases, n_with_values), n_with_values) ** 2
+        n_entries = round(each * n_with_values)
     return FitResult(state, _doubts(levels.value, levels.sigma, share, half)), n_entries
 
 
@@ -136,15 +137,17 @@ def warnings_of_edge(mean: float, sigma: float, half: float) -> tuple[Warning, .
 
 
 def release_components(
-    ask: Session, biases: Sequence[SharedBiases], plan: PersonPlan, options: ModelOptions
-) -> tuple[SharedComponents, float] | None:
+    ask: Session, n_units: int, biases: Sequence[SharedBiases], plan: PersonPlan,
+    options: ModelOptions,
+) -> tuple[SharedComponents, float] | None:  # fmt: skip
     """Components by `Directions` and the variance of values they leave, or None.
-    None where the trial says that biases would gain more from the rest of the budget.
+    `n_units` is the number of those with values. None where the trial says that biases would gain
+    more from the rest of the budget.
     """
     ranks = [options.ranks[one.mode] for one in biases]
-    weights = cell_weights(biases, ask.n_units)
+    weights = cell_weights(biases, n_units)
     rank = math.prod(ranks) if options.full_core else ranks[0]
-    n_columns = columns_worth(weights, ask.n_units, plan, rank)
+    n_columns = columns_worth(weights, n_units, plan, rank)
     start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
     # Budget of the sweeps after the trial, divided by that spent on biases; without noise biases
     # are known.
@@ -152,7 +155,7 @@ def release_components(
     sweep, rounds = map(plan.releases.cost_of, (SharedFactorSums.name, SharedRowSums.name))
     if math.isfinite(sweep.mu):
         budget_ratio = (plan.n_sweeps - trial) * sweep.mu**2 / (plan.n_rounds * rounds.mu**2)
-    search = Directions(ask, biases, start[:, :n_columns], trial)
+    search = Directions(ask, n_units, biases, start[:, :n_columns], trial)
     for step in range(plan.n_sweeps):
         search.release_sweep()
         if step + 1 == trial and not search.worth_more_than_biases(budget_ratio):

@@ -240,6 +240,16 @@ def test_components_of_three_modes_are_learnt(kind, seed):
     assert errors[1] ** 2 - errors[0] ** 2 > 0.5 * (errors[1] ** 2 - 0.5)
 
 
+def test_units_without_entries_hide_no_components(seed):
+    """As with a `shape` that is a round number above that of persons."""
+    data, test = tastes(seed, 0.5)
+    model = PrivateCPCompletion(4, bounds=(-4, 4), unit_mode=0, epsilon=2.5, random_state=seed)
+    model.set_params(shape=(3 * TASTES[0], TASTES[1]))
+    with unsafe_seeded_noise(seed):
+        many = error(model.fit(*data), data, test)
+    assert many < 1.01 * error(components_fitted(data, seed, 2.5), data, test)
+
+
 def spent(model):
     """Squared mu by release, and how often each was made."""
     rows = model.privacy_report_.rows
@@ -357,7 +367,7 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     biases = SharedBiases(asked, 1, 0.0, 1.0)
     biases.effects, biases.weights = SharedEffects(none, none, none, 1.0), none + 1
     biases.shares = biases.weights / len(none)
-    search = Directions(asked, [biases], rng.standard_normal((4000, 3)), 5)
+    search = Directions(asked, asked.n_units, [biases], rng.standard_normal((4000, 3)), 5)
     for _ in range(12):
         search.release_sweep()
     sums, covariance = sums_and_covariance(search)
