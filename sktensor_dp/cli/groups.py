@@ -37,9 +37,9 @@ CATEGORY = (
     "noise, and rows of no category shown."
 )
 INTERVALS = (
-    "Intervals show noise and chance, not how missing numbers differ. Of one group they are wide "
-    "of a column with many zeros or a long tail. --log-range helps with a long tail, where all "
-    "numbers are above 0.",
+    "Intervals show noise, chance, and tails that are cut: as long as noise may hide, up to "
+    "log-normal ones; not how missing numbers differ. They are wide of a column with many zeros or "
+    "a long tail. --log-range helps with a long tail, where all numbers are above 0.",
     "Another run may find other groups: intervals are for the groups shown.",
 )
 PERSONS = (
@@ -309,12 +309,10 @@ class Groups(Run):
         # Uniform noise of width 1 has a variance of 1 / 12.
         self._spreads = np.sqrt(np.maximum(model.variances_ - self._are_shares / 12, 0))
         self._means = np.clip(model.means_, *self._ranges.T)
-        self._on_intervals: Sequence[str] = INTERVALS
-        try:
-            ends = model.means_interval()
-        except ValueError as reason:  # there are none
-            ends = (np.full(model.means_.shape, np.nan),) * 2
-            self._on_intervals = [str(reason)]
+        *ends, none = model._intervals(0.9)
+        self._on_intervals = [none] if none else []
+        if not np.isnan(ends).all():
+            self._on_intervals += INTERVALS
         self._averages, *self._ends = map(self._in_units, (model.means_, *ends))
         # Shares of the categories of one column add up to 1 at most; averages stay in intervals.
         columns = np.array([column for column, _ in categories])
@@ -338,7 +336,7 @@ class Groups(Run):
             (
                 *(("", "") if place else (str(group + 1), f"{share:.1%}")), name,
                 f"{self._averages[group, place]:.4g}",
-                "" if math.isnan(self._ends[0][group, place])
+                "not known" if math.isnan(self._ends[0][group, place])
                 else " to ".join(f"{end[group, place]:.4g}" for end in self._ends),
             )
             for group, share in enumerate(self._shares)

@@ -161,7 +161,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _saved = SavedMixture
     _chunk_class = IncompleteChunks
     _input_tags = MappingProxyType({"sparse": True, "allow_nan": True})
-    _hidden_state = frozenset({"_step_noise", "_way", "_observed", "_of_whole"})
+    _hidden_state = frozenset({"_step_noise", "_way", "_observed", "_unmade", "_spread"})
     weights_: Floats
     means_: Floats
     covariances_: Floats
@@ -172,7 +172,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _step_noise: StepNoise
     _way: Floats
     _observed: Floats
-    _of_whole: Floats
+    _unmade: Floats
+    _spread: Floats
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "covariance_type": [OneOf(*TYPES)],
@@ -419,7 +420,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Warns
         -----
         NotEnoughDataWarning
-            If there are no intervals, and why: their ends are NaN then.
+            If there are no intervals, or none of a column, and why: their ends are NaN then.
 
         Raises
         ------
@@ -446,10 +447,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_level(level)
         k, d = self.means_.shape
         names, bounds = named_ranges(self, feature_names, ranges)
-        std = self._std_of_means()
-        if std is None:
-            warnings.warn(self._no_intervals(), NotEnoughDataWarning, stacklevel=level_of_caller())
-        low, high = np.full((2, k, d), np.nan) if std is None else self._interval(level, std)
+        low, high, none = self._intervals(level)
+        if none:
+            warnings.warn(none, NotEnoughDataWarning, stacklevel=level_of_caller())
         if not {*undo} <= {*names}:
             raise ValueError(f"undo must map some of the columns {names}; got {[*undo]}.")
         found, halves = np.stack([self.means_, low, high]), np.ones(d)
@@ -478,22 +478,29 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         low, high : ndarray of shape (n_components_, n_features)
-            Bounds; noise may put them beyond ``data_norm``.
+            Bounds; noise may put them beyond ``data_norm``. NaN of a column in which several groups
+            are skewed (``skewness_``): they share its tail.
+
+        Warns
+        -----
+        NotEnoughDataWarning
+            If there are none of a column.
 
         Raises
         ------
         ValueError
-            If `level` is not in [0, 1); or there are no intervals: groups are skewed
-            (``skewness_``), there are fewer samples than :meth:`forecast` asks for, or more than
-            5000 parameters.
+            If `level` is not in [0, 1); or there are no intervals, as of fewer samples than
+            :meth:`forecast` asks for, or of more than 5000 parameters.
 
         Notes
         -----
         Another run may find other groups: intervals are for the groups shown. They are
         normal intervals by the information of the fitted law, with what EM steps of their number
-        and rates leave of the way from the start. They count what clips take of tails of an
-        exponential law; of one group, means of columns that are as skewed or more are released
-        without a clip. The share of missing cells is estimated for each column, by
+        and rates leave of the way from the start. They are for means of all values: they count what
+        clips take of log-normal tails that are as skewed as released shifts are, within noise; of
+        longer tails they may hold too few. Of one group, means of columns that are skewed as an
+        exponential law or more are released without a clip. Where groups share a tail, rows between
+        them may be of either. The share of missing cells is estimated for each column, by
         released second moments; cells are taken to be missing by chance.
 
         **Privacy.** Made of released values alone; costs nothing.
@@ -511,10 +518,12 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_level(level)
-        std = self._std_of_means()
-        if std is None:
-            raise ValueError(self._no_intervals())
-        return self._interval(level, std)
+        low, high, none = self._intervals(level)
+        if np.isnan(low).all():
+            raise ValueError(none)
+        if none:
+            warnings.warn(none, NotEnoughDataWarning, stacklevel=level_of_caller())
+        return low, high
 
     def _std_of_means(self) -> Floats | None:
         """Root mean squared errors of means, if they are known."""
@@ -523,24 +532,24 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         n_units = max(round(self.privacy_report_.n_units), 2)
         model, rng = gaussians_of(self), as_generator(0)
         return std_of_means(
-            model, self._step_noise, self._way, self._observed, self._of_whole, n_units, rng
-        )
+            model, self._step_noise, self._way, self._observed, self._unmade, self._spread,
+            n_units, rng,
+        )  # fmt: skip
 
-    def _no_intervals(self) -> str:
-        """Sentence on why means have no intervals."""
-        reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
-        if not reason:
-            skewed = " and ".join(names_of(self, self.skewness_ > 0))
-            reason = (
-                f"groups are skewed in {skewed}, as by many zeros or a long tail, and averages of "
-                "all columns depend on how groups share it; a fit without it may have some"
+    def _intervals(self, level: float) -> tuple[Floats, Floats, str]:
+        """Normal intervals around means, NaN where there are none, and a sentence on these."""
+        std, none = self._std_of_means(), ""
+        if std is None:
+            n_units = self.privacy_report_.n_units
+            none = f"There are no intervals: {no_intervals_by(self, n_units, self.n_features_in_)}."
+            std = np.full(self.means_.shape, np.nan)
+        elif skewed := names_of(self, np.isnan(std[0])):
+            none = (
+                f"There are no intervals of {' and '.join(skewed)}: several groups are skewed "
+                "there, as by many zeros or a long tail, and how they share it is not known."
             )
-        return f"There are no intervals: {reason}."
-
-    def _interval(self, level: float, std: Floats) -> tuple[Floats, Floats]:
-        """Normal intervals around means."""
         reach = float(ndtri((1 + level) / 2)) * std
-        return self.means_ - reach, self.means_ + reach
+        return self.means_ - reach, self.means_ + reach, none
 
     def forecast(self, n_samples: int, n_features: int) -> Forecast:
         """Forecast the noise of a fit from public numbers.

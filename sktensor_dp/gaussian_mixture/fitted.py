@@ -24,8 +24,16 @@ class Errors:
 
     noise: StepNoise  # of the averaged sums that parameters are made of
     observed: Floats  # (d,): estimated shares of cells that are observed
-    way: Floats  # (k, p): how far steps moved each parameter from the start; 0 of joined groups
-    of_whole: Floats  # (k, d): noise of means of whole columns, in deviations; 0 of clipped ones
+    way: Floats  # (k, p): how far steps moved each parameter from the start; 0 of whole means
+
+
+@dataclass(frozen=True, eq=False)
+class TailErrors:
+    """Skewness of whitened columns, and errors of their means and deviations by clips."""
+
+    skewness: Floats  # (d,): in any group, where it is seen
+    unmade: Floats  # (k, d): part of means that is clipped, or noise of whole means
+    spread: Floats  # (k, d): true deviation; 0 where groups share the tail of a column
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +43,8 @@ class FittedMixture:
     model: Gaussians
     gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
     square: float  # mean squared norm of the steps' means
-    skewness: Floats  # (d,): of columns in any group, where it is seen
-    errors: Errors | None  # None of skewed groups
+    tails: TailErrors
+    errors: Errors
 
 
 @dataclass(kw_only=True)
@@ -53,11 +61,12 @@ class SavedMixture(SavedState):
     skewness_: Annotated[Floats, Numbers("d+")]
     _step_noise: Annotated[StepNoise, Part(
         StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
-        spread=Real("+"), cut=Real("+"), rates=Real("+"),
+        rates=Real("+"),
     )] = ABSENT  # fmt: skip
     _way: Annotated[Floats, Numbers("kp")] = ABSENT
     _observed: Annotated[Floats, Numbers("d+")] = ABSENT
-    _of_whole: Annotated[Floats, Numbers("kd+")] = ABSENT
+    _unmade: Annotated[Floats, Numbers("kd+")] = ABSENT
+    _spread: Annotated[Floats, Numbers("kd+")] = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if no mixture of this type can have them."""
@@ -66,10 +75,10 @@ class SavedMixture(SavedState):
         k, d = self.means_.shape
         shape = in_sklearn_shape(np.empty((k, d, d)), estimator.covariance_type).shape
         if self._step_noise is not ABSENT:
-            of_errors = (self._way, self._observed, self._of_whole)
+            of_errors = (self._way, self._observed, self._unmade, self._spread)
             complete = all(one is not ABSENT for one in of_errors)
             complete = complete and self._way.shape == (k, n_scores(1, d))
-            require(complete, "noise of steps must have a way, shares, and noise of whole means")
+            require(complete, "noise of steps must have a way, shares and tails")
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
         whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
         symmetric = bool((whole == whole.swapaxes(1, 2)).all())
@@ -130,13 +139,15 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
         "n_components_": len(model.weights),
         "n_iter_": plan.n_steps,
         "gains_": np.append(0.0, np.cumsum(found.gains)),
-        "skewness_": found.skewness,
+        "skewness_": found.tails.skewness,
     }
-    errors = found.errors
-    if errors is None or not plan.has_intervals:
+    if not plan.has_intervals:
         return attributes
-    by_group = {"_way": errors.way[order], "_of_whole": errors.of_whole[order]}
-    return {**attributes, "_step_noise": errors.noise, "_observed": errors.observed, **by_group}
+    errors, tails = found.errors, found.tails
+    return {
+        **attributes, "_step_noise": errors.noise, "_observed": errors.observed,
+        "_way": errors.way[order], "_unmade": tails.unmade[order], "_spread": tails.spread[order],
+    }  # fmt: skip
 
 
 def names_of(estimator: Any, columns: NDArray[np.bool_]) -> list[str]:
@@ -152,6 +163,8 @@ def warnings_of_one_value(estimator: Any, scaled: Floats) -> tuple[Warning, ...]
     `scaled` are means of columns scaled by their ranges to [-1, 1].
     """
     spreads = np.sqrt(estimator.variances_)
+    # From one to ten in spread on, nine in ten rows of two groups of one mean and size are parted
+    # by this column alone.
     narrow = spreads < 0.1 * spreads.max(axis=0)
     narrow &= ~narrow.all(axis=1, keepdims=True)  # a small cloud, not one value of a column
     at_end = np.abs(np.abs(scaled) - 1) < 0.02  # within a hundredth of the range

@@ -11,6 +11,7 @@ from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.gaussian_mixture.fitted import (
     Errors,
     FittedMixture,
+    TailErrors,
     attributes_of,
     warnings_of_noise,
 )
@@ -18,7 +19,13 @@ from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, joined, merged_levels, mixture_of
 from sktensor_dp.mixtures.shrinkage import clip_eigenvalues
-from sktensor_dp.mixtures.skewness import EARLY, moved_along, scales_of_shifts, seen_skewness
+from sktensor_dp.mixtures.skewness import (
+    EARLY,
+    expected_tails,
+    moved_along,
+    scales_of_shifts,
+    seen_skewness,
+)
 from sktensor_dp.mixtures.start import (
     SPHERE_SCALES,
     scaled_to_radius,
@@ -44,8 +51,6 @@ from sktensor_dp.tensor.symmetric import n_unique
 
 # Rows are scaled down to this many radii: numbers stay far from overflow, and few rows change.
 MOST_RADII = 8.0
-# Least share of observed cells that a move of a mean is divided by.
-LEAST_SEEN = 0.05
 # Released statistics are clipped here, in units of their scales: without noise none is far above 1.
 MOST = 4.0
 
@@ -69,17 +74,16 @@ def release_mixture(
     """Release a start by `second` moments, EM steps from it, and gains, which choose the number of
     groups.
     """
-    start = release_start(ask, ball, plan, second)
-    of_whole, n_tails = np.zeros_like(start.means), plan.n_for_tails
+    start, n_tails = release_start(ask, ball, plan, second), plan.n_for_tails
     model, average, noise = release_steps(ask, ball, plan, start, plan.n_steps - n_tails)
-    skewness, is_whole = np.zeros(plan.n_features), False
+    whole = np.zeros(0, np.intp)  # columns whose means are released without a clip
     if n_tails:
-        skewness = release_skewness(ask, ball, model, noise)
-        columns = np.flatnonzero(skewness)
-        is_whole = len(columns) > 0
-        if is_whole:
-            seen = observed_cells(ball, second, model)[columns]
-            model, of_whole = release_whole(ask, ball, plan, model, columns, seen)
+        tails = release_tails(ask, ball, plan, second, model, noise)
+        whole = np.flatnonzero(tails.skewness)
+        if len(whole):
+            seen = observed_cells(ball, second, model)[whole]
+            model, of_whole = release_whole(ask, ball, plan, model, whole, seen)
+            tails.unmade[:, whole], tails.spread[:, whole] = of_whole, 1.0
         else:
             model, _, noise = release_steps(ask, ball, plan, model, n_tails, average)
     square = float(model.weights @ np.square(model.means).sum(axis=1))
@@ -95,15 +99,12 @@ def release_mixture(
     # no way describes whole means.
     found, noise = levels[k - 1], noise.times((most - k + 1) ** 0.5)
     if not n_tails:
-        skewness = release_skewness(ask, ball, found, noise)
+        tails = release_tails(ask, ball, plan, second, found, noise)
+        tails.spread[:, tails.skewness > 0] = 0.0  # groups share a tail: no deviation is known
     way = way_from(joined(start, parts[k - 1]), found)
-    errors = Errors(
-        noise=noise, observed=observed_cells(ball, second, model),
-        way=np.zeros_like(way) if is_whole else way,
-        of_whole=of_whole if k == most else np.zeros_like(found.means),
-    )  # fmt: skip
-    are_clipped = bool(skewness.any()) and not is_whole
-    return FittedMixture(found, gains, square, skewness, None if are_clipped else errors)
+    way[:, 1 + whole] = 0.0
+    observed = observed_cells(ball, second, model)
+    return FittedMixture(found, gains, square, tails, Errors(noise, observed, way))
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
@@ -163,9 +164,12 @@ def observed_cells(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats
     return observed_shares(model, np.array(squares), second.sigma, float(np.clip(share, 0, 1)))
 
 
-def release_skewness(ask: Session, ball: LiftedBall, model: Gaussians, noise: StepNoise) -> Floats:
-    """Release shifts, clipped early: skewness of whitened columns, where it is seen."""
-    early, below = clipping_at(model.means.shape[1], EARLY), range(1, model.means.shape[1])
+def release_tails(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
+    noise: StepNoise,
+) -> TailErrors:  # fmt: skip
+    """Release shifts, clipped early: skewness of whitened columns, and what clips leave."""
+    early, below = clipping_at(plan.n_features, EARLY), range(1, plan.n_features)
     query = MixtureStatistics(
         model.means, model.whiteners, model.log_scales, limit=early.limit, centre=0.0,
         scales=scales_of_shifts(1), radius=MOST_RADII * ball.radius, shape_part="spherical",
@@ -175,17 +179,20 @@ def release_skewness(ask: Session, ball: LiftedBall, model: Gaussians, noise: St
     shares = np.maximum(model.weights, LEAST_WEIGHT)
     shifts = query.decoded(clipped_statistics(answer))[1] / early.shift_response / shares[:, None]
     of_shifts = answer.sigma * early.limit / early.shift_response
-    # By chance a median is farther from the mean than any such shift.
+    # By chance a median is farther from the mean than any such shift. Steps repeat noise where
+    # cells are missing.
     by_chance = (math.pi / 2 - 1) / (ask.n_units * shares)
-    variances = (of_shifts**2 + noise.shift**2) / shares**2 + by_chance
-    return seen_skewness(shifts, np.sqrt(variances), early)
+    of_means = noise.shift / max(float(observed_cells(ball, second, model).mean()), 1 / ask.n_units)
+    deviations = np.sqrt((of_shifts**2 + of_means**2) / shares**2 + by_chance)
+    cut, spread = expected_tails(shifts, deviations, plan.clip, early)
+    return TailErrors(seen_skewness(shifts, deviations, early), cut, spread)
 
 
 def release_whole(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, columns: Integers,
     seen: Floats,
 ) -> tuple[Gaussians, Floats]:  # fmt: skip
-    """One group moved by whole means of skewed whitened `columns`; their noise, in deviations.
+    """One group moved by whole means of skewed whitened `columns`; their noise, whitened.
 
     No sample of the ball is clipped in them. Missing cells are at the former mean: a share `seen`
     of a move shows.
@@ -204,13 +211,13 @@ def release_whole(
     sigma = mean.sigma / math.sqrt(len(answers))
     _, shifts, sizes, shapes = query.decoded(clipped_statistics(mean))
     squares = np.diagonal(shapes[0]) + sizes[0] / width
-    seen = np.maximum(seen, LEAST_SEEN)
+    seen = np.maximum(seen, 1 / ask.n_units)  # at least one cell
     in_means, in_squares = lengths / seen, lengths**2 / seen
     of_squares = sigma * limit**2 / math.sqrt(query.scales.size) * in_squares
     moved = moved_along(model, columns, in_means * shifts[0], in_squares * squares, of_squares)
     moved = of_type(moved, plan, radius)
-    noise = np.linalg.norm(model.factors[0][:, columns] * (sigma * limit * in_means), axis=1)
-    return moved, noise / np.sqrt(np.diagonal(moved.covariances, axis1=1, axis2=2))
+    stretches = np.diagonal(moved.factors[0]) / np.diagonal(model.factors[0])
+    return moved, sigma * limit * in_means / stretches[columns]
 
 
 def clipped_statistics(answer: Answer) -> Floats:

@@ -41,22 +41,6 @@ class Clipping:
         """Expected squared length, in units of the squared limit."""
         return self.mean * self.width / self.limit**2
 
-    def of_tail(self) -> tuple[float, float]:
-        """Deviation of an exponential coordinate, and part of its mean that is clipped.
-
-        Both in units of the deviation that is fitted to it. With deviation 1, an exponential
-        coordinate x about its mean has E min(x^2, c^2) = 1 - 2 (1 + c) exp(-1 - c) and
-        E max(x - c, 0) = exp(-1 - c); the other coordinates have a mean square of 1 each.
-        """
-        others, fitted = self.width - 1, 1.0
-        near, far = (math.sqrt(limit**2 - others) for limit in (self.limit, self.far))
-        # E min(x^2, near^2) of a normal coordinate, which the fit takes x for.
-        of_normal = float(chi2.cdf(near**2, 3) + near**2 * chi2.sf(near**2, 1))
-        for _ in range(30):  # fixed point: the clip is in fitted deviations
-            c = fitted * near
-            fitted = math.sqrt((1 - 2 * (1 + c) * math.exp(-1 - c)) / of_normal)
-        return 1 / fitted, math.exp(-1 - fitted * far) / fitted
-
     def scales(self, *, shapes: bool) -> Scales:
         """Squared scales of parts, adding up to 1, with which noise loses least log-likelihood."""
         # A part of squared scale a gets noise of variance 1 / a and loses c / a, which is least in

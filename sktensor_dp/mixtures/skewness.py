@@ -1,6 +1,7 @@
 """Skewness of whitened columns, which shows in shifts of rows that are clipped early."""
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,8 +12,11 @@ from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.tensor.arrays import Floats, Integers
 
 # Quantile of the length of standard normal rows at which rows are clipped early: low, as skewness
-# shows there, but so high that integers of a deviation of 1 or more are no lumps.
-EARLY = 0.3
+# shows there; half a deviation of one column, as integers that are a deviation apart fall to both
+# sides of their clip as they did before they were rounded.
+EARLY = float(chi2.cdf(0.5**2, 1))
+# Part of fits of normal groups in which a column is called skewed.
+FALSE_ALARMS = 0.01
 
 
 def scales_of_shifts(width: int) -> Scales:
@@ -32,15 +36,76 @@ def skewness_of_exponential(early: Clipping) -> float:
     return float(clipped.mean() / early.shift_response)
 
 
-def seen_skewness(shifts: Floats, noise: Floats, early: Clipping) -> Floats:
-    """Largest skewness of whitened columns in any group, over that of an exponential law.
+class Tails(NamedTuple):
+    """Log-normal columns of rising skewness, in deviations that clipped steps fit to them."""
 
-    It is 0 where it is less by two deviations, or one in a hundred sets of shifts has it by chance.
+    skewness: Floats  # shift of early clipped rows about the mean of steps, downwards
+    cut: Floats  # part of the mean that steps clip
+    spread: Floats  # true deviation
+
+
+@cache
+def log_normal_tails(clip: Clipping, early: Clipping) -> Tails:
+    """Tails of log-normal columns among normal ones, whose steps are clipped by `clip`."""
+    parts, others = (np.arange(300) + 0.5) / 300, np.zeros(1)
+    if clip.width > 1:
+        others = chi2.ppf((np.arange(24) + 0.5) / 24, clip.width - 1)
+    normal, deviations = ndtri(parts), np.linspace(1e-3, 1.5, 16)[:, None]  # of logs
+    columns = np.exp(deviations * normal)
+    columns -= columns.mean(axis=1, keepdims=True)
+    columns /= columns.std(axis=1, keepdims=True)
+
+    def clipped(rows: Floats, limit: float) -> Floats:  # factors, of rows of all lengths
+        return np.minimum(1, limit / np.sqrt(np.square(rows)[..., None] + others))
+
+    def mean(rows: Floats, limit: float) -> Floats:
+        return (rows * clipped(rows, limit).mean(axis=-1)).mean(axis=-1, keepdims=True)
+
+    def square(rows: Floats) -> Floats:
+        of_rows = np.square(clipped(rows, clip.limit)).mean(axis=-1)
+        return (np.square(rows) * of_rows).mean(axis=-1, keepdims=True)
+
+    means, spreads = np.zeros_like(deviations), np.ones_like(deviations)
+    for _ in range(30):  # fixed point: the clips are in fitted deviations
+        whitened = (columns - means) / spreads
+        means = means + spreads * mean(whitened, clip.far) / clip.shift_response
+        spreads = spreads * np.sqrt(square(whitened) / square(normal))
+    whitened = (columns - means) / spreads
+    shifts = mean(whitened, early.limit) / early.shift_response
+    found = np.hstack([-shifts, -means / spreads, 1 / spreads])
+    return Tails(*np.maximum.accumulate(found).T)
+
+
+def expected_tails(
+    shifts: Floats, noise: Floats, clip: Clipping, early: Clipping
+) -> tuple[Floats, Floats]:
+    """Root mean squares (k, d) of the part of means that is clipped, and of deviations.
+
+    `shifts` of early clipped rows have normal `noise` (k,); the tails are log-normal, in deviations
+    that were fitted.
+    """
+    tails = log_normal_tails(clip, early)
+    chance = ndtri((np.arange(32) + 0.5) / 32)
+    skewness = np.abs(shifts[..., None] + noise[:, None, None] * chance)
+    cut, spread = (
+        np.sqrt(np.square(np.interp(skewness, tails.skewness, of_tails)).mean(axis=-1))
+        for of_tails in (tails.cut, tails.spread)
+    )
+    return cut, spread
+
+
+def seen_skewness(shifts: Floats, noise: Floats, early: Clipping) -> Floats:
+    """Largest skewness (d,) of whitened columns in any group, over that of an exponential law.
+
+    It is 0 where it is less by two deviations, or where shifts (k, d) of a column in all groups
+    are explained by their noise (k,): of columns without skewness one has more in `FALSE_ALARMS` of
+    fits.
     """
     exponential, found = skewness_of_exponential(early), np.abs(shifts)
-    by_chance = -float(ndtri(0.005 / shifts.size))  # deviations
-    least = np.maximum(exponential - 2 * noise, by_chance * noise)
-    return np.asarray(np.where(found > least[:, None], found / exponential, 0.0).max(axis=0))
+    k, d = shifts.shape
+    is_seen = np.square(shifts / noise[:, None]).sum(axis=0) > chi2.isf(FALSE_ALARMS / d, k)
+    is_long = found > np.maximum(exponential - 2 * noise, 0)[:, None]
+    return np.asarray(np.where(is_seen & is_long, found / exponential, 0.0).max(axis=0))
 
 
 def moved_along(

@@ -25,8 +25,6 @@ class StepNoise:
     shift: float
     size: float
     shape: float
-    spread: float = 1.0  # true deviation over the fitted one, if tails are exponential
-    cut: float = 0.0  # part of a mean that is clipped then
     rates: float = 1.0  # sum of the weights that steps had in the average when they were made
 
     def times(self, scale: float) -> "StepNoise":
@@ -62,7 +60,7 @@ class WhitenedStatistics:
         if scales.shape > 0:
             shape = self.sigma * square / scales.shape**0.5 / clip.shape_response
             shape *= (1 - 1 / clip.width) ** 0.5  # as `MixtureStatistics.decoded` has it
-        return StepNoise(self.sigma / scales.weight**0.5, shift, size, shape, *clip.of_tail())
+        return StepNoise(self.sigma / scales.weight**0.5, shift, size, shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,8 +68,8 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
 
 
 def std_of_means(
-    model: Gaussians, noise: StepNoise, way: Floats, observed: Floats, of_whole: Floats,
-    n_rows: int, rng: np.random.Generator,
+    model: Gaussians, noise: StepNoise, way: Floats, observed: Floats, unmade: Floats,
+    spread: Floats, n_rows: int, rng: np.random.Generator,
 ) -> Floats:  # fmt: skip
     """Root mean squared errors (k, d) of means near the fixed point of EM.
 
@@ -80,7 +80,8 @@ def std_of_means(
     from the fixed point they are smaller.
     """
     k, d = model.means.shape
-    values, vectors = np.linalg.eigh(_information(model, observed, rng))
+    information, overlaps = _information(model, observed, rng)
+    values, vectors = np.linalg.eigh(information)
     parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
     gone = -np.expm1(-noise.rates * parts)  # 1 - exp(-g f)
     # Rows (k, d, p) of the means, without those of weights and shapes.
@@ -96,13 +97,15 @@ def std_of_means(
     errors = np.empty((k, d))
     for j, weight in enumerate(model.weights):
         factor = model.factors[j] / np.sqrt(weight)  # a score is a shift times the weight's root
-        by_chance = factor @ np.hstack([noise.spread * by_sampling[j], by_noise[j]])
-        # Clips take a part of an exponential tail; of heavier ones there is noise of whole means.
-        unmade = unmade_variance[j] + noise.cut**2 + np.square(of_whole[j])
-        unmade = unmade * np.square(model.factors[j]).sum(axis=1)
-        squares = np.square(by_chance).sum(axis=1) + unmade + np.square(factor @ way_left[j])
+        sampled = np.maximum(spread[j], 1)[:, None] * by_sampling[j]
+        by_chance = factor @ np.hstack([sampled, by_noise[j]])
+        squares = np.square(by_chance).sum(axis=1) + np.square(factor @ way_left[j])
+        squares += np.square(model.factors[j]) @ (unmade_variance[j] + np.square(unmade[j]))
+        if (spread == 0).any():
+            moves = overlaps[j] / weight * (model.means - model.means[j]).T
+            squares += np.square(moves).sum(axis=1)
         errors[j] = np.sqrt(squares)
-    return errors
+    return np.where((spread == 0).any(axis=0), np.nan, errors)
 
 
 def _noise_of_scores(noise: StepNoise, d: int) -> Floats:
@@ -112,14 +115,17 @@ def _noise_of_scores(noise: StepNoise, d: int) -> Floats:
     )
 
 
-def _information(model: Gaussians, observed: Floats, rng: np.random.Generator) -> Floats:
+def _information(
+    model: Gaussians, observed: Floats, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
     """Information of a row on weights, means and shapes, relative to that of a labelled row.
 
-    Columns miss cells independently of each other; of column i a share ``observed[i]`` is there.
+    Also mean products (k, k) of responsibilities. Columns miss cells independently of each other;
+    of column i a share ``observed[i]`` is there.
     """
     k, d = model.means.shape
     n_patterns = max(FEWEST, ROWS * n_scores(k, d)) // ALIKE
-    information = np.zeros((n_scores(k, d), n_scores(k, d)))
+    information, overlaps = np.zeros((n_scores(k, d), n_scores(k, d))), np.zeros((k, k))
     for pattern, places in patterns_of(rng.random((n_patterns, d)) < observed):
         of_cells = observed_part(model.factors, model.log_scales, pattern)
         for rows in spans(ALIKE * len(places), len(information)):
@@ -138,4 +144,5 @@ def _information(model: Gaussians, observed: Floats, rng: np.random.Generator) -
             scores /= np.sqrt(model.weights)[:, None]
             stacked = scores.reshape(len(scores), -1)
             information += stacked.T @ stacked
-    return information / (ALIKE * n_patterns)
+            overlaps += shares.T @ shares
+    return information / (ALIKE * n_patterns), overlaps / (ALIKE * n_patterns)
