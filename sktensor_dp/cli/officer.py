@@ -27,7 +27,7 @@ FOUND = {
 PRESENCE = (
     "- Is being in the data itself the secret, as for patients of a clinic? Then ask for a run "
     'with --add-remove (in Python neighbours="add_remove"), which hides the number too; runs on '
-    "ratings have none.\n"
+    "ratings have none, but in Python a round shape= above the number of persons hides both.\n"
 )
 
 LITTLE = (

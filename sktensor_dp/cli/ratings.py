@@ -224,10 +224,14 @@ class Ratings(Run):
         error = math.hypot(forecast.mean_error, forecast.bias_errors[1])
         below = [
             f"if ratings are typically {forecast.of_mean:.3g} away from their average",
-            f"Expected standard error of an item's average: {error:.2g}, of which "
-            f"{forecast.mean_error:.2g} is the same for all; items are assumed to differ by "
-            f"{forecast.bias_deviation:.2g}.",
+            f"Expected standard error of the average of an item that is rated as often as others: "
+            f"{error:.2g}, of which {forecast.mean_error:.2g} is the same for all; items are "
+            f"assumed to differ by {forecast.bias_deviation:.2g}.",
         ]
+        if forecast.finds_components:
+            alone = self.forecast(rank=0)
+            least = math.hypot(alone.mean_error, alone.bias_errors[1])
+            below.append(f"With --rank 0, which finds no direction, it is {least:.2g}.")
         if verdict != "enough":
             n = counted(math.ceil(forecast.entries_to_tell), self.unit)
             below.append(

@@ -636,6 +636,17 @@ class CompletionForecast(InvertibleForecast):
             rows.append([own, f"{self.of_fold_in:.3g}"])
         told = f"{self.assumption} Say otherwise by arguments of forecast()."
         below = [told, f"Noise: perturbation={self.perturbation!r}."]
+        # Tucker has no rank 0.
+        if self.finds_components and of_units and not getattr(self._asked().kind, "_full_core", 1):
+            alone = self._asked().forecast({"rank": 0}, {}).bias_errors
+            dearer = [
+                f"by {error:.3g} in mode {mode}, and with rank=0 by {least:.3g}"
+                for mode, (error, least) in enumerate(zip(self.bias_errors, alone, strict=True))
+                if error > least
+            ]  # fmt: skip
+            if dearer:
+                taken = "Components take budget from biases. An average row's errs "
+                below.insert(0, f"{taken}{'; '.join(dearer)}.")
         if np.max(parameters["rank"]) > 0:
             below.insert(0, self.advice())
         return Table(said, ("prediction by", "expected RMSE"), rows, below, ("prediction by",))

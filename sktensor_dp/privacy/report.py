@@ -249,12 +249,15 @@ class PrivacyReport(TableDisplay):
             If the reports protect different units.
         """
         both = (self, later)
-        # A private number of units was counted with noise by each fit.
-        is_public = self.neighbours != "add_remove"
-        if (self.unit, self.neighbours) != (later.unit, later.neighbours) or (
-            is_public and self.n_units != later.n_units
-        ):
-            raise ValueError("later must be a report on another fit of the same units.")
+        names = ["unit", "neighbours"]
+        if self.neighbours != "add_remove":  # else each fit counts units with noise
+            names.append("n_units")
+        for name in names:
+            if (here := getattr(self, name)) != (there := getattr(later, name)):
+                raise ValueError(
+                    "later must be a report on another fit of the same units: its "
+                    f"{name}={there!r}, where this report has {here!r}."
+                )
         parts = tuple(Part("fit", one.n_units, one.composition) for one in both)
         whole = Composition("sequence", parts=parts)
         delta = self.delta + later.delta if delta is None else delta

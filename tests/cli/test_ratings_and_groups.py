@@ -747,7 +747,9 @@ def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said
     for epsilon, sought in ((3, NONE_SOUGHT), (4, SOUGHT)):  # others may have more ratings each
         assert sought in command("forecast", "ratings", *larger, epsilon).out
     # Both errors in the units of ratings; and what would be enough.
-    assert re.search(r"an item's average: [\d.]+, of which [\d.]+ is .* to differ by 0\.4", shown)
+    assert re.search(
+        r"is rated as often as others: [\d.]+, of which [\d.]+ is .* to differ by 0\.4", shown
+    )
     helps = "Averages of most items are expected to be told apart with about"
     assert (helps in shown) is (said != "enough")
     # No model is sold for what a person's own average does.

@@ -229,7 +229,8 @@ def test_a_further_mode_does_not_make_a_forecast_better(unit_mode):
 
 def test_forecasts_show_what_they_assume():
     table = str(sliced(2.0).forecast(120_000, TASTES, deviation=1.0, component_share=0.5))
-    for part in ("deviation of 1,", "modes 0 and 1 one of 0.4", "components 50%", "components too"):
+    for part in ("deviation of 1,", "modes 0 and 1 one of 0.4", "components 50%", "components too",
+                 "in mode 1, and with rank=0 by"):  # fmt: skip
         assert part in table
     assert "deviation of 2," in str(sliced(2.0).forecast(120_000, TASTES))
     entries = PrivateCPCompletion(4, bounds=(-4, 4)).forecast(N * EACH, (N, D))

@@ -111,6 +111,12 @@ def test_disjoint_batches_cost_what_the_dearest_costs():
     assert "disjoint" in str(joined)
 
 
+@pytest.mark.parametrize(("name", "value"), [("n_units", 21), ("unit", "person")])
+def test_reports_of_other_units_are_not_joined_and_say_why(name, value):
+    with pytest.raises(ValueError, match=f"its {name}={value!r}, where this report has"):
+        report().followed_by(report(**{name: value}))
+
+
 # Costs: mu, pure epsilon, delta that fails; and delta of the report.
 @pytest.mark.parametrize(
     ("cost", "delta"),
