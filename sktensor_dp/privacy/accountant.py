@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, replace
 from datetime import UTC
 from functools import partial
-from itertools import accumulate, chain
+from itertools import accumulate, chain, groupby
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -135,6 +135,16 @@ def _told_apart(fractions: Sequence[float]) -> list[float]:
         for rank, place in enumerate(places):
             changed[place] *= 1 + 10 * PART_ROUNDING * (rank - (len(places) - 1) / 2)
     return changed
+
+
+def _by_fit(entries: Sequence[LedgerEntry]) -> list[list[LedgerEntry]]:
+    """Charges of each fit, in the order of the ledger, where they stand together."""
+    return [list(charges) for _, charges in groupby(entries, key=lambda one: one.fit)]
+
+
+def _cost_of(entries: Sequence[LedgerEntry]) -> PrivacyCost:
+    """Cost of charges together."""
+    return PrivacyCost.total((one.cost, one.uses) for one in entries)
 
 
 class SplitPart(NamedTuple):
@@ -501,16 +511,13 @@ class BudgetAccountant(TableDisplay):
         """
         if any(one.spender == CHECK for one in entries):
             return
-        asked = PrivacyCost.total((one.cost, one.uses) for one in entries)
+        asked = _cost_of(entries)
         splits = (parts for parts in reversed(self._splits) if any(p.pays(asked) for p in parts))
         unpaid = list(next(splits, ()))
         if not unpaid:
             return
         now, paid, _ = self._ledger.contents()
-        fits: dict[int, list[tuple[PrivacyCost, int]]] = {}
-        for one in paid:
-            fits.setdefault(one.fit, []).append((one.cost, one.uses))
-        for cost in (asked, *map(PrivacyCost.total, fits.values())):
+        for cost in (asked, *map(_cost_of, _by_fit(paid))):
             if (part := next((part for part in unpaid if part.pays(cost)), None)) is not None:
                 unpaid.remove(part)
         payable: list[LedgerEntry] = []  # by what is left now
@@ -535,12 +542,8 @@ class BudgetAccountant(TableDisplay):
         """First charge of the last fit that was charged just as `entries`; None where there are no
         more such fits than parts of :meth:`split` for them.
         """
-        _, paid, _ = self._ledger.contents()
-        fits: dict[int, list[LedgerEntry]] = {}
-        for one in paid:
-            fits.setdefault(one.fit, []).append(one)
-        alike = [fit[0] for fit in fits.values() if fit == list(entries)]
-        cost = PrivacyCost.total((one.cost, one.uses) for one in entries)
+        alike = [fit[0] for fit in _by_fit(self.entries) if fit == list(entries)]
+        cost = _cost_of(entries)
         planned = max((sum(part.pays(cost) for part in parts) for parts in self._splits), default=0)
         return alike[-1] if len(alike) >= max(planned, 1) else None
 
