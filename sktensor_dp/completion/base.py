@@ -487,8 +487,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             Public knowledge of the standard deviation of values, in their units; a quarter of
             the width of the bounds by default.
         bias_deviation : float, optional
-            Standard deviation of the biases of the first two modes (units and the first other
-            mode); by default .4 of `deviation`. Further modes are assumed to have none.
+            Standard deviation of the biases of each mode; by default .4 of `deviation`.
         component_share : float, optional
             Share of components in the variance of values; .08 by default, .04 at rank 1.
 

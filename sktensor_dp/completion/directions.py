@@ -16,7 +16,6 @@ from sktensor_dp.completion.shared_biases import (
     LEAST_WEIGHT,
     SharedBiases,
     cell_weights,
-    longest,
     residual_variance,
     root_of_entries,
 )
@@ -96,8 +95,8 @@ class Directions:
         noise = float(moment_noise(sigma, r, last))
         return excess / assumed_excess, noise / assumed_excess
 
-    def worth_more_than_biases(self, ratio: float) -> bool:
-        """True if components will gain as much as biases would at `ratio` times their budget."""
+    def is_worth(self, gain_of_biases: float) -> bool:
+        """True if components will explain as much variance of values as more biases would."""
         # Judge each direction separately, after the variance that noise and chance explain is
         # subtracted, and as much as an eigenvalue beyond the edge errs: one deviation, `noise`.
         moment, noise = self.explained(judged_sweeps(self._trial))
@@ -109,8 +108,8 @@ class Directions:
         shown = np.where(is_seen, denoised - noise - self._by_chance(), values)
         explained = is_seen * unclipped(shown, self._n_entries_each)
         gain = gain_of_components(explained, self._n_entries_each, residual_share)
-        # Without noise `ratio` is 0: the trial is passed, and `factor` judges at the end.
-        return gain * variance >= longest(self._biases).gain_of(ratio)
+        # Without noise biases gain 0: the trial is passed, and `factor` judges at the end.
+        return gain * variance >= gain_of_biases
 
     def factor(self) -> Floats:
         """Directions times the roots of the variances they explain; 0 for chance and noise."""

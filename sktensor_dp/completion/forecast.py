@@ -226,14 +226,24 @@ def _bias_variances(
     """Error variance of an average row's bias of each shared mode, at the budget of biases plus
     `sweeps` sweeps. `each` is the number of entries of a unit.
     """
-    noise, response = _noise_of_rows(plan, assumed, sweeps)
-    residual, variances = assumed.about_biases, [0.0]  # of units
-    for n in np.delete(shape, plan.unit_mode):
+    residual, variances = assumed.about_biases, []
+    for mode, n in enumerate(np.delete(shape, plan.unit_mode).tolist()):
         # A row's sum, of residuals over their deviation, varies by noise and by its entries, which
-        # weigh 1 / sqrt(each); its bias moves it by response * weight.
-        weight = row_weight(shape[plan.unit_mode], each, n)
-        variances.append(residual * (noise + weight / math.sqrt(each)) / (response * weight) ** 2)
-    return assumed.shrunk(variances)[1:]
+        # weigh 1 / norm; its bias moves it by response * weight.
+        noise, response = _noise_of_rows(plan, assumed, sweeps, mode)
+        norm = _count_norm(each, n, shape, plan)
+        weight = shape[plan.unit_mode] * each / n / norm
+        variances.append(residual * (noise + weight / norm) / (response * weight) ** 2)
+    return assumed.shrunk(variances)
+
+
+def _count_norm(each: float, n_rows: int, shape: tuple[int, ...], plan: PersonPlan) -> float:
+    """Expected norm of a unit's numbers of entries in `n_rows` rows, all as likely."""
+    # A cell has one entry at most: numbers are hypergeometric. `cell_weights` has rows of other
+    # shares.
+    n_cells = math.prod(shape) // shape[plan.unit_mode]
+    apart = max(n_cells - each, 0.0) / max(n_cells - 1, 1)
+    return math.sqrt(each * (1 - 1 / n_rows) * apart + each**2 / n_rows)
 
 
 def _entries_to_tell(
@@ -244,19 +254,24 @@ def _entries_to_tell(
     """
     if assumed.bias_deviation == 0:
         return math.nan
-    noise, response = _noise_of_rows(plan, assumed, sweeps)
-    # The weight w for which residual * (noise + w / sqrt(each)) is (response * w * deviation)^2.
+    noise, response = _noise_of_rows(plan, assumed, sweeps, mode=0)
+    norm = _count_norm(each, int(np.delete(shape, plan.unit_mode)[0]), shape, plan)
+    # The weight w for which residual * (noise + w / norm) is (response * w * deviation)^2.
     ratio = assumed.about_biases / (response * assumed.bias_deviation) ** 2
-    by_entries = ratio / math.sqrt(each)
+    by_entries = ratio / norm
     weight = (by_entries + math.sqrt(by_entries**2 + 4 * ratio * noise)) / 2
-    return weight * math.sqrt(each)
+    return weight * norm
 
 
-def _noise_of_rows(plan: PersonPlan, assumed: Assumed, sweeps: int) -> tuple[float, float]:
-    """Variance of the noise of rows' sums, and the response of residuals to biases."""
+def _noise_of_rows(
+    plan: PersonPlan, assumed: Assumed, sweeps: int, mode: int
+) -> tuple[float, float]:
+    """Variance of the noise of rows' sums, and the response of residuals to biases; `mode` is its
+    place among shared ones.
+    """
     # Together rounds are as precise as one release with all of their budget.
-    cost = PrivacyCost.total([(plan.releases.cost_of(SharedRowSums.name), plan.n_rounds)])
-    if sweeps:
+    cost = plan.costs_of_biases()[mode]
+    if sweeps and plan.longest == mode:
         cost = PrivacyCost.total(
             [(cost, 1), (plan.releases.cost_of(SharedFactorSums.name), sweeps)]
         )
@@ -385,7 +400,7 @@ class CompletionForecast(InvertibleForecast):
     finds_components : bool
         True if components worth finding would stand out of the noise.
     bias_deviation : float
-        Assumed standard deviation of the biases of units and of the first other mode.
+        Assumed standard deviation of the biases of each mode.
     of_model : float
         Error with components as well, if the forecast covers how they will be found: from
         released values, or with the units of a matrix folded in. Otherwise the error with mean
@@ -397,7 +412,7 @@ class CompletionForecast(InvertibleForecast):
         folded in.
     bias_errors : tuple of float
         Expected standard error of the bias of an average row of each mode, as ``bias_errors_`` of
-        a fit has it; NaN for ``unit_mode``, and 0 for modes assumed to have no biases.
+        a fit has it; NaN for ``unit_mode``.
     mean_error : float
         Expected standard error of the mean, as ``mean_error_`` of a fit has it; NaN without
         ``unit_mode``.
@@ -596,10 +611,9 @@ class CompletionForecast(InvertibleForecast):
     @property
     def assumption(self) -> str:
         """Sentence on what is assumed of values."""
-        modes = f"modes 0 and {max(self._asked().parameters['unit_mode'] or 0, 1)}"
         return (
-            f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of "
-            f"{modes} one of {self.bias_deviation:.3g}, and components "
+            f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of each "
+            f"mode one of {self.bias_deviation:.3g}, and components "
             f"{self.component_share:.0%} of the variance."
         )
 

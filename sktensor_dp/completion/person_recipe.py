@@ -14,14 +14,14 @@ from sktensor_dp.completion.plan import ModelOptions, PersonPlan, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
     SharedBiases,
     cell_weights,
-    longest,
+    correct_deviation,
     residual_variance,
     root_of_entries,
 )
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.persons import SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.queries.persons import SharedFactorSums, UnitLevels
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.alternating import core_components
 from sktensor_dp.tensor.arrays import Floats, as_generator
@@ -40,9 +40,8 @@ AT_EDGE = (
     "check_inputs, by default in the command, tells before a fit how many values lie within."
 )
 UNLISTED = (
-    "Hardly any value is of a row that counts, or bounds are far wider than values: is each name "
-    "written in the public lists as it is in the data, is each column at its place, and are the "
-    "bounds right?"
+    "Hardly any value is of a row that counts: is each name written in the public lists as it is "
+    "in the data, and is each column at its place?"
 )
 
 WIDE = (
@@ -76,8 +75,11 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     deviation = float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
     modes = [mode for mode in range(n_modes) if mode != plan.unit_mode]
     biases = [SharedBiases(ask, mode, mean, deviation) for mode in modes]
-    for of_mode in biases:  # each about those fitted before
-        of_mode.release_rounds(plan.n_rounds, biases)
+    for n_left in reversed(range(plan.n_rounds)):
+        for of_mode, uses in zip(biases, plan.uses_by_mode, strict=True):
+            of_mode.release(biases, n_left, uses)  # about all so far
+        if plan.n_rounds > 1:
+            correct_deviation(biases, deviation, n_with_values)
     components = None
     if plan.n_sweeps == 0:
         # The biases of one release are not subtracted: units then fold in up to .7 % better.
@@ -85,7 +87,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     elif found := release_components(ask, n_with_values, biases, plan, options):
         components, noise_variance = found
     else:  # what is left of their budget pays for more biases
-        longest(biases).release_rounds(1, biases, paid_by=SharedFactorSums)
+        biases[plan.longest].release(biases, paid_by=SharedFactorSums)
         noise_variance = residual_variance(biases)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
     level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + shrinkage * sigma**2
@@ -106,7 +108,9 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     if plan.n_sweeps:
         each = root_of_entries(cell_weights(biases, n_with_values), n_with_values) ** 2
         n_entries = round(each * n_with_values)
-    return FitResult(state, _doubts(levels.value, levels.sigma, share, half)), n_entries
+    # Deviations of few values from their own mean are less than their own.
+    of_units = levels.value * [1.0, biases[0].deviation / deviation, 1.0]
+    return FitResult(state, _doubts(of_units, levels.sigma, share, half)), n_entries
 
 
 def _doubts(levels: Floats, sigma: float, share: float, half: float) -> tuple[Warning, ...]:
@@ -116,15 +120,14 @@ def _doubts(levels: Floats, sigma: float, share: float, half: float) -> tuple[Wa
     """
     if sigma >= LITTLE * half:  # noise tells nothing from chance
         return ()
-    # Units without entries count as 0: of these alone, all would be noise.
-    if math.hypot(*levels[:2]) <= 3 * sigma:
+    mean, deviation, with_values = levels.tolist()
+    # Without values there is noise alone.
+    if with_values <= 3 * sigma:
         return (DoubtfulParameterWarning(UNLISTED),)
-    mean, deviation, sigma = float(levels[0]) / share, float(levels[1]) / share, sigma / share
-    edge = warnings_of_edge(mean, sigma, half)
-    is_wide = deviation + 3 * sigma < 2 * half * LEAST_DEVIATION
-    return (
-        (DoubtfulParameterWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide and not edge else edge
-    )
+    if edge := warnings_of_edge(mean / share, sigma / share, half):
+        return edge
+    is_wide = deviation + 3 * sigma < 2 * half * LEAST_DEVIATION * share
+    return (DoubtfulParameterWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide else ()
 
 
 def warnings_of_edge(mean: float, sigma: float, half: float) -> tuple[Warning, ...]:
@@ -152,13 +155,15 @@ def release_components(
     # Budget of the sweeps after the trial, divided by that spent on biases; without noise biases
     # are known.
     trial, budget_ratio = trial_sweeps(plan.n_sweeps), 0.0
-    sweep, rounds = map(plan.releases.cost_of, (SharedFactorSums.name, SharedRowSums.name))
-    if math.isfinite(sweep.mu):
-        budget_ratio = (plan.n_sweeps - trial) * sweep.mu**2 / (plan.n_rounds * rounds.mu**2)
+    sweep = plan.releases.cost_of(SharedFactorSums.name).mu
+    if math.isfinite(sweep):
+        of_biases = max(cost.mu for cost in plan.costs_of_biases())
+        budget_ratio = (plan.n_sweeps - trial) * sweep**2 / of_biases**2
     search = Directions(ask, n_units, biases, start[:, :n_columns], trial)
     for step in range(plan.n_sweeps):
         search.release_sweep()
-        if step + 1 == trial and not search.worth_more_than_biases(budget_ratio):
+        more_of_biases = biases[plan.longest].gain_of(budget_ratio)
+        if step + 1 == trial and not search.is_worth(more_of_biases):
             return None
     factor = search.factor()
     shape = [len(one.shares) for one in biases]

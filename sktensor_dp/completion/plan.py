@@ -35,7 +35,7 @@ class Assumed:
     deviation : float
         Of values about their mean. Ratings of books have .25, of jokes .26, of films .28.
     bias_deviation : float
-        Of the biases of units and of the first other mode; further modes have none.
+        Of the biases of each mode; those of two explain variance of values, at least.
     component_share : float
         Share of components in the variance of values.
     residual : float
@@ -106,15 +106,14 @@ class Assumed:
 
     @property
     def about_biases(self) -> float:
-        """Variance of values about mean and biases."""
+        """Variance of values about mean and biases, if those of further modes are the same."""
         return self.deviation**2 - 2 * self.bias_deviation**2
 
     def shrunk(self, noise: Sequence[float]) -> list[float]:
         """Error variance of the bias of each mode after shrinkage, by those before."""
-        # A noise variance v leaves prior * v / (prior + v); modes after the second have no biases.
-        priors = [self.bias_deviation**2 if mode < 2 else 0.0 for mode in range(len(noise))]
-        pairs = zip(priors, noise, strict=True)
-        return [prior * v / (prior + v) if prior > 0 else 0.0 for prior, v in pairs]
+        # A noise variance v leaves prior * v / (prior + v).
+        prior = self.bias_deviation**2
+        return [prior * v / (prior + v) if prior > 0 else 0.0 for v in noise]
 
 
 ASSUMED = Assumed()
@@ -355,13 +354,24 @@ class PersonPlan:
     unit_mode: int
     n_sweeps: int  # releases of `shared_factor_sums`, the first of which decide on the others
     releases: ReleasePlan
-    n_rounds: int = 1  # releases of the effects of each shared mode
+    n_rounds: int  # releases of the effects of each shared mode
+    uses_by_mode: tuple[int, ...]  # planned releases of effects that one of each shared mode takes
     perturbation: ClassVar[str] = "sufficient_statistics"
 
     @property
     def seeks_components(self) -> bool:
         """True if shared factors are released."""
         return self.n_sweeps > 0
+
+    @property
+    def longest(self) -> int:
+        """Place of the longest mode among shared ones, whose biases take most."""
+        return self.uses_by_mode.index(max(self.uses_by_mode))
+
+    def costs_of_biases(self) -> list[PrivacyCost]:
+        """Cost of all rounds of each shared mode."""
+        each = self.releases.cost_of(SharedRowSums.name)
+        return [PrivacyCost.total([(each, n * self.n_rounds)]) for n in self.uses_by_mode]
 
 
 def plan_persons(
@@ -376,15 +386,19 @@ def plan_persons(
     n_sweeps = 0
     if rank > 0 and snr_in_person_sums(shape, unit_mode, epsilon, delta) >= 1:
         n_sweeps = defaults.DIRECTION_SWEEPS
-    # Residuals about better effects are more informative, as measured on matrices; with pure noise
-    # the division of epsilon costs more than that.
-    has_rounds = len(shape) == 2 and (delta > 0 or math.isinf(epsilon))
+    # Residuals about better effects are more informative, and of other modes have less of theirs
+    # in them; with pure noise the division of epsilon costs more than that.
+    has_rounds = delta > 0 or math.isinf(epsilon)
     n_rounds = defaults.ROUNDS if has_rounds else 1
     shares = {
         UnitLevels.name: defaults.LEVEL_FRACTION,
         SharedRowSums.name: 1 - defaults.LEVEL_FRACTION,
     }
-    uses = {SharedRowSums.name: (len(shape) - 1) * n_rounds}
+    # Errors of effects are, as noise, in proportion to the number of rows if entries of a unit are
+    # spread: their squares add up to least if mu squared is too.
+    lengths = np.delete(shape, unit_mode)
+    uses_by_mode = tuple(round(n / min(lengths)) for n in lengths)
+    uses = {SharedRowSums.name: sum(uses_by_mode) * n_rounds}
     if n_sweeps:
         shares[SharedFactorSums.name] = defaults.DIRECTION_FRACTION
         shares[SharedRowSums.name] -= shares[SharedFactorSums.name]
@@ -392,7 +406,7 @@ def plan_persons(
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    return PersonPlan(unit_mode, n_sweeps, releases, n_rounds)
+    return PersonPlan(unit_mode, n_sweeps, releases, n_rounds, uses_by_mode)
 
 
 def trial_sweeps(n_sweeps: int) -> int:

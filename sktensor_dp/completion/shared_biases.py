@@ -1,12 +1,12 @@
 """Biases of shared rows, where persons are units: released sums of residuals, fitted by EM."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import brentq, nnls
 
 from sktensor_dp.completion.model import unexplained
 from sktensor_dp.completion.plan import UNCLIPPED, residual_clip
@@ -25,14 +25,16 @@ from sktensor_dp.tensor.shared_parameters import (
 
 # Least sum of weights, to avoid a division by 0.
 LEAST_WEIGHT = 1e-100
-# Least response to effects, and largest mean square error, of a release: far from overflow.
-LEAST_RESPONSE, LARGEST_ERROR = 1e-6, 1e100
+# Least response to effects, least and largest mean square error, of a release: far from overflow.
+LEAST_RESPONSE, LEAST_ERROR, LARGEST_ERROR = 1e-6, 1e-100, 1e100
 # Number of EM steps for effects, and the smaller number before another release.
 STEPS, ROUGH_STEPS = 60, 20
 # Noise hides a shift of half its deviation: with both, errors are an eighth larger.
 HIDDEN = 0.5
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
 LEAST_VARIANCE = 1e-12
+# Least error variance of a release, relative to its mean square: far above rounding errors.
+LEAST_SHARE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +49,12 @@ class EffectRelease:
     spread: float  # deviation of a clipped residual
 
     @classmethod
-    def combined(cls, releases: Sequence["EffectRelease"]) -> "EffectRelease":
-        """Average of several releases as one, with an effect's mean square error as weight.
+    def combined(cls, releases: Sequence["EffectRelease"], lacked: Floats) -> "EffectRelease":
+        """Average of several releases as one, weighted by their errors' covariance.
 
         Residuals that are not normal shift what clips show: the last release, clipped least, tells
-        by how much.
+        by how much. If rows of two modes meet unevenly, a release also holds a part of what effects
+        of other modes then lacked: `lacked` are mean products (n, n) of that in two releases.
         """
         sigmas = np.array([one.sigma for one in releases])
         responses = np.array([one.response for one in releases])
@@ -63,25 +66,45 @@ class EffectRelease:
         # Divided by its response, each release holds the same sums of effects about 0, with noise
         # of variance (sigma / response)^2. A shift of all effects is no difference of rows.
         noise = (sigmas / responses) ** 2
-        shown = np.stack([one.about * counts + one.sums / one.response for one in releases])
-        apart = shown - shown[-1]
-        apart -= np.outer(apart @ counts / max(counts @ counts, LEAST_WEIGHT), counts)
-        shifted = np.mean(apart**2, axis=1) - noise - noise[-1]
-        shifted[-1] = 0.0
-        errors = noise + shifted.clip(0, LARGEST_ERROR)
+        about = np.stack([one.about * counts for one in releases])
+        shown = about + np.stack([one.sums / one.response for one in releases])
+        shown -= np.outer(shown @ counts / max(counts @ counts, LEAST_WEIGHT), counts)
+        # Subtract what noise adds to squares, and its deviation, which few rows make large.
+        by_noise = np.add.outer(noise, noise)
+        shifted = _square_distances(shown @ shown.T) / len(counts)
+        shifted -= by_noise * (1 + math.sqrt(2 / len(counts)))
+        shifted = np.minimum(shifted, LARGEST_ERROR)
+        # Part of shifts by how far other effects have moved, and not by how far own ones have: by
+        # all of it, if a row of this mode meets one of another mode alone.
+        moved, pairs = _square_distances(lacked), np.tril_indices(len(releases), -1)
+        by_moves = np.stack([moved, _square_distances(about @ about.T) / len(counts)])
+        weights = 1 / (by_noise[pairs] + LEAST_ERROR)
+        weights /= weights.max(initial=LEAST_ERROR)
+        parts, _ = nnls((weights * by_moves[:, *pairs]).T, weights * shifted[pairs])
+        part = min(float(parts[0]), float(counts @ counts) / len(counts))
+        of_own = noise + (shifted[-1] - part * moved[-1]).clip(0)
+        of_own[-1] = noise[-1]
+        least = LEAST_SHARE * float(np.mean(shown**2)) + LEAST_ERROR
+        errors = part * lacked + np.diag(np.maximum(of_own, least))
+        of_effects = np.linalg.solve(errors, np.ones(len(errors)))
+        of_effects /= of_effects.sum()
+        response = float(responses[-1])
         if sigma > 0:
-            of_effects = 1 / errors / np.sum(1 / errors)
             # Multiplied by this, sums have errors as large as the noise of counts.
-            response = sigma / float(np.sqrt(of_effects**2 @ errors))
-        else:
-            of_effects = np.eye(len(errors))[-1]
-            response = float(responses[-1])
+            response = sigma / math.sqrt(float(of_effects @ errors @ of_effects))
         of_sums = response * of_effects / responses
         return cls(
             sums=of_sums @ np.stack([one.sums for one in releases]), counts=counts, sigma=sigma,
-            response=response, about=of_effects @ np.stack([one.about for one in releases]),
+            response=response,
+            about=np.asarray(of_effects @ np.stack([one.about for one in releases])),
             spread=float(of_sums @ [one.spread for one in releases]),  # of the same values
         )  # fmt: skip
+
+
+def _square_distances(products: Floats) -> Floats:
+    """Squared distances (n, n) of vectors from their products with each other."""
+    squares = products.diagonal()
+    return np.add.outer(squares, squares) - 2 * products
 
 
 class SharedBiases:
@@ -90,43 +113,49 @@ class SharedBiases:
     effects: SharedEffects  # by all releases so far
     weights: Floats  # sums over units of one over the root of the number of a unit's entries
     shares: Floats  # of the rows in all weights
+    total_variance: float  # of all weights together, by noise
 
     def __init__(self, ask: Session, mode: int, level: float, deviation: float) -> None:
         self._ask, self.mode = ask, mode
         self.level, self.deviation = level, deviation
         self._shape: tuple[int, ...] = ask.public("shape")
-        self._half: float = ask.public("half")
-        # Each release, with the clip and the deviation of its residuals.
-        self._released: list[tuple[EffectRelease, float, float]] = []
+        self.half: float = ask.public("half")
+        # Each release, with the clip of its residuals and the effects of other modes at the time.
+        self._released: list[tuple[EffectRelease, float, Floats]] = []
         none = np.zeros(self._shape[mode])
-        self.effects, self.shares = SharedEffects(none, none, none, prior_variance=0.0), none
+        self.effects = SharedEffects(none, none, none, prior_variance=0.0)
+        self.shares = self.weights = none
 
-    def release_rounds(
-        self, n_rounds: int, biases: Sequence["SharedBiases"], paid_by: type[Query] | None = None
+    def release(
+        self,
+        biases: Sequence["SharedBiases"],
+        n_left: int = 0,
+        uses: int = 1,
+        paid_by: type[Query] | None = None,
     ) -> None:
-        """Make `n_rounds` releases, each of residuals about all biases so far, and fit them again.
+        """Release sums of residuals about all biases so far, and fit these biases again.
 
-        `biases` are of all shared modes. All that is left of the planned release `paid_by`, if
-        one is named, pays for them.
+        `biases` are of all shared modes, and `n_left` releases of this mode are to come. So many
+        planned `uses` pay, or all that are left of the planned release `paid_by`.
         """
-        for n_left in range(n_rounds, 0, -1):
-            variance = residual_variance(biases)
-            known = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
-            deviation = math.sqrt(variance)
-            clip = self._clip(n_left)  # in deviations of residuals
-            order = 1 if self._ask.is_pure else 2
-            spread = math.sqrt(clipped_variance(clip))
-            # Normal residuals have sums of norm `spread`, and larger ones cost noise, if not in L1:
-            # norms too are clipped at `clip` deviations, or at one.
-            most = 1.0 if self._ask.is_pure else min(max(clip, 1.0) * spread, 1.0)
-            query = SharedRowSums(self.mode, self._shape, known, clip * deviation, order, most)
-            noisy = self._ask(query, paid_by).as_sum()
-            sums, counts = noisy.value
-            release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.effects, spread)
-            self._released.append((release, clip * deviation, deviation))
-            self._fit(ROUGH_STEPS)
-            if n_left == 1:  # about the effects just found
-                self._fit(STEPS)
+        variance = residual_variance(biases)
+        known = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
+        deviation = math.sqrt(variance)
+        clip = self._clip(deviation, n_left)  # in deviations of residuals
+        order = 1 if self._ask.is_pure else 2
+        spread = math.sqrt(clipped_variance(clip))
+        # Normal residuals have sums of norm `spread`, and larger ones cost noise, if not in L1:
+        # norms too are clipped at `clip` deviations, or at one.
+        most = 1.0 if self._ask.is_pure else min(max(clip, 1.0) * spread, 1.0)
+        query = SharedRowSums(self.mode, self._shape, known, clip * deviation, order, most)
+        noisy = self._ask(query, paid_by, uses).as_sum()
+        sums, counts = noisy.value
+        release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.effects, spread)
+        others = _joined(one.effects.effects for one in biases if one is not self)
+        self._released.append((release, clip * deviation, others))
+        # Each given the others: twice, as the first is by effects of others before the release.
+        for one in [*biases, *biases]:
+            one._fit(ROUGH_STEPS if n_left else STEPS, biases)
 
     def explained(self) -> float:
         """Variance of values about a unit's level that biases explain."""
@@ -142,27 +171,26 @@ class SharedBiases:
         gained = prior * ratio * snr / ((1 + snr) * (1 + (1 + ratio) * snr))
         return float(self.shares @ gained)
 
-    def _clip(self, n_left: int) -> float:
+    def _clip(self, residual: float, n_left: int) -> float:
         """Clip of the next release's residuals, in their deviations; `n_left` are to be made.
 
         After the first release it is the least one whose expected shift noise hides.
         """
-        residual = math.sqrt(unexplained(self.deviation, self.explained()))
-        widest = 2 * self._half / residual
+        widest = 2 * self.half / residual
         if self._ask.is_exact:
             return widest
         # By values, not residuals: biases take as much from the variance as from its largest value,
         # so nearness to the bounds stays the same in every round.
-        least = residual_clip(self.deviation, self._half, self.level)
-        if not self._released:
-            return least
+        least = residual_clip(self.deviation, self.half, self.level)
+        if not self._released:  # a single release is in proportion to effects, not to their signs
+            return least if n_left else UNCLIPPED
         # Beta distributed values of mean m from the middle and variance v have a median that is
         # 2/3 m r / (1 + r) from their mean, r = v / (half^2 - m^2), by their third cumulant.
         r = least / UNCLIPPED
         apart = 2 / 3 * r / (1 + r) * (self.level + self.effects.effects)
         shift = math.sqrt(np.mean((self.weights * apart) ** 2)) / residual
         # Releases from the second on are clipped alike, and are averaged.
-        noise = self._released[-1][0].sigma / math.sqrt(len(self._released) + n_left - 1)
+        noise = self._released[-1][0].sigma / math.sqrt(len(self._released) + n_left)
 
         def excess(clip: float) -> float:
             """Shift by a clip that noise does not hide, in a row's sum of residuals."""
@@ -173,30 +201,54 @@ class SharedBiases:
             return least
         return float(brentq(excess, least, widest)) if excess(widest) < 0 else widest
 
-    def _fit(self, n_steps: int) -> None:
-        """Fit effects to all releases so far, in `n_steps` EM steps."""
-        release = EffectRelease.combined([self._linear(*one) for one in self._released])
+    def _fit(self, n_steps: int, biases: Sequence["SharedBiases"]) -> None:
+        """Fit effects to all releases so far, in `n_steps` EM steps, given those of other modes."""
+        if not self._released:
+            return
+        others = [one for one in biases if one is not self]
+        shares = _joined(one.shares for one in others)
+        then = np.stack([effects for *_, effects in self._released])
+        lacked = _joined(one.effects.effects for one in others) - then
+        uncertain = float(shares @ _joined(one.effects.variances for one in others))
+        linear = [
+            self._linear(release, clip, float(shares @ effects**2))
+            for release, clip, effects in self._released
+        ]
+        release = EffectRelease.combined(linear, lacked * shares @ lacked.T + uncertain)
+        # An entry weighs one over the norm of its unit's counts, and all of a unit's n entries n.
+        n_units = self._ask.n_units
+        of_unit = max(float(release.counts.sum()) / max(n_units, 1), 1.0)
+        known = [one for one in biases if one.weights.any()]
+        each = root_of_entries(cell_weights(known, n_units), n_units) ** 2 if known else 1.0
         found, drawn = shared_effects(
-            release.sums, release.counts, noise_std=release.sigma, n_units=self._ask.n_units,
+            release.sums, release.counts, noise_std=release.sigma,
+            weight_each=of_unit / max(each, of_unit**2),
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
             response=release.response, about=release.about, spread=release.spread, max_iter=n_steps,
         )  # fmt: skip
-        # Popularity is half the logarithm of a weight over the mean weight, which noise may make
+        # Popularity is half the logarithm of a weight over the mean weight. Noise may make that
         # negative.
-        self.weights = max(float(release.counts.mean()), 1e-9) * np.exp(2 * found.popularity)
-        self.shares = self.weights / max(float(self.weights.sum()), LEAST_WEIGHT)
+        self.shares = np.exp(2 * found.popularity)
+        self.shares /= self.shares.sum()
+        self.weights = max(float(release.counts.sum()), 1e-9) * self.shares
+        self.total_variance = len(self.shares) * release.sigma**2
         # Clipped residuals show whether values are above the unit's level, not how far. If values
         # are skewed most are above, which would add a constant to all effects: subtract it.
         mean = float(self.shares @ (found.effects - drawn))
-        widest = 2 * self._half
+        widest = 2 * self.half
         self.effects = replace(
             found, effects=np.clip(found.effects - mean, -widest, widest),
             variances=np.minimum(found.variances, widest**2),
         )  # fmt: skip
 
-    def _linear(self, released: EffectRelease, clip: float, deviation: float) -> EffectRelease:
-        """Release with a linear response to effects that is right in the mean at those found."""
-        deviations = np.sqrt(deviation**2 + self.effects.variances)
+    def _linear(self, released: EffectRelease, clip: float, by_others: float) -> EffectRelease:
+        """Release with a linear response to effects that is right in the mean at those found.
+        Effects of other modes had explained the variance `by_others`.
+        """
+        # Within a row values vary by what no biases explain, and by how uncertain its own is.
+        by_error = float(self.shares @ self.effects.variances)
+        variance = unexplained(self.deviation, by_others + self.explained() + by_error)
+        deviations = np.sqrt(variance + self.effects.variances)
         shifts = self.effects.effects - released.about
         mean, slopes = mean_response(clip, shifts, deviations)
         response = float(np.average(slopes, weights=np.maximum(released.counts, LEAST_WEIGHT)))
@@ -204,15 +256,27 @@ class SharedBiases:
         return replace(released, response=response, about=self.effects.effects - mean / response)
 
 
+def correct_deviation(biases: Sequence[SharedBiases], measured: float, n_units: int) -> None:
+    """Correct the `measured` mean deviation of units' values about their own mean, which is less
+    the fewer values they have.
+    """
+    # Where noise hides how many they are, they count as many.
+    noise = max(one.total_variance for one in biases) / n_units**2
+    each = max(root_of_entries(cell_weights(biases, n_units), n_units) ** 2 + noise, 2.0)
+    for one in biases:
+        # Of n normal values it is sqrt(1 - 1.5 / n) times theirs.
+        one.deviation = min(measured / math.sqrt(1 - 1.5 / each), one.half)
+
+
+def _joined(parts: Iterable[Floats]) -> Floats:
+    """Numbers of the rows of several modes or none, one after the other."""
+    return np.concatenate([np.zeros(0), *parts])
+
+
 def residual_variance(biases: Sequence[SharedBiases], factor_variance: float = 0.0) -> float:
     """Variance of values about a unit's level that neither biases nor components explain."""
     explained = sum(one.explained() for one in biases) + factor_variance
     return unexplained(biases[0].deviation, explained)
-
-
-def longest(biases: Sequence[SharedBiases]) -> SharedBiases:
-    """Biases of the mode of most rows."""
-    return max(biases, key=lambda one: len(one.shares))
 
 
 def root_of_entries(weights: Floats, n_units: int) -> float:

@@ -104,11 +104,13 @@ class Session(AbstractContextManager["Session"]):
             self._payer.tell(error)
         self._chunks, self._is_open = None, False
 
-    def __call__(self, query: Query, paid_by: type[Query] | None = None) -> Answer:
-        """Answer a planned query with noise; all remaining uses of `paid_by`, if given, pay."""
+    def __call__(self, query: Query, paid_by: type[Query] | None = None, uses: int = 1) -> Answer:
+        """Answer a planned query with noise; `uses` planned ones pay, or all that are left of
+        `paid_by`.
+        """
         # Cap on released sums, in sensitivities; larger values are noise alone and could overflow.
         largest_released = 2.0**53
-        release = self._admit(query, paid_by)
+        release = self._admit(query, paid_by, uses)
         mechanism, sensitivity, cost = release.mechanism, release.sensitivity, release.cost
         if isinstance(mechanism, PartitionSelection):
             totals = self._sum(query)
@@ -193,7 +195,7 @@ class Session(AbstractContextManager["Session"]):
     def exact_product(self, query: Any) -> Callable[[Floats], Floats]:
         """Products ``V -> M @ V`` with a matrix M without noise (``epsilon=inf`` only)."""
         # Only while the session is open. Products are faster than forming the matrix.
-        if not self._admit(query, paid_by=None).is_exact:
+        if not self._admit(query).is_exact:
             raise RuntimeError(f"release {query.name!r} has a finite cost and needs noise.")
         # The query makes `M @ V` of the mean of what the products need of each unit.
         return lambda V: query.product_of_parts(self._sum(Product(query, V)) / self.n_units, V)
@@ -213,15 +215,15 @@ class Session(AbstractContextManager["Session"]):
             notes=(*self._residual_notes, *notes),
         )
 
-    def _admit(self, query: Query, paid_by: type[Query] | None) -> _Admitted:
-        """Check a query against catalogue and plan, take its use and record it."""
+    def _admit(self, query: Query, paid_by: type[Query] | None = None, uses: int = 1) -> _Admitted:
+        """Check a query against catalogue and plan, take its uses and record it."""
         # Before the query is computed: all its uses are taken in one step that nothing can
         # interrupt. A forked process has a copy of the plan and could spend it again.
         self._noise.process.check()
         entry = CATALOGUE.get(getattr(query, "name", ""))
         if entry is None or not isinstance(query, entry.query):
             raise RuntimeError(f"a {type(query).__name__} is not in the catalogue of releases.")
-        paying, uses, cost = self._planned_release_used(entry.query, paid_by)
+        paying, uses, cost = self._planned_release_used(entry.query, paid_by, uses)
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if mechanism is None:
             raise RuntimeError(f"release {query.name!r} has no law for a pure epsilon.")
@@ -239,7 +241,7 @@ class Session(AbstractContextManager["Session"]):
         return release
 
     def _planned_release_used(
-        self, query: type[Query], paid_by: type[Query] | None
+        self, query: type[Query], paid_by: type[Query] | None, uses: int
     ) -> tuple[str, int, PrivacyCost]:
         """Planned release that pays for a query, the number of its uses taken, and their cost;
         with `paid_by` all uses left of that release.
@@ -250,10 +252,11 @@ class Session(AbstractContextManager["Session"]):
         # A query that another release pays for is planned too: its cost says which kind of noise.
         paying, planned_cost = (paid_by or query).name, costs.get(query.name)
         left = self._left.get(paying, 0)
-        if planned_cost is None or left < 1:
+        if planned_cost is None or not 1 <= uses <= left:
             raise RuntimeError(f"release {paying!r} is not in the plan, or used up.")
         if paid_by is None:
-            return paying, 1, planned_cost
+            cost = planned_cost if uses == 1 else PrivacyCost.total([(planned_cost, uses)])
+            return paying, uses, cost
         cost = PrivacyCost.total([(costs[paying], left)])
         if cost.delta > 0 or (cost.epsilon > 0) != (planned_cost.epsilon > 0):
             raise RuntimeError(

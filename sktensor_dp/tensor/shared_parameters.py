@@ -104,7 +104,7 @@ def shared_effects(
     weights: ArrayLike,
     *,
     noise_std: float,
-    n_units: int,
+    weight_each: float,
     response: float,
     effect_variance: float,
     about: Floats | None = None,
@@ -119,19 +119,16 @@ def shared_effects(
     # Row i reports W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise; responses r in [-1, 1]
     # have mean response * (b_i - about_i) and deviation `spread`. Effects b are normal; weights
     # have any distribution on a grid (Kiefer & Wolfowitz 1956). Both distributions are estimated
-    # from all rows by EM.
+    # from all rows by EM. The sum of squared weights of a row is `weight_each` times its weight.
     S, W = np.asarray(sums, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     total = max(float(W.sum()), 1.0)
-    # Mean weight of a unit in an entry: the sum of squared weights of a row is this times the row's
-    # weight.
-    weight_each = min(n_units / total, 1.0)
-    variance_each = weight_each * spread**2
     largest = max(float(W.max()), 1.0)
     # Logarithmic grid of possible weights; without noise weights are known.
     grid = np.maximum(W, 0.0)[:, None]
     if noise_std > 0:
         ends = np.log(largest * _GRID_RATIO), np.log(largest * _GRID_MARGIN)
         grid = np.exp(np.linspace(*ends, GRID_SIZE))[None, :]
+    variance_each = weight_each * spread**2
     fit = _GridPosterior(S, W, grid, noise_std, variance_each, response, effect_variance, about)
     for _ in range(max_iter):
         fit.step()

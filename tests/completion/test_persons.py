@@ -159,7 +159,7 @@ def test_releases_of_other_gains_and_centres_are_one(seed):
         centre = rng.standard_normal(6)
         sums = gain * weights * (effects - centre)
         released.append(EffectRelease(sums, weights, sigma, gain, centre, gain))
-    both = EffectRelease.combined(released)
+    both = EffectRelease.combined(released, np.zeros((2, 2)))
     expected = both.response * weights * (effects - both.about)
     np.testing.assert_allclose(both.sums, expected, atol=1e-12)
     np.testing.assert_allclose(both.counts, weights, rtol=1e-12)
@@ -410,8 +410,8 @@ def test_effects_of_one_mode_are_taken_from_the_next():
         # No noise is the limit of little; parts of a pure epsilon are worth less than the whole.
         (TASTES, math.inf, 1e-6, 4, True),
         (TASTES, 2.0, 0.0, 1, False),
-        ((N, 6, 10), 1.0, 1e-6, 1, False),
-        ((N, 6, 10), 8.0, 1e-6, 1, True),
+        ((N, 6, 10), 1.0, 1e-6, 4, False),
+        ((N, 6, 10), 8.0, 1e-6, 4, True),
     ],
 )
 def test_public_numbers_decide_on_rounds_and_components(
@@ -420,7 +420,9 @@ def test_public_numbers_decide_on_rounds_and_components(
     plan = plan_persons(shape, 4, 0, epsilon, delta)
     assert (plan.n_rounds, plan.seeks_components) == (n_rounds, components)
     uses = {one.name: one.uses for one in plan.releases.planned}
-    assert uses["shared_row_sums"] == n_rounds * (len(shape) - 1)
+    # A mode of 10 rows takes as much as two of 6, rounded.
+    assert plan.uses_by_mode == ((1,) if len(shape) == 2 else (1, 2))
+    assert uses["shared_row_sums"] == n_rounds * sum(plan.uses_by_mode)
 
 
 @pytest.mark.filterwarnings("ignore:No entry names rows of the fit")

@@ -276,6 +276,23 @@ def test_what_is_left_of_a_release_pays_for_one_more_once(plan, release, payer, 
     assert report.composition.unused == ()
 
 
+@pytest.mark.parametrize(("cost", "ratio"), [(GAUSSIAN, 3**-0.5), (PURE, 1 / 3)])
+def test_several_uses_pay_for_one_release(cost, ratio):
+    plan = plan_of(("unit_levels", cost, 4))
+    with person_session(plan) as ask:
+        for uses in (0, -1, 5):
+            with pytest.raises(RuntimeError, match="used up"):
+                ask(LEVELS, uses=uses)
+        sigma = ask(LEVELS, uses=3).sigma
+        with pytest.raises(RuntimeError, match="used up"):
+            ask(LEVELS, uses=2)
+        assert sigma == pytest.approx(ratio * ask(LEVELS).sigma)
+        report = ask.report()
+    assert report.epsilon == pytest.approx(plan.cost.epsilon_at(plan.delta))
+    assert report.composition.epsilon_at(plan.delta) == pytest.approx(report.epsilon)
+    assert report.composition.unused == ()
+
+
 def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
     """A use that the rest would have paid for is not to be had at the usual, higher cost."""
     with person_session(plan_of_two(2, 0.1)) as ask:

@@ -146,7 +146,12 @@ def noisy_sums(seed, noise, n_rows=800):
 
 def fitted_effects(sums, weights, noise):
     found, _ = shared_effects(
-        sums, weights, noise_std=noise, n_units=N_UNITS, response=GAIN, effect_variance=0.1
+        sums,
+        weights,
+        noise_std=noise,
+        weight_each=min(N_UNITS / np.sum(weights), 1.0),
+        response=GAIN,
+        effect_variance=0.1,
     )
     return found
 
@@ -175,9 +180,10 @@ def test_errors_of_rows_of_little_weight_count_how_far_they_are_drawn(seed):
     effects = 0.1 * np.sqrt(weights) + 0.2 * rng.standard_normal(len(weights))
     effects -= weights @ effects / weights.sum()
     sums = GAIN * weights * effects + 3.0 * rng.standard_normal(len(weights))
+    reported = weights + 3.0 * rng.standard_normal(len(weights))
     fitted, drawn = shared_effects(
-        sums, weights + 3.0 * rng.standard_normal(len(weights)),
-        noise_std=3.0, n_units=N_UNITS, response=GAIN, effect_variance=0.1,
+        sums, reported, noise_std=3.0, weight_each=min(N_UNITS / reported.sum(), 1.0),
+        response=GAIN, effect_variance=0.1,
     )  # fmt: skip
     off = (fitted.effects - effects)[rare]
     assert np.mean(np.abs(off) < 1.96 * np.sqrt(fitted.variances[rare])) > 0.9

@@ -1,0 +1,117 @@
+"""Averages of persons' values in each shared mode are in proportion to the truth."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+]
+
+# Deviations of noise and of a component.
+NOISE, SIZE = 0.6, 0.4
+
+
+@dataclass(frozen=True)
+class Case:
+    """Persons, whose values are a level, effects of rows, a component, and noise."""
+
+    name: str
+    shape: tuple[int, ...]  # persons first
+    share: float  # of cells that are observed
+    epsilon: float
+    way: str = "alike"  # in which cells are observed
+    unit_mode: int = 0
+    kind: Any = PrivateCPCompletion
+    rank: int = 0
+    deviation: float = 0.5  # of effects of each mode
+
+    def data(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+        """Coordinates, values and effects of all modes, of which those of persons are first."""
+        effects = [rng.standard_normal(n) for n in self.shape]
+        for effect in effects:
+            effect -= effect.mean()
+            effect *= self.deviation / effect.std()
+        chance = np.full(self.shape, self.share)
+        for mode, n in enumerate(self.shape[1:], start=1):
+            axes = [1 if other not in (0, mode) else k for other, k in enumerate(self.shape)]
+            if self.way == "parts":  # each person is asked a part of the rows of each mode
+                part = self.share ** (1 / (len(self.shape) - 1))
+                chance = (chance if mode > 1 else 1.0) * (
+                    rng.random((self.shape[0], n)) < part
+                ).reshape(axes)
+            elif self.way == "popular":  # some rows are observed six times as often as others
+                chance = chance * np.linspace(2, 12, n)[rng.permutation(n)].reshape(
+                    1, *axes[1:]
+                ) / 7  # fmt: skip
+        if self.way == "paired":  # high rows of one mode are observed with high ones of the next
+            alike = np.multiply.outer(np.sign(effects[1]), np.sign(effects[2]))
+            chance = chance * (1 + alike / 2)
+        X = np.argwhere(rng.random(self.shape) < chance)
+        y = NOISE * rng.standard_normal(len(X))
+        y += sum(effect[X[:, mode]] for mode, effect in enumerate(effects))
+        if self.rank:
+            factors = [rng.standard_normal(n) for n in self.shape]
+            y += SIZE * np.prod([f[X[:, mode]] for mode, f in enumerate(factors)], axis=0)
+        return X, y, effects[1:]
+
+
+CASES = [
+    Case("two modes", (2000, 30), 0.5, 8.0),
+    Case("two modes, few values", (4000, 60), 0.08, 8.0),
+    Case("two modes, some noise", (3000, 20), 0.5, 1.0, unit_mode=1),
+    Case("three modes, no noise", (1500, 15, 6), 0.3, math.inf),
+    Case("three modes", (2000, 15, 6), 0.3, 8.0, unit_mode=1),
+    Case("three modes, some noise", (3000, 15, 6), 0.3, 1.0, unit_mode=2),
+    Case("three modes, large effects", (2000, 15, 6), 0.3, 8.0, deviation=0.9),
+    Case("three modes, few values", (6000, 40, 8), 0.03, 8.0),
+    Case("three modes, parts", (2500, 15, 8), 0.25, 8.0, way="parts"),
+    Case("three modes, popular", (2500, 15, 8), 0.2, 8.0, way="popular"),
+    Case("three modes, popular, some noise", (4000, 15, 8), 0.2, 1.0, way="popular"),
+    Case("three modes, paired", (2000, 15, 8), 0.3, 8.0, way="paired"),
+    Case("three modes, components", (3000, 10, 5), 0.5, 8.0, rank=2),
+    Case("three modes, Tucker", (3000, 10, 5), 0.5, 8.0, kind=PrivateTuckerCompletion, rank=2),
+    Case("four modes", (1500, 8, 5, 4), 0.2, 8.0),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_averages_are_in_proportion_to_the_truth(case, seed):
+    X, y, effects = case.data(np.random.default_rng(seed))
+    order = [*range(1, len(case.shape))]
+    order.insert(case.unit_mode, 0)
+    shape, bound = tuple(case.shape[mode] for mode in order), 10 * case.deviation
+    model = case.kind(
+        case.rank, bounds=(-bound, bound), shape=shape, unit_mode=case.unit_mode,
+        epsilon=case.epsilon, random_state=seed,
+    )  # fmt: skip
+    with unsafe_seeded_noise(seed):
+        model.fit(X[:, order], y)
+    known = {"bias_deviation": case.deviation, "component_share": 0.1 * (case.rank > 0)}
+    of_values = NOISE**2 + len(effects) * case.deviation**2 + SIZE**2 * (case.rank > 0)
+    deviation = math.sqrt(case.deviation**2 + of_values)
+    said = model.forecast(len(y), shape, deviation=deviation, **known).bias_errors
+    # The first of four rounds takes its scale from the mean deviation of persons' values.
+    of_scale = model.privacy_report_.rows[0].sigma / math.sqrt(of_values) / 4
+    ratios = []
+    for place, mode in enumerate(order):
+        if mode == 0:
+            continue
+        truth, found = effects[mode - 1], model.biases_[place]
+        error = math.sqrt(np.mean((found - found.mean() - truth) ** 2))
+        own = math.sqrt(np.mean(model.bias_errors_[place] ** 2)) / case.deviation
+        # Errors draw biases to 0 by their share of the variance. A fiftieth is for values and
+        # effects that are not normal.
+        off = float(truth @ found / (truth @ truth)) - (1 - own**2)
+        assert abs(off) < 0.02 + 4 * math.hypot(own / math.sqrt(len(truth)), of_scale)
+        # Of four rows a chi-square is 4.6 times its mean in one of a thousand.
+        assert (error / case.deviation) ** 2 < 4.6 * own**2 + (4 * of_scale) ** 2
+        ratios.append(said[place] / error)
+    if case.way == "alike":  # as forecasts assume
+        assert 1 / 3 < np.exp(np.mean(np.log(ratios))) < 3
