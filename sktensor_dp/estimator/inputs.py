@@ -27,7 +27,7 @@ from sktensor_dp.checks.frames import (
 from sktensor_dp.data.labels import ONE_GROUP, Labels, are_several, as_labels
 from sktensor_dp.data.units import split_chunk
 from sktensor_dp.exceptions import PrivacyLeakWarning
-from sktensor_dp.privacy.payer import MARK, UnitMark, rescue
+from sktensor_dp.privacy.payer import MARK, UnitMark
 from sktensor_dp.privacy.report import PrivacyReport
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
@@ -325,17 +325,10 @@ def check_counted_alike(X: object, grouped: bool, neighbours: str) -> None:
     """Raise ValueError if `X` has the mark of a fit with other units or neighbours."""
     mark = getattr(X, MARK, UnitMark(grouped, neighbours, n_units=None))
     if mark.persons != grouped:
-        have = {True: "with groups", False: "without groups"}
-        others = (
-            "" if mark.persons
-            else "; for persons, fit both with groups on another budget, and with "
-            "BudgetAccountant(..., units='person'), which refuses a first step without them"
-        )  # fmt: skip
         raise ValueError(
-            f"groups must be given to both fits or to none: X was counted by a vocabulary fitted "
-            f"{have[mark.persons]}, and this fit would go {have[grouped]}, so that together they "
-            "protect neither. To use what was spent on the vocabulary call "
-            f"{rescue(mark.persons)}{others}. If X holds other data, pass X.copy()."
+            "groups must be given to both fits or to none: X was counted by a vocabulary fitted "
+            f"{'with' if mark.persons else 'without'} them, and together both protect neither "
+            "rows nor persons. If X holds other data, pass X.copy()."
         )
     if mark.neighbours != neighbours:
         raise ValueError(
@@ -351,9 +344,7 @@ def check_marked_number(X: object, n_units: int | None) -> None:
         raise ValueError(
             "groups must be the same for both fits: X was counted by a vocabulary of "
             f"{counted(mark.n_units, 'group')}, and this fit has {n_units:,}, so that together "
-            "they protect neither. To use what was spent on the vocabulary call "
-            f"{rescue(mark.persons)} with the groups of the vocabulary. If X holds other data, "
-            "pass X.copy()."
+            "they protect neither. If X holds other data, pass X.copy()."
         )
 
 

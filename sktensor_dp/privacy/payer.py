@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sktensor_dp.checks.callers import SEARCH, VALIDATION, locals_of
 from sktensor_dp.checks.frames import column_names
-from sktensor_dp.exceptions import BudgetError
+from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.accountant import HELD, OPENED, BudgetAccountant
 from sktensor_dp.privacy.folds import check_folds, refuse_mixed_rows, search_around
 from sktensor_dp.privacy.plan import ReleasePlan
@@ -110,7 +110,9 @@ class Payer:
         tools = [*locals_of(VALIDATION), *locals_of((SEARCH, None))]
         if self.accountant is None or self.accountant._part_of_search or tools or not own:
             return ()
-        earlier = self.accountant.earlier_fit(own)
+        earlier = None
+        with suppress(LedgerError):  # the charge will be refused
+            earlier = self.accountant.earlier_fit(own)
         if earlier is None or earlier.when is None:
             return ()
         return (
@@ -152,11 +154,6 @@ class UnitMark(NamedTuple):
 MARK = "_sktensor_dp_unit"  # attribute of counts with their `UnitMark`
 
 
-def rescue(persons: bool) -> str:
-    """Call that fits a step of a pipeline alone, to what a vocabulary that was paid for counts."""
-    return f"fit(vectorizer.transform(texts){', groups=groups' * persons})"
-
-
 def tell(error: BaseException, told: str, spent: str = "") -> None:
     """Add a sentence to an error without message, or where a budget has `spent`; else a note."""
     match error.args:
@@ -191,10 +188,12 @@ def telling_spending(method: Any) -> Any:
                 tell(error, nothing, spent)
             given = (*args, *options.values())
             marks = [mark for X in given if (mark := getattr(X, MARK, None)) is not None]
-            if spent and marks and "vectorizer.transform(texts)" not in said:
-                how = f"fit this step alone, by {rescue(marks[0].persons)}."
+            paid = "The vocabulary of X is paid for:"
+            if spent and marks and paid not in said:
+                groups = ", groups=groups" * marks[0].persons
+                how = f"fit this step alone, by fit(vectorizer.transform(texts){groups})."
                 none = "nothing of the budget is left to fit this step to it."
-                tell(error, "The vocabulary of X is paid for:", f" {how if left else none}")
+                tell(error, paid, f" {how if left else none}")
             raise
         finally:
             COLUMN.reset(token)

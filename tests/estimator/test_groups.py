@@ -31,8 +31,8 @@ KINDS = {
 @pytest.mark.parametrize(
     ("first", "second", "neighbours", "said"),
     [
-        (OWNERS, None, "replace_one", r"spent .* call fit\(.*, groups=groups\)"),
-        (None, OWNERS, "replace_one", r"spent .* call fit\(.*\(texts\)\);"),
+        (OWNERS, None, "replace_one", "by a vocabulary fitted with them"),
+        (None, OWNERS, "replace_one", "by a vocabulary fitted without them"),
         (None, None, "add_remove", "neighbours must be 'replace_one'"),
         (OWNERS, OWNERS, "replace_one", None),
         (None, None, "replace_one", None),

@@ -58,8 +58,8 @@ def test_nothing_of_it_stays(recorded):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-def test_searches_and_other_processes_are_refused_before_the_charge(recorded):
-    budget = BudgetAccountant(9.0, 1e-3)
+def test_searches_and_other_processes_are_refused_before_the_charge(recorded, tmp_path):
+    budget = BudgetAccountant(9.0, 1e-3, path=tmp_path / "budget.sqlite")
     with pytest.raises(RuntimeError, match=r"Search.*Nothing was charged"):
         fit("search", accountant=budget)
     child = os.fork()
