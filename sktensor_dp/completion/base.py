@@ -342,7 +342,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             said = (
                 f"Components are not sought: {n_units:,} {noun} would hardly show any at epsilon="
             )
-            n_observed = ASSUMED.entries_of_units(shape) if of_units else n_units
+            n_cells = math.prod(shape)
+            n_observed = math.ceil(ASSUMED.observed_share * n_cells) if of_units else n_units
             share = f"in {ASSUMED.observed_share:.0%} of cells"
             more = " That follows from public numbers alone."
             if of_units:

@@ -48,7 +48,8 @@ class Assumed:
         Share of a unit's cells with entries, at most: where these would show nothing, a plan seeks
         no components.
     each : int
-        Entries of a unit, where their number is private and nobody says it.
+        Entries of a unit, where their number is private and nobody says it; ``--each`` of the
+        command.
     """
 
     deviation: float = 1 / 4
@@ -59,10 +60,6 @@ class Assumed:
     n_components: int = 3
     observed_share: float = 1 / 4
     each: int = 20
-
-    def entries_of_units(self, shape: Sequence[int]) -> int:
-        """Number of entries of a tensor whose units have a private number of them."""
-        return math.ceil(self.observed_share * math.prod(shape))
 
     @classmethod
     def given(

@@ -308,6 +308,17 @@ def test_trials_that_show_nothing_are_told_before_the_charge(model, name, X, n_f
     assert budget.entries == ()
 
 
+@pytest.mark.parametrize(("model", "asked", "assumed"), [
+    (PrivateGaussianMixture(data_norm=9.0), (4000, 3), "Groups are assumed to have equally many"),
+    (samples(data_norm=9.0), (4000, 3), "Components are assumed to be equally likely, orthogonal"),
+    (PrivateSpectralLDA(), (4000, 300), "Documents are assumed to have about 100 tokens each"),
+    (entries(shape=(80, 50)), (4000,), "Values are assumed to have a deviation of 0.25,"),
+])  # fmt: skip
+def test_searches_say_what_forecasts_of_fits_assume(model, asked, assumed):
+    assert assumed in str(model.forecast(*asked))
+    assert assumed in str(bounded(model, {}).forecast(*asked))
+
+
 def test_ranks_that_no_trial_can_show_are_told_before_the_charge():
     budget, raters = BudgetAccountant(), entries(unit_mode=0, shape=(20, 10))
     search = PrivateSearchCV(raters, {"rank": [0, 3]}, epsilon=40.0, accountant=budget)
