@@ -37,7 +37,7 @@ def skewness_of_exponential(early: Clipping) -> float:
 
 
 class Tails(NamedTuple):
-    """Log-normal columns of rising skewness, in deviations that clipped steps fit to them."""
+    """Log-normal columns of rising skewness, in deviations that clipped steps fit to them; (m,)."""
 
     skewness: Floats  # shift of early clipped rows about the mean of steps, downwards
     cut: Floats  # part of the mean that steps clip
@@ -72,8 +72,9 @@ def log_normal_tails(clip: Clipping, early: Clipping) -> Tails:
         spreads = spreads * np.sqrt(square(whitened) / square(normal))
     whitened = (columns - means) / spreads
     shifts = mean(whitened, early.limit) / early.shift_response
-    found = np.hstack([-shifts, -means / spreads, 1 / spreads])
-    return Tails(*np.maximum.accumulate(found).T)
+    found = np.maximum.accumulate([-shifts, -means / spreads, 1 / spreads], axis=1)[..., 0]
+    places = np.linspace(0, len(deviations) - 1, 151)  # between the deviations of logs
+    return Tails(*(np.interp(places, np.arange(len(deviations)), one) for one in found))
 
 
 def expected_tails(
@@ -81,16 +82,15 @@ def expected_tails(
 ) -> tuple[Floats, Floats]:
     """Root mean squares (k, d) of the part of means that is clipped, and of deviations.
 
-    `shifts` of early clipped rows have normal `noise` (k,); the tails are log-normal, in deviations
-    that were fitted.
+    `shifts` of early clipped rows have normal `noise` (k,); each tail is as likely before they are
+    known. All are in deviations that were fitted.
     """
     tails = log_normal_tails(clip, early)
-    chance = ndtri((np.arange(32) + 0.5) / 32)
-    skewness = np.abs(shifts[..., None] + noise[:, None, None] * chance)
-    cut, spread = (
-        np.sqrt(np.square(np.interp(skewness, tails.skewness, of_tails)).mean(axis=-1))
-        for of_tails in (tails.cut, tails.spread)
-    )
+    differences = np.abs(shifts)[..., None] - np.append(tails.skewness, -tails.skewness)
+    log_odds = -np.square(differences / noise[:, None, None]) / 2
+    odds = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))
+    odds /= odds.sum(axis=-1, keepdims=True)
+    cut, spread = (np.sqrt(odds @ np.square(np.tile(one, 2))) for one in (tails.cut, tails.spread))
     return cut, spread
 
 

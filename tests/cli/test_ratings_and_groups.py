@@ -485,6 +485,23 @@ def test_a_code_of_missing_values_may_be_of_one_column(command, tmp_path):
     assert float(row["stays"]) < 3.5
 
 
+def test_only_columns_without_intervals_are_marked(command, visits, tmp_path, monkeypatch):
+    def one_is_unknown(model):
+        return np.full(model.means_.shape, 1.0) * [1.0, np.nan]
+
+    monkeypatch.setattr(PrivateGaussianMixture, "_std_of_means", one_is_unknown)
+    done = command("groups", visits, *RANGES, "--missing", "NA", "?", "-999", "--groups", 1)
+    page = (tmp_path / "private-groups" / "for-the-officer.md").read_text("utf-8")
+    for text in (done.out, page):
+        assert "There are no intervals of visits: several groups are skewed there" in text
+        assert "Intervals show" in text
+    assert re.search(r"age +\S+ +\S+ to ", done.out)
+    assert re.search(r"visits +\S+ +not known", done.out)
+    (row,) = table(tmp_path / "private-groups" / "groups.csv")
+    assert row["age low"]
+    assert not row["visits low"]
+
+
 def test_groups_that_follow_a_category_are_doubted(command, tmp_path):
     ages = np.random.default_rng(0).normal(50, 10, 4000)
     cells = [f"{age:.1f},{'ab'[n % 2]}" for n, age in enumerate(ages)]

@@ -20,6 +20,7 @@ CHANCE = 1e-6
 NORMAL = {
     "one group": (1, 3000, 0.0, 3.0, 1, 0.0),
     "one group, missing cells": (1, 3000, 0.3, 3.0, 1, 0.0),
+    "one group, large noise": (1, 500, 0.0, 1.0, 1, 0.0),
     "two groups, little noise": (2, 3000, 0.0, 50.0, 1, 0.0),
     "three groups": (3, 8000, 0.0, 2.0, 1, 0.0),
     "three groups, five asked for": (3, 8000, 0.0, 2.0, 1, 0.0, 5),
@@ -76,7 +77,8 @@ def check(name, n_fits, seed):
     sizes = np.abs(np.concatenate(made))
     sizes = sizes[np.isfinite(sizes)]
     assert (sizes < 1.96).sum() >= binom.ppf(CHANCE, sizes.size, 0.8 if name in SKEWED else 0.9)
-    if name in NORMAL:  # where .99 are within 1.96 deviations, .62 are within .674
+    # Where .99 are within 1.96 deviations, .62 are within .674. Large noise may hide any tail.
+    if name in NORMAL and "large noise" not in name:
         assert (sizes < 0.674).sum() <= binom.isf(CHANCE, sizes.size, 0.62)
 
 
