@@ -92,15 +92,17 @@ def without_bounds(case: Case) -> None:
 
 
 def too_few(case: Case) -> None:
-    """Of so few units that a fit may be refused, which costs nothing then."""
+    """Of so few units that a fit may be refused, which costs nothing where nothing was asked."""
     data = case.draw()
     for n in (1, 2, 4):
         few = Data(*(part if part is None else part[:n] for part in (data.X, data.y, data.groups)))
         model = case.build(epsilon=1.0) if case.of.family in STRINGS else case.build()
         try:
-            case.fit(model, few)
+            with questions() as asked:
+                case.fit(model, few)
         except ValueError as error:
             said, entries = "".join(format_exception_only(error)), model.accountant.entries
+            assert bool(asked) == (entries != ())
             assert ("stays charged" in said) == (entries != ())
             assert ("released nothing" in said) == (entries == ())
 
