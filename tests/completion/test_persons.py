@@ -250,6 +250,25 @@ def test_units_without_entries_hide_no_components(seed):
     assert many < 1.01 * error(components_fitted(data, seed, 2.5), data, test)
 
 
+@pytest.mark.parametrize(("effect", "worse"), [(0.0, 1.004), (0.3, 0.9)])
+def test_a_third_mode_costs_little_where_it_does_nothing_and_gains_where_it_does(
+    effect, worse, seed
+):
+    rng, shape = np.random.default_rng(seed), (2000, 30, 6)
+    X = np.argwhere(rng.random(shape) < 0.15)
+    people, items = (0.5 * rng.standard_normal(n) for n in shape[:2])
+    y = people[X[:, 0]] + items[X[:, 1]] + effect * np.linspace(-1.5, 1.5, 6)[X[:, 2]]
+    y += 0.5 * rng.standard_normal(len(X))
+    test, errors = rng.random(len(y)) < 0.1, []
+    for n_modes in (3, 2):
+        model = PrivateCPCompletion(0, bounds=(-4, 4), unit_mode=0, shape=shape[:n_modes])
+        entries = X[:, :n_modes]
+        with unsafe_seeded_noise(seed):
+            model.fit(entries[~test], y[~test])
+        errors.append(error(model, (entries[~test], y[~test]), (entries[test], y[test])))
+    assert errors[0] < worse * errors[1]
+
+
 def spent(model):
     """Squared mu by release, and how often each was made."""
     rows = model.privacy_report_.rows
