@@ -15,8 +15,8 @@ from sktensor_dp.completion.shared_biases import (
     SharedBiases,
     cell_weights,
     correct_deviation,
+    entries_each,
     residual_variance,
-    root_of_entries,
 )
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import DoubtfulParameterWarning
@@ -106,8 +106,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     }  # fmt: skip
     n_entries = ask.n_units
     if plan.n_sweeps:
-        each = root_of_entries(cell_weights(biases, n_with_values), n_with_values) ** 2
-        n_entries = round(each * n_with_values)
+        n_entries = round(entries_each(biases, n_with_values) * n_with_values)
     # Deviations of few values from their own mean are less than their own.
     of_units = levels.value * [1.0, biases[0].deviation / deviation, 1.0]
     return FitResult(state, _doubts(of_units, levels.sigma, share, half)), n_entries

@@ -219,7 +219,7 @@ class SharedBiases:
         n_units = self._ask.n_units
         of_unit = max(float(release.counts.sum()) / max(n_units, 1), 1.0)
         known = [one for one in biases if one.weights.any()]
-        each = root_of_entries(cell_weights(known, n_units), n_units) ** 2 if known else 1.0
+        each = entries_each(known, n_units) if known else 1.0
         found, drawn = shared_effects(
             release.sums, release.counts, noise_std=release.sigma,
             weight_each=of_unit / max(each, of_unit**2),
@@ -262,7 +262,7 @@ def correct_deviation(biases: Sequence[SharedBiases], measured: float, n_units: 
     """
     # Where noise hides how many they are, they count as many.
     noise = max(one.total_variance for one in biases) / n_units**2
-    each = max(root_of_entries(cell_weights(biases, n_units), n_units) ** 2 + noise, 2.0)
+    each = max(entries_each(biases, n_units) + noise, 2.0)
     for one in biases:
         # Of n normal values it is sqrt(1 - 1.5 / n) times theirs.
         one.deviation = min(measured / math.sqrt(1 - 1.5 / each), one.half)
@@ -284,6 +284,11 @@ def root_of_entries(weights: Floats, n_units: int) -> float:
     # Entries of a unit of m entries weigh m ** -0.5 each, and so all of them m ** 0.5: who has any
     # weighs 1 or more.
     return max(float(weights.sum()) / max(n_units, 1), 1.0)
+
+
+def entries_each(biases: Sequence[SharedBiases], n_units: int) -> float:
+    """Number of entries of a unit, by its mean root."""
+    return root_of_entries(cell_weights(biases, n_units), n_units) ** 2
 
 
 def cell_weights(biases: Sequence[SharedBiases], n_units: int) -> Floats:
