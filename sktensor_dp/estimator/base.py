@@ -78,6 +78,11 @@ class FittedStateMixin:
         public = name.endswith("_") and not name.startswith("_")
         return public or name in self._hidden_state or name == NEEDS_PAYER
 
+    def _warn(self, messages: Iterable[Warning]) -> None:
+        """Issue warnings on the caller's line."""
+        for warning in messages:
+            warnings.warn(warning, stacklevel=level_of_caller())
+
     def _fitted_state(self) -> dict[str, Any]:
         """Fitted attributes by name, as the last fit left them; empty before a fit."""
         return {name: v for name, v in vars(self).items() if self._is_fitted_state(name)}
@@ -320,11 +325,6 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
     def _public_number(self, chunks: Chunks) -> int:
         """Number of units, or the largest there can be where it is private."""
         return LARGEST_UNIT_COUNT if self._number_is_private else chunks.n_units
-
-    def _warn(self, messages: Iterable[Warning]) -> None:
-        """Issue warnings on the caller's line."""
-        for warning in messages:
-            warnings.warn(warning, stacklevel=level_of_caller())
 
     def _expected_plan(self) -> ReleasePlan:
         """Plan that costs as much as a fit, by the parameters alone."""

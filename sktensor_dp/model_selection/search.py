@@ -16,7 +16,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.floating_point import under_own_errors
 from sktensor_dp.checks.parameters import (
@@ -317,8 +316,7 @@ class PrivateSearchCV(
         payer = Payer(type(self).__name__, self._accountant_to_charge(), column=column)
         charge = replace(request.charge, unit=unit)
         payer.check_several([charge])
-        for warning in payer.warnings_of_repetition([charge]):
-            warnings.warn(warning, stacklevel=level_of_caller())
+        self._warn(payer.warnings_of_repetition([charge]))
         payer.charge_entries([charge])
         self._say("search begins")
         try:
@@ -466,8 +464,7 @@ class PrivateSearchCV(
 
     def _warn_of_delta(self, delta: float, n_units: int, unit: str) -> None:
         """Warn where delta is large for a public or released number of units."""
-        for warning in warnings_of_delta(delta, n_units, unit) if self.epsilon < math.inf else ():
-            warnings.warn(warning, stacklevel=level_of_caller())
+        self._warn(warnings_of_delta(delta, n_units, unit) if self.epsilon < math.inf else ())
 
     def _request(self, groups: object, unsupported: Mapping[str, object]) -> Request:
         """Request that the parameters make; an error for wrong ones, and for wrong arguments."""
