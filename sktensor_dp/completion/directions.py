@@ -82,14 +82,13 @@ class Directions:
         """Variance that directions explain, (r, r) in units of that assumed, and its noise.
         From the mean of the `last` sweeps; the noise is a standard deviation of an entry.
         """
-        # A second moment of units' weights is m for directions that explain nothing, and 1 for the
-        # assumed variance: a moment M says that they explain (M - m) / (1 - m). The first sweep
-        # tells m, the mean eigenvalue of its moment, which is its trace, as moments are stored over
-        # r. (It is near p + p (1 - p) for weights of posterior variance p; what is left of 1 where
-        # units have a good part of all rows differs, and is measured.)
-        least_excess = 0.05  # where units have next to no entries, m is near 1
+        # A second moment of units' weights is m for directions that explain nothing, and
+        # `excess_of_assumed` more for the assumed variance. The first sweep tells m, the mean
+        # eigenvalue of its moment, which is its trace, as moments are stored over r. (It is near p
+        # + p (1 - p) for weights of posterior variance p; where moments are clipped, or units have
+        # a good part of all rows, it differs, and is measured.)
         r, at_first = len(self._moments[0]), float(np.trace(self._moments[0]))
-        assumed_excess = max(1 - at_first, least_excess)
+        assumed_excess = excess_of_assumed(self._n_entries_each)
         excess = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
         sigma = self._sigma / (MOMENT_WEIGHT * self._n_units)
         noise = float(moment_noise(sigma, r, last))
@@ -205,6 +204,12 @@ def untold_of_weight(each: float) -> float:
     return 1 / (1 + defaults.COMPONENT_VARIANCE * each)
 
 
+def excess_of_assumed(each: float) -> float:
+    """Second moment of weights in directions of the assumed variance, above that in any others."""
+    least = 0.05  # units with next to no entries show nothing
+    return max((1 - untold_of_weight(each)) ** 2, least)
+
+
 def unclipped(shown: Floats, each: float) -> Floats:
     """Variances that directions explain, from those that clipped moments of weights show.
 
@@ -229,9 +234,9 @@ def unclipped(shown: Floats, each: float) -> Floats:
         norms = np.sqrt((p + own + others) ** 2 + (r - 1) * p**2)
         return np.asarray(np.mean((p + own) / np.maximum(norms / r, 1.0), axis=(1, 2)))
 
-    none, of_assumed = p * (1 - p), (1 - p) ** 2
-    # Near the largest diagonal that clips leave, s could be anything: components are taken to
-    # explain half of the variance at most.
+    none, of_assumed = p * (1 - p), excess_of_assumed(each)
+    # Near the largest diagonal that clips leave, s could be anything: components then are taken to
+    # explain half of the variance, the mean of a uniform prior.
     most = 0.5 / defaults.COMPONENT_VARIANCE
     s = np.full(r, none)
     diagonal = clipped(s) + of_assumed * shown
