@@ -3,7 +3,8 @@
 Each is set to its neutral value in turn. The change of held-out completion perplexity of real
 texts, and of the topic error of documents drawn from the model, is in percent, with its standard
 error over noise seeds 0 to 4; positive numbers say that the part helps. Ten topics of texts, of
-which titles are the shortest.
+which titles are the shortest. What forecasts alone assume changes the number of verdicts that the
+committed fits do not keep: neutral is the strength of drawn topics, which share no words.
 
     python -m benchmarks ablations_of_topics
     python -m benchmarks ablations_of_topics --quick          one epsilon, two seeds, two sets
@@ -18,6 +19,7 @@ import numpy as np
 
 from benchmarks import topics
 from benchmarks.ablations import SEEDS, TITLE, Ablation, change, constant, shown
+from benchmarks.forecasts import verdicts_lost
 from benchmarks.laws import Law, error
 from benchmarks.report import Cell, Report
 from sktensor_dp.spectral_lda import defaults
@@ -37,6 +39,8 @@ LAWS = (
 MOST = 6000
 TEXTS = {"newsgroups": (8.0,), "six tokens": (20.0,), "titles": (8.0,), "kos": (1.0, 4.0)}
 OF_LAWS = (8.0,)
+# What only forecasts have.
+OF_FORECASTS = constant("topics.STRENGTH", 4.0)
 # What only fits without noise have.
 EXACT = "EXACT_STEPS"
 Measure = Callable[[float, int], float]
@@ -76,12 +80,24 @@ ABLATIONS = (
     _part("concentration after steps", "spectral_lda.refinement.concentration_of_topics", _none),
     _part("short documents of one topic", "spectral_lda.recipe.has_one_topic", lambda *_: False),
     _part("mixture of gamma priors", "topics.shrinkage._RATIO_PRIOR", ONE_SHAPE),
+    OF_FORECASTS,
 )
 
 
 def _of_set(epsilon: float) -> list[Ablation]:
     """Parts of fits with noise, or without."""
-    return [one for one in ABLATIONS if one.name.startswith(EXACT) == math.isinf(epsilon)]
+    return [
+        one for one in ABLATIONS
+        if one.name.startswith(EXACT) == math.isinf(epsilon) and one is not OF_FORECASTS
+    ]  # fmt: skip
+
+
+def of_forecasts() -> list[Cell]:
+    """Row of what only forecasts have."""
+    whole = np.array([verdicts_lost()])
+    with OF_FORECASTS.made():
+        changed = change(np.array([verdicts_lost()]), whole)
+    return [OF_FORECASTS.name, "verdicts of forecasts", "", *changed]
 
 
 def _measures(data: Path, report: Report) -> Iterator[tuple[str, Measure]]:
@@ -104,7 +120,7 @@ def _measures(data: Path, report: Report) -> Iterator[tuple[str, Measure]]:
 def run(report: Report, data: Path) -> None:
     """Measure all parts on all sets that are there."""
     seeds = range(2 if report.quick else SEEDS)
-    rows: list[list[Cell]] = []
+    rows: list[list[Cell]] = [of_forecasts()]
     for name, measure in _measures(data, report):
         if report.quick and name not in ("kos", str(LAWS[0])):
             continue

@@ -53,8 +53,7 @@ def forecast_and_found(texts: list[str], k: int, epsilon: float) -> tuple[str, i
     except NotEnoughDataError:
         return one.verdict(), expected, 0, 0
     n_words = len(one._names)
-    found = int(one.models["topics"].n_components_)
-    return one.verdict(), expected, n_words, found if n_words > 2 * k else 0
+    return one.verdict(), expected, n_words, one.n_seen() if n_words > 2 * k else 0
 
 
 def run(report: Report, folder: Path) -> None:

@@ -255,28 +255,35 @@ def _show_expected(run: Run, progress: Progress, weak: Sequence[str]) -> None:
 
 def _why_stopped(run: Run, folder: Folder) -> str:
     """Say why a run stopped, and which change of one option would allow more, the least first."""
-    changes = []  # powers of 2, and options changed by them
-    for name in ("epsilon", "topics", "groups", "words"):
-        value = vars(run.options)[name] or 0
-        for power in range(1, 7):
-            changed = value * 2**power if name == "epsilon" else value // 2**power
-            allowed = changed >= 2  # one group is no answer
-            if name == "epsilon":
-                allowed = changed <= LARGEST_ADVISED and folder.covers(run.charge(changed))
-            if allowed and run.changed(**{name: changed}).verdict() in HOPEFUL:
-                changes.append((power, f"--{name} {changed:g}"))
-                break
-    least = run.least()
+
+    def is_hopeful(name: str, value: float) -> bool:
+        return run.changed(None, **{name: value}).verdict() in HOPEFUL
+
+    options, changes = run.options, []  # factors, and options changed by them
+    least = least_epsilon(lambda e: e > options.epsilon and is_hopeful("epsilon", e))
+    if least and folder.covers(run.charge(least)):
+        changes.append((least / options.epsilon, f"--epsilon {least:g}"))
+    for name in ("topics", "groups"):
+        asked = vars(options)[name] or 0
+        values = dict.fromkeys(math.ceil(asked / 1.25**power) for power in range(1, 25))
+        # One group is no answer.
+        allowed = (value for value in values if 2 <= value < asked and is_hopeful(name, value))
+        if fewer := next(allowed, None):
+            changes.append((asked / fewer, f"--{name} {fewer}"))
+    units = run.least()
     ways = [
         *(option for _, option in sorted(changes)),
-        *([f"{least} {run.unit}s"] if least else []),
-    ]
+        *([f"{units} {run.unit}s"] if units else []), *run.by_guess(),
+    ]  # fmt: skip
     # Where no number of units would be enough, they are not what is short.
-    short = f"{run.verdict()} {run.scarce()}"
-    if not least and run.scarce() == f"{run.unit}s":
-        short = f"too many {run.found}s"
+    short = f"{run.verdict()} {run.unit}s" if units else f"too many {run.found}s"
+    spent = "nothing was spent"
+    if (check := run.checked) is not None:
+        spent = f"only the check was charged, epsilon {check.privacy_report_.epsilon:.2g}"
+        if check.length is not None:
+            short += f" of about {check.length:.3g} words"
     return (
-        f"{short} for this, so it stopped; nothing was spent. More can be "
+        f"{short} for this, so it stopped; {spent}. More can be "
         f"expected with {' or '.join(ways) or 'other data'}. To go on all the same: --anyway"
     )
 
@@ -296,7 +303,12 @@ def _reports_of_check(run: Run, folder: Folder, progress: Progress) -> list[Priv
     finally:
         if run.checked is not None:
             progress.note(str(run.checked))
-    return [] if run.checked is None else [run.checked.privacy_report_]
+    if run.checked is None:
+        return []
+    # It may have released what the forecast had to guess.
+    if not run.options.anyway and run.too_few():
+        raise NotEnoughDataError(_why_stopped(run, folder))
+    return [run.checked.privacy_report_]
 
 
 def _once_mended(run: Run, folder: Folder) -> str:
@@ -325,6 +337,8 @@ def _write_statement(run: Run, folder: Folder, reports: Sequence[PrivacyReport])
 def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) -> None:
     """Write tables, pages and a picture; then show what was found."""
     options, path = run.options, folder.path
+    if folder.is_limited():
+        run.most_epsilon = folder.left(run.charge, LARGEST_ADVISED)
     doubts = run.doubts()  # of what was found: nothing for the officer
     warnings = [*progress.warnings, *filter(None, [doubts])]
     try:

@@ -182,9 +182,12 @@ class Folder:
         return Spending().plus(entries)
 
     def covers(self, entry: LedgerEntry, beside: Spending | None = None) -> bool:
-        """Return True if the budget covers one more run `beside` others, or this is the first."""
-        balance = replace(self._balance_before, epsilon=self._budget)
-        return not self._limited or balance.covers((beside or balance.spent).plus([entry]))
+        """Return True if the budget covers one more run `beside` others, or none is set yet."""
+        if not (self._limited or self._budget_written):
+            return True
+        balance, spent = replace(self._balance_before, epsilon=self._budget), beside
+        spent = Spending().plus(self.ledger.entries) if spent is None else spent
+        return balance.covers(spent.plus([entry]))
 
     def spending(self, epsilon: float, asked: float, paid: Collection[str]) -> str:
         """Say what a run is about to spend of the budget, and why less than was `asked`."""

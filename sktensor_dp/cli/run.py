@@ -85,6 +85,8 @@ class Run:
     may_fail: Sequence[str] = ()  # those of them that up to half of the rows may fail
     groups: Labels | None = None  # of persons
     free = ""  # option of a file that costs nothing once a run is finished
+    most_epsilon = LARGEST_ADVISED  # of another run, by what is left of the budget
+    has_lengths = False  # True where the check releases the typical length of a unit
     # Models that an earlier run of the same settings paid for, by their names, and what it stated.
     paid: Mapping[str, Any] = MappingProxyType({})
     of_payer: Mapping[str, str] = MappingProxyType({})
@@ -187,12 +189,20 @@ class Run:
         if not (self.tests and self.n_units):
             return 0.0
         mu = self._whole_cost(self.options.epsilon).mu
-        n_tests = len(self.tests) + (self.options.person is not None)  # of several rows
+        n_tests = len(self.tests) + (self.options.person is not None) + self.has_lengths
         return fraction_of_check(self.n_units, mu, n_tests, self.neighbours)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield for each of `tests` whether each row passes it."""
         yield from ()
+
+    def lengths(self) -> NDArray[np.int64] | None:
+        """Length of each row, if the check is to release the typical one for the forecast."""
+        return None
+
+    def by_guess(self) -> list[str]:
+        """Guess from which on the run would not be stopped, if the forecast depends on one."""
+        return []
 
     def unchecked(self) -> str:
         """Sentence on a check that was asked for and that noise would hide; "" if there is none."""
@@ -210,7 +220,7 @@ class Run:
             return
         self.checked = result = check_inputs(
             dict(zip(self.tests, self.matches(), strict=True)), groups=self.groups,
-            may_fail=self.may_fail,
+            lengths=self.lengths(), may_fail=self.may_fail,
             unit=self.ledger_unit, neighbours=self.neighbours, accountant=accountant,
             **self._for_check,
         )  # fmt: skip
@@ -328,10 +338,6 @@ class Run:
         step = 10 ** max(len(str(n)) - 2, 0)
         return f"about {-(-n // step) * step:,}" if n else ""
 
-    def scarce(self) -> str:
-        """Name what there are too few of."""
-        return f"{self.unit}s"
-
     def expected(self) -> list[str]:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
         forecast = self.forecast()
@@ -340,8 +346,6 @@ class Run:
             f"may be enough from {least} on" if least else f"more {self.unit}s would not be enough"
         )
         verdict = (self.verdict_by_guess() or self.verdict()).capitalize()
-        short = self.scarce()  # where it is no units, the verdict is on that
-        verdict += f" {short}" * (short != f"{self.unit}s")
         said = (
             f"{verdict}: {self.units} for at most "
             f"{counted(forecast.n_components, self.found)}; {least}."
@@ -374,7 +378,7 @@ class Run:
     def helps(self) -> list[str]:
         """Changes that would show more."""
         ways = [f"more {self.unit}s"]
-        if self.options.epsilon < LARGEST_ADVISED:
+        if self.options.epsilon < self.most_epsilon:
             ways.append("a larger --epsilon")
         if self.n_seen():
             ways.append(f"a smaller --{self.option}")

@@ -17,19 +17,20 @@ from sktensor_dp.cli.folder import Folder, table_of
 from sktensor_dp.cli.public_lists import CELLS, public_names, public_words
 from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.estimator.base import name_columns
+from sktensor_dp.estimator.forecast import least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
-from sktensor_dp.spectral_lda.plan import LEAST_WORDS, OF_EQUAL_TOPICS
+from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
 from sktensor_dp.topic_page.page import meaning_of_share
 
 FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
-# Number of words assumed of a text if nobody says, and that of a short text such as a title.
-LENGTH, SHORT = 100, 10
+# Number of words assumed of a text if nobody says, and of all texts, whether they are used or not.
+LENGTH, WORDS = 100, 2000
 SHARES = "PRIVATE-document-shares.csv"
 YES = {True: "yes", False: "no"}
 
@@ -38,6 +39,7 @@ class Topics(Run):
     """A vocabulary, then topics."""
 
     found, option, free = "topic", "topics", "shares"
+    has_lengths = True
     mistake = "--text names another column"
     cure = ""
     fractions = FRACTIONS
@@ -115,12 +117,19 @@ class Topics(Run):
 
         Words joined by hyphens count as one: ids and dates are no texts.
         """
+        if self._known:
+            yield self.lengths() > 1
+        else:
+            split = self.models["words"].build_analyzer()
+            yield np.fromiter((len(split(text.replace("-", ""))) > 1 for text in self._texts), bool)
+
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of words of each text: of --vocabulary, or all but stop words."""
         words = self.models["words"]
         if self._known:
-            yield np.asarray(words.transform(self._texts).sum(axis=1)).ravel() > 1
-        else:
-            split = words.build_analyzer()
-            yield np.fromiter((len(split(text.replace("-", ""))) > 1 for text in self._texts), bool)
+            return np.asarray(words.transform(self._texts).sum(axis=1), dtype=np.int64).ravel()
+        split = words.build_analyzer()
+        return np.fromiter((len(split(text)) for text in self._texts), np.int64)
 
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how many words were used of those allowed."""
@@ -141,51 +150,71 @@ class Topics(Run):
     def forecast(self) -> Any:
         """Forecast of topics."""
         n_words, _ = self._words_expected()
-        return self.foreseen("topics").forecast(
-            self.n_units, self.options.words, document_length=self._length, n_kept=max(n_words, 1)
-        )
+        return self._forecast_of(self.options.topics, n_words)
+
+    def _forecast_of(self, n_topics: int, n_kept: int) -> Any:
+        """Forecast of some topics, of words that were kept."""
+        n_features = len(self._known) or max(self.options.words, WORDS)
+        return self.foreseen("topics").set_params(n_components=n_topics).forecast(
+            self.n_units, n_features, document_length=self.length, n_kept=max(n_kept, 1)
+        )  # fmt: skip
 
     @property
-    def _length(self) -> int:
-        """Number of words of a text, as a public guess."""
+    def length(self) -> int:
+        """Number of words of a text: as the check released it, or a public guess."""
+        if self.checked is not None and self.checked.length is not None:
+            return max(round(self.checked.length), 1)
         return int(self.options.words_per_text or LENGTH)
 
     def verdict_by_guess(self) -> str:
-        """Verdicts by the length of texts, if they depend on it and nobody said it."""
-        built_in = self.options.command == "topics" and self.options.file is None
-        if self.options.words_per_text or built_in or self.too_few():
+        """Verdicts by the guess of the length of texts, and by another one if it is different."""
+        if self.options.command == "topics" and self.options.file is None:
             return ""  # the built-in texts are as long as is assumed
-        short = self.changed(words_per_text=SHORT).verdict()
+        guess, verdict = self.length, self.verdict()
+        # Longer texts may show what those of the guess do not; of others the shorter are worse.
+        other = guess * 10 if self.too_few() else guess // 10
+        if other < 3 or (by_other := self.changed(words_per_text=other).verdict()) == verdict:
+            return ""
         what = "all of a person's texts have" if self.unit == "person" else "a text has"
-        said = f"{self.verdict()} if {what} about {LENGTH} words, {short} with about {SHORT}"
-        return "" if short in HOPEFUL else f"{said} (--words-per-text)"
+        return f"{verdict} if {what} about {guess} words, {by_other} with about {other:,} " + (
+            "(--words-per-text)"
+        )
 
-    def scarce(self) -> str:
-        """Name what there are too few of: the words, if they are public and too few."""
-        few = self._known and self.forecast().verdict_on_words not in HOPEFUL
-        return "words of --vocabulary" if few else super().scarce()
+    def by_guess(self) -> list[str]:
+        """Length of texts from which on the run would not be stopped, if it is a guess."""
+        if self.checked is not None and self.checked.length is not None:
+            return []
+        least = least_number(
+            lambda n: self.changed(words_per_text=n).verdict() in HOPEFUL, self.length, 10**4
+        )
+        return [] if least is None else [f"--words-per-text {least} if texts are so long"]
 
     def expected(self) -> list[str]:
         """Forecast of topics, and of words unless they are public."""
         n_words, fewest = self._words_expected()
-        lines = [*super().expected(), OF_EQUAL_TOPICS]
+        lines = [*super().expected(), OF_ORDINARY_TEXTS]
         if not (forecast := self.forecast()).enough:
             lines.append(forecast.likely)
         if fewest > 1:
             lines.append(
                 f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out "
-                f"if each holds {counted(self._length, 'word')}, {math.ceil(2 * fewest):,} if each "
-                f"holds {4 * self._length:,}; and some commoner ones. Of ordinary texts about "
+                f"if each holds {counted(self.length, 'word')}, {math.ceil(2 * fewest):,} if each "
+                f"holds {4 * self.length:,}; and some commoner ones. Of ordinary texts about "
                 f"{n_words:,} are kept; half to four times as many were in tests."
             )
-        return [*lines, *forecast.words_needed]
+        return lines
 
     def _words_expected(self) -> tuple[int, float]:
         """Number of words, and of units that have to use one: 1 for public words."""
         if self._known:
             return len(self._known), 1.0
-        forecast = self.foreseen("words").forecast(self.n_units, document_length=self._length)
+        forecast = self.foreseen("words").forecast(self.n_units, document_length=self.length)
         return forecast.n_words, forecast.threshold
+
+    def helps(self) -> list[str]:
+        """Changes that would show more; fewer topics where noise hides some of those found."""
+        hides = any(topic.below_noise for topic in self._topics)
+        return [way for way in super().helps() if hides or self.option not in way]
 
     def n_seen(self) -> int:
         """Number of topics above the noise."""
@@ -203,7 +232,7 @@ class Topics(Run):
             _, threshold = self._words_expected()
             few = math.ceil(threshold)
             error.args = (
-                f"No word was found: of {self.unit}s of {counted(self._length, 'word')} each "
+                f"No word was found: of {self.unit}s of {counted(self.length, 'word')} each "
                 f"about {few:,} have to use one. Is --text the column of "
                 f"the texts? If so, a larger --epsilon or more {self.unit}s would help.",
             )
@@ -222,8 +251,10 @@ class Topics(Run):
         asked, n_words = self.options.topics, len(self._names)
         if self.options.anyway:
             return min(asked, n_words)
-        # The largest K with n_words >= least K^1.5.
-        most = min(asked, int((n_words / LEAST_WORDS["may be enough"]) ** (2 / 3)))
+        too_many = least_number(
+            lambda k: self._forecast_of(k, n_words).verdict not in HOPEFUL, 2, asked
+        )
+        most = int(asked if too_many is None else too_many - 1)
         if most < 2:
             shown = ", ".join(map(repr, self._names[:5]))
             raise NotEnoughDataError(

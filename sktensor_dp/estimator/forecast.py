@@ -131,7 +131,7 @@ class Forecast(InvertibleForecast):
     >>> forecast.verdict
     'may be enough'
     >>> forecast.n_for("enough"), forecast.epsilon_for("enough")
-    (3044, 2.16)
+    (2692, 1.89)
     """
 
     releases: tuple[ReleaseForecast, ...]

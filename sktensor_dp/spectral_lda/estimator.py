@@ -536,10 +536,10 @@ class PrivateSpectralLDA(
         self._warn_of_budget()
         plan, asked = self._plan(n_samples, n_features), self._concentration()
         found = forecast_topics(
-            plan, n_samples, n_features, document_length, concentration=asked,
+            plan, n_samples, n_features, n_kept, document_length, concentration=asked,
             pure=self.delta == 0, neighbours=self.neighbours,
         )  # fmt: skip
-        return replace(found, n_kept=n_kept, _question=Question.of(self, **sizes))
+        return replace(found, _question=Question.of(self, **sizes))
 
     def _document_lengths(self, X: object) -> Any:
         """Number of tokens of each document."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import counted
+from sktensor_dp.estimator.forecast import LARGEST_ADVISED
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import (
@@ -131,9 +132,12 @@ def warnings_of_noise(
             f"Noise hides {which} of {len(hidden)}, by falling share (below_noise): no word is "
             "known to be more likely there than overall, so the leading words say nothing."
         )
-    larger, see = ", a larger epsilon", ": see forecast()"
-    if math.isinf(plan.releases.epsilon):
-        larger = see = ""
+    see = "" if math.isinf(plan.releases.epsilon) else ": see forecast()"
+    ways = ["more documents"]
+    if plan.releases.epsilon < LARGEST_ADVISED:
+        ways.append("a larger epsilon")
+    if numbers:  # fewer topics are larger ones; but a fit that finds fewer is no other for less
+        ways.append("fewer n_components")
     # Tokens of a document by released frequencies, and two standard errors of their noise.
     most = found.length * (1 + 2 * found.unigram_sigma * math.sqrt(len(found.unigram)))
     if most < plan.least_tokens:
@@ -142,7 +146,7 @@ def warnings_of_noise(
             f"short. {JOIN_ROWS}"
         )
     else:
-        said.append(f"More documents{larger} or fewer n_components would help{see}.")
+        said.append(f"What would help: {', or '.join(ways)}{see}.")
     if few and begins:
         said.append("Later batches add no topic: begin a stream with a larger batch.")
     return (NotEnoughDataWarning(" ".join(said)),)

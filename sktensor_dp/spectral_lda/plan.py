@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,7 +11,6 @@ from scipy.special import ndtri
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import (
-    VERDICTS,
     Forecast,
     ReleaseForecast,
     counted_releases,
@@ -27,12 +26,14 @@ from sktensor_dp.queries.topic_gains import TopicGains
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import n_unique
-from sktensor_dp.topics.concentration import USUAL, has_one_topic
+from sktensor_dp.topics import defaults as of_topics
+from sktensor_dp.topics.concentration import USUAL
 from sktensor_dp.topics.moments import mean_square_of_pairs
+from sktensor_dp.topics.noise_edge import bulk_edge, sampling_of_pairs
 from sktensor_dp.topics.shrinkage import RATIOS
 
 # Frequency of the word of rank r in a text without stop words is about in proportion to 1 / (r +
-# OFFSET) (Mandelbrot). Of d words, topics have d / (d + OFFSET) of the squares, and noise grows as
+# OFFSET) (Mandelbrot). The first d words have d / (d + OFFSET) of the squares, and noise grows as
 # d^(1/2): as many words as OFFSET show topics best.
 OFFSET = 50
 
@@ -214,28 +215,22 @@ def check_memory(plan: TopicPlan, n_features: int, with_public: bool) -> None:
     )
 
 
-OF_EQUAL_TOPICS = (
-    "This is for topics of one size that share no words: of real texts a fit often finds fewer, "
-    "and keeps these."
+OF_ORDINARY_TEXTS = (
+    "This is for topics as strong as those of ordinary texts. Of five collections one would need "
+    "half as many texts again, and two less than half."
 )
-
-
 TOO_SHORT = "Documents so short show no topic, however many there are."
+FEW_WORDS = "Topics have three words each or more: so few words hold fewer topics."
 JOIN_ROWS = "If persons have several rows, such as a row per click, add up those of each to one."
-# Verdicts on K topics, with the least number of words over K ** 1.5: topics of few words cannot be
-# distinguished. By ``python -m benchmarks forecasts_of_words`` nine of ten runs agree with the
-# verdict.
-LEAST_WORDS = {"enough": 10.0, "may be enough": 4.0, "likely too few": 1.0}
 
 
 @dataclass(frozen=True, repr=False)
 class TopicForecast(Forecast):
     """Forecast of a topic fit: noise of each release, and a sufficient number of documents.
 
-    ``n_samples_needed`` is the number from which the weakest of ``n_components`` equally likely
-    topics that share no words stands out from the noise of the second moment. Fits find all
-    topics of texts from about four times as many documents, of ten words or more for each
-    ``n_components**1.5`` (``verdict``).
+    ``n_samples_needed`` is the number from which the weakest of ``n_components`` topics, as strong
+    as those of ordinary texts, stands out from noise and sampling of the second moment. The
+    strongest third of them does with a third of the documents (``verdict``).
 
     Attributes
     ----------
@@ -258,30 +253,16 @@ class TopicForecast(Forecast):
     document_length: float = 100.0
 
     unit = "document"
-    verdicts = (("enough", 4.0), ("may be enough", 1.0), ("likely too few", 0.5))
+    # The eigenvalue of the topic of rank r is about in proportion to 1 / r: with a third of the
+    # documents the first third of the topics stand out. EM steps bring out some more, so that half
+    # of them are lost for sure with far fewer documents only.
+    verdicts = (("enough", 1.0), ("may be enough", 1 / 3), ("likely too few", 1 / 9))
 
     @property
-    def _ratio(self) -> float:
-        # In texts, topics beyond the tenth are weaker and weaker.
-        return super()._ratio / max(1.0, self.n_components / 10) ** 0.5
-
-    @property
-    def verdict(self) -> str:
-        """Verdict on the number of documents, or on that of words if it is worse."""
-        return max(super().verdict, self.verdict_on_words, key=VERDICTS.index)
-
-    @property
-    def verdict_on_words(self) -> str:
-        """Verdict on the number of words, however many documents there are."""
-        words = self.n_kept / self.n_components**1.5
-        return next((said for said, least in LEAST_WORDS.items() if words >= least), "too few")
-
-    @property
-    def words_needed(self) -> list[str]:
-        """Sentence on how many words show all topics, where there are fewer."""
-        needed = math.ceil(LEAST_WORDS["enough"] * self.n_components**1.5)
-        said = f"To find all {self.n_components} topics takes about {needed:,} words."
-        return [said] if self.verdict_on_words != "enough" else []
+    def few_words(self) -> bool:
+        """True where topics cannot have three words each, however many documents there are."""
+        # Of fewer words the topics of ordinary texts are half as strong or less.
+        return self.n_components > 1 and self.n_kept < 3 * self.n_components
 
     @property
     def n_likely(self) -> int:
@@ -305,6 +286,12 @@ class TopicForecast(Forecast):
         return f"Likely to stand out of noise: {self.n_likely} of {topics}. A fit may find more."
 
     @property
+    def if_short(self) -> Self | None:
+        """Forecast for documents of a tenth of the assumed length; None where these are short."""
+        length = round(self.document_length / 10)
+        return self._again(document_length=length) if length >= MIN_TOKENS else None
+
+    @property
     def _sizes(self) -> str:
         return f"{super()._sizes} and {counted(self.n_kept, 'word')}"
 
@@ -319,14 +306,18 @@ class TopicForecast(Forecast):
         ]
 
     def _assumed(self) -> list[str]:
-        is_long = math.isfinite(self.n_samples_needed)
+        possible = math.isfinite(self.n_samples_needed)
+        why = [FEW_WORDS] if self.few_words else [TOO_SHORT, JOIN_ROWS]
         said = [
-            *super()._assumed(), *([] if is_long else [TOO_SHORT, JOIN_ROWS]),
-            OF_EQUAL_TOPICS,
+            *super()._assumed(), *([] if possible else why),
+            OF_ORDINARY_TEXTS,
         ]  # fmt: skip
-        if self._question is not None and is_long and not self.enough:
-            said.append(self.likely)
-        said += self.words_needed
+        if self._question is not None and possible:
+            if (short := self.if_short) is not None and short.verdict != self.verdict:
+                length = counted(short.document_length, "token")
+                said.append(f"Of documents of about {length}: {short.verdict}.")
+            if not self.enough:
+                said.append(self.likely)
         if self.public_topics:
             said.append("Public topics are assumed to be of no help; good ones need less data.")
         return said
@@ -345,18 +336,23 @@ def forecast_topics(
     plan: TopicPlan,
     n_samples: int,
     n_features: int,
+    n_kept: int,
     document_length: float,
     concentration: float | None,
     pure: bool,
     neighbours: str,
 ) -> TopicForecast:
-    """Forecast noise and signal of each planned release; `pure` means delta = 0."""
+    """Forecast noise and signal of each planned release; `pure` means delta = 0.
+
+    A vocabulary leaves `n_kept` of `n_features` words.
+    """
     releases, count_sigma = counted_releases(plan.releases, pure, neighbours)
-    length, k = max(document_length, 3.0), plan.n_components
-    if concentration is None:
-        single = plan.triples is None and has_one_topic(USUAL, length, k)
-        concentration = 0.0 if single else USUAL
-    table = _compared(plan, n_features, length, concentration, pure=pure)
+    length, k = max(document_length, 2.0), plan.n_components
+    # Verdicts are those of plans with ten words a topic: fits with fewer find about as many.
+    n_words = min(max(plan.n_words, 10 * k), n_features)
+    assumed_plan = replace(plan, n_words=n_words, all_words=n_words == n_features)
+    concentration = USUAL if concentration is None else concentration
+    table = _compared(assumed_plan, n_features, n_kept, length, concentration, pure=pure)
     rows = []
     for planned in releases.planned:
         if planned.name not in table:
@@ -373,43 +369,60 @@ def forecast_topics(
         sigma /= n_samples * (planned.cost.epsilon or planned.cost.mu)
         rows.append(ReleaseForecast(planned.name, sigma, sigma * noise, signal))
     pairs = next(row for row in rows if row.name == "pair_moments")
-    needed = math.ceil(max(n_samples / pairs.ratio if pairs.noise > 0 else k, k))
-    return TopicForecast(
-        tuple(rows), n_samples, math.inf if document_length < plan.least_tokens else needed, k,
-        n_refinements=plan.n_refinements, n_words=plan.n_words, n_kept=n_features,
+    # Half the edge of the spectrum that sampling alone gives pairs.
+    frequencies = 1 / (np.arange(n_words) + OFFSET) / math.log1p(n_features / OFFSET)
+    sampling = bulk_edge(0.0, 0.0, sampling_of_pairs(length, n_samples, n_words), frequencies) / 2
+    needed = n_samples * _relative_number(pairs.noise / pairs.signal, sampling / pairs.signal)
+    found = TopicForecast(
+        tuple(rows), n_samples, max(math.ceil(needed), k), k,
+        n_refinements=plan.n_refinements, n_words=plan.n_words, n_kept=n_kept,
         concentration=concentration, public_topics=plan.asks_public,
         document_length=document_length, count_sigma=count_sigma,
     )  # fmt: skip
+    if document_length < plan.least_tokens or found.few_words:
+        return replace(found, n_samples_needed=math.inf)
+    return found
+
+
+def _relative_number(noise: float, sampling: float) -> float:
+    """Number of documents, relative to that of a forecast, from which a signal stands out.
+
+    `noise` and `sampling` are relative to the signal; their squares add up, and fall with the
+    square of the number and with the number.
+    """
+    return (sampling**2 + math.hypot(sampling**2, 2 * noise)) / 2
 
 
 def _compared(
-    plan: TopicPlan, n_features: int, length: float, concentration: float, *, pure: bool
+    plan: TopicPlan,
+    n_features: int,
+    n_kept: int,
+    length: float,
+    concentration: float,
+    *,
+    pure: bool,
 ) -> dict[str, Compared]:
-    """Statistics by release: of k equally likely topics with disjoint words."""
-    # Effective number of words of a topic in ordinary text: one over the sum of its squared
-    # probabilities.
+    """Statistics by release, of k topics as strong as those of ordinary texts."""
+    # Effective number of words of a topic: one over the sum of its squared probabilities.
     words_per_topic = 100
     k = plan.n_components
     words_each = min(words_per_topic, max(n_features / k, 1.0))
-    # Verdicts are those of plans with ten words a topic: fits with fewer find about as many.
-    n_words = min(max(plan.n_words, 10 * k), n_features)
-    assumed_plan = replace(plan, n_words=n_words, all_words=n_words == n_features)
-    eigenvalue = 1 / (k * words_each * (concentration + 1))
+    squares = squares_of_words(min(plan.n_words, n_kept), n_features)
+    eigenvalue = of_topics.STRENGTH * squares / (k * (concentration + 1))
     # All words of a document are distinct, except in pairs.
     norm_of_counts = length**-0.5
-    norm_of_pairs = pair_norm(assumed_plan, n_features, length, words_each, concentration)
-    norm_of_triples = (length * (length - 1) * (length - 2)) ** -0.5
+    norm_of_pairs = pair_norm(plan, n_features, length, words_each, concentration)
+    norm_of_triples = (length * (length - 1) * max(length - 2, 1.0)) ** -0.5
     if pure:  # the number of tokens bounds all of them
         norm_of_counts = norm_of_pairs = norm_of_triples = 1.0
     # Entries of pairs off the diagonal have half the deviation, and an eigenvector stands out if
     # its eigenvalue is above half the edge of the noise (Baik, Ben Arous & Peche, 2005). Norms of
     # the third moment: in word space of k orthogonal topics, each with the share 1 / k and the
     # eigenvalue above; whitened, these have the norm k^(1/2) each.
-    noise_of_pairs, noise_of_triples = math.sqrt(n_words) / 2, math.sqrt(n_unique(k, 3))
-    signal_of_pairs = eigenvalue * _squares(assumed_plan, n_features)
+    noise_of_pairs, noise_of_triples = math.sqrt(plan.n_words) / 2, math.sqrt(n_unique(k, 3))
     return {
         "word_frequencies": Compared(WordFrequencies, norm_of_counts, 1.0, 1 / n_features),
-        "pair_moments": Compared(PairMoments, norm_of_pairs, noise_of_pairs, signal_of_pairs),
+        "pair_moments": Compared(PairMoments, norm_of_pairs, noise_of_pairs, eigenvalue),
         "expected_counts": Compared(ExpectedCounts, norm_of_counts, 1.0, 1 / (k * n_features)),
         "triple_moments": Compared(
             TripleMoments, norm_of_triples, noise_of_triples, k * eigenvalue**1.5
@@ -427,9 +440,8 @@ def pair_norm(
 
     `words_each` is the effective number of words of a topic.
     """
-    # Probability that two tokens of a document are the same word: in its topic; by all words, the
-    # sum of squared frequencies 1 / (Z (r + OFFSET)), Z = log(1 + n_features / OFFSET); of both.
-    of_all = n_features / (OFFSET * (n_features + OFFSET)) / math.log1p(n_features / OFFSET) ** 2
+    # Probability that two tokens of a document are the same word: in its topic; by all words; both.
+    of_all = squares_of_words(n_features, n_features)
     repeats = (1 / words_each + concentration * of_all) / (1 + concentration)
     tokens = length
     if not plan.all_words:
@@ -437,12 +449,11 @@ def pair_norm(
         share = math.log1p(plan.n_words / OFFSET) / math.log1p(n_features / OFFSET)
         above = float(ndtri(1 - plan.clip_quantile)) * math.sqrt(length * share * (1 - share))
         tokens = min(max(length * share + above, 2.0), length)
-        repeats *= _squares(plan, n_features) / share**2
+        repeats *= squares_of_words(plan.n_words, n_features) / of_all / share**2
     pairs = tokens * (tokens - 1) / (length * (length - 1))
     return pairs * math.sqrt(mean_square_of_pairs(tokens, repeats))
 
 
-def _squares(plan: TopicPlan, n_features: int) -> float:
-    """Fraction of the sum of squared word frequencies that the released words have."""
-    d = plan.n_words
-    return d * (n_features + OFFSET) / (n_features * (d + OFFSET))
+def squares_of_words(n_words: int, n_features: int) -> float:
+    """Sum of the squared frequencies of the first `n_words` of `n_features` words, about."""
+    return n_words / (OFFSET * (n_words + OFFSET)) / math.log1p(n_features / OFFSET) ** 2

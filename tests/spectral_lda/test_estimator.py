@@ -64,7 +64,7 @@ def test_too_little_data_warns_and_enough_does_not(comfortable):
         NotEnoughDataWarning, match="No batch adds a topic: the first one, of 100, sh"
     ):
         small.partial_fit(comfortable[200:400])
-    with pytest.warns(NotEnoughDataWarning, match="shows 1; .* documents or fewer n_components"):
+    with pytest.warns(NotEnoughDataWarning, match="shows 1; .* would help: more documents\\."):
         PrivateSpectralLDA(2, epsilon=math.inf).fit(np.ones((100, 7), dtype=int))
     clicks, persons = np.tile(np.eye(60, dtype=int), (50, 1)), np.arange(3000) // 6
     for groups, epsilon in ((None, math.inf), (None, 4.0), (persons, 20.0)):
