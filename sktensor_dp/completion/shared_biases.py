@@ -84,7 +84,8 @@ class EffectRelease:
         part = min(float(parts[0]), float(counts @ counts) / len(counts))
         of_own = noise + (shifted[-1] - part * moved[-1]).clip(0)
         of_own[-1] = noise[-1]
-        least = LEAST_SHARE * float(np.mean(shown**2)) + LEAST_ERROR
+        largest = max(float(np.mean(shown**2)), part * float(lacked.max()))
+        least = LEAST_SHARE * largest + LEAST_ERROR
         errors = part * lacked + np.diag(np.maximum(of_own, least))
         of_effects = np.linalg.solve(errors, np.ones(len(errors)))
         of_effects /= of_effects.sum()
