@@ -19,15 +19,6 @@ from sktensor_dp.tensor.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Errors:
-    """Noise of averaged sums and shares of observed cells, of which errors of means are made."""
-
-    noise: StepNoise  # of the averaged sums that parameters are made of
-    observed: Floats  # (d,): estimated shares of cells that are observed
-    way: Floats  # (k, p): how far steps moved each parameter from the start; 0 of whole means
-
-
-@dataclass(frozen=True, eq=False)
 class TailErrors:
     """Skewness of whitened columns, and errors of their means and deviations by clips."""
 
@@ -44,7 +35,9 @@ class FittedMixture:
     gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
     square: float  # mean squared norm of the steps' means
     tails: TailErrors
-    errors: Errors
+    noise: StepNoise  # of the averaged sums that parameters are made of
+    observed: Floats  # (d,): estimated shares of cells that are observed
+    way: Floats  # (k, p): how far steps moved each parameter from the start; 0 of whole means
 
 
 @dataclass(kw_only=True)
@@ -143,11 +136,9 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
     }
     if not plan.has_intervals:
         return attributes
-    errors, tails = found.errors, found.tails
-    return {
-        **attributes, "_step_noise": errors.noise, "_observed": errors.observed,
-        "_way": errors.way[order], "_unmade": tails.unmade[order], "_spread": tails.spread[order],
-    }  # fmt: skip
+    by_group = {"_way": found.way, "_unmade": found.tails.unmade, "_spread": found.tails.spread}
+    by_group = {name: value[order] for name, value in by_group.items()}
+    return {**attributes, "_step_noise": found.noise, "_observed": found.observed, **by_group}
 
 
 def names_of(estimator: Any, columns: NDArray[np.bool_]) -> list[str]:

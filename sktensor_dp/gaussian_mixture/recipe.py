@@ -9,7 +9,6 @@ from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.estimator.data_norm import chosen_ball, warnings_of_norm, with_norm
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.gaussian_mixture.fitted import (
-    Errors,
     FittedMixture,
     TailErrors,
     attributes_of,
@@ -104,7 +103,7 @@ def release_mixture(
     way = way_from(joined(start, parts[k - 1]), found)
     way[:, 1 + whole] = 0.0
     observed = observed_cells(ball, second, model)
-    return FittedMixture(found, gains, square, tails, Errors(noise, observed, way))
+    return FittedMixture(found, gains, square, tails, noise, observed, way)
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
