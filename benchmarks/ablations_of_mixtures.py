@@ -31,6 +31,7 @@ SETS = (
     (Law("one cloud, d 5, asked for 4", 1, 5, 10.0, asked=4), 5000),
     (Law("few samples, round, d 10, k 5", 5, 10), 5000),
     (Law("few samples, stretched, d 8, k 3", 3, 8, 10.0), 3000),
+    (Law("few samples, round, d 2, k 3", 3, 2), 2000),
     (Law("heavy tails (t 5), d 4, k 3, 6 apart", 3, 4, 10.0, 6.0, degrees=5.0), 20_000),
 )
 EQUAL = dict.fromkeys(defaults.FRACTIONS, 1 / len(defaults.FRACTIONS))
@@ -44,6 +45,7 @@ ABLATIONS = (
     constant("mixtures.SHRUNK_AT", math.inf),
     Ablation("SEEN of shapes = 0", (), {"mixtures.defaults.SEEN": 0.0}),
     constant("mixtures.LARGE_NOISE", math.inf),
+    constant("mixtures.MOST_GAIN", 6.0),
 )
 
 

@@ -8,3 +8,6 @@ SHRUNK_AT = 0.3
 SEEN = 1.5
 # Noise of a shape (operator norm) from which on a step keeps half of every direction.
 LARGE_NOISE = 0.4
+# Clip of the norm of the gains in log-density of one sample, in nats: of groups a few deviations
+# apart most samples gain less.
+MOST_GAIN = 1.5

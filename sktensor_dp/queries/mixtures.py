@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sktensor_dp.data.samples import SampleChunk
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import sum_over_rows
-from sktensor_dp.mixtures import gaussians
+from sktensor_dp.mixtures import defaults, gaussians
 from sktensor_dp.mixtures.clipping import Scales
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE, SPHERICAL
 from sktensor_dp.queries.query import RADIUS, Bounded, Norms, Signed, check_array, check_number
@@ -23,9 +23,6 @@ RowIndex = slice | Integers  # of a chunk
 # Largest whitener times radius, and largest logarithm of weight times density: squares stay finite.
 LARGEST_WHITENED, LARGEST_LOG = 1e50, 1e5
 LIMITS = (1e-3, 1e6)
-# Clip of the norm of the gains in log-density of one sample, in nats: of groups a few deviations
-# apart most samples gain less.
-MOST_GAIN = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +231,7 @@ class MixtureGains(Signed):
         return len(self.mixtures) - 1
 
     def _largest_norms(self) -> Norms:
-        most = MOST_GAIN * NORM_SLACK
+        most = defaults.MOST_GAIN * NORM_SLACK
         return Norms(l2=most, l1=most * math.sqrt(self.n_gains))
 
     def total(self, chunk: SampleChunk) -> Floats:
@@ -251,7 +248,7 @@ class MixtureGains(Signed):
             log_densities = np.transpose(densities)  # (n, n_mixtures)
             gains = np.diff(log_densities)
             norms = np.sqrt(np.einsum("nm,nm->n", gains, gains))
-            factors = MOST_GAIN / np.maximum(norms, MOST_GAIN)
+            factors = defaults.MOST_GAIN / np.maximum(norms, defaults.MOST_GAIN)
             sums += (factors * weights[rows]) @ gains
         return sums
 

@@ -7,7 +7,8 @@ from contracts.rows_of_mixtures import gains, rows, statistics
 from scipy.stats import multivariate_normal
 
 from sktensor_dp.data.samples import IncompleteChunk, IncompleteChunks, SampleChunk
-from sktensor_dp.queries.mixtures import MOST_GAIN, MixtureStatistics, RowFrame
+from sktensor_dp.mixtures import defaults
+from sktensor_dp.queries.mixtures import MixtureStatistics, RowFrame
 from sktensor_dp.tensor.symmetric import symmetric_to_coordinates
 
 KINDS = [(shape, pooled) for shape in ("full", "diag", "spherical") for pooled in (False, True)]
@@ -99,7 +100,9 @@ def test_gains_are_clipped_differences_of_log_densities(seed):
 
     densities = np.array([log_density(one) for one in query.mixtures])
     expected = np.diff(densities, axis=0)
-    expected = (expected * np.minimum(1, MOST_GAIN / np.linalg.norm(expected, axis=0))).sum(axis=1)
+    expected = (
+        expected * np.minimum(1, defaults.MOST_GAIN / np.linalg.norm(expected, axis=0))
+    ).sum(axis=1)
     found = query.total(IncompleteChunk(X))
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
