@@ -110,9 +110,9 @@ def test_averages_are_in_proportion_to_the_truth(case, seed):
         # effects that are not normal.
         off = float(truth @ found / (truth @ truth)) - (1 - own**2)
         assert abs(off) < 0.02 + 4 * math.hypot(own / math.sqrt(len(truth)), of_scale)
-        # Of four rows a chi-square is 7 times its mean in one of 100,000. Rows that are observed
-        # unevenly, and components, add a half to errors at most (100 seeds); it was ten times.
-        assert (error / case.deviation) ** 2 < 1.5**2 * 7 * own**2 + (4 * of_scale) ** 2
+        # In two of 100 seeds errors were 2.5 and 3.2 times those said, of rows that are observed
+        # unevenly and beside components, for a reason that is not known.
+        assert (error / case.deviation) ** 2 < 4**2 * own**2 + (4 * of_scale) ** 2
         ratios.append(said[place] / error)
     if case.way == "alike":  # as forecasts assume
         assert 1 / 3 < np.exp(np.mean(np.log(ratios))) < 3
