@@ -360,7 +360,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     @property
     def bias_errors_(self) -> list[Floats]:
-        """Standard errors of `biases_` by noise and sampling; NaN for ``unit_mode``, or mode 0."""
+        """Standard errors of `biases_` by noise and sampling; NaN for ``unit_mode``, or mode 0.
+
+        They hold if which entries there are does not depend on the level of a unit.
+        """
         check_is_fitted(self)
         mode = self._shared.unit_mode
         errors = [np.sqrt(effects.variances) for effects in self._shared.effects]

@@ -413,9 +413,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         DataFrame or Table
-            One row per group and column: ``group``, from 1; ``share``; ``place``, from 1: groups
-            whose density together has a single peak describe one place, such as one of heavy tails;
-            ``column``; ``mean``, ``mean_low``, ``mean_high`` and ``spread``, a standard deviation.
+            One row per group and column: ``group``, from 1; ``share``, without an interval;
+            ``place``, from 1: groups whose density together has a single peak describe one place,
+            such as one of heavy tails; ``column``; ``mean``, ``mean_low``, ``mean_high`` and
+            ``spread``, a standard deviation.
 
         Warns
         -----
@@ -501,7 +502,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         longer tails they may hold too few. Of one group, means of columns that are skewed as an
         exponential law or more are released without a clip. Where groups share a tail, rows between
         them may be of either. The share of missing cells is estimated for each column, by
-        released second moments; cells are taken to be missing by chance.
+        released second moments; cells are taken to be missing completely at random. Where it
+        depends on values seen, as by dropout, noise leaves steps unfinished, and means lie towards
+        those of rows with the column by more than the interval; not with ``epsilon=inf``.
 
         **Privacy.** Made of released values alone; costs nothing.
 
