@@ -125,8 +125,8 @@ def _run(options: Namespace) -> int:
 
 
 def _refuse_doubtful(run: Run, folder: Folder) -> None:
-    """Raise an error for a run that may show nothing, or whose rows noise lets nobody check."""
-    # What is paid for costs nothing more.
+    """Raise an error if noise may hide what a run finds, or the result of its check of rows."""
+    # A run whose models an earlier run paid for spends nothing.
     if not (run.options.anyway or run.is_paid) and run.too_few():
         raise NotEnoughDataError(_why_stopped(run, folder))
     if unchecked := run.unchecked():
@@ -139,7 +139,7 @@ def _refuse_doubtful(run: Run, folder: Folder) -> None:
 def _learn(run: Run, folder: Folder, progress: Progress) -> None:
     """Check rows, fit the models, and write what was found."""
     with Interrupts(progress.note) as interrupts:
-        reports = _reports_of_check(run, folder, progress)
+        reports = _check_rows(run, folder, progress)
         if run.paid and not folder.made.names:  # of a finished run, which is moved away now
             _write_statement(run, folder, reports)
             for name in run.paid:
@@ -177,13 +177,13 @@ def _open_folder(run: Run, path: Path) -> Folder:
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
     _take_up(run, folder)
     try:
-        fitting = folder.fitting(run.charge, run.epsilon)
+        affordable = folder.affordable(run.charge, run.epsilon)
     except BudgetError as error:
         if not run.paid and (told := folder.last.told(path, run.free)):
             error.args = (f"{told}. {error}",)
         raise
     if not run.paid:
-        options.epsilon = folder.made.epsilon = fitting
+        options.epsilon = folder.made.epsilon = affordable
         run.build()
     for model in run.models.values():
         check_saving(model)
@@ -288,17 +288,17 @@ def _why_stopped(run: Run, folder: Folder) -> str:
     )
 
 
-def _reports_of_check(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport]:
-    """Reports on what the run has paid for: a check of what rows can be used, made here unless an
-    earlier run paid, for a charge of its own.
+def _check_rows(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport]:
+    """Check, for a charge of its own, what rows can be used, unless an earlier run paid for models;
+    return the reports on all charges so far.
     """
-    if run.paid:  # whose statement has the check of the run that paid
+    if run.paid:  # the statement of that run includes its check
         return [load_statement((folder.path / STATEMENT).read_bytes())]
     try:
         run.check(folder.ledger)
     except NotEnoughDataError as error:
-        mended = f"{run.cure}{_once_mended(run, folder)}"
-        error.args = (f"{error} {mended} To go on all the same: --no-check",)
+        advice = f"{run.cure}{_advice_after_check(run, folder)}"
+        error.args = (f"{error} {advice} To go on all the same: --no-check",)
         raise
     finally:
         if run.checked is not None:
@@ -311,8 +311,8 @@ def _reports_of_check(run: Run, folder: Folder, progress: Progress) -> list[Priv
     return [run.checked.privacy_report_]
 
 
-def _once_mended(run: Run, folder: Folder) -> str:
-    """Say what the command has after a check that failed, and for which persons alone."""
+def _advice_after_check(run: Run, folder: Folder) -> str:
+    """Say what budget is left after a check that failed, and for whose data only."""
     left, column = folder.left(run.charge, run.options.epsilon), run.options.person
     if column is None:
         same, other, whom = "without --person", "With it", f"each {run.unit}"

@@ -112,10 +112,11 @@ class Folder:
         elif self._budget != self._balance_before.epsilon:
             Ledger(self._file).change_budget(self._balance_before.epsilon, self._budget)
 
-    def fitting(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
-        """Epsilon that a run can have: `epsilon`, or less by what checks of stopped runs spent.
+    def affordable(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
+        """Return `epsilon`, or what is left of the budget if only checks of earlier runs made it
+        too small; else raise BudgetError.
 
-        `charge` is that of a run by epsilon; BudgetError if the budget is short without them too.
+        `charge` gives the charge of a run at an epsilon.
         """
         of_run, units_before = charge(epsilon), self._balance_before.spent.units
         unit = without_column(of_run.protects)
@@ -137,11 +138,11 @@ class Folder:
         if self.covers(of_run):
             return epsilon
         left = self.left(charge, epsilon)
-        # Beside the fits alone all of it would fit: what is missing went to checks.
-        if left and self.covers(charge(epsilon), beside=self._after_fits()):
+        # The budget covers the run beside earlier fits: only their checks made it too small.
+        if left and self.covers(of_run, beside=self._after_fits()):
             return left
         balance = replace(self._balance_before, epsilon=self._budget)
-        both = PrivacyCost.total([(balance.spent.cost, 1), (charge(epsilon).cost, 1)])
+        both = PrivacyCost.total([(balance.spent.cost, 1), (of_run.cost, 1)])
         needed = both.epsilon_at(balance.delta)
         less = "Ask for less (--epsilon), or decide" if left else "Decide"
         advice = (
@@ -152,11 +153,11 @@ class Folder:
             else f"No budget at delta {plain(balance.delta)} would be enough: delta is what is "
             f"short. Ask for less (--delta). {APART}"
         )
-        nothing = "too little" if self._spent_before < self._budget else "nothing"
+        too_little = "too little" if self._spent_before < self._budget else "nothing"
         raise BudgetError(
             f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
             f"{self._spent_before:.4g} of {self._budget:g} is spent, and "
-            f"{f'--epsilon {left:g}' if left else nothing} is left (epsilons of runs add up to "
+            f"{f'--epsilon {left:g}' if left else too_little} is left (epsilons of runs add up to "
             f"less than their sum). {advice}. Nothing was spent."
         )
 

@@ -41,12 +41,13 @@ class Progress(io.TextIOBase):
     def step(self, label: str) -> Iterator[None]:
         """Announce a step and time it; every ten seconds say how long it will take."""
         seconds_between = 10.0
-        begin, over = time.monotonic(), threading.Event()
+        begin, ended = time.monotonic(), threading.Event()
         self._done = 0.0
 
         def tell() -> None:
-            while not over.wait(seconds_between):
-                passed = time.monotonic() - begin  # for the fraction `_done` of the step
+            while not ended.wait(seconds_between):
+                passed = time.monotonic() - begin
+                # `_done` is the fraction of the step that took the time so far.
                 left = passed * (1 / self._done - 1) if self._done else 0.0
                 more = f", about {left:.0f} s to go" if left else ""
                 self.note(f"  {label}: {passed:.0f} s{more}")
@@ -57,7 +58,7 @@ class Progress(io.TextIOBase):
             with redirect_stderr(self):
                 yield
         finally:
-            over.set()
+            ended.set()
         self.note(f"  done in {time.monotonic() - begin:.1f} s")
 
     @contextmanager

@@ -148,7 +148,7 @@ class Topics(Run):
         return known or f"at most {self.options.words:,}"
 
     def forecast(self) -> Any:
-        """Forecast of topics."""
+        """Forecast of topics of the words that the vocabulary is expected to have."""
         n_words, _ = self._words_expected()
         return self._forecast_of(self.options.topics, n_words)
 
@@ -317,9 +317,9 @@ class Topics(Run):
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
 
     def write_shares(self, folder: Folder) -> None:
-        """Write the topics of each text, and how many of its words are known.
+        """Write the topics of each text, and how many of its words are in the vocabulary.
 
-        ValueError if they would replace those of texts with names by some without.
+        ValueError if the file that is there names its texts, and this run only numbers them.
         """
         if (path := folder.path / SHARES).exists() and not self._ids:
             with path.open(encoding="utf-8", newline="") as file:

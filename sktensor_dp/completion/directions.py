@@ -10,7 +10,7 @@ from scipy.special import gammaincinv
 from scipy.stats import chi, chi2
 
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.model import unexplained
+from sktensor_dp.completion.model import unexplained_variance
 from sktensor_dp.completion.plan import PersonPlan, judged_sweeps, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
     LEAST_WEIGHT,
@@ -136,7 +136,7 @@ class Directions:
         # biases, and errors of biases and outliers add to the largest direction.
         by_units = self._variance_by_units() * float(np.mean(self._weights))
         share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
-        residual_share = unexplained(self._deviation, by_former) / self._deviation**2
+        residual_share = unexplained_variance(self._deviation, by_former) / self._deviation**2
         r = self._directions.shape[1]
         return residual_share * share * variance_by_chance(self._weights, self._n_units, r)
 
@@ -168,10 +168,10 @@ class Directions:
         grams = weights[:, None, None] * np.eye(r)
         noise = np.broadcast_to((self._covariance + self._covariance.T) / 2, grams.shape)
         residual = self._variance_by_units()
-        # First prior variance of a row: that of the noise in the estimate of an average row, or any
-        # without noise.
-        variance = float(np.mean(self._covariance.diagonal()))
-        prior = (variance / max(float(np.mean(weights)) ** 2, 1e-100)) or 1.0
+        # EM for the prior variance of a row starts from the noise of an average row; without noise
+        # any start is right.
+        noise_variance = float(np.mean(self._covariance.diagonal()))
+        prior = (noise_variance / max(float(np.mean(weights)) ** 2, 1e-100)) or 1.0
         return posterior_rows(self._sums, grams, noise, residual, prior)
 
     def _variance_by_units(self) -> float:

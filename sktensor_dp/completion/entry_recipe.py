@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion.gradient_steps import fit_gradients
-from sktensor_dp.completion.model import EntryModel, SharedModel, unexplained
+from sktensor_dp.completion.model import EntryModel, SharedModel, unexplained_variance
 from sktensor_dp.completion.person_recipe import warnings_of_edge
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
 from sktensor_dp.data.entries import IndexSet
@@ -199,7 +199,7 @@ def released_pair_components(
         math.hypot(noisy.sigma, math.sqrt(product_variance)), min(options.ranks),
     )  # fmt: skip
     explained = float((index_set.counts[1] / index_set.n_entries @ loadings**2).sum())
-    return loadings, unexplained(residual, explained)
+    return loadings, unexplained_variance(residual, explained)
 
 
 def with_columns(model: EntryModel, loadings: Floats) -> EntryModel:

@@ -32,10 +32,8 @@ EntryModel = CPCompletion | TuckerCompletion
 LEAST_SHARE_OF_NOISE = 0.2
 
 
-def unexplained(deviation: float, explained: float) -> float:
-    """Residual variance ``deviation**2 - explained``, at least LEAST_SHARE_OF_NOISE of the whole.
-    `explained` is a variance.
-    """
+def unexplained_variance(deviation: float, explained: float) -> float:
+    """Variance ``deviation**2 - explained``, at least LEAST_SHARE_OF_NOISE of the whole."""
     return max(deviation**2 - explained, LEAST_SHARE_OF_NOISE * deviation**2)
 
 

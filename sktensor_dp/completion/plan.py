@@ -283,7 +283,7 @@ def bias_variances_by_sums(
 
 
 def _error_variance(noise: list[float]) -> float:
-    """Error variance of a prediction from biases with error variances `noise` before shrinkage."""
+    """Error variance of a prediction: the sum of those of biases, `noise` before shrinkage."""
     return math.fsum(ASSUMED.shrunk(noise))
 
 
@@ -440,12 +440,12 @@ def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, del
     return weight * response * math.sqrt(n_cells) / noise_norm / noise
 
 
-def row_weight(n_units: int, each: float, n_rows: int) -> float:
-    """Expected weight of each of `n_rows` in sums over units, who have `each` entries.
+def row_weight(n_units: int, n_entries_each: float, n_rows: int) -> float:
+    """Expected weight of each of `n_rows` rows in sums over units.
 
     Each entry of a unit weighs one over the root of the number of its entries.
     """
-    return n_units * math.sqrt(each) / n_rows
+    return n_units * math.sqrt(n_entries_each) / n_rows
 
 
 def check_model_size(

@@ -184,12 +184,12 @@ Indices = tuple[RowIndex | None, ...]
 
 
 def are_names(value: object) -> bool:
-    """Return True for a list or tuple of two or more, each a RowIndex, names of rows or None."""
+    """Return True for names of rows by mode: two or more, each a RowIndex, names or None."""
     if not isinstance(value, list | tuple) or len(value) < 2:
         return False
-    kinds = RowIndex | list | tuple | range | None
-    # Arrays and columns have one axis.
-    return all(isinstance(one, kinds) or len(getattr(one, "shape", ())) == 1 for one in value)
+    types = RowIndex | list | tuple | range | None
+    # Names may also be an array or a column of a table, of one axis.
+    return all(isinstance(one, types) or len(getattr(one, "shape", ())) == 1 for one in value)
 
 
 def indices_of(row_names: Any) -> Indices | None:

@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 from scipy.optimize import brentq, nnls
 
-from sktensor_dp.completion.model import unexplained
+from sktensor_dp.completion.model import unexplained_variance
 from sktensor_dp.completion.plan import UNCLIPPED, residual_clip
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.persons import ReleasedEffects, SharedRowSums
@@ -248,7 +248,7 @@ class SharedBiases:
         """
         # Within a row values vary by what no biases explain, and by how uncertain its own is.
         by_error = float(self.shares @ self.effects.variances)
-        variance = unexplained(self.deviation, by_others + self.explained() + by_error)
+        variance = unexplained_variance(self.deviation, by_others + self.explained() + by_error)
         deviations = np.sqrt(variance + self.effects.variances)
         shifts = self.effects.effects - released.about
         mean, slopes = mean_response(clip, shifts, deviations)
@@ -277,7 +277,7 @@ def _joined(parts: Iterable[Floats]) -> Floats:
 def residual_variance(biases: Sequence[SharedBiases], factor_variance: float = 0.0) -> float:
     """Variance of values about a unit's level that neither biases nor components explain."""
     explained = sum(one.explained() for one in biases) + factor_variance
-    return unexplained(biases[0].deviation, explained)
+    return unexplained_variance(biases[0].deviation, explained)
 
 
 def root_of_entries(weights: Floats, n_units: int) -> float:

@@ -176,11 +176,11 @@ class LazyPersons(ValueRange):
     apart = True
 
     def __init__(self, partitions: DaskPartitions, reader: PersonReader) -> None:
-        super().__init__(reader.bounds if reader.released is None else reader.released)
+        super().__init__(reader.released or reader.bounds)
         self._partitions, self._reader = partitions, reader
         self.shape = reader.shape
         self.n_units = reader.shape[reader.unit_mode]
-        self.read_before_charge = reader.has_ids
+        self.read_before_charge = reader.has_ids  # to compare their number with `n_units`
 
     def sum(self, query: Any) -> Any:
         """Sum of the contributions of all units to `query`."""

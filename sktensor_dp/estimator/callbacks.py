@@ -104,12 +104,12 @@ class Callbacks:
 
 
 class Follower:
-    """Calls an estimator's callbacks for each release of a session; none where it has none."""
+    """Calls the callbacks of an estimator, if it has any, for each release of a session."""
 
     def __init__(self) -> None:
         self.estimator: Any = None
         self.context: Any = None
-        self.failures: dict[str, None] = {}
+        self.failures: dict[str, None] = {}  # types of errors, in order
         self._open: Any = None  # task of the last release
 
     @property

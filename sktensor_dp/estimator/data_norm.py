@@ -35,7 +35,7 @@ def chosen_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, bool]:
 
 
 def with_norm(fitted: FitResult, ball: LiftedBall, *, seen: bool) -> FitResult:
-    """Add the norm of a chosen ball to a fit, and the warning of a histogram that shows nothing."""
+    """Add a chosen norm to a fit, and a warning unless its histogram was `seen` above the noise."""
     return replace(
         fitted, attributes={**fitted.attributes, "data_norm_": ball.radius},
         warnings=(*warnings_of_range(NormHistogram.name, seen=seen), *fitted.warnings),

@@ -112,14 +112,14 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     """
     rng = as_generator(plan.random_state)
     d, offset, radius = plan.n_features, ball.offset, ball.radius
-    # Missing cells make the constant less, by half of its square at most: its mean square shows by
-    # how much.
+    # The last entry is the mean square of the constant coordinate: `offset` squared, or less (half
+    # of it at least) if rows have missing cells.
     constant = np.sqrt(np.clip(second.value[-1, -1], offset**2 / 2, offset**2))
     mean = scaled_to_radius(second.value[-1:, :-1] / constant, radius)[0]
     covariance = second.value[:-1, :-1] - np.outer(mean, mean)
     noise = max(second.sigma, LEAST_VARIANCE * radius**2)
     if plan.n_components == 1:
-        # Steps shrink a variance that is too large, and lose a direction of one far too small.
+        # EM steps correct a variance that is too large, but not one that is far too small.
         covariance = clip_eigenvalues(covariance, noise, radius**2)
         one = Gaussians(np.ones(1), mean[None], covariance[None])
         return of_type(one, plan, radius)
@@ -134,7 +134,7 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
             limit=clip.limit, centre=0.0, scales=SPHERE_SCALES, radius=MOST_RADII * radius,
             shape_part="spherical", pooled=True, fill=mean,
         ))  # fmt: skip
-        # A sphere that is moved needs steps to settle in: the last two leave it out instead.
+        # Empty spheres are moved, but need steps to settle: the last two steps drop them instead.
         drops = step >= defaults.SPHERE_STEPS - 2
         spheres = spheres_after_step(
             spheres, clipped_statistics(answer), answer.sigma, clip, radius, rng, drops=drops

@@ -422,19 +422,20 @@ class PrivateScorer(HasAccountant, BaseEstimator):
         steps = [*private_steps(model).values()]
         for step in steps:
             check_is_fitted(step)
+        last = steps[-1]
         reports = [step.privacy_report_ for step in steps]
         number_is_private = any(report.neighbours == "add_remove" for report in reports)
         relation = "add_remove" if number_is_private else "replace_one"
-        column = column_of_units(steps[-1], X, groups)
+        column = column_of_units(last, X, groups)
         X, y, labels = checked_units(X, y, groups, relation)
-        # A completion with a unit_mode: X itself says the units.
+        # For a completion with a unit_mode a column of X has the labels of units.
         if (in_data := unit_labels_in(model, X)) is not None:
-            steps[-1]._validation_copy()._refuse_rows(X, y)
+            last._validation_copy()._refuse_rows(X, y)
             labels = in_data
         words = word_counter(model)
         bounds = checked_score_bounds(
-            self.bounds, self.metric, steps[-1], "bounds", texts=words is not None,
-            n_features=getattr(steps[-1], "n_features_in_", None),
+            self.bounds, self.metric, last, "bounds", texts=words is not None,
+            n_features=getattr(last, "n_features_in_", None),
         )  # fmt: skip
         if labels is None and any(report.unit == "person" for report in reports):
             raise ValueError(

@@ -571,7 +571,7 @@ class PrivateSearchCV(
     def __getattr__(self, name: str) -> Any:
         if name in ("save", "fold_in", "recommend"):
             raise AttributeError(f"A search has no {name}: call best_estimator_.{name}(...).")
-        return self.__getattribute__(name)  # raises what it raised
+        return self.__getattribute__(name)  # raises its own AttributeError again
 
     def _by_best(self, method: str, *given: object) -> Any:
         """Result of a method of the best model; its errors show no data."""

@@ -93,9 +93,8 @@ def split_units(
     random_state: object,
     n_units: int | None = None,
 ) -> Splits:
-    """Split units into `cv` folds or, without, two parts: by `random_state`, or by secret coins.
-
-    `n_units` is their public number, if some may have no rows.
+    """Split units into `cv` folds, or two parts if it is None: by `random_state`, or by secret
+    coins if their number is private. `n_units` is a public number that counts units without rows.
     """
     part_of_unit, unit_of_row = assigned(
         n_rows, labels, n_parts=cv, fraction=test_size, sizes_private=number_is_private,
@@ -104,10 +103,10 @@ def split_units(
     splits = Splits(part_of_unit, cv, unit_of_row)
     if number_is_private:
         return splits
-    kind, least = ("rows", 1) if labels is None else ("groups", 2)
+    units, least = ("rows", 1) if labels is None else ("groups", 2)  # fits refuse a single group
     if any(train.sum() < least or not test.any() for train, test in splits.pairs):
         raise ValueError(
-            f"cv and test_size must leave {least} or more {kind} to train on in every split, and "
+            f"cv and test_size must leave {least} or more {units} to train on in every split, and "
             f"one to score on; got n_samples={splits.n_units}."
         )
     return splits

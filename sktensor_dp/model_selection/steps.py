@@ -330,7 +330,7 @@ def until_charged(params: Mapping[str, object], estimator: BaseEstimator) -> tup
 
 
 def owner_of(full: str, steps: Mapping[str, BaseEstimator]) -> tuple[BaseEstimator, str]:
-    """Step that has the parameter of the full name, or None, and the name that it has there."""
+    """Step, or None, that the full name of a parameter is of, and the parameter's name in it."""
     is_pipeline = "" not in steps
     name, _, parameter = full.partition("__") if is_pipeline else ("", "", full)
     return steps.get(name), parameter

@@ -467,14 +467,15 @@ class MixtureDisplay(Display):
         places = range(len(self.shares))
         labels = [f"group {n} · {share:.0%}" for n, share in enumerate(self.shares, start=1)]
         titles = [shortened(name) for name in self.names]
-        self.axes_ = _grid([[*labels, ""]] * len(titles), titles, self.footer)
+        lines = [*labels, ""]  # the last one for the height of the axis
+        self.axes_ = _grid([lines] * len(titles), titles, self.footer)
         for column, axes in enumerate(self.axes_):
             centre = means[:, column]
             axes.errorbar(centre, places, xerr=spreads[:, column], fmt="none", ecolor=HIDDEN,
                           elinewidth=6)  # fmt: skip
             axes.plot(centre, places, "o", color=FIRST, markersize=5)
             axes.set_yticks(places, labels)
-            axes.set_ylim(len(labels) - 0.4, -0.6)
+            axes.set_ylim(len(labels) - 0.4, -0.6)  # the first group on top
             styled(axes, titles[column])
             finish_bars(axes)
             if self.ranges is not None:

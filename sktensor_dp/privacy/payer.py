@@ -166,11 +166,11 @@ def tell(error: BaseException, told: str, spent: str = "") -> None:
 
 
 def telling_spending(method: Any) -> Any:
-    """Decorator of a method that fits: sets `COLUMN`; errors say what earlier fits spent."""
+    """Decorate a method that fits: set `COLUMN`, and let errors say what is spent and released."""
 
     @wraps(method)
     def run(self: Any, *args: object, **options: object) -> Any:
-        begun = BEGUN.get()
+        n_begun = BEGUN.get()
         X = args[0] if args else options.get("X")
         token = COLUMN.set(column_of_units(self, X, options.get("groups")) or COLUMN.get())
         try:
@@ -182,12 +182,14 @@ def telling_spending(method: Any) -> Any:
                     spent, left = payer._so_far(), payer.remaining()["epsilon"]
             # Methods that fit call each other: say each sentence once.
             said = "".join([str(error), *getattr(error, "__notes__", ())])
-            nothing = f"This {type(self).__name__} released nothing."
-            # Refusals by the budget say what was charged.
-            if BEGUN.get() == begun and nothing not in said and not isinstance(error, BudgetError):
-                tell(error, nothing, spent)
+            unspent = f"This {type(self).__name__} released nothing."
+            # Refusals by the budget say themselves what was charged.
+            is_unspent = BEGUN.get() == n_begun and not isinstance(error, BudgetError)
+            if is_unspent and unspent not in said:
+                tell(error, unspent, spent)
+            # Counts over a private vocabulary: say how to use it without paying for it again.
             given = (*args, *options.values())
-            marks = [mark for X in given if (mark := getattr(X, MARK, None)) is not None]
+            marks = [mark for one in given if (mark := getattr(one, MARK, None)) is not None]
             paid = "The vocabulary of X is paid for:"
             if spent and marks and paid not in said:
                 groups = ", groups=groups" * marks[0].persons

@@ -284,7 +284,7 @@ class Balance:
         return "Nothing is left: "
 
     def strands(self, after: Spending) -> bool:
-        """Return True if spending `after` uses all of delta up and leaves epsilon."""
+        """Return True if `after` uses up all of delta, and leaves epsilon to pure noise alone."""
         is_used_up = after.cost.delta >= self.delta * (1 - ROUNDING)
         if math.isinf(self.epsilon) or after.delta == self.spent.delta or not is_used_up:
             return False

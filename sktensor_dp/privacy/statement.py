@@ -209,15 +209,15 @@ def _composition(node: Statement) -> Composition:
         PlannedRelease(row["name"], _cost(row), int(row["uses"])) for row in node.get("unused", [])
     )
     memberships = tuple(
-        tuple((one["role"], int(one["number"])) for one in kind["parts"])
-        for kind in node.get("a_unit_is_in", [])
+        tuple((part["role"], int(part["number"])) for part in one["parts"])
+        for one in node.get("a_unit_is_in", [])
     )
-    selected = (
+    of_selection = (
         float(node.get(name, default))
         for name, default in (("expected_trials", 1.0), ("epsilon", 0.0), ("delta", 0.0))
     )
     try:
-        return Composition(node["kind"], tuple(rows), unused, parts, memberships, *selected)
+        return Composition(node["kind"], tuple(rows), unused, parts, memberships, *of_selection)
     except ValueError as error:
         raise StatementError(f"its parts cannot be put together: {error}") from None
 
@@ -265,7 +265,7 @@ def _without_words(value: Statement | list[Statement]) -> Any:
 def _nodes(
     node: Composition, n_units: float, place: str
 ) -> Iterator[tuple[Composition, float, str]]:
-    """Yield each node of a tree, how many units it is of, and its place in the statement."""
+    """Yield each node of a tree, its number of units, and its place in the statement."""
     yield node, n_units, place
     for number, part in enumerate(node.parts):
         yield from _nodes(part.composition, part.n_units, f"{place}.parts[{number}].composition")

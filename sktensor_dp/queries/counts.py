@@ -71,7 +71,7 @@ class PairNorm:
         query.check_number("diagonal_weight", self.diagonal_weight, DIAGONAL)
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Mean of a unit's documents' norms or, where cheap, its smaller exact norm."""
+        """Exact norm of each unit where cheap, else its bound: the mean norm of its documents."""
         part = chunk.restricted(self.words)
         squares = part.squares
         # Of each document the sum over i < j of (2 c_i c_j)^2, and over i of (c_i (c_i - 1))^2.

@@ -146,8 +146,8 @@ class RidgeBlock(Query):
 
     def total(self, chunk: EntryChunks) -> Floats:
         """Rows of the factor divided by their `scales`, of shape (n_rows, r)."""
-        # Every vector that multiplies a value is checked to have length 1 at most, so an inaccurate
-        # inverse of A cannot enlarge the change.
+        # Vectors that multiply a value are scaled to length 1 at most: an inaccurate inverse of A
+        # cannot enlarge the sensitivity.
         order = self.index_set.order(self.mode)
         _, scaled_inverses = self._scaled_inverses
         inverses = np.ascontiguousarray(scaled_inverses.transpose(1, 2, 0))

@@ -402,23 +402,23 @@ def _compared(
     *,
     pure: bool,
 ) -> dict[str, Compared]:
-    """Statistics by release, of k topics as strong as those of ordinary texts."""
+    """Statistic of each release and its signal, for topics as strong as those of ordinary texts."""
     # Effective number of words of a topic: one over the sum of its squared probabilities.
     words_per_topic = 100
     k = plan.n_components
     words_each = min(words_per_topic, max(n_features / k, 1.0))
     squares = squares_of_words(min(plan.n_words, n_kept), n_features)
     eigenvalue = of_topics.STRENGTH * squares / (k * (concentration + 1))
-    # All words of a document are distinct, except in pairs.
+    # Norms of one document's statistics; its words are assumed to be distinct, except in pairs.
     norm_of_counts = length**-0.5
     norm_of_pairs = pair_norm(plan, n_features, length, words_each, concentration)
     norm_of_triples = (length * (length - 1) * max(length - 2, 1.0)) ** -0.5
     if pure:  # the number of tokens bounds all of them
         norm_of_counts = norm_of_pairs = norm_of_triples = 1.0
-    # Entries of pairs off the diagonal have half the deviation, and an eigenvector stands out if
-    # its eigenvalue is above half the edge of the noise (Baik, Ben Arous & Peche, 2005). Norms of
-    # the third moment: in word space of k orthogonal topics, each with the share 1 / k and the
-    # eigenvalue above; whitened, these have the norm k^(1/2) each.
+    # Noise of deviation 1/2 in pairs off the diagonal has the edge sqrt(n_words); an eigenvector
+    # stands out if its eigenvalue is above half of it (Baik, Ben Arous & Peche, 2005). Triples are
+    # compared by norm: k orthogonal topics have terms of norm k^(1/2) eigenvalue^(3/2) each in word
+    # space, and of k^(1/2) if whitened.
     noise_of_pairs, noise_of_triples = math.sqrt(plan.n_words) / 2, math.sqrt(n_unique(k, 3))
     return {
         "word_frequencies": Compared(WordFrequencies, norm_of_counts, 1.0, 1 / n_features),

@@ -258,7 +258,7 @@ class _SpectralFit:
         return replace(white, n_resolved=min(n_weighted, white.n_resolved))
 
     def _from_pairs(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
-        """Topics from which EM starts: rotated eigenvectors, refined to explain all pairs."""
+        """Rotated eigenvectors, fitted to all pairs; True if the concentration is assumed."""
         topics, weights = varimax_topics(pairs.white)
         concentration, assumed = self._concentration(topics, weights, pairs)
         if self._options.concentration is None:

@@ -50,20 +50,20 @@ class BatchMean:
         noise = float(self.noise_variance.mean())
         return 1 / noise if noise > 0 else 1 / float(self.sampling.mean())
 
-    def after(self, other: "BatchMean", share: float = 1.0) -> "BatchMean":
-        """Mean with the answer of one more batch.
+    def after(self, other: "BatchMean", noise_ratio: float = 1.0) -> "BatchMean":
+        """Mean of this and of `other`, the answer of one more batch.
 
-        `share` is the mean variance of noise in an entry of a column over `noise_variance`.
+        The noise of an entry has, averaged over a column, `noise_ratio` times `noise_variance`.
         """
-        # Variances of both means; those by sampling alone where one is exact.
+        # Variances of both by column; those by sampling alone if a column has none in both.
         before, new = (
             one.noise_variance + self.sample_variance * one.sampling for one in (self, other)
         )
         if not (before + new).all():
             before, new = self.sampling, other.sampling
         rate = before / (before + new)  # weight of the new answer, by inverse variances
-        # For `sample_variance`: what the distance has beyond noise, and what sampling would add.
-        distance = np.square(other.value - self.value).mean(axis=0) / share
+        # Terms of `sample_variance`, as for the fields `excess` and `expected`.
+        distance = np.square(other.value - self.value).mean(axis=0) / noise_ratio
         excess = (distance - self.noise_variance - other.noise_variance) / (before + new)
         expected = (self.sampling + other.sampling) / (before + new)
         return BatchMean(

@@ -471,8 +471,7 @@ class OnlinePowerMethod:
         # T(w, u, u) of symmetric noise is the mean of three equal entries if w is orthogonal to u,
         # so outside the span of the questions it has a third of the variance of T(u, u, u).
         inside = min(mean.value.shape[1] / len(self.starts), 1.0)
-        # The share of the variance is the mean over all entries of a column.
-        return mean.after(answer, inside + (1 - inside) / 3)
+        return mean.after(answer, noise_ratio=inside + (1 - inside) / 3)
 
 
 def _starts(seed: int, component: int, dim: int, n_restarts: int) -> Floats:

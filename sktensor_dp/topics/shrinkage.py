@@ -180,7 +180,7 @@ def posterior_moments(
     exponents = -0.5 * (away**2 / variance + np.log(variance))
     likelihood = np.exp(exponents - exponents.max(axis=(1, 2), keepdims=True))
     by_prior = likelihood @ _RATIO_PRIOR.T  # likelihood under each row of the prior
-    weights = np.tile(_few_deviate(len(_RATIO_PRIOR)), len(centres)) / len(centres)
+    weights = np.tile(_starting_weights(len(_RATIO_PRIOR)), len(centres)) / len(centres)
     posterior, _ = _fit_mixture(by_prior.reshape(len(noisy), -1), weights, TOPIC_STEPS)
     # Posteriors of the ratios: likelihood times prior, by the posteriors of rows of the prior.
     odds = posterior.reshape(by_prior.shape) / np.maximum(by_prior, 1e-300)
@@ -216,13 +216,13 @@ def _deviation_posterior(
     variance = prior_variance + _column(sigma) ** 2
     log_likelihood = -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance))
     posterior, evidence = _fit_log_mixture(
-        log_likelihood, _few_deviate(relative_scales.size), n_iter
+        log_likelihood, _starting_weights(relative_scales.size), n_iter
     )
     return posterior, prior_variance / variance, evidence
 
 
-def _few_deviate(n_components: int) -> Floats:
-    """Starting weights of a prior, half on the first component: no deviation but by evidence."""
+def _starting_weights(n_components: int) -> Floats:
+    """Weights of a prior before EM: half on the first component, which stands for no deviation."""
     weights = np.full(n_components, 0.5 / (n_components - 1))
     weights[0] = 0.5
     return weights
