@@ -334,8 +334,9 @@ def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bo
         name = min(columns)
         raise BudgetError(
             f"Labels of persons must be a column of the name {name!r}, such as groups=table"
-            f"[{name!r}], as {made} those whom it names; these have no name, as arrays, and may be "
-            "anybody's. Nothing was charged."
+            f"[{name!r}], or for a completion the column of the table X at unit_mode, as {made} "
+            "those whom it names; these have no name, as arrays, and may be anybody's. Nothing was "
+            "charged."
         )
     kinds = {_kind(unit) for unit in after}
     for unit in sorted(after - before):
