@@ -19,7 +19,7 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
     fit it; an error for steps that would be refused once this one is paid.
     """
     for frame in locals_of(("sklearn.pipeline", "_fit")):
-        if not {"self", "routed_params", "name"} <= frame.keys():  # of another scikit-learn
+        if not {"self", "routed_params", "name"} <= {*frame}:  # of another scikit-learn
             continue
         steps, routed = dict(frame["self"].steps), frame["routed_params"]
         given = _groups_of(routed[frame["name"]])
