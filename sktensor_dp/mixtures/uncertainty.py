@@ -64,7 +64,8 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
         return np.full(len(ratios), share)
     variance = max(float(precision @ (np.square(ratios - mean) - noise_variances)), 0.0)
     kept_fractions = variance / np.maximum(variance + noise_variances, 1e-300)
-    return np.asarray(np.clip(share * (1 + kept_fractions * (ratios / mean - 1)), 0.0, 1.0))
+    least = max(1 - len(ratios) * (1 - share), 0.0)  # if no other column misses a cell
+    return np.asarray(np.clip(share * (1 + kept_fractions * (ratios / mean - 1)), least, 1.0))
 
 
 def std_of_means(

@@ -9,7 +9,9 @@ from scipy.stats import binom
 
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture
 from sktensor_dp.mixtures.clipping import clipping_at
+from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.skewness import EARLY, FALSE_ALARMS, expected_tails
+from sktensor_dp.mixtures.uncertainty import observed_shares
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 D = 4
@@ -91,6 +93,15 @@ def test_intervals_hold_the_means_of_the_law(name, seed):
 @pytest.mark.parametrize("name", [*NORMAL, *SKEWED])
 def test_intervals_hold_as_many_means_as_they_say(name, seed):
     check(name, 20, seed)
+
+
+@pytest.mark.parametrize(("share", "least"), [(1.0, 1.0), (0.9, 0.6), (0.5, 0.0)])
+def test_a_column_has_the_cells_that_no_other_can_lack(share, least):
+    """Whatever noise says of its squares: whole means are divided by its share."""
+    model = Gaussians(np.ones(1), np.zeros((1, D)), np.eye(D)[None])
+    shares = observed_shares(model, np.array([-9.0, 4.0, 9.0, 2.0]), 1e-3, share)
+    assert shares.min() == pytest.approx(least)
+    assert shares.max() == 1.0
 
 
 @pytest.mark.parametrize("names", [None, ["age", "cost"]])
