@@ -124,7 +124,7 @@ def test_a_score_that_scikit_learn_fails_at_is_refused_before_a_fit_is_paid():
     with sklearn.config_context(enable_metadata_routing=True):
         model.set_fit_request(groups=True)
         with pytest.raises(ValueError, match="scoring must be given for a pipeline"):
-            cross_val_score(steps, X, cv=2, error_score="raise")
+            cross_val_score(steps, X, cv=2, params={}, error_score="raise")
     assert budget.total()[0] == 0
     assert cross_val_score(steps, X, cv=2, error_score="raise").shape == (2,)
 
