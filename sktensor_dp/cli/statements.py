@@ -20,13 +20,13 @@ from sktensor_dp.cli.manifest import MANIFEST, Manifest, changed_files
 from sktensor_dp.cli.officer import PAGES, large_delta, officer_text, write_officer_pages
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.model_files.saving import load_any
-from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.accountant import BudgetAccountant, charges_by_fit
 from sktensor_dp.privacy.composition import Composition, cover, unit_costs
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.opendp_registry import registry_entry
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
-from sktensor_dp.privacy.spending import LedgerEntry, column_of
+from sktensor_dp.privacy.spending import column_of
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
 from sktensor_dp.privacy.statement_schema import schema_text
 
@@ -243,11 +243,8 @@ def _write_page(
     if budget is not None:
         for column in {column_of(one.unit) for one in budget.entries} - {""}:
             settings["person"] = f"column {column!r}"
-        fits: dict[int, LedgerEntry] = {}
-        for one in budget.entries:
-            if any(one.cost.amounts):
-                fits.setdefault(one.fit, one)
-        paid = [f"{one.spender} ({one.when:%Y-%m-%d %H:%M} UTC)" for one in fits.values()]
+        fits = charges_by_fit(one for one in budget.entries if any(one.cost.amounts))
+        paid = [f"{one.spender} ({one.when:%Y-%m-%d %H:%M} UTC)" for one, *_ in fits]
         settings["paid by the budget"] = ", ".join(paid)
         summary = summary_of(budget, several=len(fits) > 1)
         others = on_all_runs(budget, path.parent, summary, now)

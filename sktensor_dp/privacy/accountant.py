@@ -4,13 +4,13 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, replace
 from datetime import UTC
 from functools import partial
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -137,9 +137,12 @@ def _told_apart(fractions: Sequence[float]) -> list[float]:
     return changed
 
 
-def _by_fit(entries: Sequence[LedgerEntry]) -> list[list[LedgerEntry]]:
-    """Charges of each fit, in the order of the ledger, where they stand together."""
-    return [list(charges) for _, charges in groupby(entries, key=lambda one: one.fit)]
+def charges_by_fit(entries: Iterable[LedgerEntry]) -> list[list[LedgerEntry]]:
+    """Charges of each fit, in the order of the ledger, where others may stand between them."""
+    fits: dict[int, list[LedgerEntry]] = {}
+    for one in entries:
+        fits.setdefault(one.fit, []).append(one)
+    return [*fits.values()]
 
 
 def _cost_of(entries: Sequence[LedgerEntry]) -> PrivacyCost:
@@ -163,6 +166,11 @@ class SplitPart(NamedTuple):
             all(map(partial(math.isclose, rel_tol=PART_ROUNDING), own.amounts, cost.amounts))
             for own in (self.cost, pure)
         )
+
+
+def _as_charges(parts: Sequence[SplitPart]) -> list[LedgerEntry]:
+    """Charges of fits that spend these parts."""
+    return [LedgerEntry("caller", "spend", uses=1, cost=part.cost) for part in parts]
 
 
 # Open ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last.
@@ -517,20 +525,18 @@ class BudgetAccountant(TableDisplay):
         if not unpaid:
             return
         now, paid, _ = self._ledger.contents()
-        for cost in (asked, *map(_cost_of, _by_fit(paid))):
+        for cost in (asked, *map(_cost_of, charges_by_fit(paid))):
             if (part := next((part for part in unpaid if part.pays(cost)), None)) is not None:
                 unpaid.remove(part)
-        payable: list[LedgerEntry] = []  # by what is left now
-        epsilons: list[str] = []
+        payable: list[SplitPart] = []  # by what is left now
         for part in unpaid:
-            later = LedgerEntry("caller", "spend", uses=1, cost=part.cost)
-            if now.covers(now.spent.plus([*payable, later])):
-                payable.append(later)
-                epsilons.append(f"{part.epsilon:.3g}")
-        if not now.covers(now.spent.plus([*entries, *payable])):
+            if now.covers(now.spent.plus(_as_charges([*payable, part]))):
+                payable.append(part)
+        if not now.covers(now.spent.plus([*entries, *_as_charges(payable)])):
+            epsilons = ", ".join(f"{part.epsilon:.3g}" for part in payable)
             raise BudgetError(
-                f"This would leave too little for {counted(len(epsilons), 'part')} of split(), of "
-                f"epsilon {', '.join(epsilons)}, that no fit has spent, as where another part is "
+                f"This would leave too little for {counted(len(payable), 'part')} of split(), of "
+                f"epsilon {epsilons}, that no fit has spent, as where another part is "
                 "spent twice: split() divides the whole budget, of which "
                 f"{now.spent_epsilon:.4g} is spent. Nothing more was charged. If this "
                 "step was fitted before, it still is: fit those after it alone, as by "
@@ -542,7 +548,7 @@ class BudgetAccountant(TableDisplay):
         """First charge of the last fit that was charged just as `entries`; None where there are no
         more such fits than parts of :meth:`split` for them.
         """
-        alike = [fit[0] for fit in _by_fit(self.entries) if fit == list(entries)]
+        alike = [fit[0] for fit in charges_by_fit(self.entries) if fit == list(entries)]
         cost = _cost_of(entries)
         planned = max((sum(part.pays(cost) for part in parts) for parts in self._splits), default=0)
         return alike[-1] if len(alike) >= max(planned, 1) else None

@@ -28,6 +28,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     check_inputs,
 )
+from sktensor_dp.privacy.accountant import charges_by_fit
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, ReleasePlan
@@ -295,6 +296,17 @@ def test_a_part_is_paid_once_by_programs_that_are_run_again(fractions, kind, tmp
             with pytest.raises(BudgetError, match=f"{left} part.* twice|is what is short"):
                 spend(budget, kind, earlier)
     assert budget.total()[0] <= 2.0 * (1 + 1e-9)
+
+
+def test_charges_of_a_fit_belong_together_where_others_stand_between():
+    """As of a fit that another process overtakes, between its count and the rest."""
+    entries = [
+        LedgerEntry("fit", name, 1, PrivacyCost(0.1), fit=n)
+        for name, n in zip(["a1", "b2", "c1"], [1, 2, 1], strict=True)
+    ]
+    first, second = charges_by_fit(entries)
+    assert [one.release for one in first] == ["a1", "c1"]
+    assert second == entries[1:2]
 
 
 def test_equal_fits_share_a_part():
