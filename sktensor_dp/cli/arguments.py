@@ -190,90 +190,90 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     version = f"sktensor_dp {__version__}"
     top.add_argument("--version", action="version", version=version, help="show the version")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    parsers: dict[str, Parser] = {}
-    known: dict[str, list[str]] = {}
-    needed: dict[str, list[str]] = {}
-    for name, (does, example, examples) in COMMANDS.items():
-        of_kinds = {example.split()[0]: example for example in examples}
-        said: dict[str, Any] = {"description": does, "allow_abbrev": False}
-        usage = None if of_kinds else f"sktensor-dp {name} {FILES.get(name, 'FILE')} OPTIONS"
-        shown = f"example: sktensor-dp {name} "
-        parsers[name] = commands.add_parser(
-            name, help=does, usage=usage, epilog=shown + example, **said
+    parsers: dict[str, Parser] = {}  # of commands, and of their kinds, such as "report-show"
+    for command, (does, example, examples) in COMMANDS.items():
+        common: dict[str, Any] = {"description": does, "allow_abbrev": False}
+        usage = None if examples else f"sktensor-dp {command} {FILES.get(command, 'FILE')} OPTIONS"
+        shown = f"example: sktensor-dp {command} "
+        parsers[command] = commands.add_parser(
+            command, help=does, usage=usage, epilog=shown + example, **common
         )
-        if of_kinds:
-            metavar = "|".join(of_kinds)
-            kinds = parsers[name].add_subparsers(dest="kind", required=True, metavar=metavar)
-            for kind, of_kind in of_kinds.items():
-                parsers[f"{name}-{kind}"] = kinds.add_parser(kind, epilog=shown + of_kind, **said)
+        if examples:
+            by_kind = {example.split()[0]: example for example in examples}
+            kinds = parsers[command].add_subparsers(
+                dest="kind", required=True, metavar="|".join(by_kind)
+            )
+            for kind, example in by_kind.items():
+                parsers[f"{command}-{kind}"] = kinds.add_parser(
+                    kind, epilog=shown + example, **common
+                )
+    defaults: dict[str, dict[str, object]] = {name: {} for name in parsers}  # of their options
     for names, usage, reader, default, does in OPTIONS:
+        option, *values = usage.split()
         for name in names.split():
-            known.setdefault(name, []).append(usage.split()[0])
-            if default is REQUIRED and usage.startswith("-"):
-                needed.setdefault(name, []).append(usage.split()[0])
-            _add(parsers[name], *usage.split(), reader=reader, default=default, does=does)
+            defaults[name][option] = default
+            _add(parsers[name], option, values, reader, default, does)
     options, unknown = top.parse_known_args(arguments)
-    for name in ("kind", *(usage.split()[0] for _, usage, *_ in OPTIONS)):
-        # Options of other commands are None.
-        vars(options).setdefault(_attribute(name), None)
-    kind = "-".join(filter(None, (options.command, options.kind)))
-    parser = parsers[kind]
+    given = vars(options)
+    for option in ("kind", *(usage.split()[0] for _, usage, *_ in OPTIONS)):
+        given.setdefault(_attribute(option), None)  # options of other commands
+    name = "-".join(filter(None, (options.command, options.kind)))
+    parser = parsers[name]
     if unknown:  # before what is required, which may be misspelt
-        near = (
-            difflib.get_close_matches(one, known.get(kind, ()), 1, 0.5)
-            for one in unknown if one.startswith("-")
-        )  # fmt: skip
-        close = " and ".join(match[0] for match in near if match)
+        misspelt = [one for one in unknown if one.startswith("-")]
+        near = [difflib.get_close_matches(one, defaults[name], 1, 0.5) for one in misspelt]
+        close = " and ".join(match for matches in near for match in matches)
         guess = f"; did you mean {close}?" if close else ""
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{guess}")
-    given = vars(options)
-    if lacking := [name for name in needed.get(kind, ()) if given[_attribute(name)] is None]:
+    required = [option for option, default in defaults[name].items() if default is REQUIRED]
+    if lacking := [option for option in required if given[_attribute(option)] is None]:
         parser.error(f"the following arguments are required: {', '.join(lacking)}")
-    if kind == "forecast-ratings" and options.find and options.error is None:
+    _refuse_conflicts(parser, options)
+    return options
+
+
+def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
+    """End the program for options that need each other, or exclude each other."""
+    given = vars(options)
+    if options.kind == "ratings" and options.find and options.error is None:
         parser.error("--find needs --error X, the typical error to reach")
     if options.add_remove is not None and options.add_remove == (options.persons is None):
         parser.error("--add-remove and --persons N go together")
     if options.normalise_labels and options.person is None:
         parser.error("--normalise-labels needs --person COLUMN")
-    named = [(name, vars(options)[name]) for name in ("text", "person", "item", "rating")]
-    for (one, column), (other, same) in combinations(named, 2):
-        if column is not None and column == same:
-            parser.error(f"--{one} and --{other} both name column {column!r}")
+    for one, other in combinations(("text", "person", "item", "rating"), 2):
+        if given[one] is not None and given[one] == given[other]:
+            parser.error(f"--{one} and --{other} both name column {given[one]!r}")
     if options.command == "topics" and options.id is not None and not options.shares:
         parser.error("--id needs --shares: no other file has names of texts")
     if options.command == "topics" and options.file is None:
         for name in ("text", "person", "id", "delimiter", "quoting", "encoding"):
-            if vars(options)[name] is not None:
+            if given[name] is not None:
                 parser.error(f"--{name} needs a FILE")
-    return options
 
 
 def _add(
-    parser: argparse.ArgumentParser,
-    name: str,
-    *follows: str,
-    reader: Any,
-    default: object,
-    does: str,
+    parser: Parser, name: str, values: list[str], reader: Any, default: object, does: str
 ) -> None:
     """Add an option, or the file, by its name and the names of the values that follow it."""
     if name.isupper():  # the file, or files
         nargs = {REQUIRED: None, LIST: "+", None: "?"}[default]
         parser.add_argument(name.lower(), metavar=name, help=does, nargs=nargs, type=reader)
         return
-    if not follows:
+    if not values:
         parser.add_argument(name, action="store_true", help=does)
         return
-    many: dict[str, Any] = {"nargs": len(follows)} if len(follows) > 1 else {}
-    if follows[-1].endswith("..."):
-        follows, many = (*follows[:-1], follows[-1].rstrip(".")), {"nargs": "+"}
-    none = default in (None, REQUIRED, ANY)
-    if not none and default != math.inf:
-        does += f"; {default} if not given"
+    several: dict[str, Any] = {"nargs": len(values)} if len(values) > 1 else {}
+    if values[-1].endswith("..."):
+        values, several = [*values[:-1], values[-1].rstrip(".")], {"nargs": "+"}
+    if default in (None, REQUIRED, ANY):
+        kept = None
+    else:
+        kept = default
+        does += f"; {default} if not given" if default != math.inf else ""
     parser.add_argument(
-        name, metavar=follows if len(follows) > 1 else follows[0], help=does,
-        default=None if none else default, **many,
-        **{"choices" if isinstance(reader, tuple) else "type": reader},
+        name, metavar=tuple(values) if len(values) > 1 else values[0], help=does,
+        default=kept, **several, **{"choices" if isinstance(reader, tuple) else "type": reader},
         action="append" if default is ANY else "store",
     )  # fmt: skip
 

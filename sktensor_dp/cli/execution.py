@@ -46,68 +46,59 @@ def execute(options: Namespace) -> int:
 
 
 def _show_forecast(options: Namespace) -> int:
+    """Print what a run may find, and from which epsilon or number on it would be enough."""
     run = RUNS[options.kind](options)
     run.n_units, run.n_items = options.persons, options.items or 0
     run.build()
     print("\n".join(run.expected()))
     if options.find == "epsilon":
-        least = least_epsilon(lambda value: run.changed(epsilon=value).is_enough())
-        none = f"No epsilon up to {LARGEST_ADVISED:g} would be enough for {run.units}."
-        print(f"Enough from --epsilon {least} on, for {run.units}." if least else none)
+        found = least_epsilon(lambda epsilon: run.changed(epsilon=epsilon).is_enough())
+        where, none = f"for {run.units}.", f"No epsilon up to {LARGEST_ADVISED:g}"
     elif options.find:
-        n = least_number(lambda n: run.changed(n).is_enough())
-        where = f"at --epsilon {options.epsilon:g}."
-        none = f"No number of persons would be enough {where}"
-        print(f"Enough from --persons {n} on, {where}" if n else none)
+        found = least_number(lambda n: run.changed(n).is_enough())
+        where, none = f"at --epsilon {options.epsilon:g}.", "No number of persons"
+    else:
+        return 0
+    enough = f"Enough from --{options.find} {found} on, {where}"
+    print(enough if found else f"{none} would be enough {where}")
     return 0
 
 
 def _run(options: Namespace) -> int:
+    """Read, show the forecast, check the budget, fit and write; return the exit status."""
     run, progress, folder = RUNS[options.command](options), Progress(), None
     public = options.file is None  # built-in texts
     path = options.output or Path("demo-output" if public else f"private-{options.command}")
-    whose = COLUMN.set(options.person)
+    column_before = COLUMN.set(options.person)
     try:
         run.build()
         with progress.warned(), ExitStack() as run_alone:
             with progress.step("Reading"):
                 run.read()
                 run.build()  # by the number of units
-            asked, spending = options.epsilon, []  # `_open_folder` may lower that of options
+            asked, spending = options.epsilon, ""  # `_open_folder` may lower that of options
             try:
                 if os.path.lexists(path) or not options.forecast:  # which makes no folder
                     run_alone.enter_context(held(path))
                 folder = _open_folder(run, path)
-                spending = [folder.spending(run.epsilon, asked, run.paid)]
+                spending = folder.spending(run.epsilon, asked, run.paid)
             except ValueError as error:
                 if not options.forecast:
                     raise
                 progress.note(f"warning: a run would be refused: {error}")
-            used = [f"{what}: {value}" for what, value in run.settings().items()]
-            progress.note("; ".join([*used, *spending]))
-            if run.paid:
-                first, *_ = run.paid
-                if changed := _changed_since(options.file, path / f"{first}.model"):
-                    progress.note(f"warning:{changed}")
-            weak = large_delta(options.delta, run.n_units, run.unit)
-            if math.isinf(asked):  # no promise that delta could weaken
-                weak = []
-            if weak and not options.forecast:
-                raise ValueError(f"{weak[0]}. Nothing was spent.")
-            _show_expected(run, progress, weak)
+            settings = [f"{what}: {value}" for what, value in run.settings().items()]
+            progress.note("; ".join(filter(None, [*settings, spending])))
+            _show_expected(run, path, progress, has_noise=math.isfinite(asked))
             if folder is None or options.forecast:
                 if unchecked := run.unchecked():
                     progress.note(f"warning: {unchecked}: a run needs --no-check.")
                 progress.note("This was the forecast: nothing was spent.")
                 return 0
-            if options.budget is not None:  # it holds for later runs, also if this one stops
-                folder.write_budget()
-            _refuse_doubtful(run, folder)
-            folder.write_budget()
+            _refuse_or_write_budget(run, folder)
             run.build(folder.ledger)
             if folder.last.is_finished and run.is_paid:
                 with progress.step(f"Applying {' and '.join(run.paid)}"):
-                    list(run.fit())  # of no model: all are paid for
+                    list(run.fit())  # fits no model: all are paid for
                     run.write_shares(folder)
                 print(f"Written: {path / SHARES}, and nothing else. It {OF_TEXTS}")
             else:
@@ -120,12 +111,14 @@ def _run(options: Namespace) -> int:
             print(_cost(run, folder), file=sys.stderr)
         raise
     finally:
-        COLUMN.reset(whose)
+        COLUMN.reset(column_before)
     return 0
 
 
-def _refuse_doubtful(run: Run, folder: Folder) -> None:
-    """Raise an error if noise may hide what a run finds, or the result of its check of rows."""
+def _refuse_or_write_budget(run: Run, folder: Folder) -> None:
+    """Write the folder's budget; raise an error if noise may hide what a run or its check finds."""
+    if run.options.budget is not None:  # it holds for later runs, also if this one stops
+        folder.write_budget()
     # A run whose models an earlier run paid for spends nothing.
     if not (run.options.anyway or run.is_paid) and run.too_few():
         raise NotEnoughDataError(_why_stopped(run, folder))
@@ -134,6 +127,7 @@ def _refuse_doubtful(run: Run, folder: Folder) -> None:
             f"{unchecked}. Look at a few rows of each column, then say --no-check. Nothing was "
             "spent."
         )
+    folder.write_budget()
 
 
 def _learn(run: Run, folder: Folder, progress: Progress) -> None:
@@ -147,7 +141,7 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
                 folder.add(f"{name}.model", partial(shutil.copy2, source))
         stated = run.settings()
         folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
-        interrupts.between()
+        interrupts.stop_if_asked()
         with progress.step(f"Learning {run.options.command}"):
             *_, last = run.models
             # Save each model as soon as it was paid for, whatever happens later; a statement never
@@ -157,16 +151,16 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
                 _write_statement(run, folder, reports)
                 folder.add(f"{name}.model", run.models[name].save)
                 if name != last:
-                    interrupts.between()
+                    interrupts.stop_if_asked()
         _write(run, folder, progress, _write_statement(run, folder, reports))
 
 
 def _changed_since(file: Path | None, model: Path) -> str:
-    """Sentence that a file, or its folder, is younger than a model of it; "" if it is not."""
+    """Sentence that a file of data is younger than a model of it; "" if it is not."""
     # No digest of the data is kept: whoever has the folder could compare guesses with it.
     if file is None or file.stat().st_mtime <= model.stat().st_mtime:
         return ""
-    return f" {file} was changed since {model.name} was learned, which is of its former rows."
+    return f"{file} was changed since {model.name} was learned, which is of its former rows."
 
 
 def _open_folder(run: Run, path: Path) -> Folder:
@@ -211,17 +205,17 @@ def _take_up(run: Run, folder: Folder) -> None:
     if goes_on or options.again or not folder.is_limited():
         return
     is_in_the_way = not taken and last.is_in_the_way(free=wants_free)
-    runs = [(path, last, run.free)] if is_in_the_way else []
-    for one in sorted(path.glob("earlier-*")):
-        before = LastRun.left(Manifest.of(one), asked, [*run.models], run.option)
-        if before.is_finished and not before.differs:
-            runs.append((one, before, ""))
-    if runs:
-        where, found, free = runs[0]
-        changed = _changed_since(options.file, where / f"{found.paid[0]}.model")
-        raise BudgetError(
-            f"{found.told(where, free)}.{changed} To pay for all again: --again. Nothing was spent."
-        )
+    paid_before = [(path, last, run.free)] if is_in_the_way else []
+    for earlier in sorted(path.glob("earlier-*")):
+        left = LastRun.left(Manifest.of(earlier), asked, [*run.models], run.option)
+        if left.is_finished and not left.differs:
+            paid_before.append((earlier, left, ""))
+    if paid_before:
+        where, left, free = paid_before[0]
+        changed = _changed_since(options.file, where / f"{left.paid[0]}.model")
+        advice = "To pay for all again: --again. Nothing was spent."
+        said = [f"{left.told(where, free)}.", changed, advice]
+        raise BudgetError(" ".join(filter(None, said)))
 
 
 def _cost(run: Run, folder: Folder | None) -> str:
@@ -237,18 +231,25 @@ def _cost(run: Run, folder: Folder | None) -> str:
     return f"What was charged is spent. {folder.summary()}{files}"
 
 
-def _show_expected(run: Run, progress: Progress, weak: Sequence[str]) -> None:
-    """Print who is protected, and the forecast."""
-    unit, column = run.unit, run.options.person
-    whose = "" if column is None else f", with all rows of one {column!r}"
-    progress.note(f"{run.units}; each {unit} is protected{whose}")
-    if unit != "person" and run.options.file is not None:
+def _show_expected(run: Run, path: Path, progress: Progress, *, has_noise: bool) -> None:
+    """Print who is protected, what weakens that, and the forecast; ValueError for a large delta."""
+    options, unit, column = run.options, run.unit, run.options.person
+    first_paid = next(iter(run.paid), None)
+    if first_paid and (changed := _changed_since(options.file, path / f"{first_paid}.model")):
+        progress.note(f"warning: {changed}")
+    # Without noise there is no promise that delta could weaken.
+    weak = large_delta(options.delta, run.n_units, unit) if has_noise else ""
+    if weak and not options.forecast:
+        raise ValueError(f"{weak}. Nothing was spent.")
+    with_rows = "" if column is None else f", with all rows of one {column!r}"
+    progress.note(f"{run.units}; each {unit} is protected{with_rows}")
+    if unit != "person" and options.file is not None:
         progress.note(
             f"warning: whoever is behind several {unit}s is not protected as a person. Name the "
             "column that says whose each is: --person COLUMN"
         )
-    for warning in weak:
-        progress.warn(warning)
+    if weak:
+        progress.warn(weak)
     if not run.is_paid:
         progress.note("\n".join(run.expected()))
 
@@ -265,16 +266,15 @@ def _why_stopped(run: Run, folder: Folder) -> str:
         changes.append((least / options.epsilon, f"--epsilon {least:g}"))
     for name in ("topics", "groups"):
         asked = vars(options)[name] or 0
-        values = dict.fromkeys(math.ceil(asked / 1.25**power) for power in range(1, 25))
-        # One group is no answer.
-        allowed = (value for value in values if 2 <= value < asked and is_hopeful(name, value))
-        if fewer := next(allowed, None):
-            changes.append((asked / fewer, f"--{name} {fewer}"))
-    units = run.least()
-    ways = [
-        *(option for _, option in sorted(changes)),
-        *([f"{units} {run.unit}s"] if units else []), *run.by_guess(),
-    ]  # fmt: skip
+        for number in dict.fromkeys(math.ceil(asked / 1.25**power) for power in range(1, 25)):
+            # One group is no answer.
+            if 2 <= number < asked and is_hopeful(name, number):
+                changes.append((asked / number, f"--{name} {number}"))
+                break
+    ways = [option for _, option in sorted(changes)]
+    if units := run.least():
+        ways.append(f"{units} {run.unit}s")
+    ways += run.by_guess()
     # Where no number of units would be enough, they are not what is short.
     short = f"{run.verdict()} {run.unit}s" if units else f"too many {run.found}s"
     spent = "nothing was spent"

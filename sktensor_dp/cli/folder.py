@@ -82,8 +82,9 @@ class Folder:
         else:
             self.ledger = BudgetAccountant(first_budget, delta)
             self._balance_before = Balance(first_budget, delta, Spending())
-        # Budget that the run will have once it begins.
+        # Budget that the run will have once it begins, and the balance with it.
         self._budget = self._balance_before.epsilon if wanted is None else wanted
+        self._balance = replace(self._balance_before, epsilon=self._budget)
         # Else the first run of a folder sets the budget: what it costs.
         self._limited = self._existed or wanted is not None
         self._spent_before, _ = self.ledger.total()
@@ -118,47 +119,46 @@ class Folder:
 
         `charge` gives the charge of a run at an epsilon.
         """
-        of_run, units_before = charge(epsilon), self._balance_before.spent.units
-        unit = without_column(of_run.protects)
-        others = {*map(without_column, units_before)} - {unit}
-        if others:
+        entry, protected_before = charge(epsilon), self._balance.spent.units
+        unit, column = without_column(entry.protects), column_of(entry.protects)
+        if others := {*map(without_column, protected_before)} - {unit}:
             raise BudgetError(
                 f"Earlier runs in {self.path} protect one {min(others)}, this one would protect "
                 f"one {unit}, and the two do not add up to one promise. {APART}. Nothing was spent."
             )
-        if (own := column_of(of_run.protects)) and (
-            columns := {*map(column_of, units_before)} - {own, ""}
-        ):
+        other_columns = {*map(column_of, protected_before)} - {column, ""}
+        if column and other_columns:
             raise BudgetError(
                 f"Earlier runs in {self.path} protect persons by column "
-                f"{min(columns)!r}, this one by {own!r}, and budgets add up for the "
+                f"{min(other_columns)!r}, this one by {column!r}, and budgets add up for the "
                 "same persons alone. If they are the same, give the column one name in all files. "
                 f"{APART}. Nothing was spent."
             )
-        if self.covers(of_run):
+        if self.covers(entry):
             return epsilon
         left = self.left(charge, epsilon)
         # The budget covers the run beside earlier fits: only their checks made it too small.
-        if left and self.covers(of_run, beside=self._after_fits()):
+        if left and self.covers(entry, beside=self._spent_until_last_fit()):
             return left
-        balance = replace(self._balance_before, epsilon=self._budget)
-        both = PrivacyCost.total([(balance.spent.cost, 1), (of_run.cost, 1)])
-        needed = both.epsilon_at(balance.delta)
+        with_run = PrivacyCost.total([(self._balance.spent.cost, 1), (entry.cost, 1)])
+        needed = with_run.epsilon_at(self._balance.delta)
         less = "Ask for less (--epsilon), or decide" if left else "Decide"
-        advice = (
-            f"{less} on more for all runs together: --raise-budget {ceil(100 * needed) / 100:g}"
-            if isfinite(needed)
-            else f"No budget covers a run without noise. {APART}"
-            if isinf(epsilon)
-            else f"No budget at delta {plain(balance.delta)} would be enough: delta is what is "
-            f"short. Ask for less (--delta). {APART}"
-        )
-        too_little = "too little" if self._spent_before < self._budget else "nothing"
+        if isfinite(needed):
+            most = f"{ceil(100 * needed) / 100:g}"
+            advice = f"{less} on more for all runs together: --raise-budget {most}"
+        elif isinf(epsilon):
+            advice = f"No budget covers a run without noise. {APART}"
+        else:
+            advice = (
+                f"No budget at delta {plain(self._balance.delta)} would be enough: delta is what "
+                f"is short. Ask for less (--delta). {APART}"
+            )
+        rest = "too little" if self._spent_before < self._budget else "nothing"
+        rest = f"--epsilon {left:g}" if left else rest
         raise BudgetError(
             f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
-            f"{self._spent_before:.4g} of {self._budget:g} is spent, and "
-            f"{f'--epsilon {left:g}' if left else too_little} is left (epsilons of runs add up to "
-            f"less than their sum). {advice}. Nothing was spent."
+            f"{self._spent_before:.4g} of {self._budget:g} is spent, and {rest} is left (epsilons "
+            f"of runs add up to less than their sum). {advice}. Nothing was spent."
         )
 
     def left(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
@@ -167,15 +167,14 @@ class Folder:
         `charge` is that of a run by epsilon.
         """
         n_steps, step = 1000, min(epsilon, self._budget) / 1000
-        balance = replace(self._balance_before, epsilon=self._budget)
         spent = Spending().plus(self.ledger.entries)
 
         def is_short(n: int) -> bool:
-            return not balance.covers(spent.plus([charge(n * step)]))
+            return not self._balance.covers(spent.plus([charge(n * step)]))
 
         return bisect_left(range(1, n_steps + 1), True, key=is_short) * step
 
-    def _after_fits(self) -> Spending:
+    def _spent_until_last_fit(self) -> Spending:
         """Everything spent before, but for checks that no fit followed."""
         entries = list(self.ledger.entries)
         while entries and entries[-1].spender == CHECK:
@@ -186,21 +185,23 @@ class Folder:
         """Return True if the budget covers one more run `beside` others, or none is set yet."""
         if not (self._limited or self._budget_written):
             return True
-        balance, spent = replace(self._balance_before, epsilon=self._budget), beside
-        spent = Spending().plus(self.ledger.entries) if spent is None else spent
-        return balance.covers(spent.plus([entry]))
+        spent = Spending().plus(self.ledger.entries) if beside is None else beside
+        return self._balance.covers(spent.plus([entry]))
 
     def spending(self, epsilon: float, asked: float, paid: Collection[str]) -> str:
         """Say what a run is about to spend of the budget, and why less than was `asked`."""
         names = " and ".join(f"{name}.model" for name in paid)
         used = f"{names} of {self.path} are used: they are paid for" if paid else ""
-        if epsilon == 0:  # of nothing else
+        if epsilon == 0:  # all models are paid for
             return used
-        less = f" ({asked:g} less what stopped runs spent)" if epsilon < asked and not paid else ""
-        of = f" of {self._budget:g}" if isfinite(self._budget) else ""
+        spends = f"this run spends epsilon {epsilon:g}"
+        if epsilon < asked and not paid:
+            spends += f" ({asked:g} less what stopped runs spent)"
+        if self.is_limited():
+            spends += f" of {self._budget:g}"
         if self._n_paid_before:
-            of += f", of which earlier runs spent {self._spent_before:.4g}"
-        return "; ".join(filter(None, [used, f"this run spends epsilon {epsilon:g}{less}{of}"]))
+            spends += f", of which earlier runs spent {self._spent_before:.4g}"
+        return "; ".join(filter(None, [used, spends]))
 
     def spent_by_run(self) -> bool:
         """Return True if this run was charged."""
@@ -252,8 +253,8 @@ class Folder:
         found = [name for name in Manifest.of(self.path).names if (self.path / name).exists()]
         if not found:
             return
-        numbers = [EARLIER.fullmatch(path.name) for path in self.path.iterdir()]
-        number = 1 + max([int(one[1]) for one in numbers if one], default=0)
+        matches = [EARLIER.fullmatch(path.name) for path in self.path.iterdir()]
+        number = 1 + max((int(match[1]) for match in matches if match), default=0)
         self.earlier = self.path / f"earlier-{number}"
         self.earlier.mkdir()
         for name in (*found, MANIFEST):
@@ -291,20 +292,19 @@ def held(path: Path) -> Iterator[None]:
                 yield
             finally:
                 if (path / LEDGER).is_file():
-                    # Where it is no ledger, the run has said so.
-                    with (
-                        suppress(sqlite3.Error),
-                        closing(sqlite3.connect(path / LEDGER)) as ledger,
-                    ):
-                        # Take away the empty journal that SQLite leaves beside a ledger.
-                        # Changing the mode under a lock deletes it, and never one in use.
-                        ledger.executescript(
-                            "PRAGMA journal_mode = TRUNCATE; PRAGMA journal_mode = DELETE"
-                        )
+                    _remove_journal(path / LEDGER)
     finally:
         # A refused run leaves no folder that it made.
         if is_own and {one.name for one in path.iterdir()} == {LOCK, ignored.name}:
             shutil.rmtree(path)
+
+
+def _remove_journal(ledger: Path) -> None:
+    """Remove the empty journal that SQLite leaves beside a ledger."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(ledger)) as open_ledger:
+        # Changing the mode under a lock deletes the journal, and never one in use. Where the file
+        # is no ledger, the run has said so.
+        open_ledger.executescript("PRAGMA journal_mode = TRUNCATE; PRAGMA journal_mode = DELETE")
 
 
 def _refuse_others(folder: Path) -> None:
@@ -345,20 +345,19 @@ def summary_of(ledger: BudgetAccountant, *, several: bool) -> str:
     epsilon, delta = total_of(ledger)
     if isinf(epsilon):
         return "One run in this folder added no noise: nothing is protected."
-    limit = ledger.epsilon
-    of = "no limit is set" if isinf(limit) else f"the budget is {limit:g}"
+    limit = "no limit is set" if isinf(ledger.epsilon) else f"the budget is {ledger.epsilon:g}"
     said = (
-        f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {of}. Runs "
+        f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {limit}. Runs "
         "elsewhere on the same people are not counted."
     )
     if not several:
         return said
     if any(entry.unit.startswith(PERSON) for entry in ledger.entries):
         said += " That holds if a person has the same label in all of them."
-    odds = [f"{low} to {high}" for _, low, high in odds_in_hundred(epsilon)]
+    one, ten, fifty = (f"{low} to {high}" for _, low, high in odds_in_hundred(epsilon))
     return (
         f"{said} Whoever thought something 1, 10 or 50 in 100 likely may, after all runs, "
-        f"think it {odds[0]}, {odds[1]} or {odds[2]} in 100 likely."
+        f"think it {one}, {ten} or {fifty} in 100 likely."
     )
 
 

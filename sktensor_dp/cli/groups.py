@@ -72,38 +72,42 @@ class Groups(Run):
             raise ValueError("--range COLUMN LOW HIGH must be given, for each column to use")
         self._numbers, self._n_logs = [column for _, column, *_ in ranges], len(logs)
         self._bounds = [public_range(*given) for given in ranges]
-        given = options.category = [[*map(str.strip, one)] for one in options.category or ()]
-        self._sought = [column for column, *values in given if not values]
-        self._categories = [(column, value) for column, *values in given for value in values]
+        options.category = [[*map(str.strip, one)] for one in options.category or ()]
+        listed = [(column, values) for column, *values in options.category]
+        self._sought = [column for column, values in listed if not values]
+        self._public = {column: values for column, values in listed if values}
+        self._categories = [(column, value) for column, values in listed for value in values]
         assumed = [(column, str(n)) for column in self._sought for n in range(CATEGORIES)]
         self._arrange([*self._categories, *assumed])
-        own = tuple(f"{column}=" for column in [*self._numbers, *(column for column, *_ in given)])
+        self._refuse_columns()
+        if not options.no_check:
+            self.may_fail = [f"{column} given" for column in [*self._numbers, *self._public]]
+            within = [
+                f"{column} in its {'log range, so above 0' if of_log else 'range'}"
+                for column, of_log in zip(self._numbers, self._of_logs, strict=False)
+            ]
+            within += [f"{column} in its categories" for column in self._public]
+            self.tests = [*self.may_fail, *within]
+
+    def _refuse_columns(self) -> None:
+        """Raise ValueError for columns that are named twice, or named but not used."""
+        options, categorical = self.options, [*self._sought, *self._public]
+        own_codes = tuple(f"{column}=" for column in [*self._numbers, *categorical])
         for code in options.missing or ():
-            if "=" in code and not code.startswith(own):
+            if "=" in code and not code.startswith(own_codes):
                 raise ValueError(f"--missing {code}: COLUMN=CELL names no column that is used")
         # All different names would be one more than those of numbers.
         if len({options.person, *self._numbers}) <= len(self._numbers):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
-        self._public = {column: values for column, *values in given if values}
-        if not options.no_check:
-            named = [*self._numbers, *self._public]
-            kinds = zip(self._numbers, self._of_logs, strict=False)
-            within = [
-                f"{column} in its {'log range, so above 0' if of_log else 'range'}"
-                for column, of_log in kinds
-            ]
-            self.may_fail = [f"{column} given" for column in named]
-            listed = [f"{column} in its categories" for column in self._public]
-            self.tests = [*self.may_fail, *within, *listed]
         for column, values in self._public.items():
             if len(values) == 1 and "," in values[0]:
                 raise ValueError(f"--category {column}: leave blanks between values, no commas")
-        named = [*self._sought, *self._public]
-        if both := {*named}.intersection([options.person, *self._numbers]):
+        if both := {*categorical}.intersection([options.person, *self._numbers]):
             raise ValueError(
                 f"--category {min(both)}: the column is one of --range or --person too; use it once"
             )
-        if len({*named}) < len(named) or len({*self._columns}) < len(self._columns):
+        is_repeated = len({*categorical}) < len(categorical)
+        if is_repeated or len({*self._columns}) < len(self._columns):
             raise ValueError(
                 "--category names a category twice, or a column both with and without values"
             )
@@ -145,48 +149,48 @@ class Groups(Run):
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the mixture; rows scaled by their ranges are no longer than `data_norm`."""
         norm = math.sqrt(len(self._columns))
-        given = {**self.common_parameters(accountant), "neighbours": self.neighbours}
-        *first, second = self.split()
+        common = {**self.common_parameters(accountant), "neighbours": self.neighbours}
+        *for_categories, for_groups = self.split()
         self.models = {}
-        if first:
-            self.models["categories"] = PrivateOneHotEncoder(**given, **first[0])
+        if for_categories:
+            self.models["categories"] = PrivateOneHotEncoder(**common, **for_categories[0])
         self.models["groups"] = PrivateGaussianMixture(
-            self.options.groups, data_norm=norm, **given, **second
+            self.options.groups, data_norm=norm, **common, **for_groups
         )
         self.models |= self.paid
 
     def codes(self, column: str) -> list[str]:
         """How missing values of a column are written: codes of all columns, and its own."""
-        given, own = self.options.missing or (), f"{column}="
-        of_all = [code for code in given if "=" not in code] or MISSING
-        return [*of_all, *(code.removeprefix(own) for code in given if code.startswith(own))]
+        codes, prefix = self.options.missing or (), f"{column}="
+        of_all = [code for code in codes if "=" not in code] or MISSING
+        return [*of_all, *(code.removeprefix(prefix) for code in codes if code.startswith(prefix))]
 
     def read(self) -> None:
         """Read the columns; cells of categories that are missing are `NOT_GIVEN`."""
+        categorical = [*self._public, *self._sought]
         columns = [(name, "numbers") for name in self._numbers]
-        kinds = [*self._public, *self._sought]
-        columns += [(name, "text") for name in kinds]
-        found = self.columns(columns)
-        self.count(found[0])
-        self._values, texts = found[: len(self._numbers)], found[len(self._numbers) :]
+        contents = self.columns([*columns, *((name, "text") for name in categorical)])
+        self.count(contents[0])
+        self._values = contents[: len(self._numbers)]
         self._texts = {}
-        for name, cells in zip(kinds, texts, strict=True):
+        for name, cells in zip(categorical, contents[len(self._numbers) :], strict=True):
             # A public category may have the name NA, as Namibia has in tables of countries.
             absent = {"", *self.codes(name)} - {*self._public.get(name, ())}
-            known = [NOT_GIVEN if cell in absent else cell for cell in map(str.strip, cells)]
-            self._texts[name] = np.array(known, object)
+            values = [NOT_GIVEN if cell in absent else cell for cell in map(str.strip, cells)]
+            self._texts[name] = np.array(values, object)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield for each column which cells are given, then which of them are as was declared."""
-        absent = [*map(np.isnan, self._values)]  # masks of cells, by column
-        absent += [self._texts[column] == NOT_GIVEN for column in self._public]
-        yield from (~cells for cells in absent)
-        within = [
+        # Masks of cells, by column.
+        missing = [*map(np.isnan, self._values)]
+        missing += [self._texts[column] == NOT_GIVEN for column in self._public]
+        as_declared = [
             (low <= values) & (values <= high)
             for values, (low, high) in zip(self._values, self._bounds, strict=True)
         ]
-        within += [np.isin(self._texts[name], kinds) for name, kinds in self._public.items()]
-        yield from (fits | missing for fits, missing in zip(within, absent, strict=True))
+        as_declared += [np.isin(self._texts[name], values) for name, values in self._public.items()]
+        yield from map(np.logical_not, missing)
+        yield from map(np.logical_or, as_declared, missing)
 
     def forecast(self) -> Any:
         """Forecast for groups of one size."""
@@ -219,31 +223,34 @@ class Groups(Run):
 
     def hidden(self) -> list[str]:
         """Say, also without noise, that fewer groups were found."""
-        return [self.fits()] if self.n_seen() < self.asked() else []
+        return [self.seen()] if self.n_seen() < self.asked() else []
 
     def helps(self) -> list[str]:
         """Changes that would show more; starts are random, and not each finds close groups."""
         return [*super().helps(), "another run, as starts are random"]
 
-    def fits(self) -> str:
+    def seen(self) -> str:
         """Say, from released numbers, how many groups there are and what they gain over one."""
         model = self.models["groups"]
         gain = math.exp(model.gains_[model.n_components_ - 1])
-        said = f"Rows are typically {gain:.3g} times as likely in them as in one, or more."
-        return f"{super().fits()} {said}"
+        return (
+            f"{super().seen()} Rows are typically {gain:.3g} times as likely in them as in one, "
+            "or more."
+        )
 
     def verdict(self) -> str:
         """Verdict on groups, or on categories if it is worse; groups of those are never sure."""
         if self._sought and not self._of_categories().enough:
             return "too few"
-        found, has_categories = super().verdict(), len(self._columns) > len(self._numbers)
-        return "may be enough" if has_categories and found == "enough" else found
+        verdict, has_categories = super().verdict(), len(self._columns) > len(self._numbers)
+        return "may be enough" if has_categories and verdict == "enough" else verdict
 
     def _of_categories(self) -> WordForecast:
         """Forecast of the step that finds categories."""
-        grouped, encoder = self.options.person is not None, self.foreseen("categories")
-        found: WordForecast = encoder.forecast(self.n_units, len(self._sought), grouped=grouped)
-        return found
+        forecast: WordForecast = self.foreseen("categories").forecast(
+            self.n_units, len(self._sought), grouped=self.options.person is not None
+        )
+        return forecast
 
     def doubts(self) -> str:
         """Ask for other ranges if averages lie at their ends."""
@@ -259,15 +266,17 @@ class Groups(Run):
         shares = self._means[:, len(self._numbers) :]  # of each category in each group
         # A category that groups have nearly all or nothing of, to a tenth, has no spread, and
         # separates most.
-        split = (np.abs(shares - 0.5) >= 0.4).all(axis=0) & (np.ptp(shares, axis=0) > 0.5)
-        names = [self._columns[len(self._numbers) + place] for place in np.flatnonzero(split)]
-        follow = (
-            f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "
-            "categories, and may hide groups of the numbers, which a run without --category shows."
-        )
-        alone = map(str, warnings_of_one_value(self.models["groups"], means))
-        own = [f"{wrong}." if wrong else "", follow if names else "", *alone]
-        return " ".join(filter(None, [*own, super().doubts()]))
+        splits = (np.abs(shares - 0.5) >= 0.4).all(axis=0) & (np.ptp(shares, axis=0) > 0.5)
+        names = [self._columns[len(self._numbers) + place] for place in np.flatnonzero(splits)]
+        doubts = [f"{wrong}."] if wrong else []
+        if names:
+            doubts.append(
+                f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "
+                "categories, and may hide groups of the numbers, which a run without --category "
+                "shows."
+            )
+        doubts += map(str, warnings_of_one_value(self.models["groups"], means))
+        return " ".join(filter(None, [*doubts, super().doubts()]))
 
     def fit(self) -> Iterator[str]:
         """Find categories, then the groups, and give their averages in units of the columns."""
@@ -343,20 +352,21 @@ class Groups(Run):
             for place, name in enumerate(self._columns)
         ]  # fmt: skip
         head = ("group", "share", "column", "average", "within (90%)")
-        logs = ", ".join(self._numbers[len(self._numbers) - self._n_logs :])
-        of_logs = [f"Averages of {logs} are geometric means."] if logs else []
-        persons = [] if self.options.person is None else [PERSONS]
-        by = ", averaged over persons" if persons else ""
-        of_categories = [CATEGORY.format(by)] if len(self._columns) > len(self._numbers) else []
-        of_columns = (*of_logs, *of_categories, *persons)
-        notes = (*CENTRES, *self._on_intervals, *of_columns, *self._places())
+        notes, has_persons = [*CENTRES, *self._on_intervals], self.options.person is not None
+        if self._n_logs:
+            logs = ", ".join(self._numbers[-self._n_logs :])
+            notes.append(f"Averages of {logs} are geometric means.")
+        if len(self._columns) > len(self._numbers):
+            notes.append(CATEGORY.format(", averaged over persons" if has_persons else ""))
+        notes += [PERSONS] if has_persons else []
+        notes += self._one_peak()
         return [as_text(Table("Groups", head, rows, notes, ("column",)))]
 
     def shown(self) -> str:
         """Say how many groups there are, and what their intervals show."""
-        return " ".join([self.fits(), *self._on_intervals])
+        return " ".join([self.seen(), *self._on_intervals])
 
-    def _places(self) -> list[str]:
+    def _one_peak(self) -> list[str]:
         """Sentences on groups that together have one peak."""
         places = self.models["groups"].places_
         together = [np.flatnonzero(places == place) + 1 for place in np.unique(places)]
@@ -375,7 +385,7 @@ class Groups(Run):
         head = ["group", "share", *(f"{name}{end}" for name in names for end in ENDS)]
         folder.add("groups.csv", table_of([head, *rows]))
         footer = "dot: average; grey: one standard deviation of the group\n" + "\n".join(
-            [*CENTRES, *self._places(), *self.hidden(), report.in_brief]
+            [*CENTRES, *self._one_peak(), *self.hidden(), report.in_brief]
         )
         names = self._named("log10")
         return (

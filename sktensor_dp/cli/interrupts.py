@@ -10,7 +10,7 @@ from sktensor_dp.privacy.payer import BEGUN
 
 
 class Interrupts:
-    """Block in which a first Ctrl-C after a charge waits for `between`; a second one does not."""
+    """Block in which a first Ctrl-C after a charge waits for `stop_if_asked`; a second does not."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note, self._is_asked = note, False
@@ -28,8 +28,8 @@ class Interrupts:
         if signal.getsignal(signal.SIGINT) == self._interrupt:
             signal.signal(signal.SIGINT, self._handler_before)
 
-    def between(self) -> None:
-        """Stop here if that was asked for: what was paid is written, what follows is not paid."""
+    def stop_if_asked(self) -> None:
+        """Stop between two charges, after a first Ctrl-C: what was paid for is written by now."""
         if self._is_asked:
             raise KeyboardInterrupt
         self._begun = BEGUN.get()

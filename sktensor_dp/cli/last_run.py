@@ -84,14 +84,15 @@ class LastRun:
         """Sentence on what is in the folder, and what costs nothing: also the option `free`."""
         if not self.paid:
             return ""
-        were, said = ", ".join(self.differs), f"This run is finished: its results are in {path}"
+        settings = ", ".join(self.differs)
         if not self.is_finished:
             paid = " and ".join(f"{name}.model" for name in self.paid)
             return (
-                f"A run that stopped in {path} has paid for {paid}; with its settings ({were}) "
+                f"A run that stopped in {path} has paid for {paid}; with its settings ({settings}) "
                 "the command goes on from there, and does not pay again"
             )
+        said, option = f"This run is finished: its results are in {path}", f"--{free}"
         if self.differs:
-            said = f"The run in {path} is finished, with other settings ({were})"
-        with_these = "with these " if self.differs else ""
-        return f"{said}; {with_these}--{free} costs nothing" if free else said
+            said = f"The run in {path} is finished, with other settings ({settings})"
+            option = f"with these {option}"
+        return f"{said}; {option} costs nothing" if free else said

@@ -51,14 +51,14 @@ def write_officer_pages(write: Callable[[str, str], object], text: str) -> None:
     write(PAGES[1], html)
 
 
-def large_delta(delta: float, n_units: int, unit: str) -> list[str]:
-    """Sentence on what a delta above one over the number of units allows, in a list; or none."""
+def large_delta(delta: float, n_units: int, unit: str) -> str:
+    """Sentence on what a delta above one over the number of units allows; "" for a smaller one."""
     if delta * n_units <= 1:
-        return []
-    return [
+        return ""
+    return (
         f"delta {plain(delta)} is above 1 in {n_units:,}: to publish all about one {unit}, picked "
         "at random, would keep this promise. Take a smaller --delta"
-    ]
+    )
 
 
 def officer_text(
@@ -73,21 +73,21 @@ def officer_text(
     `source` says what files the page is about, `others` what else was spent, `warnings` what
     weakens the protection.
     """
-    unit, by_person = printable(report.unit), report.unit == "person"
-    text = Path(__file__).with_name("officer.md").read_text(encoding="utf-8")
+    unit, text = printable(report.unit), Path(__file__).with_name("officer.md").read_text("utf-8")
     if report.seeded or math.isinf(report.epsilon):
         title = text.splitlines()[0]
         return (
             f"{title}\n\nNo secret noise was added: nothing is protected. Treat it as raw data.\n"
         )
-    delta = f"1 in {1 / report.delta:,.0f}" if report.delta else "0"
-    ask = f"Can anybody be behind more than one {unit}?"
-    if by_person:
-        ask = "Does everything of one person bear the same name in the data?"
-    whole = (
-        f"with everything of theirs in the data: all rows with the same value in "
-        f"{settings.get('person', 'the column of persons')} are one person"
-    )
+    if report.unit == "person":
+        ask, several = "Does everything of one person bear the same name in the data?", ""
+        whole = (
+            f"with everything of theirs in the data: all rows with the same value in "
+            f"{settings.get('person', 'the column of persons')} are one person"
+        )
+    else:
+        ask, several = f"Can anybody be behind more than one {unit}?", SEVERAL.format(unit=unit)
+        whole = "taken by itself"
     units, presence = counted(report.n_units, unit), PRESENCE
     number, change = f"The number {report.n_units:,} itself is public.", "was replaced by another"
     if report.neighbours == "add_remove":
@@ -95,19 +95,17 @@ def officer_text(
         units, presence = f"about {units}", ""
     elif report.neighbours != "replace_one":
         number, change = f"The promise compares {printable(report.neighbours)}.", "was another"
-    names = {row.name for row in report.rows}
-    found = [FOUND[name].format(unit=unit) for name in FOUND if name in names]
-    ranges = {"found from noisy numbers, within the budget": " and ".join(found)} if found else {}
-    run = (f"- {what}: {printable(str(value))}" for what, value in {**settings, **ranges}.items())
+    released = {row.name for row in report.rows}
+    if found := [FOUND[name].format(unit=unit) for name in FOUND if name in released]:
+        settings = {**settings, "found from noisy numbers, within the budget": " and ".join(found)}
+    delta = f"1 in {1 / report.delta:,.0f}" if report.delta else "0"
     return text.format(
-        units=units, presence=presence, unit=unit, run="\n".join(run),
+        units=units, presence=presence, unit=unit, number=number, change=change, ask=ask,
+        whole=whole, several=several, source=source, others=others, delta=delta,
+        run="\n".join(f"- {what}: {printable(str(value))}" for what, value in settings.items()),
         warnings="".join(f"- Warning: {printable(warning)}\n" for warning in warnings),
-        number=number, change=change,
-        source=source, statement=printable(str(settings.get("statement", "statement.json"))),
-        epsilon=f"{report.epsilon:.4g}", delta=delta, ask=ask,
-        others=others, whole=whole if by_person else "taken by itself",
-        several="" if by_person else SEVERAL.format(unit=unit),
-        odds="\n".join(_odds(report, delta)),
+        statement=printable(str(settings.get("statement", "statement.json"))),
+        epsilon=f"{report.epsilon:.4g}", odds="\n".join(_odds(report, delta)),
         missed=math.floor(100 * report.false_negative_rate(0.05)),
     )  # fmt: skip
 

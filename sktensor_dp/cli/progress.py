@@ -74,11 +74,11 @@ class Progress(io.TextIOBase):
         with warnings.catch_warnings():
             for kind in (UserWarning, RuntimeWarning):
                 warnings.simplefilter("default", kind)
-            # A run states this itself, before it spends anything.
+            # A run says this itself, before it spends anything.
             warnings.filterwarnings("ignore", "delta .* is above 1 in", PrivacyLeakWarning)
             # A command that would pay again is refused, unless asked for.
             warnings.filterwarnings("ignore", "This budget paid for the same", UserWarning)
-            # It says this after the fit, by names of columns.
+            # A run says this after the fit, by names of columns.
             warnings.filterwarnings("ignore", "A group has nearly one value", UserWarning)
             warnings.showwarning = show
             yield

@@ -10,37 +10,39 @@ from sktensor_dp.datasets.words import load_word_frequencies
 CELLS = re.compile(r"[\s,;|]")  # between the cells of a line
 
 
-def public_names(path: Path, other: str | None) -> list[str]:
-    """Lines of a public list, in utf-8 or the `other` encoding."""
-    lines = own_files.decoded(own_files.existing_path(path), encoding_of(path, other)).splitlines()
+def public_names(path: Path, fallback: str | None) -> list[str]:
+    """Lines of a public list, in utf-8 or the `fallback` encoding."""
+    lines = own_files.decoded(
+        own_files.existing_path(path), encoding_of(path, fallback)
+    ).splitlines()
     return [line for line in lines if line.strip()]
 
 
-def public_words(path: Path, other: str | None) -> dict[str, float]:
+def public_words(path: Path, fallback: str | None) -> dict[str, float]:
     """Public words with their frequencies, the largest first; all 0 if it is a list of words."""
     if path.suffix == ".model":
         raise ValueError(
             f"--vocabulary takes public words; those of {path.name} were found in data and paid "
             "for. A run that ended after its words goes on in its own --output folder"
         )
-    lines = public_names(path, other)
+    lines = public_names(path, fallback)
     if lines and not any(CELLS.search(line.strip()) for line in lines):
         return dict.fromkeys((line.strip().lower() for line in lines), 0.0)
-    delimiter, encoding = form_of(path, other)
+    delimiter, encoding = form_of(path, fallback)
     return load_word_frequencies(path, delimiter=delimiter, encoding=encoding)
 
 
 def public_columns(
-    path: Path, columns: Sequence[tuple[str, str]], other: str | None
+    path: Path, columns: Sequence[tuple[str, str]], fallback: str | None
 ) -> list[list[str]]:
     """Columns of a public table."""
-    delimiter, encoding = form_of(path, other)
+    delimiter, encoding = form_of(path, fallback)
     return own_files.read_columns(path, columns, delimiter, "auto", encoding, public=True)
 
 
-def form_of(path: Path, other: str | None) -> tuple[str | None, str]:
+def form_of(path: Path, fallback: str | None) -> tuple[str | None, str]:
     """Delimiter and encoding of a public table, which are looked up in it."""
-    delimiter, encoding = None, encoding_of(path, other)
+    delimiter, encoding = None, encoding_of(path, fallback)
     if own_files.suffix_of(path) in (".csv", ".tsv"):
         head = own_files.decoded(path, encoding).partition("\n")[0]
         # A line `sep=;` says it, which the reader of the table obeys.
@@ -49,10 +51,10 @@ def form_of(path: Path, other: str | None) -> tuple[str | None, str]:
     return delimiter, encoding
 
 
-def encoding_of(path: Path, other: str | None) -> str:
-    """Encoding of a public file: utf-8, else the `other` one, or that of older Windows programs."""
+def encoding_of(path: Path, fallback: str | None) -> str:
+    """Encoding of a public file: utf-8, else `fallback`, or that of older Windows programs."""
     try:
         own_files.decoded(own_files.existing_path(path), "utf-8")
     except ValueError:
-        return other or "cp1252"
+        return fallback or "cp1252"
     return "utf-8"

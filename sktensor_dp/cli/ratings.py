@@ -63,7 +63,7 @@ class Ratings(Run):
         low, high = options.bounds
         if not -math.inf < low < high < math.inf:
             raise ValueError("--bounds LOW HIGH needs two numbers, the lower one first")
-        self._items, self._again = {}, ""
+        self._items, self._named_again = {}, ""
         if not options.no_check:
             listed = [] if options.items_are_public else ["items in --items"]
             self.may_fail = ["ratings given"]
@@ -79,7 +79,7 @@ class Ratings(Run):
     def read(self) -> None:
         """Read who rated what, how, and the public list of items."""
         options = self.options
-        what, self._values = read_ratings(self)
+        rated, self._values = read_ratings(self)
         if options.items_are_public and options.items not in (None, options.file):
             raise ValueError("Give --items FILE or --items-are-public, not both")
         if not options.items_are_public and options.items in (None, options.file):
@@ -89,12 +89,12 @@ class Ratings(Run):
             )
         if options.title is not None and options.items is None:
             raise ValueError("--title needs --items FILE, which has the titles")
-        titles: list[list[str]] = []  # one list of titles, or none
+        titles: list[list[str]] = []  # one list, or none
         if options.items is None:
-            cells = sorted(set(what))
+            cells = sorted(set(rated))
         elif suffix_of(options.items) in SUFFIXES:
-            title = [(options.title, "title")] if options.title is not None else []
-            columns = [(options.item, "item"), *title]
+            columns = [(options.item, "item")]
+            columns += [(options.title, "title")] if options.title is not None else []
             cells, *titles = public_columns(options.items, columns, options.encoding)
         else:
             cells = public_names(options.items, options.encoding)
@@ -106,19 +106,17 @@ class Ratings(Run):
                 "them in the file"
             )
         self._items = dict(zip(names, shown, strict=True))
-        twice = [
-            name for name, title in zip(names, shown, strict=True) if title != self._items[name]
-        ]
-        if twice:
-            raise ValueError(
-                f"--items has several titles for {twice[0]!r}: is --item the column of its names?"
-            )
+        for name, title in zip(names, shown, strict=True):
+            if title != self._items[name]:  # which is the last one
+                raise ValueError(
+                    f"--items has several titles for {name!r}: is --item the column of its names?"
+                )
         self.n_items = len(self._items)
         if options.items is not None and (n_again := len(names) - self.n_items):
-            self._again = f" {counted(n_again, 'row')} of --items named an item again."
-        self._entries = np.array([self.groups, what], object).T
+            self._named_again = f" {counted(n_again, 'row')} of --items named an item again."
+        self._entries = np.array([self.groups, rated], object).T
         self._is_given = ~np.isnan(self._values)
-        self.count(what)
+        self.count(rated)
 
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how ratings outside of the bounds count."""
@@ -144,14 +142,14 @@ class Ratings(Run):
 
     def hidden(self) -> list[str]:
         """Sentences on averages of items, where noise hides how they differ, and on directions."""
-        said = f"{BY_NOISE.format('')}."
-        return [said, *super().hidden()] if self._averages_are_hidden() else super().hidden()
+        averages = [f"{BY_NOISE.format('')}."] if self._averages_are_hidden() else []
+        return [*averages, *super().hidden()]
 
-    def fits(self) -> str:
+    def seen(self) -> str:
         """Say how many directions the data supports, if any were sought."""
         if self.asked() and not self._seeks_directions():
             return NONE_WAS_SOUGHT
-        return super().fits()
+        return super().seen()
 
     def helps(self) -> list[str]:
         """Changes that would show more: directions, or averages of items before them."""
@@ -160,8 +158,8 @@ class Ratings(Run):
         # The forecast is for one direction, and says nothing of what shows a further one.
         if self.n_seen():
             return []
-        fewer = ["--rank 0, which spends all on averages"] * self._seeks_directions()
-        return [*self._for_directions(), *fewer]
+        none = ["--rank 0, which spends all on averages"] if self._seeks_directions() else []
+        return [*self._for_directions(), *none]
 
     def _seeks_directions(self) -> bool:
         plan, _ = self.models["ratings"]._plan(self.n_units, (self.n_units, self.n_items))
@@ -202,8 +200,7 @@ class Ratings(Run):
 
     def expected(self) -> list[str]:
         """Forecast of errors, and which items count: with other names nothing is found."""
-        forecast, each, verdict = self.forecast(), self.options.each, self.verdict()
-        of_direction = "may be enough" if forecast.finds_components else "too few"
+        forecast, verdict = self.forecast(), self.verdict()
         errors = {
             "the average of all ratings": forecast.of_mean,
             "a person's own average, nothing released": _of_own_averages(forecast),
@@ -214,15 +211,20 @@ class Ratings(Run):
             del errors["directions too"]
         listed = []
         if self._items:
-            shown = ", titled ".join(map(repr, self._shown(next(iter(self._items)))))
-            number = counted(self.n_items, "item")
-            listed = [f"{number}, such as {shown}; ratings of any other are left out.{self._again}"]
-        assumed = f"{self.units}; assumed: about {counted(each, 'rating')} each, --each"
-        of_direction += " for one direction in which persons differ"
-        said = f"{OF_AVERAGES[verdict]}; {of_direction} ({assumed})"
-        head, rows = ("predicted by", "typical error"), [(n, f"{e:.3g}") for n, e in errors.items()]
+            shown = ", titled ".join(map(repr, self._name_and_title(next(iter(self._items)))))
+            listed.append(
+                f"{counted(self.n_items, 'item')}, such as {shown}; ratings of any other are left "
+                f"out.{self._named_again}"
+            )
+        title = (
+            f"{OF_AVERAGES[verdict]}; {'may be enough' if forecast.finds_components else 'too few'}"
+            f" for one direction in which persons differ ({self.units}; assumed: about "
+            f"{counted(self.options.each, 'rating')} each, --each)"
+        )
+        head = ("predicted by", "typical error")
+        rows = [(model, f"{error:.3g}") for model, error in errors.items()]
         error = math.hypot(forecast.mean_error, forecast.bias_errors[1])
-        below = [
+        notes = [
             f"if ratings are typically {forecast.of_mean:.3g} away from their average",
             f"Expected standard error of the average of an item that is rated as often as others: "
             f"{error:.2g}, of which {forecast.mean_error:.2g} is the same for all; items are "
@@ -231,20 +233,19 @@ class Ratings(Run):
         if forecast.finds_components:
             alone = self.forecast(rank=0)
             least = math.hypot(alone.mean_error, alone.bias_errors[1])
-            below.append(f"With --rank 0, which finds no direction, it is {least:.2g}.")
+            notes.append(f"With --rank 0, which finds no direction, it is {least:.2g}.")
         if verdict != "enough":
             n = counted(math.ceil(forecast.entries_to_tell), self.unit)
-            below.append(
+            notes.append(
                 f"The average of an item that {n} or more rated errs by less than items differ."
             )
-            if ways := self._for_averages():
-                said_of_all = "Averages of most items are expected to be told apart with"
-                below.append(f"{said_of_all} {', or '.join(ways)}.")
+            if ways := ", or ".join(self._for_averages()):
+                notes.append(f"Averages of most items are expected to be told apart with {ways}.")
         if self.options.rank > 0 and not forecast.finds_components:
-            seeks, ways = self._seeks_directions(), self._for_directions()
-            below += [SOUGHT if seeks else NONE_SOUGHT]
-            below += [f"One could be seen with {', or '.join(ways)}."] if ways else []
-        return [*listed, as_text(Table(said, head, rows, below, head))]
+            notes.append(SOUGHT if self._seeks_directions() else NONE_SOUGHT)
+            if ways := ", or ".join(self._for_directions()):
+                notes.append(f"One could be seen with {ways}.")
+        return [*listed, as_text(Table(title, head, rows, notes, head))]
 
     def fit(self) -> Iterator[str]:
         """Fit the model that all items share."""
@@ -264,33 +265,41 @@ class Ratings(Run):
 
     def lines(self) -> list[str]:
         """Averages of items, for somebody without ratings, and items at both ends of directions."""
-        best = zip(self._best[:LISTED], self._errors, self._names, strict=False)
-        rows = [(f"{value:.2f}", f"{error:.2g}", *self._shown(name)) for value, error, name in best]
+        rows = [
+            (f"{rating:.2f}", f"{error:.2g}", *self._name_and_title(name))
+            for rating, error, name in zip(
+                self._best[:LISTED], self._errors, self._names, strict=False
+            )
+        ]
         head = ("rating", "standard error", "item", "title")[: len(rows[0])]
-        below = [*self._notes(), ERRORS]
-        table = as_text(Table(TITLE, head, rows, below, head))
+        averages = as_text(Table(TITLE, head, rows, [*self._notes(), ERRORS], head))
         ends = []
         for number, weights in enumerate(self._directions.T, start=1):
-            shown = [self._items[self._names[row]] for row in np.argsort(-weights)]
-            ends.append((str(number), ", ".join(shown[:3]), ", ".join(shown[:-4:-1])))
+            titles = [self._items[self._names[row]] for row in np.argsort(-weights)]
+            ends.append((str(number), ", ".join(titles[:3]), ", ".join(titles[:-4:-1])))
+        if not ends:
+            return [averages]
         said = "Directions in which persons differ: who rates one side higher rates the other lower"
         head = ("direction", "one side", "the other side")
-        return [table, *("\n" + as_text(Table(said, head, ends, left=head)) for _ in ends[:1])]
+        return [averages, "\n" + as_text(Table(said, head, ends, left=head))]
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the items in order, with their places in each direction."""
         best = zip(self._best, self._errors, self._names, self._directions, strict=True)
-        rows = [[value, error, *self._shown(name), *places] for value, error, name, places in best]
-        head = ["expected_rating", "standard_error", "item", "title"]
-        head = head[: 2 + len(self._shown(self._names[0]))]  # without titles `_shown` has none
+        rows = [
+            [rating, error, *self._name_and_title(name), *places]
+            for rating, error, name, places in best
+        ]
+        head = ["expected_rating", "standard_error", "item"]
+        head += [] if self.options.title is None else ["title"]
         head += [f"direction_{number}" for number in range(1, self._directions.shape[1] + 1)]
         folder.add("items.csv", table_of([head, *rows]))
         low, high = self.options.bounds
-        names = [self._items[name] for name in self._names[:15]]
-        said = f"expected rating, of {low:g} to {high:g}"
+        titles = [self._items[name] for name in self._names[:15]]
+        quantity = f"expected rating, of {low:g} to {high:g}"
         footer = "\n".join([*self._notes(), *self.hidden(), report.in_brief])
         display = ComponentDisplay(
-            names, self._best[:15], title=TITLE, quantity=said, footer=footer
+            titles, self._best[:15], title=TITLE, quantity=quantity, footer=footer
         ).plot()
         display.axes_[0].set_xlim(low, high)
         return display.figure_
@@ -298,9 +307,9 @@ class Ratings(Run):
     def _notes(self) -> list[str]:
         """Sentences on numbers, order and directions, but for what `hidden` says."""
         order = [] if self.options.by_rating else [ORDER]
-        return [ESTIMATES, *order, *([] if super().hidden() else [self.fits()])]
+        return [ESTIMATES, *order, *([] if super().hidden() else [self.seen()])]
 
-    def _shown(self, name: str) -> tuple[str, ...]:
+    def _name_and_title(self, name: str) -> tuple[str, ...]:
         """Name of an item, followed by its title if items have titles."""
         return (name,) if self.options.title is None else (name, self._items[name])
 
@@ -326,9 +335,8 @@ def item_name(cell: str) -> str:
 def read_ratings(run: Run) -> tuple[list[str], Any]:
     """Items and ratings in the file of a run, whose persons the run holds."""
     options = run.options
-    columns = [(options.item, "item"), (options.rating, "numbers")]
-    what, values = run.columns(columns)
-    return list(map(item_name, what)), values
+    cells, values = run.columns([(options.item, "item"), (options.rating, "numbers")])
+    return list(map(item_name, cells)), values
 
 
 def recommend(options: argparse.Namespace) -> int:
@@ -358,67 +366,73 @@ def _titles(file: Path) -> dict[str, str]:
     return {row["item"]: row["title"] for row in rows}
 
 
+def _compare_columns(options: argparse.Namespace, of_run: Sequence[str]) -> None:
+    """Warn of columns with other names than in the run; ValueError if they are exchanged."""
+    for option, before, other in zip(("person", "item"), of_run, of_run[::-1], strict=False):
+        column = vars(options)[option]
+        said = f"--{option} {column}: in the run it was --{option} {before}"
+        if column not in (before, other):
+            print(f"warning: {said}", file=sys.stderr)
+        elif column != before:
+            raise ValueError(said)
+
+
 def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Path) -> None:
     """Write recommendations by the model of a run into the folder `path`."""
-    # Columns may have other names than in the run, but none that the other one had.
-    named = model.__dict__.pop("feature_names_in_", ())
-    for option, here, there in zip(("person", "item"), named, named[::-1], strict=False):
-        if (given := vars(options)[option]) == here:
-            continue
-        said = f"--{option} {given}: in the run it was --{option} {here}"
-        if given == there:
-            raise ValueError(said)
-        print(f"warning: {said}", file=sys.stderr)
-    run = Run(options)
-    what, values = read_ratings(run)
-    given = ~np.isnan(values)
-    entries = np.array([run.groups, what], object).T
+    _compare_columns(options, model.__dict__.pop("feature_names_in_", ()))
+    run, items_file = Run(options), options.folder / "items.csv"
+    rated, values = read_ratings(run)
+    is_given = ~np.isnan(values)
+    entries = np.array([run.groups, rated], object).T  # (n_rows, 2): person and item
     # Whoever holds the ratings reads this: exact numbers of them may be shown.
-    *_, names = model.row_names or [()]
-    listed, (low, high) = {*names}, model.bounds_
-    known = [(person, item) for person, item in entries[given] if item in listed]
+    n_ratings = counted(is_given.sum(), "rating")
+    *_, row_names = model.row_names or [()]
+    listed, (low, high) = {*row_names}, model.bounds_
+    known = [(person, item) for person, item in entries[is_given] if item in listed]
     if not known:
         raise ValueError(
-            f"of {counted(given.sum(), 'rating')} none names a known item: --item COLUMN must hold "
-            f"names as in {options.folder / 'items.csv'}"
+            f"of {n_ratings} none names a known item: --item COLUMN must hold names as in "
+            f"{items_file}"
         )
     if n_beyond := int(np.sum((values < low) | (values > high))):
         print(
-            f"warning: {n_beyond:,} of {counted(given.sum(), 'rating')} lie outside of the bounds "
-            f"of the run, {low:g} to {high:g}, and count as the nearest end: is --rating "
-            f"{options.rating} in the same units?",
+            f"warning: {n_beyond:,} of {n_ratings} lie outside of the bounds of the run, {low:g} "
+            f"to {high:g}, and count as the nearest end: is --rating {options.rating} in the same "
+            "units?",
             file=sys.stderr,
         )
-    own = model.fold_in(entries[given], np.clip(values[given], low, high))
+    own = model.fold_in(entries[is_given], np.clip(values[is_given], low, high))
     # An item whose rating is missing may be recommended.
-    found = model.recommend(own, options.number, exclude=entries[given], by=_order(options))
+    found = model.recommend(own, options.number, exclude=entries[is_given], by=_order(options))
     # Titles of items as the run wrote them, which are public.
-    titles, n_known = _titles(options.folder / "items.csv"), Counter(who for who, _ in {*known})
-    rows = (
-        [person, n_known[person], rank, item, value, *([titles.get(item, "")] if titles else [])]
-        for person, items, expected in zip(own.units, found.rows, found.values, strict=True)
-        for rank, (item, value) in enumerate(zip(items, expected, strict=True), start=1)
-        if item is not None
-    )
-    folder = Folder.of_last_run(path)
+    titles, n_known = _titles(items_file), Counter(person for person, _ in {*known})
     head = ["person", "known_items", "rank", "item", "expected_rating"]
     head += ["title"] if titles else []
-    folder.add(RECOMMENDED, table_of([head, *rows]), private=True)
-    without = len({*entries[:, 0]}) - len(own.units)
-    none = f" None are for {counted(without, 'person')} without a rating." if without else ""
-    if n_empty := len(given) - given.sum():
-        none = f" Left out: {counted(n_empty, 'row')} without a rating.{none}"
-    if anyone := len(own.units) - len(n_known):
-        none += f" {counted(anyone, 'person')} rated no known item, and got the items for anybody."
+    rows = (
+        [person, n_known[person], rank, item, rating, titles.get(item, "")][: len(head)]
+        for person, items, expected in zip(own.units, found.rows, found.values, strict=True)
+        for rank, (item, rating) in enumerate(zip(items, expected, strict=True), start=1)
+        if item is not None
+    )
+    Folder.of_last_run(path).add(RECOMMENDED, table_of([head, *rows]), private=True)
+    summary = [f"Known items in {len(known):,} of {n_ratings}."]
+    if n_empty := len(is_given) - is_given.sum():
+        summary.append(f"Left out: {counted(n_empty, 'row')} without a rating.")
+    if n_without := len({*entries[:, 0]}) - len(own.units):
+        summary.append(f"None are for {counted(n_without, 'person')} without a rating.")
+    if n_unknown := len(own.units) - len(n_known):
+        summary.append(
+            f"{counted(n_unknown, 'person')} rated no known item, and got the items for anybody."
+        )
     if n_complete := sum(all(item is None for item in items) for items in found.rows):
-        none += f" None are for {counted(n_complete, 'person')} who rated all items."
-    if 2 * len(known) < given.sum():
+        summary.append(f"None are for {counted(n_complete, 'person')} who rated all items.")
+    if 2 * len(known) < is_given.sum():
         print(
             f"warning: most ratings name no known item: does --item {options.item} hold names as "
-            f"in {options.folder / 'items.csv'}?",
+            f"in {items_file}?",
             file=sys.stderr,
         )
-    print(f"Known items in {len(known):,} of {counted(given.sum(), 'rating')}.{none}")
+    print(" ".join(summary))
     print(
         f"Written: {path / RECOMMENDED}, {counted(options.number, 'item')} at most for "
         f"each of {counted(len(own.units), 'person')}. Nothing protects it: show each person their "

@@ -27,18 +27,14 @@ from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.spending import PERSON, LedgerEntry, person_of
 
-# Options that are not settings of what was learned, or that a run states itself; and those of
-# columns.
 OF_ONE_CALL = {
-    *("budget", "raise_budget", "forecast", "anyway", "again", "output", "open", "command"),
-}
-ASIDE = {
-    *OF_ONE_CALL,
-    *("delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"),
-}
-# Options with which a run may go on where another ended.
-GOING_ON = {*OF_ONE_CALL, "shares", "id", "words_per_text", "title", "by_rating"}
-COLUMNS = {"text", "person", "item", "rating", "title"}
+    "budget", "raise_budget", "forecast", "anyway", "again", "output", "open", "command",
+}  # fmt: skip
+# Options that are no settings of what was learned, or that a run states itself.
+ASIDE = OF_ONE_CALL | {"delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"}
+# Options that may differ where a run goes on from another.
+GOING_ON = OF_ONE_CALL | {"shares", "id", "words_per_text", "title", "by_rating"}
+COLUMNS = {"text", "person", "item", "rating", "title"}  # options that name columns
 # How missing values are written, where --missing does not say.
 MISSING = ("NA", "NaN")
 # Names of releases in plain words.
@@ -235,29 +231,28 @@ class Run:
 
     def settings(self) -> Mapping[str, object]:
         """Columns used, and other public settings: the options given."""
-        given = {n: value for n, value in vars(self.options).items() if value and n not in ASIDE}
-        checked = {}
-        if self.checked is not None:
-            checked = {"checked first": f"{self.checked} {self.checked.doubts}".strip()}
-        return {
+        stated = {
             name.replace("_", " "): f"column {value!r}" if name in COLUMNS else in_words(value)
-            for name, value in given.items()
-        } | {**checked, **self.of_payer}
+            for name, value in vars(self.options).items() if value and name not in ASIDE
+        }  # fmt: skip
+        if self.checked is not None:
+            stated["checked first"] = f"{self.checked} {self.checked.doubts}".strip()
+        return {**stated, **self.of_payer}
 
     def asked_for(self) -> dict[str, str]:
         """Settings, in words, of which another run would go on with models that this one paid for.
 
         Contents of public lists are in a digest of the parameters of all models.
         """
-        given = {n: v for n, v in vars(self.options).items() if v and n not in GOING_ON}
-        parameters = [model.get_params(deep=False) for model in self.models.values()]
+        asked = {
+            name: str(value) if isinstance(value, list) else in_words(value)
+            for name, value in vars(self.options).items() if value and name not in GOING_ON
+        }  # fmt: skip
         # How many components there are is among the settings.
         aside = {"accountant": None, "n_components": None}
-        plain = repr([{**one, **aside} for one in parameters])
-        return {
-            **{n: str(v) if isinstance(v, list) else in_words(v) for n, v in given.items()},
-            "number": self.units, "lists": hashlib.sha256(plain.encode()).hexdigest(),
-        }  # fmt: skip
+        parameters = [{**one.get_params(deep=False), **aside} for one in self.models.values()]
+        digest = hashlib.sha256(repr(parameters).encode()).hexdigest()
+        return {**asked, "number": self.units, "lists": digest}
 
     def reading_options(self) -> dict[str, Any]:
         """Options for reading the file."""
@@ -271,15 +266,15 @@ class Run:
 
     def columns(self, columns: Sequence[tuple[str | None, str]]) -> list[Any]:
         """Columns of the file; labels of persons are kept for the fit."""
-        options, number_is_private = self.options, self.neighbours == "add_remove"
+        options = self.options
         person = [] if options.person is None else [(options.person, "person")]
-        # A private number of rows may be 0.
-        how = {
+        reading = {
             **self.reading_options(), "decimal": options.decimal or ".", "missing": self.codes,
             # Codes of --missing are of values: a person may have such a name.
-            "nobody": ("", *MISSING), "may_be_empty": number_is_private,
+            "nobody": ("", *MISSING),
+            "may_be_empty": self.neighbours == "add_remove",  # a private number of rows may be 0
         }  # fmt: skip
-        contents = read_columns(options.file, [*columns, *person], **how)
+        contents = read_columns(options.file, [*columns, *person], **reading)
         if person:
             labels = contents.pop()
             if options.normalise_labels:
@@ -340,30 +335,26 @@ class Run:
 
     def expected(self) -> list[str]:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
-        forecast = self.forecast()
-        least = self.least()
-        least = (
-            f"may be enough from {least} on" if least else f"more {self.unit}s would not be enough"
-        )
+        forecast, advice = self.forecast(), f"more {self.unit}s would not be enough"
+        if least := self.least():
+            advice = f"may be enough from {least} on"
         verdict = (self.verdict_by_guess() or self.verdict()).capitalize()
-        said = (
-            f"{verdict}: {self.units} for at most "
-            f"{counted(forecast.n_components, self.found)}; {least}."
-        )
+        found = counted(forecast.n_components, self.found)
+        title = f"{verdict}: {self.units} for at most {found}; {advice}."
         head = "what is measured", "signal over noise (above 1: visible)"
         # Steps of topics are not in MEASURED, as each adds to what pairs and words show; those of
         # groups are, as they are all there is.
-        ratios = {MEASURED.get(r.name): f"{r.ratio:.3g}" for r in forecast.releases}
-        rows = [(name, ratio) for name, ratio in ratios.items() if name]
-        return [as_text(Table(said, head, rows, left=head))]
+        ratios = {release.name: f"{release.ratio:.3g}" for release in forecast.releases}
+        rows = [(MEASURED[name], ratio) for name, ratio in ratios.items() if name in MEASURED]
+        return [as_text(Table(title, head, rows, left=head))]
 
     def hidden(self) -> list[str]:
         """Sentences that say which of the requested results noise hides."""
         if self.n_seen() >= self.asked() or math.isinf(self.options.epsilon):
             return []
-        return [self.fits()]
+        return [self.seen()]
 
-    def fits(self) -> str:
+    def seen(self) -> str:
         """Say, from released numbers, how much of the requested result the data supports."""
         if not self.asked():
             return f"No {self.found} was asked for."
@@ -373,7 +364,7 @@ class Run:
 
     def shown(self) -> str:
         """Say for the officer what the results show."""
-        return self.fits()
+        return self.seen()
 
     def helps(self) -> list[str]:
         """Changes that would show more."""

@@ -116,10 +116,8 @@ class Total(NamedTuple):
 def _together(totals: Sequence[Total], at_most: float) -> int:
     """Say what several files, or folders, cost whoever is in all of them; exit status."""
     units = sorted({one.unit for one in totals})
-    cost, delta = (
-        PrivacyCost.total((one.cost, 1) for one in totals),
-        max(one.delta for one in totals),
-    )
+    delta = max(one.delta for one in totals)
+    cost = PrivacyCost.total((one.cost, 1) for one in totals)
     if math.isinf(epsilon := cost.epsilon_at(delta)):  # each may set a part of delta aside
         delta = sum(one.delta for one in totals)
         epsilon = cost.epsilon_at(delta)
@@ -138,61 +136,63 @@ def _together(totals: Sequence[Total], at_most: float) -> int:
 def _ledger_of(path: Path) -> Path | None:
     """Ledger beside a statement, or above it where an earlier run of a folder made it."""
     folder = path.absolute().parent
-    beside = [folder, folder.parent] if EARLIER.fullmatch(folder.name) else [folder]
-    return next((one / LEDGER for one in beside if os.path.lexists(one / LEDGER)), None)
+    folders = [folder, folder.parent] if EARLIER.fullmatch(folder.name) else [folder]
+    return next((one / LEDGER for one in folders if os.path.lexists(one / LEDGER)), None)
 
 
 def _check(path: Path, at_most: float, kind: str, output: Path | None) -> tuple[int, Total | None]:
-    """Check one file and say what was found, or write it for the registry; exit status, total."""
-    n_files, changed, private, runs = 0, list[str](), list[str](), ""
-    budget: BudgetAccountant | None = None
+    """Check one file, and print what was found; exit status, and the total to add to others."""
+    n_files, changed, private = 0, list[str](), list[str]()
     if path.is_dir():
         (n_files, changed), private = changed_files(path), Manifest.of(path).private
         path = path / STATEMENT
-    ledger = _ledger_of(path)
     name = printable(str(path))
-    page = (output or path.parent) / PAGES[1]
     try:
         report = _sound(path, changed)
         _refuse_beyond(at_most, report.epsilon, report.seeded)
-        unit = f"{report.unit} ({report.neighbours})"
-        total = Total(path.resolve(), unit, cover(unit_costs(report.composition)), report.delta)
-        if ledger is not None:
-            budget = _verified(ledger)
-            epsilon, delta = total_of(budget)
-            total = Total(ledger.resolve(), unit, budget.cost, delta)
-            earlier = listed(earlier_runs(path.parent))
-            runs = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}"
-            runs += f"{earlier}. "
-            _refuse_beyond(at_most, epsilon, report.seeded, " of all runs in this folder")
-        entry = registry_entry(report) if kind == "registry" else None
-        if kind == "page" and not page.exists():
-            page.parent.mkdir(parents=True, exist_ok=True)
-            _write_page(path, page.parent, report, budget)
-            return 0, None
+        budget, total, runs = _totals(path, report, at_most)
+        if kind == "registry":
+            said = json.dumps(registry_entry(report), indent=2)
+        elif kind == "page":
+            said = _write_page(path, output or path.parent, report, budget)
+        else:
+            files = f"{counted(n_files, 'file')} as in {MANIFEST}. " if n_files else ""
+            if private:
+                files += f"Not to be published, as nothing protects it: {', '.join(private)}. "
+            promise = f"{printable(report.guarantee).rstrip('.')}. "
+            said = f"{name}: adds up. {promise}{runs}{files}{_unchecked(n_files, budget)}".rstrip()
+            if kind == "show":
+                said += "".join(f"\n  {line}" for line in _explained(report)) + "\n"
+    except FileExistsError as error:
+        problem = f"adds up, but {error}"
     except OSError as error:
         advice = "Name the output folder of a run, or its statement.json"
-        print(f"{name}: cannot be read: {error.strerror}. {advice}", file=sys.stderr)
-        return 1, None
+        problem = f"cannot be read: {error.strerror}. {advice}"
     except ValueError as error:
-        reasons = str(error).replace("\n", "\n  ")
-        print(f"{name}: REFUSED\n  {reasons}", file=sys.stderr)
-        return 1, None
-    if kind == "page":
-        left = f"{page.name} is there already, and was left as it is: read it, or name --output"
-        print(f"{name}: adds up, but {left}", file=sys.stderr)
-        return 1, None
-    if entry is not None:
-        print(json.dumps(entry, indent=2))
-        return 0, None
-    files = f"{counted(n_files, 'file')} as in {MANIFEST}. " if n_files else ""
-    if private:
-        files += f"Not to be published, as nothing protects it: {', '.join(private)}. "
-    said = f"{printable(report.guarantee).rstrip('.')}. {runs}{files}{_unchecked(n_files, budget)}"
-    print(f"{name}: adds up. {said.rstrip()}")
-    if kind == "show":
-        print("\n".join(f"  {line}" for line in _explained(report)), end="\n\n")
-    return 0, total
+        problem = "REFUSED\n  " + str(error).replace("\n", "\n  ")
+    else:
+        print(said)
+        return 0, total if kind in ("check", "show") else None
+    print(f"{name}: {problem}", file=sys.stderr)
+    return 1, None
+
+
+def _totals(
+    path: Path, report: PrivacyReport, at_most: float
+) -> tuple[BudgetAccountant | None, Total, str]:
+    """Budget of the folder of a statement, if it has one; the total of it, or else of the report;
+    and a sentence on all runs. StatementError if the budget exceeds `at_most`.
+    """
+    unit, ledger = f"{report.unit} ({report.neighbours})", _ledger_of(path)
+    if ledger is None:
+        cost = cover(unit_costs(report.composition))
+        return None, Total(path.resolve(), unit, cost, report.delta), ""
+    budget = _verified(ledger)
+    epsilon, delta = total_of(budget)
+    _refuse_beyond(at_most, epsilon, report.seeded, " of all runs in this folder")
+    earlier = listed(earlier_runs(path.parent))
+    runs = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}{earlier}. "
+    return budget, Total(ledger.resolve(), unit, budget.cost, delta), runs
 
 
 def _unchecked(n_files: int, budget: BudgetAccountant | None) -> str:
@@ -230,15 +230,22 @@ def _refuse_beyond(at_most: float, epsilon: float, seeded: bool, of_what: str = 
 
 def _write_page(
     path: Path, folder: Path, report: PrivacyReport, budget: BudgetAccountant | None
-) -> None:
-    """Write the officer's page about a statement or a model, and the `budget` that paid for it."""
+) -> str:
+    """Write the officer's page about a statement or a model, and the `budget` that paid for it;
+    return a sentence on where. FileExistsError if there is one.
+    """
+    if (folder / PAGES[1]).exists():
+        raise FileExistsError(
+            f"{PAGES[1]} is there already, and was left as it is: read it, or name --output"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
     unit, now = UNITS.get(report.unit, report.unit), time_now()
     settings = {
         "date of this page": now[:10], "statement": path.name, "one unit": unit,
         "promise": report.guarantee,
     }  # fmt: skip
     if path.suffix == ".model":
-        settings |= _of_model(_model(path))
+        settings |= _settings_of(_model(path))
     others = "Other analyses of the same data are not counted here: ask for the budget of all."
     if budget is not None:
         for column in {column_of(one.unit) for one in budget.entries} - {""}:
@@ -252,10 +259,10 @@ def _write_page(
     def write(name: str, text: str) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
-    weak = large_delta(report.delta, report.n_units, unit)
+    warnings = filter(None, [large_delta(report.delta, report.n_units, unit)])
     source = "What this page is about"
-    write_officer_pages(write, officer_text(settings, report, source, others, weak))
-    print(f"Written to {printable(str(folder))}: {', '.join(PAGES)}")
+    write_officer_pages(write, officer_text(settings, report, source, others, [*warnings]))
+    return f"Written to {printable(str(folder))}: {', '.join(PAGES)}"
 
 
 def _model(path: Path) -> Any:
@@ -271,16 +278,16 @@ def _model(path: Path) -> Any:
     return load_any(path, (*topics, *samples, PrivateCPCompletion, PrivateTuckerCompletion))
 
 
-def _of_model(model: Any) -> dict[str, str]:
+def _settings_of(model: Any) -> dict[str, str]:
     """Public settings of a model: its class, columns, and parameters other than by default."""
-    told = {"fitted": type(model).__name__}
+    settings = {"fitted": type(model).__name__}
     if len(columns := getattr(model, "feature_names_in_", ())):
-        told["columns"] = ", ".join(map(repr, columns))
-    for name, one in inspect.signature(type(model)).parameters.items():
+        settings["columns"] = ", ".join(map(repr, columns))
+    for name, parameter in inspect.signature(type(model)).parameters.items():
         text = shown(getattr(model, name))
-        if text != shown(one.default) and name not in ("epsilon", "delta"):
-            told[name] = text
-    return told
+        if text != shown(parameter.default) and name not in ("epsilon", "delta"):
+            settings[name] = text
+    return settings
 
 
 def _explained(report: PrivacyReport) -> Iterator[str]:
@@ -292,8 +299,8 @@ def _explained(report: PrivacyReport) -> Iterator[str]:
     yield "Releases:"
     # Skip the first line, the guarantee, which was printed before.
     yield from (f"  {line}" for line in str(report).splitlines()[1:])
-    told = dict.fromkeys(f"  {row.name}: {row.description}" for row in report.rows)
-    yield from map(printable, told)
+    described = dict.fromkeys(f"  {row.name}: {row.description}" for row in report.rows)
+    yield from map(printable, described)
     yield "Not covered:"
     yield from (f"  {words}" for words in NOT_COVERED.values())
 
