@@ -87,10 +87,61 @@ class InputCheck(HasAccountant):
         self, matches: Any, groups: Any, may_fail: Collection[str], lengths: Any = None
     ) -> list[str]:
         """Release fractions, and the typical length; return the tests that too few rows pass."""
-        flags, tests = _flags(matches), [*matches, *([] if groups is None else [SEVERAL_ROWS])]
-        sizes = None if lengths is None else _lengths(lengths, len(flags))
+        chunk, tests = self._chunk(matches, groups, lengths), [*matches]
+        if groups is not None:
+            tests.append(SEVERAL_ROWS)
         if isinstance(may_fail, str) or not {*may_fail} <= {*tests}:
             raise ValueError(f"may_fail must name tests of matches, got {may_fail!r}.")
+        query, number_is_private = MatchingRows(chunk.X.shape[1]), self.neighbours == "add_remove"
+        if not number_is_private:
+            if not chunk.n_units:
+                raise ValueError("matches must hold at least one row, got none.")
+            self._refuse_noise(query, chunk.n_units)
+        plan = self._plan()
+        payer = Payer(
+            CHECK, self._accountant_to_charge(), column=column_of_units(self, X=None, groups=groups)
+        )
+        with Session(
+            chunk, plan.before_count() if number_is_private else plan, payer,
+            unit=unit_of(self.unit, groups is not None), neighbours=self.neighbours,
+        ) as ask:  # fmt: skip
+            self.n_units = ask.count()
+            ask.complete_plan(plan)
+            answer = ask(query)
+        report = ask.report()
+        # Where the divisor is a noisy count, too, it changes a fraction by at most the middle (the
+        # largest distance from the middle) times its own relative error.
+        self.count_sigma = sum(row.sigma for row in report.rows if row.name == COUNT)
+        self.sigma = math.hypot(answer.sigma, query.middle * self.count_sigma / self.n_units)
+        means = np.clip(query.middle + answer.value, 0.0, 1.0).tolist()
+        self.fractions = dict(zip(tests, means, strict=False))
+        if lengths is not None and not self.is_hidden:
+            logarithm = means[-1] * LOG_LONGEST
+            self.length = math.expm1(logarithm)
+            self.length_sigma = math.exp(logarithm) * LOG_LONGEST * self.sigma
+        self.privacy_report_ = replace(report, notes=(*report.notes, str(self)))
+        strict = {*matches} - {*may_fail}
+        self.doubted = [name for name in self.failing if name in strict]
+        if self.is_hidden:
+            return []
+        # As many may lie beyond public bounds as "auto" leaves beyond those that it finds.
+        least = 1 - TAIL - self._lost(len(strict))
+        # Perhaps not half of the rows pass; or of a test that may not fail, surely not nearly all.
+        from_half = dict(zip(tests, answer.value.tolist(), strict=False))
+        low = [
+            name for name in matches
+            if from_half[name] < 2 * answer.sigma
+            or (name in strict and self.fractions[name] < least)
+        ]  # fmt: skip
+        hardly_any = self.fractions.get(SEVERAL_ROWS, 1.0) <= 2 * self.sigma
+        return low + [SEVERAL_ROWS] * (hardly_any and SEVERAL_ROWS not in may_fail)
+
+    def _chunk(self, matches: Any, groups: Any, lengths: Any) -> HeldOutChunk:
+        """Rows with a column in [0, 1] for each test, for groups of several rows, and for the
+        logarithm of the length of a unit, where these are asked for.
+        """
+        flags = _flags(matches)
+        sizes = None if lengths is None else _lengths(lengths, len(flags))
         for one in matches.values():  # each must have the order of `groups`, whose labels stay
             labels = checked_groups(groups, one, len(flags), self.neighbours)
         units = Units.single(len(flags))
@@ -103,53 +154,7 @@ class InputCheck(HasAccountant):
                 sizes = np.repeat(np.add.reduceat(sizes, units.starts[:-1]), units.sizes)
         if sizes is not None:
             flags = np.column_stack([flags, np.log1p(np.minimum(sizes, LONGEST)) / LOG_LONGEST])
-        chunks = HeldOutChunk(flags, y=None, units=units)
-        number_is_private = self.neighbours == "add_remove"
-        query = MatchingRows(flags.shape[1])
-        if not (number_is_private or chunks.n_units):
-            raise ValueError("matches must hold at least one row, got none.")
-        if not number_is_private:
-            self._refuse_noise(query, chunks.n_units)
-        plan = self._plan()
-        payer = Payer(
-            CHECK, self._accountant_to_charge(), column=column_of_units(self, X=None, groups=groups)
-        )
-        with Session(
-            chunks, plan.before_count() if number_is_private else plan, payer,
-            unit=unit_of(self.unit, labels is not None), neighbours=self.neighbours,
-        ) as ask:  # fmt: skip
-            n = ask.count()
-            ask.complete_plan(plan)
-            answer = ask(query)
-        report, self.n_units = ask.report(), n
-        # Where the divisor is a noisy count, too, it changes a fraction by at most the middle (the
-        # largest distance from the middle) times its own relative error.
-        self.count_sigma = sum(row.sigma for row in report.rows if row.name == COUNT)
-        self.sigma = math.hypot(answer.sigma, query.middle * self.count_sigma / n)
-        from_middle = dict(zip(tests, answer.value.tolist(), strict=False))
-        if sizes is not None and not self.is_hidden:
-            logarithm = min(max(query.middle + float(answer.value[-1]), 0.0), 1.0) * LOG_LONGEST
-            self.length = math.expm1(logarithm)
-            self.length_sigma = math.exp(logarithm) * LOG_LONGEST * self.sigma
-        self.fractions = {
-            name: min(max(query.middle + distance, 0.0), 1.0)
-            for name, distance in from_middle.items()
-        }
-        self.privacy_report_ = replace(report, notes=(*report.notes, str(self)))
-        strict = {*matches} - {*may_fail}
-        self.doubted = [name for name in self.failing if name in strict]
-        if self.is_hidden:
-            return []
-        # As many may lie beyond public bounds as "auto" leaves beyond those that it finds.
-        least = 1 - TAIL - self._lost(len(strict))
-        # Perhaps not half of the rows pass; or of a test that may not fail, surely not nearly all.
-        low = [
-            name for name in matches
-            if from_middle[name] < 2 * answer.sigma
-            or (name in strict and self.fractions[name] < least)
-        ]  # fmt: skip
-        hardly_any = self.fractions.get(SEVERAL_ROWS, 1.0) <= 2 * self.sigma
-        return low + [SEVERAL_ROWS] * (hardly_any and SEVERAL_ROWS not in may_fail)
+        return HeldOutChunk(flags, y=None, units=units)
 
     def _plan(self, epsilon: float | None = None) -> ReleasePlan:
         """Plan of the one release, at the check's or another epsilon."""

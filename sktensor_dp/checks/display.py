@@ -62,7 +62,6 @@ class TableDisplay:
 
 def cell(name: str, value: object) -> str:
     """Text of a release's cell; empty for None and for a cost of another kind of noise."""
-    # A release has one kind of cost; the cells of the other kinds stay empty.
     if value is None or (name in COSTS and value == 0):
         return ""
     if name == "fraction":
@@ -96,11 +95,9 @@ def as_html(table: Table, link: str = "") -> str:
 
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in table.rows)
     below = "".join(f"<p>{html.escape(note)}</p>" for note in table.notes)
-    about = (
-        f' <a rel="noreferrer" target="_blank" href="{html.escape(link)}">Documentation</a>'
-        if link
-        else ""
-    )
+    about = ""
+    if link:
+        about = f' <a rel="noreferrer" target="_blank" href="{html.escape(link)}">Documentation</a>'
     return (
         f"<div><p><strong>{html.escape(table.title)}</strong>{about}</p>"
         f"<table><thead><tr>{cells(table.head, 'th')}</tr></thead><tbody>{body}</tbody></table>"

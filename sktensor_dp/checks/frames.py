@@ -65,9 +65,8 @@ def _wrapped(data: object, name: str) -> Any:
     """Wrap a table or column of pandas, polars or pyarrow by narwhals; None for anything else."""
     refuse_lazy(data, name)
     # Skip plain types, which are no frames, and lazy Dask collections.
-    if isinstance(data, np.ndarray | np.generic | list | tuple | str | bytes) or sp.issparse(data):
-        return None
-    if is_dask(data):
+    is_plain = isinstance(data, np.ndarray | np.generic | list | tuple | str | bytes)
+    if is_plain or sp.issparse(data) or is_dask(data):
         return None
     wrapped = call_unquoted(
         lambda: nw.from_native(
@@ -105,23 +104,24 @@ def kinds_of(data: object, name: str) -> list[tuple[str, str]]:
     what is neither a table, a column nor an array.
     """
     refuse_lazy(data, name)
-    types: Any = getattr(data, "dtypes", None)  # of a table
-    if types is None and hasattr(data, "dtype"):
-        types = [data.dtype]
-    elif types is not None and np.ndim(types) == 0:  # of a column
-        types = [types]
+    dtypes: Any = getattr(data, "dtypes", None)  # of a table
+    if dtypes is None and hasattr(data, "dtype"):
+        dtypes = [data.dtype]
+    elif dtypes is not None and np.ndim(dtypes) == 0:  # of a column
+        dtypes = [dtypes]
     # Types of numpy and pandas columns say their kind without a look at the objects.
-    if types is not None and all(isinstance(getattr(kind, "kind", None), str) for kind in types):
-        return [(_kind_of(one), str(one)) for one in types]
+    if dtypes is not None and all(isinstance(getattr(one, "kind", None), str) for one in dtypes):
+        return [(_kind_of_dtype(dtype), str(dtype)) for dtype in dtypes]
     wrapped = _wrapped(data, name)
     if wrapped is None:
         return []
-    types = [wrapped.dtype] if isinstance(wrapped, nw.Series) else list(wrapped.schema.values())
+    is_column = isinstance(wrapped, nw.Series)
+    dtypes = [wrapped.dtype] if is_column else wrapped.schema.values()
     # Only the name of the type: the values of a categorical column are data.
-    return [(_kind_of_column(one), type(one).__name__) for one in types]
+    return [(_kind_of_narwhals(dtype), type(dtype).__name__) for dtype in dtypes]
 
 
-def _kind_of(dtype: Any) -> str:
+def _kind_of_dtype(dtype: Any) -> str:
     """Kind of a type of numpy or pandas."""
     if dtype.kind in "US" or getattr(dtype, "type", None) is str:
         return "text"
@@ -129,7 +129,7 @@ def _kind_of(dtype: Any) -> str:
     return "time" if dtype.kind in "mM" or str(dtype).startswith("period") else "other"
 
 
-def _kind_of_column(dtype: Any) -> str:
+def _kind_of_narwhals(dtype: Any) -> str:
     """Kind of a type of narwhals."""
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Binary):
         return "text"
@@ -139,7 +139,7 @@ def _kind_of_column(dtype: Any) -> str:
 def column_names(data: Any) -> list[str] | None:
     """Names of the columns of a table, None if they are numbered from 0; ValueError for others.
 
-    scikit-learn compares names alone, so that of other labels any order would be taken.
+    scikit-learn checks the order of columns by names alone, so other labels are refused.
     """
     if is_dask(data):
         data = data._meta
@@ -165,11 +165,11 @@ def refuse_other_columns(data: Any, names: Any, name: str = "X") -> None:
     columns = column_names(data)
     if names is None or columns is None or columns == list(names):
         return
-    pairs = zip(columns, names, strict=False)
-    at = next((k for k, (one, other) in enumerate(pairs) if one != other), None)
     has = f"{len(columns)} of {len(names)} columns"
-    if at is not None:
-        has = f"{columns[at]!r} as column {at}, not {names[at]!r}"
+    for place, (column, wanted) in enumerate(zip(columns, names, strict=False)):
+        if column != wanted:
+            has = f"{column!r} as column {place}, not {wanted!r}"
+            break
     raise ValueError(
         f"The feature names should match those that came before, in their order: {name} has {has}."
     )

@@ -152,19 +152,15 @@ def check_sizes(**sizes: object) -> None:
 
 def memory_size() -> float:
     """Memory in bytes that this process may use at most."""
-    # Assumed memory in bytes where the system does not say: more than is common.
-    unknown_size = 2.0**37
-    sizes = [unknown_size]
+    size = 2.0**37  # assumed where the system does not say: more than is common
     if hasattr(os, "sysconf"):
-        sizes = [float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))]
+        size = float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))
     try:
         import resource
     except ImportError:  # not on Windows
-        return sizes[0]
+        return size
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:
-        sizes.append(float(limit))
-    return min(sizes)
+    return size if limit == resource.RLIM_INFINITY else min(size, float(limit))
 
 
 def check_feasible(numbers: float, what: str, advice: str) -> None:

@@ -21,15 +21,15 @@ def named_ranges(
     model: Any, names: Any, ranges: Any
 ) -> tuple[list[str], NDArray[np.float64] | None]:
     """Names of the columns of a fitted mixture, and their ranges (n_features, 2), if given."""
-    d = model.means_.shape[1]
+    n_columns = model.means_.shape[1]
     columns = getattr(model, "feature_names_in_", None)
     if isinstance(ranges, Mapping):
         fitted = "" if columns is None else f" {[*columns]}"
         columns = [*ranges] if columns is None else [*columns]
-        if len(columns) != d or not {*columns} <= {*ranges}:
+        if len(columns) != n_columns or not {*columns} <= {*ranges}:
             raise ValueError(
-                f"ranges must map each of the {d} columns{fitted} to (low, high); got those of "
-                f"{[*ranges]}."
+                f"ranges must map each of the {n_columns} columns{fitted} to (low, high); got "
+                f"those of {[*ranges]}."
             )
         ranges = {name: ranges[name] for name in columns}
     elif ranges is not None:
@@ -39,12 +39,14 @@ def named_ranges(
                 "shows nowhere."
             )
         ranges = dict(enumerate(ranges if isinstance(ranges, Iterable) else ()))
-        if len(ranges) != d:
-            raise ValueError(f"ranges must have a (low, high) for each of {d} columns.")
+        if len(ranges) != n_columns:
+            raise ValueError(f"ranges must have a (low, high) for each of {n_columns} columns.")
     if names is None:
-        names = range(d) if columns is None else columns
-    if len(names) != d:
-        raise ValueError(f"feature_names must have an entry for each of {d}, got {len(names)}.")
+        names = range(n_columns) if columns is None else columns
+    if len(names) != n_columns:
+        raise ValueError(
+            f"feature_names must have an entry for each of {n_columns}, got {len(names)}."
+        )
     names = [*map(str, names)]
     if ranges is None:
         return names, None

@@ -113,7 +113,7 @@ def are_several(labels: Labels) -> bool:
 
 
 def distinct(labels: Labels) -> tuple[Labels, Integers]:
-    """Distinct labels, sorted, and the index of each row's label among them."""
+    """Distinct labels, sorted, and the index of each row's label among them, (n_rows,)."""
     return call_unquoted(lambda: _distinct(labels), "groups")
 
 
@@ -123,17 +123,17 @@ def _distinct(labels: Labels) -> tuple[Labels, Integers]:
         return names, places
     # Labels are hashed, as in Python's sets, and only the different ones are sorted.
     numbers: defaultdict[Any, int] = defaultdict(count().__next__)  # by first occurrence
-    of_rows = np.fromiter(map(numbers.__getitem__, labels.tolist()), np.intp, len(labels))
+    number_of_row = np.fromiter(map(numbers.__getitem__, labels.tolist()), np.intp, len(labels))
     different = list(numbers)
     order = sorted(range(len(different)), key=different.__getitem__)
-    return _objects(different)[order], inverse_order(order)[of_rows]
+    return _objects(different)[order], inverse_order(order)[number_of_row]
 
 
 def inverse_order(order: object) -> Integers:
     """Rank of each item, from the order of items: the inverse of a permutation."""
-    items = np.asarray(order, np.intp)
-    ranks = np.empty(len(items), np.intp)
-    ranks[items] = np.arange(len(items))
+    permutation = np.asarray(order, np.intp)
+    ranks = np.empty_like(permutation)
+    ranks[permutation] = np.arange(len(permutation))
     return ranks
 
 
@@ -197,17 +197,12 @@ def normalise_labels(labels: Any) -> Any:
     >>> normalise_labels(["Zoe", " zoe", "ZOE "]).tolist()
     ['zoe', 'zoe', 'zoe']
     """
-    found = _normalised(read_labels(labels, n_rows=None, name="labels"))
-    return series_like(labels, found) if hasattr(labels, "to_frame") else found
-
-
-def _normalised(given: Labels) -> Labels:
-    """Labels that differ in blanks, case or Unicode form as one; integers as they are."""
-    if not len(given) or not are_texts(given):
-        return given
-    forms: dict[str, str] = {}  # equal labels share one object, to save memory
-    for label in set(given.tolist()):
-        # Decompose first: composed and decomposed letters are then folded alike.
-        folded = unicodedata.normalize("NFD", label).casefold()
-        forms[label] = unicodedata.normalize("NFC", folded).strip()
-    return _objects(list(map(forms.__getitem__, given.tolist())))
+    normalised = read_labels(labels, n_rows=None, name="labels")
+    if len(normalised) and are_texts(normalised):
+        forms: dict[str, str] = {}  # equal labels share one object, to save memory
+        for label in set(normalised.tolist()):
+            # Decompose first: composed and decomposed letters are then folded alike.
+            folded = unicodedata.normalize("NFD", label).casefold()
+            forms[label] = unicodedata.normalize("NFC", folded).strip()
+        normalised = _objects(list(map(forms.__getitem__, normalised.tolist())))
+    return series_like(labels, normalised) if hasattr(labels, "to_frame") else normalised

@@ -113,21 +113,16 @@ class TextChunks(Chunks):
             lambda: WordCounts.of(map(analyze, documents)), "Splitting documents into words"
         )
         self.grouped = groups is not None
-        self._units = self.word_counts
-        if groups is not None:
-            self._units = self.word_counts.joined(groups)
+        self._units = self.word_counts if groups is None else self.word_counts.joined(groups)
         self.n_units = self._units.n_units
-        kinds = set(map(type, self.word_counts.words.names))
-        wrong = [kind for kind in kinds if not issubclass(kind, str)]
+        words = self.word_counts.words.names
+        wrong = {type(word).__name__ for word in words if not isinstance(word, str)}
         if wrong:
-            names = ", ".join(sorted(kind.__name__ for kind in wrong))
-            raise TypeError(f"The analyzer must return strings, got objects of type {names}.")
+            kinds = ", ".join(sorted(wrong))
+            raise TypeError(f"The analyzer must return strings, got objects of type {kinds}.")
 
     def __iter__(self) -> Iterator[WordCounts]:
         # Yield one chunk without units where there are no units.
-        return map(self._chunk, range(0, max(self.n_units, 1), CHUNK_SIZE))
-
-    def _chunk(self, start: int) -> WordCounts:
-        """Up to 4096 units from `start` on."""
-        stop = min(start + CHUNK_SIZE, self.n_units)
-        return WordCounts(self._units.words, self._units.counts[start:stop])
+        for start in range(0, max(self.n_units, 1), CHUNK_SIZE):
+            stop = min(start + CHUNK_SIZE, self.n_units)
+            yield WordCounts(self._units.words, self._units.counts[start:stop])

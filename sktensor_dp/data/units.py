@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted, call_untrusted, read_each
 from sktensor_dp.checks.frames import as_numbers, refuse_other_row_order
-from sktensor_dp.data.labels import (
-    ONE_GROUP,
-    Labels,
-    as_labels,
-    digests,
-    distinct,
-    joined,
-)
+from sktensor_dp.data.labels import ONE_GROUP, Labels, as_labels, digests, distinct, joined
 from sktensor_dp.data.sources import PartitionedSource, summed
 from sktensor_dp.data.sums import UNITS_AT_ONCE, AccurateSum, Chunk, PartialQuery, Reader, Summable
 from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only
@@ -53,32 +46,31 @@ class GroupTable:
     @classmethod
     def of(cls, source: Iterable[object], least: int = 2) -> Self:
         """Read the labels of every chunk of `source`, of `least` groups or more."""
-        of_chunks = []  # labels of each, without repetitions, and the number of each row's
-        for part in read_each(source, "The source of chunks"):
-            groups: Any
-            _, groups = split_chunk(part)
+        labels_of_chunks, counts_of_chunks = [], []  # each label once, and its number of rows
+        for chunk in read_each(source, "The source of chunks"):
+            _, groups = split_chunk(chunk)
             if groups is None:
                 raise ValueError(MIXED)
-            labels = as_labels(groups, None)
-            of_chunks.append(distinct(labels))
-        labels, places = distinct(joined([names for names, _ in of_chunks]))
+            present, label_of_row = distinct(as_labels(groups, None))
+            labels_of_chunks.append(present)
+            counts_of_chunks.append(np.bincount(label_of_row))
+        labels, places = distinct(joined(labels_of_chunks))
         if len(labels) < least:
             raise ValueError(ONE_GROUP)
-        counts = np.concatenate([np.bincount(rows) for _, rows in of_chunks])
+        counts, n_labels = np.concatenate(counts_of_chunks), list(map(len, labels_of_chunks))
         last = np.zeros(len(labels), np.intp)
         # Later chunks overwrite earlier ones, so the last chunk of each group stays.
-        n_names = [len(names) for names, _ in of_chunks]
-        last[places] = np.repeat(np.arange(len(of_chunks)), n_names)
+        last[places] = np.repeat(np.arange(len(n_labels)), n_labels)
         return cls(labels, np.bincount(places, counts, len(labels)).astype(np.intp), last)
 
     @cached_property
-    def _numbers(self) -> dict[object, int]:
+    def _place_of(self) -> dict[object, int]:
         return {label: place for place, label in enumerate(self.labels.tolist())}
 
     def places(self, labels: Labels) -> Integers:
         """Index of each of `labels` in the table; ValueError if one is not in it."""
-        numbers = map(self._numbers.get, labels.tolist(), repeat(-1))
-        places = np.fromiter(numbers, np.intp, len(labels))
+        found = map(self._place_of.get, labels.tolist(), repeat(-1))
+        places = np.fromiter(found, np.intp, len(labels))
         if (places < 0).any():
             raise ValueError(CHANGED)
         return places
@@ -99,26 +91,26 @@ class GroupBuffer:
         places = self._table.places(labels)
         present, counts = np.unique(places, return_counts=True)
         self._left[present] -= counts
-        chunk, self._n_chunks = self._n_chunks, self._n_chunks + 1
-        ends = self._table.last[places]  # (n_rows,): chunk that completes each row's group
-        if (self._left[present] < 0).any() or (ends < chunk).any():
+        this_chunk, self._n_chunks = self._n_chunks, self._n_chunks + 1
+        last_chunk = self._table.last[places]  # (n_rows,): the one that completes each row's group
+        if (self._left[present] < 0).any() or (last_chunk < this_chunk).any():
             raise ValueError(CHANGED)
-        if (ends == chunk).all():  # no row has to wait
-            self._waiting[chunk].append((rows, places))
+        if (last_chunk == this_chunk).all():  # no row has to wait
+            self._waiting[this_chunk].append((rows, places))
         else:
             # Copy: the caller may reuse the memory of a chunk for the next one.
-            order = np.argsort(ends, kind="stable")
-            for some in np.split(order, np.flatnonzero(np.diff(ends[order])) + 1):
-                end = int(ends[some[0]])
-                self._waiting[end].append((rows[some], places[some]))
-        pairs = self._waiting.pop(chunk, [])
-        complete = [(X, of_rows) for X, of_rows in pairs if len(of_rows)]
+            order = np.argsort(last_chunk, kind="stable")
+            for run in np.split(order, np.flatnonzero(np.diff(last_chunk[order])) + 1):
+                end = int(last_chunk[run[0]])
+                self._waiting[end].append((rows[run], places[run]))
+        waited = self._waiting.pop(this_chunk, [])
+        complete = [(X, groups) for X, groups in waited if len(groups)]
         if not complete:
             return None
-        numbers = np.concatenate([of_rows for _, of_rows in complete])
-        if self._left[numbers].any():
+        group_of_row = np.concatenate([groups for _, groups in complete])
+        if self._left[group_of_row].any():
             raise ValueError(CHANGED)
-        return stacked([X for X, _ in complete]), numbers
+        return stacked([X for X, _ in complete]), group_of_row
 
     def check_empty(self) -> None:
         """Raise ValueError if the source ended before the last row of a group."""
@@ -137,14 +129,14 @@ def stacked(parts: list[Rows]) -> Rows:
 
 def gathered(pieces: Sequence[Piece | Exception]) -> Piece:
     """Join the pieces of all partitions that hold the same groups, or raise the first error."""
-    pairs: list[Piece] = []
+    all_rows, all_labels = [], []
     for piece in pieces:
         if isinstance(piece, Exception):
             raise piece
-        pairs.append(piece)
-    first, _ = pairs[0]  # for its columns, where no piece has rows
-    with_rows = [X for X, labels in pairs if len(labels)] or [first]
-    return stacked(with_rows), joined([labels for _, labels in pairs])
+        all_rows.append(piece[0])
+        all_labels.append(piece[1])
+    with_rows = [X for X in all_rows if X.shape[0]] or all_rows[:1]  # one for its columns
+    return stacked(with_rows), joined(all_labels)
 
 
 def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
@@ -287,11 +279,11 @@ def sum_over_rows(n_rows: int, add: Callable[[slice], object]) -> Floats:
 
 def _parts(X: object, units: Units) -> Iterator[tuple[object, Units]]:
     """Split a matrix between units into parts of at most 2**14 rows, or of one unit."""
-    start, n = 0, units.n
+    start, n = 0, units.n  # in units
     while True:
         limit = units.starts[start] + UNITS_AT_ONCE
-        stop = int(np.searchsorted(units.starts, limit, side="right")) - 1
-        stop = min(max(stop, start + 1), n)
+        within = int(np.searchsorted(units.starts, limit, side="right")) - 1
+        stop = min(max(within, start + 1), n)
         first, last = int(units.starts[start]), int(units.starts[stop])
         yield rows_of(X, slice(first, last)), Units(units.starts[start : stop + 1] - first)
         start = stop
@@ -420,8 +412,8 @@ class RowChunks(Chunks, Generic[ChunkT]):
         """Yield (rows, units) from the source; rows of a group wait until its last one was read."""
         waiting: GroupBuffer | None = None
         rows, has_yielded = None, False  # `rows` of the last chunk; whether any were complete
-        for number, part in enumerate(read_each(self._source, "The source of chunks")):
-            X, groups = split_chunk(part)
+        for number, chunk in enumerate(read_each(self._source, "The source of chunks")):
+            X, groups = split_chunk(chunk)
             if number == 0 and groups is not None:
                 # Where the number of groups is private, it may be anything.
                 least = 2 if self._announced_units is not None else 0
@@ -439,8 +431,8 @@ class RowChunks(Chunks, Generic[ChunkT]):
             complete = waiting.add(rows, as_labels(groups, rows.shape[0]))
             if complete is not None:
                 has_yielded = True
-                rows_ready, of_rows = complete
-                order, units = in_order(of_rows)
+                rows_ready, group_of_row = complete
+                order, units = in_order(group_of_row)
                 yield rows_ready if order is None else rows_ready[order], units
         if waiting is not None:
             waiting.check_empty()
