@@ -11,7 +11,6 @@ import re
 import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
@@ -278,31 +277,32 @@ def read_columns(
     values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
     if not (values[0] or may_be_empty):
         raise ValueError(f"{path.name!r} holds no row")
-    converted: list[Any] = []
-    faults = []  # of all columns at once
-    for name, (_, holds), cells in zip(names, columns, values, strict=True):
-        try:
-            if kind == ".jsonl" and cells and all(cell is None for cell in cells):
-                told = f"column {name!r} does not exist: no object of {path.name!r} has it"
-                raise ValueError(told)
-            if holds == "numbers":
-                codes = () if missing is None else missing(name)
-                converted.append(numbers_in_column(path, name, cells, decimal, codes))
-                continue
-            none = nobody if holds == "person" else ("",) if holds != "text" else ()
-            texts = texts_in_column(path, name, holds, cells)
-            row = next((n for n, text in enumerate(texts, 1) if text.strip() in none), None)
-            if row is not None:
+
+    def converted(name: str, holds: str, cells: list[Any]) -> Any:
+        if kind == ".jsonl" and cells and all(cell is None for cell in cells):
+            raise ValueError(f"column {name!r} does not exist: no object of {path.name!r} has it")
+        if holds == "numbers":
+            codes = () if missing is None else missing(name)
+            return numbers_in_column(path, name, cells, decimal, codes)
+        texts = texts_in_column(path, name, holds, cells)
+        absent = {"text": (), "person": nobody}.get(holds, ("",))
+        for row, text in enumerate(texts, start=1):
+            if text.strip() in absent:
                 raise ValueError(
                     f"row {row:,} of {path.name!r} has no {holds}; each row needs one: leave such "
                     f"rows out of the file, or give each its own {holds}"
                 )
-            converted.append(texts)
+        return texts
+
+    contents, faults = [], []  # faults of all columns at once
+    for name, (_, holds), cells in zip(names, columns, values, strict=True):
+        try:
+            contents.append(converted(name, holds, cells))
         except ValueError as error:
             faults.append(str(error))
     if faults:
         raise ValueError(". ".join(faults))
-    return converted
+    return contents
 
 
 def _checked_suffix(path: Path, delimiter: str | None, quoting: str, encoding: str) -> str:
@@ -369,7 +369,7 @@ def decoded(path: Path, encoding: str) -> str:
 
 def _lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
     """Yield the lines of a text file, `newline` as for ``open``; without a byte order mark."""
-    packed, number = path.suffix.lower() == ".gz", 0
+    packed, n_read = path.suffix.lower() == ".gz", 0
     opened: Any = gzip.open if packed else open
     # An encoding of one byte a character decodes each byte alone, and two of UTF-8 as two.
     every_byte = bytes(range(256)) + "\u00e9".encode()
@@ -379,17 +379,23 @@ def _lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
         try:
             for line in iter(file.readline, ""):
                 if one_byte and not line.isascii():
-                    line = _utf8_or(encoding, line.encode(encoding, errors))
-                yield line if number else line.removeprefix("\ufeff")
-                number += 1
+                    # Each line by itself: whether a whole file is UTF-8 depends on all of its rows.
+                    # In other encodings the bytes of UTF-8 would be rare.
+                    raw = line.encode(encoding, errors)
+                    try:
+                        line = raw.decode()
+                    except UnicodeDecodeError:
+                        line = raw.decode(encoding)
+                yield line if n_read else line.removeprefix("\ufeff")
+                n_read += 1
             return
         except UnicodeDecodeError as error:
-            place = number + error.object[: error.start].count(b"\n") + 1
+            number = n_read + error.object[: error.start].count(b"\n") + 1
             wrong = (
-                f"is not {encoding} text at line {place}; name its encoding, such as "
+                f"is not {encoding} text at line {number}; name its encoding, such as "
                 "encoding='cp1252' for files of older Windows programs"
             )
-            if place == 1 and error.object[:2] in UTF_16:
+            if number == 1 and error.object[:2] in UTF_16:
                 wrong = f"is not {encoding} text; its first bytes are those of encoding='utf-16'"
         except (OSError, EOFError, zlib.error):
             if not packed:
@@ -397,14 +403,6 @@ def _lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
             wrong = "cannot be decompressed: it is damaged or no gzip"
     # Raised after the handlers: the decoder's exception holds the bytes, and would stay attached.
     raise ValueError(f"{path.name!r} {wrong}")
-
-
-def _utf8_or(encoding: str, line: bytes) -> str:
-    """Decode a line as UTF-8, else by `encoding`, in which such bytes would be rare."""
-    # Each line by itself: whether a whole file is UTF-8 would depend on all of its rows.
-    with suppress(UnicodeDecodeError):
-        return line.decode()
-    return line.decode(encoding)
 
 
 def _rows_of(
@@ -471,13 +469,13 @@ def delimited_rows(
     """Header of the lines of a .csv or .tsv file, and an iterator over its rows."""
     usual = "\t" if suffix_of(path) == ".tsv" else ","
     numbered: Iterator[tuple[int, str]] = enumerate(lines, start=1)
-    number, line = next(numbered, (1, ""))
-    if separator := SEPARATOR.fullmatch(line):
+    number, first = next(numbered, (1, ""))
+    if separator := SEPARATOR.fullmatch(first):
         delimiter = delimiter or separator[1]
-    elif line:  # it is the header, or begins it
-        numbered = chain([(number, line)], numbered)
+    elif first:  # it is the header, or begins it
+        numbered = chain([(number, first)], numbered)
         if usual == ",":
-            usual = next((mark for mark in ",;\t|" if mark in line), ",")
+            usual = next((mark for mark in ",;\t|" if mark in first), ",")
     records = _records(numbered, path, delimiter or usual, quoted)
     _, header = next(records, (1, []))
     if not header:
@@ -565,11 +563,11 @@ def choose_column(
     )
     if public:
         where = f"of {', '.join(map(repr, columns))}"
-    asked = ", is the delimiter another? Else" if len(columns) == 1 else ";"
-    long = " (pandas.melt makes a row of each cell of a wide table)" if holds == "item" else ""
+    doubt = ", is the delimiter another? Else" if len(columns) == 1 else ";"
+    advice = " (pandas.melt makes a row of each cell of a wide table)" if holds == "item" else ""
     raise ValueError(
-        f"{problem}: {path.name!r} has {counted(len(columns), 'column')}{asked} give the name of "
-        f"the one that holds the {holds}{long}, {where}"
+        f"{problem}: {path.name!r} has {counted(len(columns), 'column')}{doubt} give the name of "
+        f"the one that holds the {holds}{advice}, {where}"
     )
 
 
@@ -581,25 +579,24 @@ def numbers_in_column(
     missing: Collection[str] = (),
 ) -> NDArray[np.float64]:
     """Convert values of a column to floats, empty and `missing` cells to NaN; errors quote none."""
-    # What is missing may be written as NA or -999, which Parquet holds as a number.
-    written = (f"{v:g}" if isinstance(v, float) else str(v).strip() for v in values)
-    cells = [None if text in missing else v for text, v in zip(written, values, strict=True)]
-    if decimal == ",":
-        # Refuse marks of thousands, which would change a number.
-        cells = [
-            cell.replace(".", "_").replace(",", ".") if isinstance(cell, str) else cell
-            for cell in cells
-        ]
-    numbers = np.empty(len(cells))
-    for row, cell in enumerate(cells):
+    numbers = np.empty(len(values))
+    for row, cell in enumerate(values):
+        # What is missing may be written as NA or -999, which Parquet holds as a number.
+        written = f"{cell:g}" if isinstance(cell, float) else str(cell).strip()
+        if cell in ("", None) or written in missing:
+            numbers[row] = np.nan
+            continue
+        if isinstance(cell, str) and decimal == ",":
+            # Refuse marks of thousands, which would change a number.
+            cell = cell.replace(".", "_").replace(",", ".")
+        # Python reads 1_000 as a number, but in a file it may mean anything.
+        if isinstance(cell, str) and "_" in cell:
+            break
         try:
-            # Python reads 1_000 as a number, but in a file it may mean anything.
-            if isinstance(cell, str) and "_" in cell:
-                break
-            numbers[row] = np.nan if cell in ("", None) else float(cell)
+            numbers[row] = float(cell)
         except (TypeError, ValueError):
             break  # its message would show the cell
-    else:
+    else:  # every cell was read
         # A code such as -9 may be written as -9.0 in a column with empty cells.
         codes = [float(code) for code in missing if CODE.fullmatch(code)]
         numbers[np.isin(numbers, codes)] = np.nan

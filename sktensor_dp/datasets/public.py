@@ -239,12 +239,7 @@ def _as_bunch(contents: Mapping[str, bytes], files: Mapping[str, Path]) -> Bunch
     train, test = parts
     data = np.concatenate([train.data, test.data])
     return Bunch(
-        data=data,
-        target=np.concatenate([train.target, test.target]),
-        train=train,
-        test=test,
-        shape=(*SHAPE, int(data[:, 2].max()) + 1),
-        feature_names=["user", "item", "day"],
-        filenames=dict(files),
-        DESCR=DESCRIPTION,
-    )
+        data=data, target=np.concatenate([train.target, test.target]), train=train, test=test,
+        shape=(*SHAPE, int(data[:, 2].max()) + 1), feature_names=["user", "item", "day"],
+        filenames=dict(files), DESCR=DESCRIPTION,
+    )  # fmt: skip

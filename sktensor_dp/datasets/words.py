@@ -8,10 +8,7 @@ from sktensor_dp.datasets import own_files
 
 
 def load_word_frequencies(
-    path: str | Path,
-    *,
-    delimiter: str | None = None,
-    encoding: str = "utf-8",
+    path: str | Path, *, delimiter: str | None = None, encoding: str = "utf-8"
 ) -> dict[str, float]:
     r"""Read public word frequencies from a file.
 
@@ -68,7 +65,7 @@ def load_word_frequencies(
         header, others = own_files.delimited_rows(lines, path, delimiter, kind == ".csv")
         rows = [header, *others]
     has_header = bool(rows) and len(rows[0]) == 2 and math.isnan(_number(rows[0][1]))
-    n_headers = 1 if has_header else 0
+    n_headers = int(has_header)
     sums: dict[str, float] = {}
     for place, row in enumerate(rows[n_headers:], start=1 + n_headers):
         number = _number(row[1]) if len(row) == 2 else math.nan

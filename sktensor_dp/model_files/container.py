@@ -58,8 +58,8 @@ class Arrays:
 
     def take(self, name: Any, where: str) -> NDArray[Any]:
         """Array that the file calls `name`, marked as used; ModelFileError for an unknown name."""
-        known = isinstance(name, str) and name in self.by_name
-        require(known, f"{where} must name an array of the file")
+        exists = isinstance(name, str) and name in self.by_name
+        require(exists, f"{where} must name an array of the file")
         self.used.add(name)
         return self.by_name[name]
 
@@ -67,9 +67,7 @@ class Arrays:
 def pack(document: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]]) -> list[bytes]:
     """Bytes of a model file, in pieces to be written in order; equal content gives equal bytes."""
     # The order in memory determines the order of additions in products, and so their last digits.
-    fortran = [
-        name for name, a in arrays.items() if a.flags.f_contiguous and not a.flags.c_contiguous
-    ]
+    fortran = [name for name, array in arrays.items() if array.flags.fnc]  # F-, not C-contiguous
     content = {**document, "fortran": fortran, "sha256": ZEROS}
     text = json.dumps(content, allow_nan=False).encode()
     size = sum(array.nbytes for array in arrays.values())
@@ -83,8 +81,8 @@ def pack(document: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic
     tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     tensors[DOCUMENT] = np.frombuffer(text, np.uint8)
     data = save(tensors)
-    _, place = _header(data)
-    return [data[:place], _digest(data, place), data[place + len(ZEROS) :]]
+    _, at = _header(data)
+    return [data[:at], _digest(data, at), data[at + len(ZEROS) :]]
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.generic]]]:
@@ -93,11 +91,11 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[np.generic]]]
     from safetensors.numpy import load
 
     try:
-        header, place = _header(data)
+        header, at = _header(data)
         arrays = load(data)
     except (SafetensorError, ValueError, LookupError, TypeError):
         raise ModelFileError("The file is damaged, or holds no model.") from None
-    if data[place : place + len(ZEROS)] != _digest(data, place):
+    if data[at : at + len(ZEROS)] != _digest(data, at):
         raise ModelFileError("The file is damaged: its checksum is not that of its content.")
     # Refuse repeated names, metadata, and axes longer than the file, of empty arrays too.
     sizes = [math.prod(n for n in array.shape if n) for array in arrays.values()]
@@ -122,11 +120,11 @@ def _header(data: bytes) -> tuple[dict[str, Any], int]:
     return header, start + header[DOCUMENT]["data_offsets"][1] - END - len(ZEROS)
 
 
-def _digest(data: bytes, place: int) -> bytes:
-    """SHA-256 of the file without its own 64 characters at `place`, as hexadecimal bytes."""
+def _digest(data: bytes, at: int) -> bytes:
+    """SHA-256 of the file without its own 64 characters from `at` on, as hexadecimal bytes."""
     view = memoryview(data)
-    digest = hashlib.sha256(view[:place])
-    digest.update(view[place + len(ZEROS) :])
+    digest = hashlib.sha256(view[:at])
+    digest.update(view[at + len(ZEROS) :])
     return digest.hexdigest().encode()
 
 

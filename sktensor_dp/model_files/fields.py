@@ -54,11 +54,15 @@ def as_json(value: object, arrays: Arrays, where: str) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         prefix = where and f"{where.strip('_')}_"
         parts = {part.name: getattr(value, part.name) for part in dataclasses.fields(value)}
-        return {n: as_json(v, arrays, prefix + n) for n, v in parts.items() if v is not ABSENT}
+        return {
+            name: as_json(part, arrays, prefix + name)
+            for name, part in parts.items() if part is not ABSENT
+        }  # fmt: skip
     if is_table(value):
         # A data frame is saved as its columns by name; constructors accept that form too.
-        columns = named_columns(value, "a parameter")
-        return as_json({n: np.float64(one).tolist() for n, one in columns}, arrays, where)
+        columns = dict(named_columns(value, "a parameter"))
+        plain_lists = {name: np.float64(column).tolist() for name, column in columns.items()}
+        return as_json(plain_lists, arrays, where)
     if isinstance(value, np.dtype | type) and np.dtype(value).name in NUMBERS:
         return {"dtype": np.dtype(value).name}
     raise TypeError(type(value).__name__)
@@ -74,9 +78,9 @@ def read_parameter(value: object, arrays: Arrays, depth: int = 0) -> Any:
     require(len(value) == 1, "a parameter must be of one kind")
     ((kind, content),) = value.items()
     if kind in ("float", "dtype"):
-        known = NOT_FINITE if kind == "float" else {name: np.dtype(name).type for name in NUMBERS}
-        require(isinstance(content, str) and content in known, f"a {kind} must be a known one")
-        return known[content]
+        values = NOT_FINITE if kind == "float" else {name: np.dtype(name).type for name in NUMBERS}
+        require(isinstance(content, str) and content in values, f"a {kind} must be a known one")
+        return values[content]
     if kind == "array":
         array = arrays.take(content, "a parameter")
         require(array.dtype.name in NUMBERS, "a parameter's array must be one of numbers")
@@ -84,8 +88,8 @@ def read_parameter(value: object, arrays: Arrays, depth: int = 0) -> Any:
     require(isinstance(content, list), "a collection must list its items")
     items = [read_parameter(item, arrays, depth + 1) for item in content]
     if kind == "mapping":
-        pairs = all(isinstance(item, list) and len(item) == 2 for item in items)
-        require(pairs and all(_plain(key) for key, _ in items), "a mapping must hold pairs")
+        are_pairs = all(isinstance(item, list) and len(item) == 2 for item in items)
+        require(are_pairs and all(_plain(key) for key, _ in items), "a mapping must hold pairs")
         return dict(items)
     require(kind in KINDS, "a parameter must be of a known kind")
     require(kind == "tuple" or all(map(_plain, items)), "a set must hold plain values")
@@ -113,8 +117,10 @@ class Reader:
         """Refuse lengths of axes that differ from earlier ones with the same letters."""
         for letter, n in zip(letters, lengths, strict=True):
             key = (letter, self.position if letter.isupper() else None)
-            same = letter == "?" or self.lengths.setdefault(key, n) == n
-            require(same, f"{where} must be as long as the other parts that have its {letter!r}")
+            is_equal = letter == "?" or self.lengths.setdefault(key, n) == n
+            require(
+                is_equal, f"{where} must be as long as the other parts that have its {letter!r}"
+            )
 
 
 class Form:
@@ -137,10 +143,10 @@ class Plain(Form):
 
     def read(self, reader: Reader, value: object, where: str) -> object:
         longest_text = 10_000
-        right = type(value) is self.kind and not (
+        is_valid = type(value) is self.kind and not (
             isinstance(value, str) and len(value) > longest_text
         )
-        require(right, f"{where} must be of type {self.kind.__name__}")
+        require(is_valid, f"{where} must be of type {self.kind.__name__}")
         return value
 
 
@@ -152,8 +158,8 @@ class Whole(Form):
 
     def read(self, reader: Reader, value: Any, where: str) -> int:
         largest_integer = 2**62
-        right = type(value) is int and 0 <= value <= largest_integer
-        require(right, f"{where} must be of type int, in the range of a fit's values")
+        is_valid = type(value) is int and 0 <= value <= largest_integer
+        require(is_valid, f"{where} must be of type int, in the range of a fit's values")
         if self.letter:
             reader.measure(self.letter, [value], where)
         return int(value)
@@ -168,8 +174,8 @@ class Real(Form):
     def read(self, reader: Reader, value: Any, where: str) -> float:
         if isinstance(value, dict):  # infinity, which JSON has no number for
             value = read_parameter(value, reader.arrays)
-        right = type(value) in (int, float) and (not self.sign or float(value) >= 0)
-        require(right, f"{where} must be of type float, in the range of a fit's values")
+        is_valid = type(value) in (int, float) and (not self.sign or float(value) >= 0)
+        require(is_valid, f"{where} must be of type float, in the range of a fit's values")
         return float(value)
 
 
@@ -182,13 +188,13 @@ class Numbers(Form):
     def read(self, reader: Reader, value: object, where: str) -> NDArray[np.float64]:
         name = value.get("array") if isinstance(value, dict) and len(value) == 1 else None
         array, lengths = reader.arrays.take(name, where), self.letters.rstrip("+")
-        right = array.dtype == np.float64 and (not lengths or array.ndim == len(lengths))
-        require(right, f"{where} must have dimensions ({lengths or 'any'}) and type float64")
+        is_valid = array.dtype == np.float64 and (not lengths or array.ndim == len(lengths))
+        require(is_valid, f"{where} must have dimensions ({lengths or 'any'}) and type float64")
         if lengths:
             reader.measure(lengths, array.shape, where)
         low = 0.0 if "+" in self.letters else -math.inf
-        inside = np.isfinite(array).all() and (array >= low).all()
-        require(inside, f"{where} must hold finite numbers, none below {low:g}")
+        in_range = np.isfinite(array).all() and (array >= low).all()
+        require(in_range, f"{where} must hold finite numbers, none below {low:g}")
         return array
 
 
@@ -199,9 +205,9 @@ class Words(Form):
     letter: str
 
     def read(self, reader: Reader, value: Any, where: str) -> NDArray[np.object_]:
-        words = isinstance(value, list) and all(type(word) is str for word in value)
-        right = words and 0 < len(value) == len(set(value))
-        require(right, f"{where} must hold different words")
+        are_texts = isinstance(value, list) and all(type(word) is str for word in value)
+        is_valid = are_texts and 0 < len(value) == len(set(value))
+        require(is_valid, f"{where} must hold different words")
         reader.measure(self.letter, [len(value)], where)
         return np.array(value, dtype=object)
 
@@ -218,8 +224,8 @@ class Items(Form):
         if self.kind is tuple and isinstance(value, dict) and value.keys() == {"tuple"}:
             value = value["tuple"]
         fixed = isinstance(self.length, int)
-        right = isinstance(value, list) and (not fixed or len(value) == self.length)
-        require(right, f"{where} must be a list{f' of {self.length}' if fixed else ''}")
+        is_valid = isinstance(value, list) and (not fixed or len(value) == self.length)
+        require(is_valid, f"{where} must be a list{f' of {self.length}' if fixed else ''}")
         if self.length and not fixed:
             reader.measure(str(self.length), [len(value)], where)
         items, outer = [], reader.position
@@ -265,14 +271,14 @@ class Part(Form):
         require(isinstance(value, dict), f"{what} must be an object")
         require(value.keys() <= self.forms.keys(), f"{what} must have no parts but its own")
         for field in dataclasses.fields(self.kind):
-            known = field.name in value or field.default is ABSENT
-            require(known, f"{what} must have {field.name!r}")
+            is_complete = field.name in value or field.default is ABSENT
+            require(is_complete, f"{what} must have {field.name!r}")
         fields = {
             name: form.read(reader, value[name], f"{where}.{name}".strip("."))
             for name, form in self.forms.items()
             if name in value
         }
-        return made(lambda: self.kind(**fields), what)
+        return constructed(lambda: self.kind(**fields), what)
 
 
 class Report(Form):
@@ -280,7 +286,7 @@ class Report(Form):
 
     def read(self, reader: Reader, value: object, where: str) -> PrivacyReport:
         """Report from its JSON form, checked as statements are."""
-        report: PrivacyReport = made(lambda: load_statement(json.dumps(value)), where)
+        report: PrivacyReport = constructed(lambda: load_statement(json.dumps(value)), where)
         return report
 
 
@@ -319,7 +325,7 @@ class SavedState:
         return {name: value for name, value in vars(self).items() if value is not ABSENT}
 
 
-def made(build: Any, where: str) -> Any:
+def constructed(build: Any, where: str) -> Any:
     """Call `build`, a constructor; replace its errors by a ModelFileError without their message."""
     try:
         return build()

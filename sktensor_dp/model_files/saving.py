@@ -136,12 +136,10 @@ def _model_in(cls: Any, data: bytes) -> Any:
     """Fitted estimator of class `cls` that the bytes of a file hold; ModelFileError if none."""
     content, arrays = _content(cls.__name__, data)
     names = _parameter_names(cls)
-    known = isinstance(content["parameters"], dict) and set(content["parameters"]) == set(names)
-    require(known, f"parameters must be {names}")
+    saved = content["parameters"]
+    require(isinstance(saved, dict) and {*saved} == {*names}, f"parameters must be {names}")
     require(isinstance(content["paid"], bool), "paid must be true or false")
-    parameters = {
-        name: read_parameter(value, arrays) for name, value in content["parameters"].items()
-    }
+    parameters = {name: read_parameter(value, arrays) for name, value in saved.items()}
     state = cls._saved.read(arrays, content["state"])
     require(arrays.used == arrays.by_name.keys(), "every array must belong to an attribute")
     try:
@@ -175,8 +173,8 @@ def _content(name: str, data: bytes) -> tuple[dict[str, Any], Arrays]:
         )
     saved = document.pop("class", None)
     if saved != name:
-        known = isinstance(saved, str) and saved in _class_names(ModelFileMixin)
-        other = f"of {saved!r}" if known else "of another class"
+        is_ours = isinstance(saved, str) and saved in _class_names(ModelFileMixin)
+        other = f"of {saved!r}" if is_ours else "of another class"
         raise ModelFileError(f"The file holds a model {other}, not of {name!r}.")
     keys = ["paid", "parameters", "state"]
     require(sorted(document) == keys, f"the document must have the keys {keys}")

@@ -30,8 +30,8 @@ WANTED = {"content": "strings or bytes", "filename": "paths", "file": "open file
 MISSING = "Drop missing documents, or replace them by ''."
 # Attributes of a vectorizer that workers do not need.
 NOT_FOR_WORKERS = (
-    *("vocabulary_", "document_frequencies_", "threshold_", "privacy_report_", "stop_words_"),
-)
+    "vocabulary_", "document_frequencies_", "threshold_", "privacy_report_", "stop_words_",
+)  # fmt: skip
 
 
 def read_documents(
@@ -80,13 +80,13 @@ def read_documents(
             return None  # the error carries the document
 
     doing = "Reading a document (with input='filename', items must be paths of files)"
-    found = call_untrusted(decoded, doing)
-    if found is None:
+    texts = call_untrusted(decoded, doing)
+    if texts is None:
         raise ValueError(
             f"A document is not in encoding={vectorizer.encoding!r}: set the right one, or "
             "decode_error='replace'."
         )
-    return found
+    return texts
 
 
 def _is_document(kind: type, vectorizer: CountVectorizer) -> bool:
@@ -105,16 +105,13 @@ def count_words(
     documents: WordCounts, vocabulary: Mapping[str, int], *, binary: bool, dtype: DTypeLike
 ) -> sp.csr_matrix:
     """Count the words of a vocabulary, which maps words to columns, as ``CountVectorizer`` does."""
-    words, all_counts = documents.words.names, documents.counts
-    columns = np.fromiter(map(vocabulary.get, words, repeat(-1)), np.int32, len(words))
-    columns = columns[all_counts.indices]
+    words, stored = documents.words.names, documents.counts
+    column_of_word = np.fromiter(map(vocabulary.get, words, repeat(-1)), np.int32, len(words))
+    columns = column_of_word[stored.indices]  # (nnz,): -1 for words beyond the vocabulary
     kept = columns >= 0
-    n_kept_before = np.concatenate([[0], np.cumsum(kept)])  # each count
-    indptr = n_kept_before[all_counts.indptr]
-    shape = (documents.n_units, len(vocabulary))
-    counts = sp.csr_matrix(
-        (all_counts.data[kept].astype(dtype), columns[kept], indptr), shape=shape
-    )
+    n_kept_before = np.concatenate([[0], np.cumsum(kept)])  # each stored count
+    layout = (stored.data[kept].astype(dtype), columns[kept], n_kept_before[stored.indptr])
+    counts = sp.csr_matrix(layout, shape=(documents.n_units, len(vocabulary)))
     counts.sort_indices()
     if binary:
         counts.data.fill(1)
@@ -130,17 +127,17 @@ def document_lengths(
     analyze: Callable[[Any], Iterable[object]], raw_documents: Iterable[object], *, distinct: bool
 ) -> NDArray[np.float64]:
     """Number of words, or of `distinct` words, of each document, in the vocabulary or not."""
-    words = (list(analyze(document)) for document in raw_documents)
-    return np.array([len(set(some) if distinct else some) for some in words], dtype=np.float64)
+    kept: Any = set if distinct else list
+    return np.array([len(kept(analyze(text))) for text in raw_documents], dtype=np.float64)
 
 
 def text_chunks(
     vectorizer: CountVectorizer, texts: Any, groups: Any, *, part: bool = False
 ) -> TextChunks:
     """Words of texts, with the group of each; everything that may fail on a document fails here."""
-    content = vectorizer._validation_copy()
-    content.input = "content"
-    analyze = content.build_analyzer()
+    of_content = vectorizer._validation_copy()
+    of_content.input = "content"
+    analyze = of_content.build_analyzer()
     column = as_documents(texts, "raw_documents")
     documents = read_documents(vectorizer, column, grouped=groups is not None, part=part)
     # A single group is allowed, as one partition may hold just one.
@@ -178,11 +175,10 @@ class LazyTexts(Chunks):
 
     def sum(self, query: Any) -> Any:
         """Sum of the query over all units; ValueError unless they are as many as announced."""
-        words = partial(words_of_part, self.vectorizer, self.grouped)
-        summed = self.partitions.sum(PartialQuery(query, words))
+        reader = partial(words_of_part, self.vectorizer, self.grouped)
+        summed = self.partitions.sum(PartialQuery(query, reader))
         value = summed.value()
-        number_is_private = self.vectorizer.neighbours == "add_remove"
-        if not number_is_private and summed.n_units != self.n_units:
+        if self.vectorizer.neighbours != "add_remove" and summed.n_units != self.n_units:
             noun = "groups" if self.grouped else "documents"
             raise ValueError(
                 f"The partitions have {summed.n_units} {noun} in all; n_samples is {self.n_units}."

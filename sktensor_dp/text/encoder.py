@@ -240,9 +240,10 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
         """Plan for rows of `width` columns, or for persons with any number of such rows."""
         # A row has one category for each column. A group may have any number; an ordinary one is
         # assumed to have as many as a row.
-        planner, noun = self._validation_copy(), "persons" if grouped else self._noun
-        most = max(width, planner.max_words_per_document)
-        planner.max_words_per_document = most if grouped else width
+        planner, noun, most = self._validation_copy(), self._noun, width
+        if grouped:
+            noun, most = "persons", max(width, planner.max_words_per_document)
+        planner.max_words_per_document = most
         one_each = width == 1 and not grouped
         return plan_words(planner, n_units, noun, length=min(width, LENGTH), one_each=one_each)
 
@@ -270,22 +271,18 @@ def rows_of(X: object) -> tuple[list[str], list[list[str]]]:
     names = [name for name, _ in named]
     if len(set(names)) < len(names) or any(SEPARATOR in name for name in names):
         raise ValueError(f"Names of columns must differ, and have no {SEPARATOR!r}; got {names}.")
-    columns = []
-    for name, values in named:
-        words = []
-        for value in values.tolist():
-            if isinstance(value, str):
-                words.append(f"{name}{SEPARATOR}{value}")
-            elif (
-                value is None
-                or type(value).__name__ == "NAType"  # of pandas, which need not be installed
-                or (isinstance(value, float) and math.isnan(value))
-            ):
-                words.append("")  # a missing value has no word
-            else:
-                raise TypeError(
-                    f"Column {name!r} of X must hold categories as strings, got a "
-                    f"{type(value).__name__}. Convert it with astype(str)."
-                )
-        columns.append(words)
+
+    def word(name: str, value: object) -> str:
+        if isinstance(value, str):
+            return f"{name}{SEPARATOR}{value}"
+        # NAType is that of pandas, which need not be installed.
+        is_nan = isinstance(value, float) and math.isnan(value)
+        if value is None or is_nan or type(value).__name__ == "NAType":
+            return ""  # a missing value has no word
+        raise TypeError(
+            f"Column {name!r} of X must hold categories as strings, got a "
+            f"{type(value).__name__}. Convert it with astype(str)."
+        )
+
+    columns = [[word(name, value) for value in values.tolist()] for name, values in named]
     return names, [list(filter(None, row)) for row in zip(*columns, strict=True)]

@@ -66,18 +66,14 @@ class WordForecast:
         return self.n_documents >= self.threshold
 
     def __str__(self) -> str:
-        of_words = self.n_words is not None
-        kept, unit = ("word", "document") if of_words else ("category", "row")
-        verdict, held = "", ""
-        if self.document_length:
-            held = where_kept(self.document_length, kept)
+        kept, unit = ("category", "row") if self.n_words is None else ("word", "document")
+        held = where_kept(self.document_length, kept) if self.document_length else ""
+        verdict = ""
         if not self.enough:
             verdict = f"; there are too few for any {kept}"
-        elif of_words:
-            verdict = (
-                f"; of ordinary texts about {counted(self.n_words or 0, 'word')}, by half to four "
-                "times in tests"
-            )
+        elif self.n_words is not None:
+            n_words = counted(self.n_words, "word")
+            verdict = f"; of ordinary texts about {n_words}, by half to four times in tests"
         return (
             f"{counted(self.n_documents, unit)}: a {kept} is kept from about "
             f"{counted(round(self.threshold), unit)} on{held}{verdict}."
@@ -230,10 +226,10 @@ def _releases(vectorizer: CountVectorizer, frequencies: bool, one_each: bool) ->
             f"delta=0 cannot protect a {wording.kept} that is learned from the data: give "
             f"delta > 0, or pass {wording.public}."
         )
-    words = 1 - frequencies_fraction if frequencies else 1.0
-    of_votes = 1.0 if one_each else defaults.VOTES_FRACTION
+    words_fraction = 1 - frequencies_fraction if frequencies else 1.0
+    votes = 1.0 if one_each else defaults.VOTES_FRACTION  # of that
     fractions = {
-        BUCKETS: words * (1 - of_votes), VOTES: words * of_votes,
+        BUCKETS: words_fraction * (1 - votes), VOTES: words_fraction * votes,
         NormHistogram.name: HISTOGRAM_FRACTION if frequencies else 0.0,
         FREQUENCIES: frequencies_fraction - HISTOGRAM_FRACTION if frequencies else 0.0,
     }  # fmt: skip
@@ -255,5 +251,5 @@ def worst_texts(n_words: int, n_units: int | None, neighbours: str) -> Neighbour
 def _difference(fitted: Any) -> float:
     """Document frequencies, or numbers, of the second set of words minus those of the first."""
     names = fitted.get_feature_names_out()
-    found = vars(fitted).get("document_frequencies_", np.ones(len(names)))
-    return float(sum(x if name[0] == "b" else -x for name, x in zip(names, found, strict=True)))
+    sizes = vars(fitted).get("document_frequencies_", np.ones(len(names)))
+    return float(sum(n if name[0] == "b" else -n for name, n in zip(names, sizes, strict=True)))

@@ -25,8 +25,8 @@ from sktensor_dp.text.plan import WordPlan, where_kept
 
 def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> FitResult:
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
-    # Of buckets; of each word the units that hold it, of which one counts for `most` words at most.
-    weights, sizes, most = np.ones(N_BUCKETS), np.zeros(0), 0
+    weights, most = np.ones(N_BUCKETS), 0  # `most`: words for which a unit counts in `sizes`
+    sizes = np.zeros(0)  # (n_words,): units that hold each word, or a number that ranks words so
     by_buckets = plan.needed > 0  # not without noise, nor where a unit has one word
     if by_buckets:
         buckets = ask(WordBuckets()).as_sum().value
@@ -83,20 +83,22 @@ def _pruned(
     words: list[str], sizes: Floats, plan: WordPlan, max_features: int | None
 ) -> NDArray[np.intp]:
     """Indices of the words that ``min_df``, ``max_df`` and ``max_features`` keep, by their size."""
-    allowed = (sizes >= plan.least) & (sizes <= plan.most)
     # Without frequencies there are no `min_df` and `max_df` to keep to, and sizes only rank words.
-    kept = np.flatnonzero(allowed) if plan.frequencies else np.arange(len(words))
+    kept = np.arange(len(words))
+    if plan.frequencies:
+        kept = np.flatnonzero((sizes >= plan.least) & (sizes <= plan.most))
     if max_features is not None:
         most = np.argsort(-sizes[kept], kind="stable")[:max_features]
         kept = np.sort(kept[most])
     if kept.size == 0:
-        allowed_none = (
-            f"of {len(words)} whose noisy votes reached the threshold, none comes from between "
-            f"{plan.least:g} and {plan.most:g} {plan.noun} (min_df, max_df)"
-        )
+        reason = "the noisy votes of none reached the threshold"
+        if words:
+            reason = (
+                f"of {len(words)} whose noisy votes reached the threshold, none comes from between "
+                f"{plan.least:g} and {plan.most:g} {plan.noun} (min_df, max_df)"
+            )
         raise NotEnoughDataError(
-            f"No {plan.wording.kept} remains: "
-            f"{allowed_none if words else 'the noisy votes of none reached the threshold'}. "
+            f"No {plan.wording.kept} remains: {reason}. "
             f"Epsilon {plan.releases.epsilon:g} and delta {plain(plan.releases.delta)} are spent. "
             f"See that {plan.wording.held}; if they do, a larger epsilon, more "
             f"{plan.noun} or {plan.wording.public} would help."

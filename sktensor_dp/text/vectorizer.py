@@ -82,17 +82,18 @@ class SavedVocabulary(SavedState):
         """Fitted attributes by name, of a vocabulary that was learned or given."""
         dtype = estimator.dtype
         # Compare names of types: numpy's parser of such strings does more than look them up.
-        named = isinstance(dtype, type) or (isinstance(dtype, str) and dtype in NUMBERS)
-        require(named, f"dtype must be one of {sorted(NUMBERS)}")
-        given = self.threshold_ is ABSENT
-        require(given == self.fixed_vocabulary_, "a vocabulary is learned, or given")
-        require(not given or self.document_frequencies_ is ABSENT, "a given word has no frequency")
+        is_known = isinstance(dtype, type) or (isinstance(dtype, str) and dtype in NUMBERS)
+        require(is_known, f"dtype must be one of {sorted(NUMBERS)}")
+        is_given = self.threshold_ is ABSENT
+        require(is_given == self.fixed_vocabulary_, "a vocabulary is learned, or given")
+        has_none = self.document_frequencies_ is ABSENT
+        require(has_none or not is_given, "a given word has no frequency")
         # Raises an error for an invalid pattern of words; on a copy, which keeps the compiled
         # pattern.
         copy.copy(estimator).build_analyzer()
-        found = super().attributes(estimator)
-        words = found.pop("words").tolist()
-        return {**found, "vocabulary_": {word: column for column, word in enumerate(words)}}
+        attributes = super().attributes(estimator)
+        words = attributes.pop("words").tolist()
+        return {**attributes, "vocabulary_": {word: column for column, word in enumerate(words)}}
 
 
 Texts = TextChunks | LazyTexts
@@ -140,13 +141,11 @@ VOCABULARY = Condition(
 )
 PATTERN = Condition(_is_pattern, "a str that is a regular expression")
 N_GRAMS = Condition(_is_range, "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n")
-# Parameters that decide what is accepted as a document.
-READ_BY = frozenset({"input", "encoding", "decode_error", "preprocessor", "analyzer"})
-# Parameters that decide which words a document has.
-COUNTED_BY = frozenset(
-    {"strip_accents", "lowercase", "tokenizer", "stop_words", "token_pattern", "ngram_range",
-     "binary"}
-)  # fmt: skip
+# Parameters that decide what is accepted as a document, and which words it has.
+COUNTED_BY = frozenset({
+    "input", "encoding", "decode_error", "preprocessor", "analyzer", "strip_accents", "lowercase",
+    "tokenizer", "stop_words", "token_pattern", "ngram_range", "binary",
+})  # fmt: skip
 
 
 class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
@@ -461,17 +460,16 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         """Counts, marked with their words, and with the unit that the next fit has to share."""
         with suppress(AttributeError):
             setattr(counts, WORDS, self.vocabulary_)
-        known = not self.fixed_vocabulary_ and "privacy_report_" in vars(self)
-        return mark_unit(counts, self.privacy_report_, is_whole=is_whole) if known else counts
+        if self.fixed_vocabulary_ or "privacy_report_" not in vars(self):
+            return counts
+        return mark_unit(counts, self.privacy_report_, is_whole=is_whole)
 
     def _public_facts(self) -> PublicFacts:
-        given = self.vocabulary is not None
+        is_given = self.vocabulary is not None
         return PublicFacts(
-            self._unit, delta_set_aside=0.0 if given else THRESHOLD_FRACTION,
-            releases_nothing=given,
-            scored_by=READ_BY | COUNTED_BY,
-            word_counter=self._word_counter,
-            worst_case=self._worst_case,
+            self._unit, delta_set_aside=0.0 if is_given else THRESHOLD_FRACTION,
+            releases_nothing=is_given, scored_by=COUNTED_BY,
+            word_counter=self._word_counter, worst_case=self._worst_case,
         )  # fmt: skip
 
     def _word_counter(self) -> Callable[[Any], Any]:
