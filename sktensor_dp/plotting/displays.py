@@ -209,28 +209,25 @@ class ComponentDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        values = np.asarray(estimator.components_)[component]
+        values, low, high = np.asarray(estimator.components_)[component], None, None
         columns = names_of_columns(estimator, feature_names, len(values))
-        order = np.argsort(-np.abs(values), kind="stable")[:n_features]
-        std, low, high = getattr(estimator, "components_std_", None), None, None
-        if std is not None:
-            reach = float(ndtri((1 + level) / 2)) * std[component][order]
-            # Only topics have deviations; their probabilities are not below 0.
-            low, high = np.maximum(values[order] - reach, 0.0), values[order] + reach
         quantity = "probability" if (values >= 0).all() else "value"
-        names = [str(columns[column]) for column in order]
-        return cls(
-            names, values[order], low, high, f"Component {component + 1}", quantity
-        ).plot(ax)  # fmt: skip
+        largest = np.argsort(-np.abs(values), kind="stable")[:n_features]
+        names, lengths = [str(columns[column]) for column in largest], values[largest]
+        if (std := getattr(estimator, "components_std_", None)) is not None:
+            reach = float(ndtri((1 + level) / 2)) * std[component][largest]
+            # Only topics have deviations; their probabilities are not below 0.
+            low, high = np.maximum(lengths - reach, 0.0), lengths + reach
+        return cls(names, lengths, low, high, f"Component {component + 1}", quantity).plot(ax)
 
     def plot(self, ax: "Axes | None" = None) -> "ComponentDisplay":
         """Draw into axes, or into a new figure."""
         size = (6.4, 1.3 + 0.32 * len(self.names))
-        drawn: Axes = new_figure(figsize=size).subplots() if ax is None else ax
-        self.axes_ = [drawn]
-        draw_bars(drawn, self.values, self.names, self.low, self.high)
-        styled(drawn, self.title, xlabel=self.quantity)
-        finish_bars(drawn)
+        axes: Axes = new_figure(figsize=size).subplots() if ax is None else ax
+        self.axes_ = [axes]
+        draw_bars(axes, self.values, self.names, self.low, self.high)
+        styled(axes, self.title, xlabel=self.quantity)
+        finish_bars(axes)
         if self.footer and ax is None:
             say_below(self.figure_, self.footer)
         return self
@@ -305,26 +302,25 @@ class TopicsDisplay(Display):
         ValueError
             If there are not as many axes as topics.
         """
-        topics, shares = np.asarray(estimator.components_), np.asarray(estimator.topic_prior_)
+        topics, prior = np.asarray(estimator.components_), np.asarray(estimator.topic_prior_)
         names = names_of_columns(estimator, feature_names, topics.shape[1])
         columns = range(topics.shape[1])
-        apart = estimator.top_words(n_words, columns, relevance=0.6)
+        distinctive = estimator.top_words(n_words, columns, relevance=0.6)
         probable = estimator.top_words(n_words, columns)
         # Words known to set a topic apart; where there is none, its most probable words.
-        both = zip(apart, probable, strict=True)
-        top = [np.array(setting_apart or leading, int) for setting_apart, leading in both]
+        leading = [np.array(a or b, int) for a, b in zip(distinctive, probable, strict=True)]
         low = high = None
         if estimator.components_std_ is not None:
-            low, high = (_taken(end, top) for end in estimator.components_interval(level))
+            low, high = (_taken(end, leading) for end in estimator.components_interval(level))
         if footer is None:
             footer = (
                 "%: share of the words, no result to report\n"
                 f"this fit alone: {estimator.privacy_report_.in_brief}"
             )
         return cls(
-            [f"Topic {n} · {share:.1%}" for n, share in enumerate(shares / shares.sum(), start=1)],
-            [[str(names[word]) for word in row] for row in top],
-            _taken(topics, top), low, high, estimator.below_noise(), footer,
+            [f"Topic {n} · {share:.1%}" for n, share in enumerate(prior / prior.sum(), start=1)],
+            [[str(names[word]) for word in row] for row in leading],
+            _taken(topics, leading), low, high, estimator.below_noise(), footer,
         ).plot(ax)  # fmt: skip
 
     def plot(self, ax: "Sequence[Axes] | None" = None) -> "TopicsDisplay":
@@ -357,7 +353,7 @@ class TopicsDisplay(Display):
                 f"{len(self.axes_)}."
             )
         ends = self.values if self.high is None else self.high
-        largest = max(float(np.max(of_topic, initial=0.0)) for of_topic in ends)
+        largest = max(float(np.max(ends_of_topic, initial=0.0)) for ends_of_topic in ends)
         most_words = max(map(len, short))
         for place, axes in enumerate(self.axes_):
             low, high = (None if end is None else end[place] for end in (self.low, self.high))
@@ -470,10 +466,9 @@ class MixtureDisplay(Display):
         lines = [*labels, ""]  # the last one for the height of the axis
         self.axes_ = _grid([lines] * len(titles), titles, self.footer)
         for column, axes in enumerate(self.axes_):
-            centre = means[:, column]
-            axes.errorbar(centre, places, xerr=spreads[:, column], fmt="none", ecolor=HIDDEN,
-                          elinewidth=6)  # fmt: skip
-            axes.plot(centre, places, "o", color=FIRST, markersize=5)
+            centres, reach = means[:, column], spreads[:, column]
+            axes.errorbar(centres, places, xerr=reach, fmt="none", ecolor=HIDDEN, elinewidth=6)
+            axes.plot(centres, places, "o", color=FIRST, markersize=5)
             axes.set_yticks(places, labels)
             axes.set_ylim(len(labels) - 0.4, -0.6)  # the first group on top
             styled(axes, titles[column])
@@ -492,8 +487,8 @@ class MixtureDisplay(Display):
         groups = zip(self.shares, means, spreads, correlations, strict=True)
         for n, (share, mean, spread, r) in enumerate(groups, start=1):
             # The Cholesky factor of [[1, r], [r, 1]] maps the circle to the ellipse.
-            second = r * cos + math.sqrt(max(1 - r * r, 0.0)) * sin
-            x, y = mean[:, None] + 2 * spread[:, None] * np.array([cos, second])
+            unit_ellipse = np.array([cos, r * cos + math.sqrt(max(1 - r * r, 0.0)) * sin])
+            x, y = mean[:, None] + 2 * spread[:, None] * unit_ellipse
             axes.plot(x, y, color=FIRST, linewidth=0.8 + 3 * share)
             axes.annotate(f"{n} · {share:.0%}", mean, ha="center", va="center", **SMALL)
         styled(axes, "Groups", xlabel=shortened(self.names[0]), ylabel=shortened(self.names[1]))
@@ -507,17 +502,17 @@ class MixtureDisplay(Display):
 def _width(words: Sequence[str]) -> float:
     """Upper bound, in inches at a size of 10 points, on the width of the longest word."""
 
-    def of_letter(c: str) -> float:
-        if unicodedata.east_asian_width(c) in "WF":
+    def width_of(letter: str) -> float:
+        if unicodedata.east_asian_width(letter) in "WF":
             return 0.17
-        return 0.14 if c.isupper() or c in "mw@%…—" else 0.085
+        return 0.14 if letter.isupper() or letter in "mw@%…—" else 0.085
 
-    return max(sum(map(of_letter, word)) for word in words)
+    return max(sum(map(width_of, word)) for word in words)
 
 
 def _taken(rows: Floats, places: "list[NDArray[np.intp]]") -> list[Floats]:
-    """Values of each row at its places."""
-    return [row[at] for row, at in zip(rows, places, strict=True)]
+    """Values of each row at its own places."""
+    return [row[own] for row, own in zip(rows, places, strict=True)]
 
 
 def _grid(words: list[list[str]], titles: Sequence[str], footer: str) -> "list[Axes]":
@@ -526,10 +521,10 @@ def _grid(words: list[list[str]], titles: Sequence[str], footer: str) -> "list[A
     n_charts, n_lines = len(words), max(map(len, words))
     # Titles are larger and bold.
     width = max(2.0, 1.4 * _width(titles)) + max(map(_width, words))
-    fitting = max(min(5, int(widest / width)), 1)
+    most_columns = max(min(5, int(widest / width)), 1)
     # Numbers of columns, the best first, that leave no cell free.
-    full = [columns for columns in (4, 3, 5) if n_charts % columns == 0 and columns <= fitting]
-    n_columns = min(full[0] if full else min(fitting, 4), n_charts)
+    full = [n for n in (4, 3, 5) if n_charts % n == 0 and n <= most_columns]
+    n_columns = min(full[0] if full else min(most_columns, 4), n_charts)
     n_rows = math.ceil(n_charts / n_columns)
     figure = new_figure(figsize=(width * n_columns, n_rows * (0.8 + 0.22 * n_lines) + 0.5))
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, wspace=0.03, hspace=0.02)

@@ -64,11 +64,11 @@ class Claim:
 
     def at(self, epsilon: float, delta: float, exact_epsilon: float = math.inf) -> "Claim":
         """Return the claim for the parameters of a call, whose noise gives `exact_epsilon`."""
-        found = dataclasses.replace(self, epsilon=epsilon, delta=delta, exact_epsilon=exact_epsilon)
+        claim = dataclasses.replace(self, epsilon=epsilon, delta=delta, exact_epsilon=exact_epsilon)
         if not self.holds or exact_epsilon <= epsilon:
-            return found
+            return claim
         return dataclasses.replace(
-            found, verdict="does not hold", reason=TOO_LARGE, evidence=TOO_LARGE_EVIDENCE
+            claim, verdict="does not hold", reason=TOO_LARGE, evidence=TOO_LARGE_EVIDENCE
         )
 
     def __str__(self) -> str:

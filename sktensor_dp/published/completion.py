@@ -73,13 +73,12 @@ class Descent:
 
     def run(self, values: Floats, protect: Protect | None = None) -> None:
         """Run SGD on `values`; `protect` clips gradients of the last factor and adds noise."""
-        step = self.sgd.block
         # Numbers may grow without bound if noise is large, as for the printed algorithm.
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(self.sgd.max_iter):
                 order = self._rng.permutation(len(values))
-                for first in range(0, len(values), step):
-                    chosen = order[first : first + step]
+                for first in range(0, len(values), self.sgd.block):
+                    chosen = order[first : first + self.sgd.block]
                     self._step(self.entries.coordinates[chosen], values[chosen], protect)
 
     def _step(self, coordinates: Integers, values: Floats, protect: Protect | None) -> None:
@@ -87,7 +86,7 @@ class Descent:
         rate = self.sgd.learning_rate
         for mode, factor in enumerate(self.factors):
             rows = coordinates[:, mode]
-            # Of predictions, in the factor's rows.
+            # Derivatives of predictions by the factor's rows, (n_entries, rank).
             z = derivatives(self.factors, self.core, mode, coordinates)
             residuals = np.einsum("br,br->b", z, factor[rows]) - values
             gradients = 2 * (residuals[:, None] * z + self.sgd.penalty * factor[rows])
@@ -124,10 +123,10 @@ class PublishedCompletion:
 
     def predict(self, coordinates: ArrayLike) -> Floats:
         """Predict values (n,) at coordinates (n, n_modes), which are indices from 0."""
-        wanted = np.asarray(coordinates, dtype=np.intp)
+        index = np.asarray(coordinates, dtype=np.intp)
         if self.core is None:
-            return cp_values(self.factors, wanted)
-        return tucker_values(self.core, self.factors, wanted)
+            return cp_values(self.factors, index)
+        return tucker_values(self.core, self.factors, index)
 
 
 def input_perturbation(
@@ -194,8 +193,8 @@ def input_perturbation(
     model = Descent(entries, rank, tucker, sgd, random_state)
     model.run(noisy)
     # The second claim is that of bounds taken from the values, which guarantee nothing.
-    exact, form = (math.inf, 1) if bounds is None else (epsilon, 0)
-    claim = claim_of_call("input_perturbation", epsilon, 0.0, exact, form=form)
+    exact_epsilon, form = (math.inf, 1) if bounds is None else (epsilon, 0)
+    claim = claim_of_call("input_perturbation", epsilon, 0.0, exact_epsilon, form=form)
     return PublishedCompletion(model.factors, model.core, claim)
 
 

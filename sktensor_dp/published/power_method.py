@@ -54,7 +54,7 @@ def noisy_power_iteration(
     """
     weights, vectors = np.zeros(n_components), np.zeros((n_components, dim))
     for i in range(n_components):
-        # Deflation: T less the sum of weights times cubes of the vectors found before.
+        # Deflation: T less the sum of weights w times cubes of the vectors V found before.
         V, w = vectors[:i], weights[:i]
         U = unit_columns(rng.standard_normal((dim, n_restarts)))
         for _ in range(max_iter):
@@ -217,22 +217,22 @@ def online_tensor_power_method(
     """
     check(POSITIVE_INT, n_components=n_components, n_restarts=n_restarts, max_iter=max_iter)
     check(OneOf("fresh", "lagged"), eigenvalue=eigenvalue)
-    fresh = eigenvalue == "fresh"
-    stream = _checked(batches, n_components * (max_iter + fresh))
+    is_fresh = eigenvalue == "fresh"
+    stream = _checked(batches, n_components * (max_iter + is_fresh))
     first = next(stream)
     dim = first.shape[1]
     check_rank(n_components, dim, "batches")
-    queue = itertools.chain([first], stream)
+    stream = itertools.chain([first], stream)
 
     def step(U: Floats) -> Floats:
-        batch = next(queue)
+        batch = next(stream)
         return np.asarray(batch.T @ (batch @ U) ** 2) / batch.shape[0]
 
     def value(U: Floats) -> Floats:
-        return np.mean((next(queue) @ U) ** 3, axis=0)
+        return np.mean((next(stream) @ U) ** 3, axis=0)
 
     weights, vectors = noisy_power_iteration(
-        step, value if fresh else None, dim, n_components,
+        step, value if is_fresh else None, dim, n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip
     return PublishedComponents(
@@ -306,8 +306,8 @@ def private_tensor_power_method(
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip
     mu = math.sqrt(n_queries) / multiplier if multiplier > 0 else math.inf
-    exact = gaussian_epsilon(mu, delta)
-    claim = claim_of_call("private_tensor_power_method", epsilon, delta, exact)
+    exact_epsilon = gaussian_epsilon(mu, delta)
+    claim = claim_of_call("private_tensor_power_method", epsilon, delta, exact_epsilon)
     return PublishedComponents(weights, vectors, claim)
 
 

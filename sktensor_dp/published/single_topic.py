@@ -233,18 +233,19 @@ def _topics(
     """Topics of counts by Algorithm 1 in the form `name`, and the power method."""
     chunk = validated_counts(X, n_components, epsilon, delta)
     n_documents, dim = chunk.X.shape
-    noise2, noise3, exact = _moment_noise(n_documents, dim, epsilon, delta, spherical=name == "avn")
-    claim = claim_of_call(name, epsilon, delta, exact)
-    M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents + noise2
+    noise_of_pairs, noise_of_triples, exact_epsilon = _moment_noise(
+        n_documents, dim, epsilon, delta, spherical=name == "avn"
+    )
+    claim = claim_of_call(name, epsilon, delta, exact_epsilon)
+    M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents + noise_of_pairs
     white = positive_whitener(M2, n_components)
     # M3(W, W, W) from M3(U, U, U), which is the same and needs no dense tensor of words.
     M3 = TripleMoments(white.basis, ONE_DRAW).total(chunk) / n_documents
-    M3 += multilinear(noise3, white.basis)
+    M3 += multilinear(noise_of_triples, white.basis)
     eigenvalues, vectors = robust_tensor_power_method(
         multilinear(M3, white.transform), white.n_components, random_state=random_state
     )
-    found = topics_of_eigenpairs(eigenvalues, white.unwhiten(vectors))
-    return PublishedTopics(*found, claim)
+    return PublishedTopics(*topics_of_eigenpairs(eigenvalues, white.unwhiten(vectors)), claim)
 
 
 def positive_whitener(M2: Floats, n_components: int, least: int = 1) -> Whitener:
@@ -387,14 +388,17 @@ def _whitened_words(
     if index.min() < 0 or index.max() >= n_features:
         raise ValueError(f"words must be between 0 and n_features - 1 = {n_features - 1}.")
     claim, spherical = claim_of_call(name, epsilon, delta), name == "avn_of_words"
-    noise2, noise3, _ = _moment_noise(len(index), n_features, epsilon, delta, spherical=spherical)
-    U, scale, _ = np.linalg.svd(_mean(index[:, :2], n_features) + noise2)
+    noise_of_pairs, noise_of_triples, _ = _moment_noise(
+        len(index), n_features, epsilon, delta, spherical=spherical
+    )
+    U, scale, _ = np.linalg.svd(_moment(index[:, :2], n_features) + noise_of_pairs)
     W = U[:, :n_components] / np.sqrt(scale[:n_components])
-    return WhitenedMoments(multilinear(_mean(index, n_features) + noise3, W), W, claim)
+    M3 = _moment(index, n_features) + noise_of_triples
+    return WhitenedMoments(multilinear(M3, W), W, claim)
 
 
-def _mean(index: NDArray[np.integer], dim: int) -> Floats:
-    """Mean over documents of t1 (x) t2 (x) ..., the indicator vectors of the words `index`."""
+def _moment(index: NDArray[np.integer], dim: int) -> Floats:
+    """Mean over documents, rows of `index`, of the outer product of their words' indicators."""
     shape = (dim,) * index.shape[1]
     cells = np.ravel_multi_index(tuple(index.T), shape)
     return np.bincount(cells, minlength=math.prod(shape)).reshape(shape) / len(index)
@@ -444,8 +448,8 @@ def dp_tpm(
     check(OneOf("printed", "per_document"), sensitivity=sensitivity)
     chunk = validated_counts(X, n_components, epsilon, delta)
     n_documents, dim = chunk.X.shape
-    noise, delta2 = NoiseSource(), math.sqrt(2) / n_documents
-    sigma = classical_sigma(delta2, epsilon / 2, delta / 2)
+    noise, sensitivity_of_pairs = NoiseSource(), math.sqrt(2) / n_documents
+    sigma = classical_sigma(sensitivity_of_pairs, epsilon / 2, delta / 2)
     M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents
     white = positive_whitener(M2 + gaussian_unique_entries(dim, 2, sigma, noise), n_components)
     # The schedule is public: it depends on the number of components asked for.
@@ -471,8 +475,8 @@ def dp_tpm(
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip
     # A query moves by 2 |x|_inf^2 / N, and has noise of deviation nu |x|_inf^2.
-    mu_steps = math.sqrt(n_queries) * (2 / n_documents) / nu if nu > 0 else math.inf
-    mu = math.hypot(delta2 / sigma if sigma > 0 else math.inf, mu_steps)
+    mu_of_steps = math.sqrt(n_queries) * (2 / n_documents) / nu if nu > 0 else math.inf
+    mu = math.hypot(sensitivity_of_pairs / sigma if sigma > 0 else math.inf, mu_of_steps)
     form = int(sensitivity == "per_document")  # as printed: 0
     claim = claim_of_call("dp_tpm", epsilon, delta, gaussian_epsilon(mu, delta), form=form)
     return PublishedTopics(*topics_of_eigenpairs(weights, white.unwhiten(vectors)), claim)

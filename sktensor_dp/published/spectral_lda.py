@@ -46,8 +46,8 @@ from sktensor_dp.tensor.symmetric import multilinear, symmetric_product
 
 def coefficients(concentration: float) -> tuple[float, float, float]:
     """Absolute values of the paper's coefficients a, b and c, by ``alpha0``."""
-    c = 2 * concentration**2 / ((concentration + 1) * (concentration + 2))
-    return concentration / (concentration + 1), concentration / (concentration + 2), c
+    a, b = concentration / (concentration + 1), concentration / (concentration + 2)
+    return a, b, 2 * concentration**2 / ((concentration + 1) * (concentration + 2))
 
 
 class CorpusMoments:
@@ -56,11 +56,10 @@ class CorpusMoments:
     def __init__(self, chunk: CountChunk, concentration: float) -> None:
         self._chunk = chunk
         # Documents of fewer than three words are left out of all three moments.
-        lengths = np.where(chunk.lengths >= 3, chunk.lengths, np.inf)
-        self._lengths = lengths
+        self._lengths = np.where(chunk.lengths >= 3, chunk.lengths, np.inf)
         self._a, self._b, self._c = coefficients(concentration)
         self._pair_total = PairMoments(single_topic.ONE_DRAW, 1.0, min_tokens=3).total(chunk)
-        self._frequency_total = np.asarray(chunk.X.T @ (1 / lengths))
+        self._frequency_total = np.asarray(chunk.X.T @ (1 / self._lengths))
 
     def pairs(self) -> Floats:
         """M2 = E2 - a E1 E1' by equation (18), of shape (n_features, n_features)."""
@@ -257,18 +256,19 @@ def dp_spectral_lda(
     if chunk.X.shape[0] < 3:
         raise ValueError(f"X must have at least 3 documents, got {chunk.X.shape[0]}.")
     printed = PrintedSensitivities(chunk.X.shape[0], concentration, n_components)
-    moments, exact = CorpusMoments(chunk, concentration), math.inf
+    moments, exact_epsilon = CorpusMoments(chunk, concentration), math.inf
     n_releases = 4 if configuration == 3 else 3
     topics, weights = _noisy_topics(
         configuration, moments, printed, epsilon / n_releases, delta / n_releases, random_state
     )
-    unit = printed_sigma(1.0, epsilon / n_releases, delta / n_releases)
-    if configuration == 1 and unit > 0:
+    multiplier = printed_sigma(1.0, epsilon / n_releases, delta / n_releases)
+    if configuration == 1 and multiplier > 0:
         # Three Gaussian releases, by the L2 bounds that are proved_sensitivities.
         pairs, triples = printed.proved_sensitivities
         squared_ratios = 2 * (pairs / printed.pairs) ** 2 + (triples / printed.triples) ** 2
-        exact = gaussian_epsilon(math.sqrt(squared_ratios) / unit, delta)
-    claim = claim_of_call("dp_spectral_lda", epsilon, delta, exact, form=configuration - 1)
+        exact_epsilon = gaussian_epsilon(math.sqrt(squared_ratios) / multiplier, delta)
+    form = configuration - 1
+    claim = claim_of_call("dp_spectral_lda", epsilon, delta, exact_epsilon, form=form)
     return single_topic.PublishedTopics(topics, weights, claim)
 
 
@@ -297,24 +297,24 @@ def _noisy_topics(
         # alpha_i = alpha0 w_i.
         return topics, weights * 4 * (alpha0 + 1) / (alpha0 + 2) ** 2
 
-    # Edge 4.
+    # Edge 4: whitener of M2.
     white = single_topic.positive_whitener(noisy_pairs() if configuration == 1 else pairs, k, k)
     # M3(W, W, W) from M3(U, U, U), which is the same and needs no dense tensor of words.
     M3, sigma_k, gap = moments.triples(white.basis), 0.0, 0.0
-    if configuration == 1:  # edge 3
+    if configuration == 1:  # edge 3: M3
         sigma = printed_sigma(printed.triples, epsilon, delta)
         dense = single_topic.gaussian_unique_entries(len(pairs), 3, sigma, noise)
         M3 = M3 + multilinear(dense, white.basis)
     else:
         # Sigma_k of M2 by Lemma 9, with the sensitivity 1 / N of its text.
-        unit, least = 1 / printed.n_documents, float(white.scale.min()) ** 2
-        sigma_k = private_lower_bound(least, unit, epsilon, delta, noise)
+        least, sensitivity = float(white.scale.min()) ** 2, 1 / printed.n_documents
+        sigma_k = private_lower_bound(least, sensitivity, epsilon, delta, noise)
     T = multilinear(M3, white.transform)
-    if configuration == 2:  # edge 6
+    if configuration == 2:  # edge 6: the whitened tensor
         sigma = printed_sigma(printed.whitened(sigma_k), epsilon, delta)
         T += single_topic.gaussian_unique_entries(k, 3, sigma, noise)
     values, vectors = simultaneous_power_iteration(T, k, random_state=random_state)
-    if configuration == 1:  # edge 8
+    if configuration == 1:  # edge 8: the pseudo-inverse, by M2
         return as_topics(values, vectors @ (noisy_pairs() @ white.matrix).T)
     if configuration > 2:
         # gamma_s is a quarter of the least gap of eigenvalues.
@@ -325,12 +325,12 @@ def _noisy_topics(
                 "X must show a gap between eigenvalues: its private bound is not positive, and "
                 "the sensitivity that follows from it is infinite; a larger epsilon is needed."
             )
-    if configuration == 4:  # edge 9, (141)
+    if configuration == 4:  # edge 9: topics and weights, (141)
         largest = float(white.scale.max()) ** 2
         sensitivity = printed.topics(largest, sigma_k, float(values[0]), gap)
         topics, weights = as_topics(values, white.unwhiten(vectors))
         return noisy(topics, sensitivity), noisy(weights, sensitivity)
-    if configuration == 3:  # edge 7, (138) and (139)
+    if configuration == 3:  # edge 7: eigenpairs, (138) and (139)
         sensitivity = printed.eigenpairs(sigma_k, gap)
         values, vectors = noisy(values, sensitivity), noisy(vectors, sensitivity)
     # Edge 8: a whitener of M2 with new noise.

@@ -32,7 +32,8 @@ def explorer(
     """
     topics, std = model.components_, model.components_std_
     shares = model.topic_prior_ / model.topic_prior_.sum()
-    distances, (k, n), chosen = divergences(topics, topics), topics.shape, _chosen_words(model)
+    distances, chosen = divergences(topics, topics), _chosen_words(model)
+    n_topics, n_words = topics.shape
     data = {
         "words": [str(names[word]) for word in chosen],
         "everywhere": _short(np.maximum(model.unigram_[chosen], 1e-12)),
@@ -47,9 +48,10 @@ def explorer(
         "divergence": [_short(row) for row in distances],
         "level": round(100 * LEVEL), "reach": float(ndtri((1 + LEVEL) / 2)),
     }  # fmt: skip
-    left_out = f" The page has {len(chosen):,} of {counted(n, 'word')}." if len(chosen) < n else ""
+    left_out = f" The page has {len(chosen):,} of {counted(n_words, 'word')}."
+    left_out = left_out if len(chosen) < n_words else ""
     links = "".join(_links(shares, hidden, *_placed(np.sqrt(distances), shares)))
-    section = template.format(left_out=left_out, side=SIDE, n_topics=k, links=links)
+    section = template.format(left_out=left_out, side=SIDE, n_topics=n_topics, links=links)
     # JSON that is safe within a page.
     text = json.dumps(data, separators=(",", ":"))
     return section, text.replace("<", "\\u003c").replace("&", "\\u0026")
@@ -61,13 +63,13 @@ def _chosen_words(model: BaseEstimator) -> Integers:
     # words.
     most_numbers, least_words = 40_000, 200
     topics, unigram, std = model.components_, model.unigram_, model.components_std_
-    k, n = topics.shape
-    most_words = max(most_numbers // k, least_words)
-    if n <= most_words:
-        return np.arange(n)
-    best_rank = np.full(n, n)
+    n_topics, n_words = topics.shape
+    most_words = max(most_numbers // n_topics, least_words)
+    if n_words <= most_words:
+        return np.arange(n_words)
+    best_rank = np.full(n_words, n_words)
     for relevance in (1.0, 0.6, 0.3, 0.0):  # settings of the page's slider
-        for leading in ranked_words(topics, unigram, std, relevance, n):
+        for leading in ranked_words(topics, unigram, std, relevance, n_words):
             best_rank[leading] = np.minimum(best_rank[leading], np.arange(len(leading)))
     return np.sort(np.argsort(best_rank, kind="stable")[:most_words])
 
@@ -86,7 +88,7 @@ def _links(shares: Floats, hidden: Sequence[bool], places: Floats, radii: Floats
 
 
 def _placed(distances: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """Centres and radii on the map; circles may overlap, but none hides another."""
+    """Centres (k, 2) and radii (k,) on the map; circles may overlap, but none hides another."""
     # Areas in proportion to shares, but numbers have to fit in; all together fill less of the map
     # than pi / 4.
     radii = np.maximum(LARGEST * np.sqrt(shares / shares.max()), LEAST)

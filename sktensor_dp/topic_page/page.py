@@ -35,11 +35,12 @@ def odds_after(before: float, epsilon: float) -> tuple[float, float]:
 
 def odds_in_hundred(epsilon: float) -> list[tuple[str, str, str]]:
     """Three suspicions in 100 before reading, each with the least and the largest afterwards."""
-    odds = [(before, *odds_after(before, epsilon)) for before in SUSPICIONS]
-    return [
-        (_in_hundred(before, round), _in_hundred(low, math.floor), _in_hundred(high, math.ceil))
-        for before, low, high in odds
-    ]
+    said = []
+    for before in SUSPICIONS:
+        low, high = odds_after(before, epsilon)
+        bounds = _in_hundred(low, math.floor), _in_hundred(high, math.ceil)
+        said.append((_in_hundred(before, round), *bounds))
+    return said
 
 
 def _in_hundred(share: float, rounded: Callable[[float], int]) -> str:
@@ -166,15 +167,15 @@ def write_topic_page(
     warned = "".join(f"<li>{escape(printable(warning))}</li>" for warning in warnings)
     if warned:
         warned = f'<section><h2>Warnings</h2><ul class="box alarm">{warned}</ul></section>'
-    not_private = ""
-    if report.seeded:
-        not_private = "The noise was seeded, so whoever knows the seed can take it off again."
-    elif math.isinf(report.epsilon):
-        not_private = "This run added no noise: it is the baseline, and anything may leak from it."
-    guarantee = _guarantee(report) + alone
-    if not_private:
-        guarantee = f'<p class="box alarm"><strong>Not private.</strong> {not_private}</p>'
-    title = "Topics, not private" if not_private else "Private topics"
+    if report.seeded or math.isinf(report.epsilon):
+        why = "This run added no noise: it is the baseline, and anything may leak from it."
+        if report.seeded:
+            why = "The noise was seeded, so whoever knows the seed can take it off again."
+        title, promise = "Topics, not private", ""
+        guarantee = f'<p class="box alarm"><strong>Not private.</strong> {why}</p>'
+    else:
+        title, promise = "Private topics", _promise(report)
+        guarantee = _guarantee(report) + alone
     body = _template("topics.html").format(
         title=escape(title),
         n_topics=counted(len(topics), "topic"),
@@ -183,7 +184,7 @@ def write_topic_page(
         warnings=warned,
         explorer=section,
         topics="".join(_topic_row(topic, topics[0].weight) for topic in topics),
-        promise="" if not_private else _promise(report),
+        promise=promise,
         **_releases(report),
         **_facts(report),
     )
@@ -223,10 +224,11 @@ def _facts(report: PrivacyReport) -> dict[str, str]:
 
 
 def _guarantee(report: PrivacyReport) -> str:
-    facts, number_is_private = _facts(report), report.neighbours == "add_remove"
-    unit, epsilon = facts["unit"], report.epsilon
+    """Box with epsilon and delta, and what they say of a change of one unit."""
+    facts, epsilon = _facts(report), report.epsilon
+    unit = facts["unit"]
     change, done = "replacing", f"Replace any one {unit} by any other"
-    if number_is_private:
+    if report.neighbours == "add_remove":
         change, done = "adding or removing", f"Add any one {unit}, or remove one"
     factor = f"{math.exp(epsilon):,.3g}" if epsilon < 20 else f"10^{epsilon / math.log(10):.0f}"
     return (
@@ -239,32 +241,30 @@ def _guarantee(report: PrivacyReport) -> str:
 
 def _promise(report: PrivacyReport) -> str:
     """Odds with a small picture in each row, what is protected, and what is not."""
-    facts, number_is_private = _facts(report), report.neighbours == "add_remove"
+    facts = _facts(report)
     unit, units = facts["unit"], facts["units"]
     rows = []
     for before, said in zip(SUSPICIONS, odds_in_hundred(report.epsilon), strict=True):
         low, high = odds_after(before, report.epsilon)
+        said_before, said_low, said_high = said
         rows.append(
-            f'<tr><th scope="row">{said[0]} in 100</th><td><span class="track" '
+            f'<tr><th scope="row">{said_before} in 100</th><td><span class="track" '
             f'aria-hidden="true"><i style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%">'
             f'</i><i class="before" style="left:{100 * before:.2f}%"></i></span></td>'
-            f"<td>{said[1]} to {said[2]} in 100</td></tr>"
+            f"<td>{said_low} to {said_high} in 100</td></tr>"
         )
     several = (
         f"<li>A person behind several {units}: for m of them, ε grows to m ε, and δ by more.</li>"
     )
+    suspicion, protected = f"something of one {unit}", "all that the data hold of one"
+    public = f"The number of {units} and the settings"
+    if report.neighbours == "add_remove":
+        suspicion, protected = f"that one {unit} is among them", "being in the data or not"
+        public = "The settings"
     return _template("promise.html").format(
-        **facts,
-        suspicion=f"that one {unit} is among them"
-        if number_is_private
-        else f"something of one {unit}",
-        odds="".join(rows),
-        protected="being in the data or not"
-        if number_is_private
-        else "all that the data hold of one",
-        public="The settings" if number_is_private else f"The number of {units} and the settings",
+        **facts, suspicion=suspicion, odds="".join(rows), protected=protected, public=public,
         person="" if unit == "person" else several,
-    )
+    )  # fmt: skip
 
 
 def _releases(report: PrivacyReport) -> dict[str, str]:
@@ -287,6 +287,7 @@ def _cells(tag: str, attributes: str, values: Iterable[str]) -> str:
 
 
 def _topic_row(topic: Topic, largest: float) -> str:
+    """Row of a topic: number, share as a bar (the `largest` one is full) and words."""
     hidden = probable = ""
     apart = _words(topic.distinctive) if topic.distinctive else ""
     if topic.words != topic.distinctive:
@@ -307,5 +308,6 @@ def _topic_row(topic: Topic, largest: float) -> str:
 
 
 def _words(words: Iterable[str]) -> str:
+    """Words, escaped, the first one bold."""
     first, *others = [escape(printable(word)) for word in words] or [""]
     return " ".join([f"<b>{first}</b>", *others])
