@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from sktensor_dp.checks.words import composed
 from sktensor_dp.datasets import own_files
 from sktensor_dp.datasets.words import load_word_frequencies
 
@@ -25,9 +26,17 @@ def public_words(path: Path, fallback: str | None) -> dict[str, float]:
             f"--vocabulary takes public words; those of {path.name} were found in data and paid "
             "for. A run that ended after its words goes on in its own --output folder"
         )
-    lines = public_names(path, fallback)
-    if lines and not any(CELLS.search(line.strip()) for line in lines):
-        return dict.fromkeys((line.strip().lower() for line in lines), 0.0)
+    lines = [line.strip() for line in public_names(path, fallback)]
+    several = [bool(CELLS.search(line)) for line in lines]
+    if lines and not any(several):
+        return dict.fromkeys((composed(line).lower() for line in lines), 0.0)
+    if not all(several):
+        rarer = 2 * sum(several) <= len(several)
+        raise ValueError(
+            f"--vocabulary takes a file with a word in each line, or with a word and its frequency "
+            f"in each; of {path.name!r} entry {1 + several.index(rarer)} has "
+            f"{'several words' if rarer else 'no frequency'}"
+        )
     delimiter, encoding = form_of(path, fallback)
     return load_word_frequencies(path, delimiter=delimiter, encoding=encoding)
 

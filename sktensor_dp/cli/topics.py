@@ -349,7 +349,7 @@ def _stop_words(path: Path, encoding: str | None) -> list[str]:
     for number, line in enumerate(lines, start=1):
         if CELLS.search(line.strip()):
             raise ValueError(
-                f"--stop-words takes a file with one word in each line, and line {number} of "
+                f"--stop-words takes a file with one word in each line, and entry {number} of "
                 f"{path.name!r} has several"
             )
     found = sorted({word for line in lines for word in split(line)})

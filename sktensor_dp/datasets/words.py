@@ -4,6 +4,7 @@ import io
 import math
 from pathlib import Path
 
+from sktensor_dp.checks.words import composed
 from sktensor_dp.datasets import own_files
 
 
@@ -26,8 +27,8 @@ def load_word_frequencies(
     Returns
     -------
     dict of str to float
-        Frequencies that sum to 1, the largest first; of words in lower case, as
-        ``PrivateCountVectorizer`` has them, those of the same word added up.
+        Frequencies that sum to 1, the largest first; of words in lower case and composed (Unicode's
+        NFC), as ``PrivateCountVectorizer`` has them, those of the same word added up.
 
     Raises
     ------
@@ -75,7 +76,7 @@ def load_word_frequencies(
                 f"row {place} of {path.name!r} must be a word and a finite number >= 0, in this "
                 f"order{': its first cell is the number' * swapped}"
             )
-        word = own_files.from_cell(row[0]).lower()
+        word = composed(own_files.from_cell(row[0])).lower()
         sums[word] = sums.get(word, 0.0) + number
     total = sum(sums.values())
     if not 0 < total < math.inf:

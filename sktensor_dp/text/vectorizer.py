@@ -24,6 +24,7 @@ from sktensor_dp.checks.parameters import (
     OneOf,
     check_sizes,
 )
+from sktensor_dp.checks.words import composed, word_pattern
 from sktensor_dp.data.sources import is_read_in_parts
 from sktensor_dp.data.texts import TextChunks
 from sktensor_dp.estimator.base import NEIGHBOURS, NONE, FitResult, PrivateEstimatorMixin
@@ -124,8 +125,12 @@ def _are_columns(value: Any) -> bool:
 
 
 def _columns_of(words: Any) -> dict[str, int]:
-    """Columns of the words of a given vocabulary; ValueError if they are not different."""
-    return dict(CountVectorizer(vocabulary=words).fit([""]).vocabulary_)
+    """Columns of the words, composed, of a given vocabulary; ValueError unless they differ."""
+    given = CountVectorizer(vocabulary=words).fit([""]).vocabulary_
+    columns = {composed(word): column for word, column in given.items()}
+    if len(columns) < len(given):
+        raise ValueError("vocabulary has a word in two Unicode forms")
+    return columns
 
 
 def _is_number_type(value: Any) -> bool:
@@ -137,7 +142,9 @@ def _is_number_type(value: Any) -> bool:
 
 DTYPE = Condition(_is_number_type, "a numpy dtype of numbers")
 VOCABULARY = Condition(
-    _are_columns, "a collection of different words, or a mapping of words to columns 0, 1, ..."
+    _are_columns,
+    "a collection of different words when composed (NFC), or a mapping of words to columns "
+    "0, 1, ...",
 )
 PATTERN = Condition(_is_pattern, "a str that is a regular expression")
 N_GRAMS = Condition(_is_range, "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n")
@@ -159,8 +166,12 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     Parameters
     ----------
     input, encoding, decode_error, strip_accents, lowercase, preprocessor, tokenizer
-        As for scikit-learn's ``CountVectorizer``, with its defaults.
-    token_pattern, ngram_range, analyzer, binary, dtype
+        As for scikit-learn's ``CountVectorizer``, with its defaults. Texts, a `vocabulary` and
+        `stop_words` are composed first (Unicode's NFC, no soft hyphens), each by itself.
+    token_pattern : str or None, default=None
+        Regular expression of a word. None: two characters or more, as by scikit-learn's default,
+        which cuts words at combining marks, such as the vowel signs of Hindi; these stay.
+    ngram_range, analyzer, binary, dtype
         As for scikit-learn's ``CountVectorizer``, with its defaults. Features are strings, also
         those of a callable `analyzer`.
     stop_words : {"english"}, list of str or None, default=None
@@ -290,7 +301,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         preprocessor: Callable[[Any], Any] | None = None,
         tokenizer: Callable[[Any], Iterable[str]] | None = None,
         stop_words: str | list[str] | None = None,
-        token_pattern: str | None = r"(?u)\b\w\w+\b",
+        token_pattern: str | None = None,
         ngram_range: tuple[int, int] = (1, 1),
         analyzer: str | Callable[[Any], Iterable[str]] = "word",
         max_df: float = 1.0,
@@ -324,7 +335,23 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def get_stop_words(self) -> Any:
         """Words that are left out, or None."""
-        return ENGLISH if self.stop_words == "english" else super().get_stop_words()
+        words = ENGLISH if self.stop_words == "english" else super().get_stop_words()
+        return None if words is None else frozenset(map(composed, words))
+
+    def decode(self, doc: Any) -> Any:
+        """Text of a document, composed; of a callable `preprocessor` or `analyzer` any object."""
+        return composed(super().decode(doc))
+
+    def build_tokenizer(self) -> Callable[[str], Iterable[str]]:
+        """Make the function that splits a text into words."""
+        is_own = self.tokenizer is None and self.token_pattern is None
+        return word_pattern().findall if is_own else super().build_tokenizer()
+
+    def _validate_vocabulary(self) -> None:
+        """Take a given vocabulary, composed, as scikit-learn's methods do that need no fit."""
+        super()._validate_vocabulary()
+        if self.fixed_vocabulary_:
+            self.vocabulary_ = _columns_of(self.vocabulary)
 
     def fit(
         self,

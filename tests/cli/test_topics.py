@@ -2,6 +2,7 @@
 
 import re
 import sys
+import unicodedata
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -354,7 +355,11 @@ def test_public_words_are_read_in_any_form(command, posts, tmp_path):
     (tmp_path / "known.csv").write_bytes(table.encode("cp1252"))
     for suffix in ("csv", "txt", "lst"):
         (tmp_path / f"plain.{suffix}").write_bytes("\n".join([*words, "GRÜN"]).encode("cp1252"))
-    for name in ("known.csv", "plain.csv", "plain.txt", "plain.lst"):
+    for name, source in (("known", table), ("plain", "\n".join([*words, "GRÜN"]))):
+        apart = unicodedata.normalize("NFD", source)  # letters and their marks
+        (tmp_path / f"{name}-apart.txt").write_text(apart.replace(";", " "), encoding="utf-8")
+    names = ("known.csv", "plain.csv", "plain.txt", "plain.lst", "known-apart.txt")
+    for name in (*names, "plain-apart.txt"):
         asked = parse(["topics", str(posts), "--text", "post", "--vocabulary", name])
         run = topics.Topics(asked)
         run.build()

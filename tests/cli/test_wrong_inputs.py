@@ -42,6 +42,8 @@ def files(tmp_path: Path) -> None:
     (tmp_path / "pipes.csv").write_text("who|what|stars\na|x|4\n")
     (tmp_path / "blank.tsv").write_text("who\twhat\tstars\na\t \t4\n")
     (tmp_path / "swapped.csv").write_text("count,word\n5,the\n")
+    (tmp_path / "phrases.txt").write_text("good\nnot good\nbad\n")
+    (tmp_path / "numbers.txt").write_text("good 5\nbad\nof 3\n")
     half = {"who": "a", "what": "\ud800", "stars": 4}
     (tmp_path / "half.jsonl").write_text(json.dumps(half))
     (tmp_path / "comma.tsv").write_text("who\twhat\tstars\na\tx\t4,5\n")
@@ -77,7 +79,7 @@ WRONG = [
     ((*TEXT, "--delimiter", ";;"), "delimiter must be one character"),
     ((*TEXT, "--vocabulary", "nowhere.csv"), "nothing is at 'nowhere.csv'"),
     ((*TEXT, "--stop-words", "german"), "nothing is at 'german': --stop-words takes a file"),
-    ((*TEXT, "--stop-words", "posts.csv"), "and line 1 of 'posts.csv' has several"),
+    ((*TEXT, "--stop-words", "posts.csv"), "and entry 1 of 'posts.csv' has several"),
     ((*TEXT, "--stop-words", "letters"), "no line of 'letters' is a word of two letters or more"),
     (
         ("topics", "posts.csv", "--text", "post", "--person", "post"),
@@ -159,6 +161,8 @@ WRONG = [
     (("ratings", "posts.csv", *RATED), "the item (pandas.melt makes a row of each cell"),
     (("ratings", "blank.tsv", *RATED, "--items-are-public"), "has no item; each row needs one"),
     ((*TEXT, "--vocabulary", "swapped.csv"), "in this order: its first cell is the number"),
+    ((*TEXT, "--vocabulary", "phrases.txt"), "of 'phrases.txt' entry 2 has several words"),
+    ((*TEXT, "--vocabulary", "numbers.txt"), "of 'numbers.txt' entry 2 has no frequency"),
     (
         ("ratings", "several.tsv", *RATED, "--items-are-public"),
         "categories need --category). row 2 of 'several.tsv' has no person; each row needs one",
