@@ -404,8 +404,10 @@ def test_wrong_labels_cost_nothing_and_show_none_and_no_number_of_rows(door):
 def test_labels_in_another_order_are_refused_before_the_charge(door):
     call = {**DOORS, **OF_VALUES}[door]
     owners, budget = pd.Series(np.arange(N) % 37, name="owner"), BudgetAccountant(9.0)
-    with pytest.raises(ValueError, match=r"Pass (groups|y).reindex\(X.index\)"):
-        call(TABLE, owners.sort_values(), epsilon=9.0, accountant=budget)
+    shifted = owners.set_axis(owners.index + 1)  # each row beside the label of its neighbour
+    for wrong in (owners.sort_values(), shifted):
+        with pytest.raises(ValueError, match=r"Pass (groups|y).reindex\(X.index\)"):
+            call(TABLE, wrong, epsilon=9.0, accountant=budget)
     assert budget.total()[0] == 0
     sessions = pd.MultiIndex.from_arrays([TABLE.index, TABLE.index])  # an index of another kind
     call(TABLE.set_axis(sessions), owners, epsilon=9.0, accountant=budget)
