@@ -16,12 +16,16 @@ from sktensor_dp.checks.callers import (
     parameters_of,
     scorers_of,
 )
-from sktensor_dp.exceptions import UnprotectedScoreWarning
+from sktensor_dp.exceptions import DoubtfulParameterWarning, UnprotectedScoreWarning
 from sktensor_dp.privacy.payer import HasAccountant
 
 AS_NEWCOMERS = (  # of completions with a `unit_mode`
     " Everybody is scored as a newcomer here, whatever the rank: those two, and score of fold_in, "
     "predict a unit's values by its others."
+)
+OTHER_WORDS = (
+    "Each fit of this search learns a vocabulary, or categories, of its own: it pays for them "
+    "again, and they decide its score. Fit them once, and search over the steps after them."
 )
 
 
@@ -49,9 +53,10 @@ def warn_where_scored(model: object) -> None:
         warn_of_score(model)
 
 
-def check_scoring_of_tools(model: object, *, grouped: bool) -> None:
-    """Warn before a fit, with groups where `grouped`, that scikit-learn will score without noise;
-    refuse scores that fail, or that take everybody for a newcomer in a search over ranks.
+def check_scoring_of_tools(model: Any, *, grouped: bool) -> None:
+    """Warn before a fit, with groups where `grouped`, that scikit-learn will score without noise,
+    or other words each time; refuse scores that fail, or that take everybody for a newcomer in a
+    search over ranks.
     """
     for frame in locals_of(VALIDATION):
         scorers = scorers_of(frame)
@@ -63,6 +68,11 @@ def check_scoring_of_tools(model: object, *, grouped: bool) -> None:
                 "set_score_request(groups=True) of the scorer, see make_private_scorer."
             )
         bare = [one for one in scorers if type(one).__module__ == SCORING[0]]
+        last: Any = getattr(frame.get("estimator"), "_final_estimator", None)
+        facts = model._public_facts()
+        learns_words = facts.word_counter is not None and not facts.releases_nothing
+        if learns_words and "scorer" in frame and hasattr(last, "score_samples"):
+            warnings.warn(OTHER_WORDS, DoubtfulParameterWarning, stacklevel=level_of_caller())
         if not bare:
             continue
         of_persons = getattr(model, "unit_mode", None) is not None
@@ -72,7 +82,6 @@ def check_scoring_of_tools(model: object, *, grouped: bool) -> None:
                 "newcomer, whatever the rank. Pass scoring=make_private_scorer(...), which "
                 "predicts a unit's values by its others, or use PrivateSearchCV."
             )
-        last: Any = getattr(frame.get("estimator"), "_final_estimator", None)
         own = any(type(one).__name__ == "_PassthroughScorer" for one in bare)
         routed = own and last is not None and get_config()["enable_metadata_routing"]
         if routed and "sample_weight" not in inspect.signature(last.score).parameters:

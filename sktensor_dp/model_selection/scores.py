@@ -243,11 +243,11 @@ def checked_score_bounds(
     texts: bool = False,
     n_features: int | None = None,
 ) -> tuple[float, float]:
-    """Public (low, high) that scores are clipped to: `given`, or implied by the private `step`
-    and the number of features that it is given.
+    """Public (low, high) that scores are clipped to: `given`, or implied by the private `step`, if
+    there is one, and the number of features that it is given.
     """
     bounds = given
-    if bounds is None and step is not None:
+    if bounds is None:
         bounds = _implied_bounds(scoring, step, texts=texts, n_features=n_features)
     if bounds is None:
         example = "Errors of a completion of bounds (1, 5) are in (-4, 0), squared in (-16, 0)"
@@ -276,7 +276,7 @@ def checked_score_bounds(
 
 
 def _implied_bounds(
-    scoring: str, step: BaseEstimator, *, texts: bool, n_features: int | None
+    scoring: str, step: BaseEstimator | None, *, texts: bool, n_features: int | None
 ) -> tuple[float, float] | None:
     """Bounds of a score, from the number of words or the range of targets; None if unknown."""
     if scoring == "log_likelihood_per_token":
@@ -285,7 +285,7 @@ def _implied_bounds(
         if n_features is None:
             return None
         return -WORST_TOKEN * math.log(max(n_features, 2)), 0.0
-    targets = step._public_facts().target_range
+    targets = None if step is None else step._public_facts().target_range
     if SCORES[scoring] == "score_samples" or targets is None:
         return None
     gap = float(targets[1]) - float(targets[0])
@@ -463,23 +463,28 @@ class PrivateScorer(HasAccountant, BaseEstimator):
 
     __call__ = score
 
-    def forecast(self, n_units: int) -> ScoreForecast:
+    def forecast(self, n_units: int, n_features: int | None = None) -> ScoreForecast:
         """Say, from public numbers alone, how large the noise of a score is.
 
         Parameters
         ----------
         n_units : int
             Number of units to score: rows, or groups of rows.
+        n_features : int, optional
+            Number of words of counts, which imply bounds of ``"log_likelihood_per_token"``; None
+            for those of texts.
 
         Returns
         -------
         ScoreForecast
             Deviation of the noise, and the distance that scores must have. Costs nothing.
         """
-        check_sizes(n_units=n_units)
-        return self._forecast(
-            n_units, checked_score_bounds(self.bounds, self.metric, step=None, name="bounds")
-        )
+        check_sizes(n_units=n_units, **({} if n_features is None else {"n_features": n_features}))
+        bounds = checked_score_bounds(
+            self.bounds, self.metric, None, "bounds", texts=n_features is None,
+            n_features=n_features,
+        )  # fmt: skip
+        return self._forecast(n_units, bounds)
 
     def _plan(self) -> ReleasePlan:
         """Plan of the one release of a score."""

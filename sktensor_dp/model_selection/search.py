@@ -408,7 +408,8 @@ class PrivateSearchCV(
         Raises
         ------
         ValueError, BudgetError
-            If a parameter is wrong, `score_bounds` are needed, or the accountant would refuse.
+            If a parameter is wrong, `score_bounds` are needed, or the accountant would refuse the
+            search that is to come.
 
         Examples
         --------
@@ -425,7 +426,8 @@ class PrivateSearchCV(
         if announced not in (None, n_units):
             raise ValueError(f"n_units must be {announced}, the units of shape; got {n_units}.")
         bounds = self._bounds(request, n_features)
-        self._check_budget(request)
+        if not self.__sklearn_is_fitted__():  # of a search to come
+            self._check_budget(request)
         return self._forecast(request, n_units, bounds, n_features)
 
     def _forecast(

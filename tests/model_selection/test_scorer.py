@@ -89,7 +89,11 @@ def test_bounds_are_the_scorers_and_not_those_of_a_model():
         with pytest.raises(ValueError, match="bounds must be given"):
             make_private_scorer(metric)
     with pytest.raises(ValueError, match=r"texts are \(-11\.5, 0\).*-2 log\(d\).*n_features=d"):
-        make_private_scorer("log_likelihood_per_token").forecast(9)
+        PrivateSearchCV(PrivateSpectralLDA(1), {"random_state": [0]}).forecast(9)
+    # By default as wide as those of texts, or of so many words.
+    of_words = make_private_scorer("log_likelihood_per_token")
+    widths = [of_words.forecast(9).width, of_words.forecast(9, n_features=100).width]
+    assert widths == pytest.approx([5 * math.log(10), 4 * math.log(10)])
     for metric in (SQUARED, ABSOLUTE):
         with pytest.raises(ValueError, match=rf"no {metric} is above 0: write \(-9, 0\)"):
             make_private_scorer(metric, bounds=(-1, 9))

@@ -161,7 +161,8 @@ def test_a_part_of_a_budget_pays_a_search_and_the_fits_after_it():
     used.charge(charges_of(ReleasePlan.split(2.0, 1e-6, {"one": 1.0}), "fit"))
     with pytest.raises(BudgetError, match=r"delta=5e-07, with epsilon=1\..*kind='search'"):
         toy(accountant=used, **used.remaining(1)).forecast(2000)
-    toy(accountant=used, **used.remaining(1, "search")).fit(*targets())
+    last = toy(accountant=used, **used.remaining(1, "search")).fit(*targets())
+    assert last.forecast(2000).told_apart > 0  # of the search that was made
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])

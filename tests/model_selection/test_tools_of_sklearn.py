@@ -15,6 +15,8 @@ from small_searches import counts
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
+    DoubtfulParameterWarning,
+    PrivateCountVectorizer,
     PrivateKFold,
     PrivateSearchCV,
     PrivateSpectralLDA,
@@ -178,3 +180,21 @@ def test_a_fit_that_is_run_again_warns_before_it_pays(kind):
         for _ in range(2):
             run(accountant=planned, **part)
         searched(PrivateSpectralLDA(1, epsilon=9.0, accountant=budget), by_rows)
+
+
+@pytest.mark.parametrize("given", [None, ["alpha", "beta"]])
+def test_scores_by_a_vocabulary_of_each_fit_are_warned_of_before_the_charge(given):
+    budget = BudgetAccountant(1e4, 1e-2)
+    words = PrivateCountVectorizer(vocabulary=given, epsilon=50.0, accountant=budget)
+    steps = make_pipeline(words, PrivateSpectralLDA(1, epsilon=50.0, accountant=budget))
+    scorer = make_private_scorer("log_likelihood_per_token", epsilon=50.0, accountant=budget)
+    grid, texts = {"privatespectrallda__doc_topic_prior": [0, "auto"]}, ["alpha beta"] * 300
+    search = GridSearchCV(steps, grid, cv=KFold(2), scoring=scorer, error_score="raise")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DoubtfulParameterWarning)
+        if given is None:
+            with pytest.raises(DoubtfulParameterWarning, match="vocabulary, or categories, of its"):
+                search.fit(texts)
+            assert not budget.entries
+        else:
+            search.fit(texts)
