@@ -99,8 +99,10 @@ def _run(options: Namespace) -> int:
             if folder.last.is_finished and run.is_paid:
                 with progress.step(f"Applying {' and '.join(run.paid)}"):
                     list(run.fit())  # fits no model: all are paid for
-                    run.write_shares(folder)
-                print(f"Written: {path / SHARES}, and nothing else. It {OF_TEXTS}")
+                    before = set(os.listdir(path))
+                    name = run.write_shares(folder)
+                replaced = ", in the place of the former one" if name in before else ""
+                print(f"Written: {path / name}{replaced}, and nothing else. It {OF_TEXTS}")
             else:
                 _learn(run, folder, progress)
     except KeyboardInterrupt:
@@ -171,7 +173,7 @@ def _open_folder(run: Run, path: Path) -> Folder:
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
     _take_up(run, folder)
     try:
-        affordable = folder.affordable(run.charge, run.epsilon)
+        affordable = 0.0 if run.is_paid else folder.affordable(run.charge, run.epsilon)
     except BudgetError as error:
         if not run.paid and (told := folder.last.told(path, run.free)):
             error.args = (f"{told}. {error}",)
@@ -198,9 +200,13 @@ def _take_up(run: Run, folder: Folder) -> None:
             run.of_payer[COUNTED] = f"the run whose {' and '.join(taken)} it uses"
         options.epsilon = made.epsilon
         run.build()
-        # Other files of a finished run are moved away before the first of this one is written.
-        files = Manifest() if last.first else made
-        folder.made = replace(files, asked={**asked, **run.of_payer}, epsilon=made.epsilon)
+        if last.is_finished and run.is_paid:  # a file is added to it
+            source, folder.made = made.asked.get("file", ""), made
+            run.source = source if source != asked.get("file", "") else ""
+        else:
+            # Other files of a finished run are moved away before the first of this one is written.
+            files = Manifest() if last.first else made
+            folder.made = replace(files, asked={**asked, **run.of_payer}, epsilon=made.epsilon)
     goes_on = bool(taken) and not last.first
     if goes_on or options.again or not folder.is_limited():
         return
@@ -234,6 +240,12 @@ def _cost(run: Run, folder: Folder | None) -> str:
 def _show_expected(run: Run, path: Path, progress: Progress, *, has_noise: bool) -> None:
     """Print who is protected, what weakens that, and the forecast; ValueError for a large delta."""
     options, unit, column = run.options, run.unit, run.options.person
+    if run.source:
+        progress.note(
+            f"{' and '.join(run.models)} were learned from {run.source}: they are applied to "
+            f"{options.file}, and nothing is learned from it"
+        )
+        return
     first_paid = next(iter(run.paid), None)
     if first_paid and (changed := _changed_since(options.file, path / f"{first_paid}.model")):
         progress.note(f"warning: {changed}")
@@ -281,7 +293,7 @@ def _why_stopped(run: Run, folder: Folder) -> str:
     if (check := run.checked) is not None:
         spent = f"only the check was charged, epsilon {check.privacy_report_.epsilon:.2g}"
         if check.length is not None:
-            short += f" of about {check.length:.3g} words"
+            short += f" of about {check.length:.3g} words (between blanks or signs)"
     return (
         f"{short} for this, so it stopped; {spent}. More can be "
         f"expected with {' or '.join(ways) or 'other data'}. To go on all the same: --anyway"

@@ -10,6 +10,11 @@ STATEMENT = "statement.json"
 # Settings, in words, that a run which uses models of another takes from it.
 COUNTED = "counted with it"
 OF_PAYER = ("checked first", "words per text", COUNTED)
+# Settings that say which rows are read, and how: models can be applied to those of other files.
+OF_ROWS = {
+    "file", "text", "person", "persons", "number", "delimiter", "quoting", "encoding",
+    "normalise_labels", "no_check",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,7 @@ class LastRun:
     stopped  the same       goes on, and pays for the rest
     stopped  others         is refused: what was paid for would be lost
     finished the same       is refused, but for a file that can be made of what was paid for
+    finished other rows     as with others; what was paid for makes that file of them, too
     finished others         pays for all, or for the last model alone if the others do not depend
                             on them; is refused if it asks for that file
     ======== ============== ==================================================================
@@ -37,12 +43,15 @@ class LastRun:
         Those of its settings, in words, that are others now.
     first : sequence of str
         Names of the models of a finished run that do not depend on those.
+    has_other_rows : bool
+        True if it is finished, and those say no more than which rows were read.
     """
 
     paid: Sequence[str] = ()
     is_finished: bool = False
     differs: Sequence[str] = ()
     first: Sequence[str] = ()
+    has_other_rows: bool = False
 
     @classmethod
     def left(
@@ -68,11 +77,11 @@ class LastRun:
             differs = ["public lists: of other contents"]
         is_finished = bool(made.protected.get(PAGES[-1]))
         first = paid[:-1] if is_finished and others == [of_last] else ()
-        return cls(paid, is_finished, differs, first)
+        return cls(paid, is_finished, differs, first, is_finished and {*others} <= OF_ROWS)
 
     def usable(self, *, free: bool, again: bool) -> Sequence[str]:
         """Models that a run uses without paying: of a finished one all for a `free` file alone."""
-        if self.differs:
+        if self.differs and not (free and self.has_other_rows and not again):
             return () if free or again else self.first
         return () if self.is_finished and not free else self.paid
 
@@ -94,5 +103,5 @@ class LastRun:
         said, option = f"This run is finished: its results are in {path}", f"--{free}"
         if self.differs:
             said = f"The run in {path} is finished, with other settings ({settings})"
-            option = f"with these {option}"
+            option = f"{option} by it" if self.has_other_rows else f"with these {option}"
         return f"{said}; {option} costs nothing" if free else said

@@ -86,6 +86,7 @@ class Run:
     # Models that an earlier run of the same settings paid for, by their names, and what it stated.
     paid: Mapping[str, Any] = MappingProxyType({})
     of_payer: Mapping[str, str] = MappingProxyType({})
+    source = ""  # name of the file that all models were learned from, if it is another one
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -248,8 +249,8 @@ class Run:
             name: str(value) if isinstance(value, list) else in_words(value)
             for name, value in vars(self.options).items() if value and name not in GOING_ON
         }  # fmt: skip
-        # How many components there are is among the settings.
-        aside = {"accountant": None, "n_components": None}
+        # These are among the settings; parts of epsilon and delta depend on the number of rows.
+        aside = dict.fromkeys(("accountant", "n_components", "epsilon", "delta"))
         parameters = [{**one.get_params(deep=False), **aside} for one in self.models.values()]
         digest = hashlib.sha256(repr(parameters).encode()).hexdigest()
         return {**asked, "number": self.units, "lists": digest}
@@ -295,8 +296,8 @@ class Run:
         """Write tables and pages, and return a figure; ImportError without matplotlib."""
         raise NotImplementedError
 
-    def write_shares(self, folder: Folder) -> None:
-        """Write the file of the option `free`."""
+    def write_shares(self, folder: Folder) -> str:
+        """Write the file of the option `free`; return its name."""
         raise NotImplementedError
 
     def common_parameters(self, accountant: BudgetAccountant | None) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Topics(Run):
     found, option, free = "topic", "topics", "shares"
     has_lengths = True
     mistake = "--text names another column"
-    cure = ""
+    cure = "Texts without blanks between words, as in Chinese, must be cut into words before. "
     fractions = FRACTIONS
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -316,17 +316,21 @@ class Topics(Run):
         footer = "\n".join([footer, *self.hidden(), report.in_brief])
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
 
-    def write_shares(self, folder: Folder) -> None:
+    def write_shares(self, folder: Folder) -> str:
         """Write the topics of each text, and how many of its words are in the vocabulary.
 
-        ValueError if the file that is there names its texts, and this run only numbers them.
+        Return the name of the file; ValueError if the one that is there names its texts, and this
+        run only numbers them.
         """
-        if (path := folder.path / SHARES).exists() and not self._ids:
+        name = SHARES
+        if self.source:  # else the shares of another file would be replaced
+            name = f"{Path(SHARES).stem}-of-{self.options.file.name.removesuffix('.csv')}.csv"
+        if (path := folder.path / name).exists() and not self._ids:
             with path.open(encoding="utf-8", newline="") as file:
                 column, *_ = next(csv.reader(file), ["text"])
             if column != "text":
                 raise ValueError(
-                    f"{SHARES} names texts by {column!r}, and would be replaced by one that "
+                    f"{name} names texts by {column!r}, and would be replaced by one that "
                     f"numbers them: --id {shlex.quote(column)} keeps the names; or move it away. "
                     "Nothing was spent."
                 )
@@ -340,7 +344,8 @@ class Topics(Run):
             for text, kept, row in zip(ids, n_words, shares, strict=True)
         )
         columns = [self.options.id or "text", "kept_words", *head]
-        folder.add(SHARES, table_of([columns, *rows]), private=True)
+        folder.add(name, table_of([columns, *rows]), private=True)
+        return name
 
 
 def _stop_words(path: Path, encoding: str | None) -> list[str]:

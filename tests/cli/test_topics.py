@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from commands import N_PERSONS, N_TEXTS, SECRET, SMALL, stated, table
 
@@ -18,6 +19,7 @@ from sktensor_dp.cli.folder import LEDGER
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 
+MODELS = "words.model", "topics.model"
 WRITTEN = {
     *(".gitignore", ".run", "budget.sqlite", "for-the-officer.html", "for-the-officer.md"),
     *("statement.json", "topic_words.csv", "topics.csv", "topics.html", "topics.model"),
@@ -134,13 +136,14 @@ def test_a_column_of_few_words_ends_before_topics_are_paid_for(command, tmp_path
     asked = ("topics", "days.csv", "--topics", 3, "--epsilon", 8, "--words-per-text", 100)
     # The check says first that they are short.
     said = command(*asked, status=2).err
-    assert re.search(r"texts of about [234](\.\d+)? words for this, .* only the check was", said)
+    assert re.search(r"texts of about [234](\.\d+)? words \(between .*\) for this, .* the ch", said)
     said = command(*asked, "--no-check", status=2).err
     assert "Too few words were found to tell topics apart: 5, such as '01', '02'," in said
     assert float(re.search(r"folder: epsilon ([\d.]+) at", said)[1]) < 5
     assert "Topics, of 5 words" in command(*asked, "--anyway", "--output", "all").out
     (tmp_path / "days.csv").write_text(f"day\n{days.replace('/', '-')}", encoding="utf-8")
-    assert "Too few rows match (texts of" in command(*asked, "--output", "ids", status=2).err
+    said = command(*asked, "--output", "ids", status=2).err
+    assert re.search(r"Too few rows match \(texts of .* without blanks between words, as", said)
 
 
 def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
@@ -237,8 +240,8 @@ def test_how_long_texts_are_is_said_where_the_verdict_depends_on_it(command, tmp
     said = command(*asked[:4], status=2).err
     assert "Enough if a text has about 100 words, likely too few with about 10 (--words" in said
     stopped = (
-        r"too few texts of about [23](\.\d+)? words for this, so it stopped; only the check was "
-        r"charged, epsilon 0\.\d+\. More can be expected with about [\d,]+ texts\. To go on"
+        r"too few texts of about [23](\.\d+)? words \(.*\) for this, so it stopped; only the check "
+        r"was charged, epsilon 0\.\d+\. More can be expected with about [\d,]+ texts\. To go on"
     )
     assert re.search(stopped, said)
     monkeypatch.setattr(topics.Topics, "check", interrupted)
@@ -283,6 +286,39 @@ def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path, 
     assert (tmp_path / "out" / topics.SHARES).read_bytes() == before
     command(*arguments, "--shares", "--id", "name")
     assert (tmp_path / "out" / topics.SHARES).read_bytes() == before
+
+
+def test_a_finished_run_gives_the_topics_of_texts_in_other_files(command, posts, tmp_path):
+    texts = ("Alpha1 beta2 alpha1", "omega3 alpha2 omega1", "nothing") * 20
+    lines = "".join(f"{i};{text}\n" for i, text in enumerate(texts))
+    (tmp_path / "next.csv").write_text(f"nr;body\n{lines}", "utf-8")
+    asked = ("--epsilon", 4, "--output", "out", *SMALL)
+    first = ("topics", posts, "--text", "post", "--person", "author", *asked)
+    other = ("topics", "next.csv", "--text", "body", *asked)
+    command(*first, "--shares")
+    folder, name = tmp_path / "out", "PRIVATE-document-shares-of-next.csv"
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
+    refused = command(*other, status=2).err
+    assert "finished, with other settings (file: posts.csv, text: " in refused
+    assert "; --shares by it costs nothing. " in refused
+    assert "with these --shares costs" in command(*other, "--shares", "--topics", 3, status=2).err
+    for replaced in ("", ", in the place of the former one"):
+        done = command(*other, "--shares", "--id", "nr")
+        assert f"{name}{replaced}, and nothing else." in done.out
+        assert "words and topics were learned from posts.csv: they are applied to" in done.err
+    assert {path: path.read_bytes() for path in before} == before
+    models = [PrivateCountVectorizer, PrivateSpectralLDA]
+    words, model = (one.load(folder / f) for one, f in zip(models, MODELS, strict=True))
+    shares = model.transform(words.transform(texts))
+    found = table(folder / name)
+    assert [float(row["topic_1"] or 0) for row in found] == pytest.approx(
+        np.where(words.transform(texts).sum(axis=1) > 0, shares[:, :1], 0).ravel().tolist()
+    )
+    assert found[7]["nr"] == "7"
+    # It remains the run of the first file, whose shares are replaced as asked for alone.
+    assert f"{topics.SHARES}, in the place of" in command(*first, "--shares").out
+    assert {path: path.read_bytes() for path in before} == before
+    command("report", "check", folder)
 
 
 @pytest.mark.filterwarnings("default:a <leak>")
