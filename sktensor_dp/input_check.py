@@ -199,12 +199,12 @@ class InputCheck(HasAccountant):
         if self.is_hidden:
             return f"Noise hides how many rows match: {', '.join(map(repr, self.fractions))}."
         lost = ", ".join(f"{part:.0%} fail {name!r}" for name, part in self.failing.items())
-        noise = f"noise has a deviation of {self.sigma:.1%}"
-        said = f"Of rows perhaps {lost}; {noise}." if lost else f"All rows may match; {noise}."
-        if self.length is None:
-            return said
-        deviation = f"noise has a deviation of {self.length_sigma:.2g}"
-        return f"{said} The typical length is {self.length:.3g}; {deviation}."
+        said = f"Of rows perhaps {lost}" if lost else "All rows may match"
+        said += f"; noise has a deviation of {self.sigma:.1%}."
+        if self.length is not None:
+            said += f" The typical length is {self.length:.3g}; noise has a deviation of "
+            said += f"{self.length_sigma:.2g}."
+        return said
 
     @property
     def failing(self) -> dict[str, float]:
@@ -228,10 +228,10 @@ def _flags(matches: Any) -> np.ndarray[Any, Any]:
     )
     if not isinstance(matches, Mapping) or not matches:
         raise ValueError(f"{expected}.")
-    given = [as_numbers(one, "matches") for one in matches.values()]
-    columns = [call_unquoted(partial(np.asarray, one), "matches") for one in given]
-    for name, one in zip(matches, columns, strict=True):
-        if one.dtype != bool or one.ndim != 1 or len(one) != len(columns[0]):
+    tests = [as_numbers(test, "matches") for test in matches.values()]
+    columns = [call_unquoted(partial(np.asarray, test), "matches") for test in tests]
+    for name, column in zip(matches, columns, strict=True):
+        if column.dtype != bool or column.ndim != 1 or len(column) != len(columns[0]):
             raise ValueError(f"{expected}; that of {name!r} is none.")
     return np.column_stack(columns)
 
@@ -326,16 +326,16 @@ def check_inputs(
     (True, True)
     """
     check = InputCheck(unit, neighbours, epsilon, delta, accountant)
-    known = PrivateEstimatorMixin._privacy_constraints
-    names = ("epsilon", "delta", "accountant")
-    own = {"unit": [OneOf(*UNITS)], "neighbours": [OneOf("replace_one", "add_remove")]}
-    check_parameters(check, {**{name: known[name] for name in names}, **own})
+    of_fits = PrivateEstimatorMixin._privacy_constraints
+    constraints = {name: of_fits[name] for name in ("epsilon", "delta", "accountant")}
+    constraints["unit"] = [OneOf(*UNITS)]
+    constraints["neighbours"] = [OneOf("replace_one", "add_remove")]
+    check_parameters(check, constraints)
     if low := check.ask(matches, groups, may_fail, lengths):
         shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in low)
-        said = f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). {WHY}"
-        if low == [SEVERAL_ROWS]:
-            said = HARDLY_ANY
-        error = NotEnoughDataError(f"{said} Only this check was charged.")
+        reason = f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). {WHY}"
+        reason = HARDLY_ANY if low == [SEVERAL_ROWS] else reason
+        error = NotEnoughDataError(f"{reason} Only this check was charged.")
         error.add_note(f"If up to half of the rows may fail, pass may_fail={low}.")  # in Python
         raise error
     if doubts := check.doubts:

@@ -150,10 +150,10 @@ def _of_conversion(error: BaseException, name: str) -> Exception | None:
 
 def _if_safe(error: BaseException) -> BaseException | None:
     """Return the error without its context if its message shows no data; or None."""
-    place = _place(error)
+    origin = _origin(error)
     # Raised by a ``raise`` statement of this package, and not by C code that it called.
-    opcode = place.tb_frame.f_code.co_code[place.tb_lasti]
-    is_own = _package(place) == OWN and dis.opname[opcode] == "RAISE_VARARGS"
+    opcode = origin.tb_frame.f_code.co_code[origin.tb_lasti]
+    is_own = _package(origin) == OWN and dis.opname[opcode] == "RAISE_VARARGS"
     if not (is_own or SHOWS_NONE.fullmatch(_message(error))):
         return None
     # Causes, traceback and notes may hold data.
@@ -164,18 +164,18 @@ def _if_safe(error: BaseException) -> BaseException | None:
 
 def _named_by_place(error: BaseException, doing: str, rows_private: bool) -> BaseException:
     """Return the error if it shows no data, or one of its type with file and line only."""
-    place = _place(error)
-    file = place.tb_frame.f_code.co_filename
+    origin = _origin(error)
+    file = origin.tb_frame.f_code.co_filename
     # Messages of scikit-learn may be known to hold no data, but some name a number of rows.
     shows_rows = rows_private and SHOWS_ROWS.search(_message(error))
-    is_judged = _package(place) == OWN or (_package(place) == "sklearn" and not shows_rows)
+    is_judged = _package(origin) == OWN or (_package(origin) == "sklearn" and not shows_rows)
     if is_judged and (safe := _if_safe(error)) is not None:
         return safe
-    what = f"{type(error).__name__} ({os.path.basename(file)}, line {place.tb_lineno})"
+    what = f"{type(error).__name__} ({os.path.basename(file)}, line {origin.tb_lineno})"
     return _kind(error)(f"{doing} failed with {what}. The message may quote data and is not shown.")
 
 
-def _place(error: BaseException) -> TracebackType:
+def _origin(error: BaseException) -> TracebackType:
     """Last frame of the error's traceback, where it was raised."""
     trace = error.__traceback__
     assert trace is not None

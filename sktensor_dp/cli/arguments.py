@@ -238,7 +238,7 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
     given = vars(options)
     if options.kind == "ratings" and options.find and options.error is None:
         parser.error("--find needs --error X, the typical error to reach")
-    if options.add_remove is not None and options.add_remove == (options.persons is None):
+    if options.add_remove is not None and options.add_remove != (options.persons is not None):
         parser.error("--add-remove and --persons N go together")
     if options.normalise_labels and options.person is None:
         parser.error("--normalise-labels needs --person COLUMN")

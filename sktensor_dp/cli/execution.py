@@ -67,8 +67,8 @@ def _show_forecast(options: Namespace) -> int:
 def _run(options: Namespace) -> int:
     """Read, show the forecast, check the budget, fit and write; return the exit status."""
     run, progress, folder = RUNS[options.command](options), Progress(), None
-    public = options.file is None  # built-in texts
-    path = options.output or Path("demo-output" if public else f"private-{options.command}")
+    is_demo = options.file is None  # of built-in texts
+    path = options.output or Path("demo-output" if is_demo else f"private-{options.command}")
     column_before = COLUMN.set(options.person)
     try:
         run.build()
@@ -76,19 +76,19 @@ def _run(options: Namespace) -> int:
             with progress.step("Reading"):
                 run.read()
                 run.build()  # by the number of units
-            asked, spending = options.epsilon, ""  # `_open_folder` may lower that of options
+            epsilon, spending = options.epsilon, ""  # `_open_folder` may lower that of options
             try:
                 if os.path.lexists(path) or not options.forecast:  # which makes no folder
                     run_alone.enter_context(held(path))
                 folder = _open_folder(run, path)
-                spending = folder.spending(run.epsilon, asked, run.paid)
+                spending = folder.spending(run.epsilon, epsilon, run.paid)
             except ValueError as error:
                 if not options.forecast:
                     raise
                 progress.note(f"warning: a run would be refused: {error}")
             settings = [f"{what}: {value}" for what, value in run.settings().items()]
             progress.note("; ".join(filter(None, [*settings, spending])))
-            _show_expected(run, path, progress, has_noise=math.isfinite(asked))
+            _show_expected(run, path, progress, has_noise=math.isfinite(epsilon))
             if folder is None or options.forecast:
                 if unchecked := run.unchecked():
                     progress.note(f"warning: {unchecked}: a run needs --no-check.")
@@ -175,8 +175,8 @@ def _open_folder(run: Run, path: Path) -> Folder:
     try:
         affordable = 0.0 if run.is_paid else folder.affordable(run.charge, run.epsilon)
     except BudgetError as error:
-        if not run.paid and (told := folder.last.told(path, run.free)):
-            error.args = (f"{told}. {error}",)
+        if not run.paid and (state := folder.last.told(path, run.free)):
+            error.args = (f"{state}. {error}",)
         raise
     if not run.paid:
         options.epsilon = folder.made.epsilon = affordable
@@ -188,11 +188,11 @@ def _open_folder(run: Run, path: Path) -> Folder:
 
 def _take_up(run: Run, folder: Folder) -> None:
     """Take models that the last run paid for; BudgetError if this one would pay for them again."""
-    options, asked, path = run.options, run.asked_for(), folder.path
+    options, settings, path = run.options, run.asked_for(), folder.path
     made = Manifest.of(path)
-    folder.last = last = LastRun.left(made, asked, [*run.models], run.option)
+    folder.last = last = LastRun.left(made, settings, [*run.models], run.option)
     wants_free = bool(run.free and vars(options)[run.free])
-    folder.made.asked = asked
+    folder.made.asked = settings
     if taken := last.usable(free=wants_free, again=options.again):
         run.paid = {name: run.models[name].load(path / f"{name}.model") for name in taken}
         run.of_payer = {name: made.asked[name] for name in OF_PAYER if name in made.asked}
@@ -202,18 +202,18 @@ def _take_up(run: Run, folder: Folder) -> None:
         run.build()
         if last.is_finished and run.is_paid:  # a file is added to it
             source, folder.made = made.asked.get("file", ""), made
-            run.source = source if source != asked.get("file", "") else ""
+            run.source = source if source != settings.get("file", "") else ""
         else:
             # Other files of a finished run are moved away before the first of this one is written.
             files = Manifest() if last.first else made
-            folder.made = replace(files, asked={**asked, **run.of_payer}, epsilon=made.epsilon)
+            folder.made = replace(files, asked={**settings, **run.of_payer}, epsilon=made.epsilon)
     goes_on = bool(taken) and not last.first
     if goes_on or options.again or not folder.is_limited():
         return
     is_in_the_way = not taken and last.is_in_the_way(free=wants_free)
     paid_before = [(path, last, run.free)] if is_in_the_way else []
     for earlier in sorted(path.glob("earlier-*")):
-        left = LastRun.left(Manifest.of(earlier), asked, [*run.models], run.option)
+        left = LastRun.left(Manifest.of(earlier), settings, [*run.models], run.option)
         if left.is_finished and not left.differs:
             paid_before.append((earlier, left, ""))
     if paid_before:
@@ -288,7 +288,7 @@ def _why_stopped(run: Run, folder: Folder) -> str:
         ways.append(f"{units} {run.unit}s")
     ways += run.by_guess()
     # Where no number of units would be enough, they are not what is short.
-    short = f"{run.verdict()} {run.unit}s" if units else f"too many {run.found}s"
+    short = f"{run.verdict()} {run.unit}s" if units else f"too many {run.noun}s"
     spent = "nothing was spent"
     if (check := run.checked) is not None:
         spent = f"only the check was charged, epsilon {check.privacy_report_.epsilon:.2g}"

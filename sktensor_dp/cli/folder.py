@@ -97,7 +97,7 @@ class Folder:
     @classmethod
     def of_last_run(cls, path: Path) -> "Folder":
         """Folder with the files that its last run made, to add to them."""
-        # The run left a ledger: the first budget and delta, for a new one, are not used.
+        # Nothing is charged: budget and delta of a new ledger, in memory, are not used.
         folder = cls(path, first_budget=inf, delta=0.5, budget=None, raised=None)
         folder.made = Manifest.of(path)
         return folder
@@ -318,10 +318,10 @@ def _refuse_others(folder: Path) -> None:
         # A link would be no file of this folder; but its ledger may be one.
         if path.name != LEDGER and (path.is_symlink() or not path.is_file()):
             return False
-        kept = made.protected.get(path.name)
-        return path.name in own or kept == UNFINISHED or (
-            kept is not None and kept == digest_of(path)
-        )  # fmt: skip
+        digest = made.protected.get(path.name)
+        if path.name in own or digest == UNFINISHED:
+            return True
+        return digest is not None and digest == digest_of(path)
 
     others = [printable(path.name) for path in sorted(folder.iterdir()) if not is_own(path)]
     if others:

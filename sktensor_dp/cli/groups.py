@@ -53,7 +53,7 @@ ENDS = ("", " low", " high")  # columns of an average and of its interval
 class Groups(Run):
     """Groups of similar rows of numbers."""
 
-    found, option = "group", "groups"
+    noun, option = "group", "groups"
     mistake = "a range is in other units, or a code such as -9 stands for missing values"
     fractions = CATEGORIES_FRACTIONS
 
@@ -378,21 +378,19 @@ class Groups(Run):
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write shares, and averages with the ends of their intervals."""
-        each = np.stack([self._averages, *self._ends], axis=2).reshape(len(self._shares), -1)
-        table = np.column_stack([self._shares, each])
+        averages = np.stack([self._averages, *self._ends], axis=2)  # (n_groups, n_columns, 3)
+        table = np.column_stack([self._shares, averages.reshape(len(averages), -1)])
         rows = ([number, *row] for number, row in enumerate(table, start=1))
         names = self._named("geometric mean")
         head = ["group", "share", *(f"{name}{end}" for name in names for end in ENDS)]
         folder.add("groups.csv", table_of([head, *rows]))
-        footer = "dot: average; grey: one standard deviation of the group\n" + "\n".join(
-            [*CENTRES, *self._one_peak(), *self.hidden(), report.in_brief]
-        )
+        notes = ["dot: average; grey: one standard deviation of the group", *CENTRES]
+        footer = "\n".join([*notes, *self._one_peak(), *self.hidden(), report.in_brief])
         names = self._named("log10")
-        return (
-            MixtureDisplay(self._shares, self._means, self._spreads, names, self._ranges, footer)
-            .plot()
-            .figure_
+        display = MixtureDisplay(
+            self._shares, self._means, self._spreads, names, self._ranges, footer
         )
+        return display.plot().figure_
 
     def _named(self, of_logs: str) -> list[str]:
         """Names of the columns; `of_logs` says what is shown of logarithms."""

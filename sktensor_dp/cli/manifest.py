@@ -37,13 +37,13 @@ class Manifest:
     def of(cls, path: Path) -> "Manifest":
         """Read that of a folder: empty if there is none, or one of somebody else's."""
         try:
-            made = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-            protected, private = dict(made["protected"]), list(made["private"])
-            found = cls(protected, private, dict(made["asked"]), float(made["epsilon"]))
+            content = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+            protected, private = dict(content["protected"]), list(content["private"])
+            made = cls(protected, private, dict(content["asked"]), float(content["epsilon"]))
         except (OSError, ValueError, TypeError, KeyError):
             return cls()
-        are_here = all(Path(str(name)).name == name for name in found.names)
-        return found if are_here else cls()
+        are_here = all(Path(str(name)).name == name for name in made.names)
+        return made if are_here else cls()
 
     @property
     def names(self) -> list[str]:
@@ -53,8 +53,8 @@ class Manifest:
     def write(self, path: Path) -> None:
         """Write the list into a folder, as a whole or not at all."""
         unfinished = path / f".{MANIFEST}.unfinished"
-        made = asdict(self) | {"epsilon": str(self.epsilon)}
-        unfinished.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+        content = asdict(self) | {"epsilon": str(self.epsilon)}
+        unfinished.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         os.replace(unfinished, path / MANIFEST)
 
 
@@ -63,8 +63,8 @@ def changed_files(path: Path) -> tuple[int, list[str]]:
     protected = Manifest.of(path).protected
     if not protected and (path / MANIFEST).exists():
         return 0, [MANIFEST]
-    kept = {name: (path / name).is_file() and digest_of(path / name) for name in protected}
-    return len(kept), [name for name, digest in protected.items() if kept[name] != digest]
+    found = {name: (path / name).is_file() and digest_of(path / name) for name in protected}
+    return len(found), [name for name, digest in protected.items() if found[name] != digest]
 
 
 def digest_of(path: Path) -> str:

@@ -121,10 +121,10 @@ def _odds(report: PrivacyReport, delta: str) -> Iterator[str]:
         yield f"- {LITTLE}"
     if not report.delta:
         return
-    often, costs = "seldom", unit_costs(report.composition)
+    costs, chance = unit_costs(report.composition), 0.0  # 0 where it is not known
     if all(cost.mu > 0 and cost.epsilon == 0 for cost in costs):
         chance = max(chance_beyond(cost.mu, cost.delta, report.epsilon) for cost in costs)
-        often = f"in at most 1 of {counted(math.floor(1 / chance), 'run')}" if chance else often
+    often = f"in at most 1 of {counted(math.floor(1 / chance), 'run')}" if chance else "seldom"
     yield (
         f"- By chance a run may move beliefs further than that: {often}. Delta, {delta}, limits "
         "how often and how far together."

@@ -54,7 +54,7 @@ OF_AVERAGES = {
 class Ratings(Run):
     """Items by ratings of persons."""
 
-    found, option = "direction", "rank"
+    noun, option = "direction", "rank"
     mistake = "--person and --item are exchanged, or names are not those of the list"
     _items: dict[str, str]  # titles by the names that are rated
 
@@ -71,9 +71,9 @@ class Ratings(Run):
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the completion."""
-        given = {**self.common_parameters(accountant), **self.split()[0]}
+        common = {**self.common_parameters(accountant), **self.split()[0]}
         bounds = tuple(self.options.bounds)
-        model = PrivateCPCompletion(self.options.rank, bounds=bounds, unit_mode=0, **given)
+        model = PrivateCPCompletion(self.options.rank, bounds=bounds, unit_mode=0, **common)
         self.models = {"ratings": model, **self.paid}
 
     def read(self) -> None:
@@ -181,8 +181,8 @@ class Ratings(Run):
             "epsilon": "--epsilon {:g}", "units": "{:,.0f} persons",
             "each": "{:,.0f} ratings of each person",
         }  # fmt: skip
-        found = self.forecast().what_helps().items()
-        return [words[name].format(number) for name, number in found]
+        least = self.forecast().what_helps()
+        return [words[name].format(number) for name, number in least.items()]
 
     def _averages_are_hidden(self) -> bool:
         (items,) = self.models["ratings"]._shared.effects
@@ -259,9 +259,11 @@ class Ratings(Run):
             name_columns(model, [self.options.person, self.options.item])
             yield "ratings"
         names, self._best = model.recommend(of=None, n=self.n_items, by=_order(self.options))
-        self._names, order, found = names.tolist(), index.encode(names), int(model.n_components_)
+        self._names, order = names.tolist(), index.encode(names)
         self._errors = np.hypot(model.mean_error_, model.bias_errors_[1][order])
-        self._directions = model.factors_[1][order, :found] if found else np.zeros((len(order), 0))
+        self._directions = np.zeros((len(order), 0))  # (n_items, n_directions)
+        if n_found := int(model.n_components_):
+            self._directions = model.factors_[1][order, :n_found]
 
     def lines(self) -> list[str]:
         """Averages of items, for somebody without ratings, and items at both ends of directions."""
@@ -279,9 +281,11 @@ class Ratings(Run):
             ends.append((str(number), ", ".join(titles[:3]), ", ".join(titles[:-4:-1])))
         if not ends:
             return [averages]
-        said = "Directions in which persons differ: who rates one side higher rates the other lower"
+        title = (
+            "Directions in which persons differ: who rates one side higher rates the other lower"
+        )
         head = ("direction", "one side", "the other side")
-        return [averages, "\n" + as_text(Table(said, head, ends, left=head))]
+        return [averages, "\n" + as_text(Table(title, head, ends, left=head))]
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the items in order, with their places in each direction."""
@@ -401,16 +405,16 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
             "units?",
             file=sys.stderr,
         )
-    own = model.fold_in(entries[is_given], np.clip(values[is_given], low, high))
+    persons = model.fold_in(entries[is_given], np.clip(values[is_given], low, high))
     # An item whose rating is missing may be recommended.
-    found = model.recommend(own, options.number, exclude=entries[is_given], by=_order(options))
+    found = model.recommend(persons, options.number, exclude=entries[is_given], by=_order(options))
     # Titles of items as the run wrote them, which are public.
     titles, n_known = _titles(items_file), Counter(person for person, _ in {*known})
     head = ["person", "known_items", "rank", "item", "expected_rating"]
     head += ["title"] if titles else []
     rows = (
         [person, n_known[person], rank, item, rating, titles.get(item, "")][: len(head)]
-        for person, items, expected in zip(own.units, found.rows, found.values, strict=True)
+        for person, items, expected in zip(persons.units, found.rows, found.values, strict=True)
         for rank, (item, rating) in enumerate(zip(items, expected, strict=True), start=1)
         if item is not None
     )
@@ -418,9 +422,9 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     summary = [f"Known items in {len(known):,} of {n_ratings}."]
     if n_empty := len(is_given) - is_given.sum():
         summary.append(f"Left out: {counted(n_empty, 'row')} without a rating.")
-    if n_without := len({*entries[:, 0]}) - len(own.units):
+    if n_without := len({*entries[:, 0]}) - len(persons.units):
         summary.append(f"None are for {counted(n_without, 'person')} without a rating.")
-    if n_unknown := len(own.units) - len(n_known):
+    if n_unknown := len(persons.units) - len(n_known):
         summary.append(
             f"{counted(n_unknown, 'person')} rated no known item, and got the items for anybody."
         )
@@ -434,7 +438,7 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
         )
     print(" ".join(summary))
     print(
-        f"Written: {path / RECOMMENDED}, {counted(options.number, 'item')} at most for "
-        f"each of {counted(len(own.units), 'person')}. Nothing protects it: show each person their "
-        f"own rows alone. {'' if options.by_rating else ORDER}".rstrip()
+        f"Written: {path / RECOMMENDED}, {counted(options.number, 'item')} at most for each of "
+        f"{counted(len(persons.units), 'person')}. Nothing protects it: show each person their own "
+        f"rows alone. {'' if options.by_rating else ORDER}".rstrip()
     )

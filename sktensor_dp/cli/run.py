@@ -61,8 +61,8 @@ class Run:
     ----------
     unit, ledger_unit : str
         Unit of privacy: for people, and as estimators charge it.
-    found : str
-        What is found; the option that says how many is `option`.
+    noun : str
+        What is found, such as a topic; the option that says how many is `option`.
     n_units, n_items : int
         Public number of units, once the file is read, and of items; a guess where it is private.
     models : dict of str to estimator
@@ -70,7 +70,7 @@ class Run:
     """
 
     unit, ledger_unit = "person", "person"
-    found: str
+    noun: str
     option: str
     mistake: str  # that a check would find
     cure = "--missing declares codes. "  # of a check that failed
@@ -340,7 +340,7 @@ class Run:
         if least := self.least():
             advice = f"may be enough from {least} on"
         verdict = (self.verdict_by_guess() or self.verdict()).capitalize()
-        found = counted(forecast.n_components, self.found)
+        found = counted(forecast.n_components, self.noun)
         title = f"{verdict}: {self.units} for at most {found}; {advice}."
         head = "what is measured", "signal over noise (above 1: visible)"
         # Steps of topics are not in MEASURED, as each adds to what pairs and words show; those of
@@ -358,10 +358,8 @@ class Run:
     def seen(self) -> str:
         """Say, from released numbers, how much of the requested result the data supports."""
         if not self.asked():
-            return f"No {self.found} was asked for."
-        return (
-            f"{self.n_seen()} of {counted(self.asked(), self.found)} can be seen above the noise."
-        )
+            return f"No {self.noun} was asked for."
+        return f"{self.n_seen()} of {counted(self.asked(), self.noun)} can be seen above the noise."
 
     def shown(self) -> str:
         """Say for the officer what the results show."""

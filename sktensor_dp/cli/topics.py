@@ -38,7 +38,7 @@ YES = {True: "yes", False: "no"}
 class Topics(Run):
     """A vocabulary, then topics."""
 
-    found, option, free = "topic", "topics", "shares"
+    noun, option, free = "topic", "topics", "shares"
     has_lengths = True
     mistake = "--text names another column"
     cure = "Texts without blanks between words, as in Chinese, must be cut into words before. "

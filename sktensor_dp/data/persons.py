@@ -38,7 +38,7 @@ class PersonChunks(ValueRange):
         bounds: tuple[float, float],  # public
         # True if this chunk holds only some units of a data set. They are numbered among the units
         # with entries in the chunk; units without entries add nothing to any sum.
-        part: bool = False,
+        is_part: bool = False,
     ) -> None:
         super().__init__(bounds)
         check_unit_mode(unit_mode, shape)
@@ -58,7 +58,7 @@ class PersonChunks(ValueRange):
             np.clip(values, -self.half, self.half, out=values)  # rounding may carry means beyond
         self.coordinates, self.values = read_only(coordinates), read_only(values)
         self.unit_of_entry = coordinates[:, unit_mode]
-        if part:
+        if is_part:
             present, self.unit_of_entry = np.unique(self.unit_of_entry, return_inverse=True)
             self.n_units = len(present)
         self._count_norms: dict[int, Floats] = {}
@@ -157,7 +157,9 @@ class PersonReader:
     def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
         """Chunk of whole units from entries, each with the label of its unit."""
         coordinates, values = table[:, :-1].astype(np.intp), table[:, -1]
-        return PersonChunks(coordinates, values, self.shape, self.unit_mode, self.bounds, part=True)
+        return PersonChunks(
+            coordinates, values, self.shape, self.unit_mode, self.bounds, is_part=True
+        )
 
     def check_number(self, n_units: int) -> None:
         """Raise ValueError for more units than the shape announces."""

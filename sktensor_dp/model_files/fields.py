@@ -223,16 +223,16 @@ class Items(Form):
     def read(self, reader: Reader, value: Any, where: str) -> object:
         if self.kind is tuple and isinstance(value, dict) and value.keys() == {"tuple"}:
             value = value["tuple"]
-        fixed = isinstance(self.length, int)
-        is_valid = isinstance(value, list) and (not fixed or len(value) == self.length)
-        require(is_valid, f"{where} must be a list{f' of {self.length}' if fixed else ''}")
-        if self.length and not fixed:
+        is_fixed = isinstance(self.length, int)
+        is_valid = isinstance(value, list) and (not is_fixed or len(value) == self.length)
+        require(is_valid, f"{where} must be a list{f' of {self.length}' if is_fixed else ''}")
+        if self.length and not is_fixed:
             reader.measure(str(self.length), [len(value)], where)
-        items, outer = [], reader.position
+        items, position_outside = [], reader.position
         for position, item in enumerate(value):
             reader.position = position
             items.append(self.form.read(reader, item, f"{where}{position}"))
-        reader.position = outer
+        reader.position = position_outside
         return self.kind(items)
 
 

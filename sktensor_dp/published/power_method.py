@@ -100,8 +100,9 @@ def noisy_columns(answer: Floats, deviation: Floats, noise: NoiseSource) -> Floa
     if not deviation.any():
         return answer
     scale = np.broadcast_to(deviation, answer.shape)
-    coordinates = np.divide(answer, scale, out=np.zeros(answer.shape), where=scale > 0)
-    return scale * noise.gaussian(coordinates.ravel(), 1.0).reshape(answer.shape)
+    # In units of its deviation the noise is standard normal.
+    in_units = np.divide(answer, scale, out=np.zeros(answer.shape), where=scale > 0)
+    return scale * noise.gaussian(in_units.ravel(), 1.0).reshape(answer.shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,7 +115,7 @@ def printed_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
 def private_lower_bound(
     value: float, sensitivity: float, epsilon: float, delta: float, noise: NoiseSource
 ) -> float:
-    """Release a number below `value`, but for probability `delta` (Lemmas 8 and 44)."""
+    """Release a number that exceeds `value` with probability `delta` at most (Lemmas 8 and 44)."""
     if math.isinf(epsilon):
         return value
     noisy = float(noise.laplace(np.array([value / sensitivity]), epsilon)[0])
@@ -297,25 +297,26 @@ def _noisy_topics(
         # alpha_i = alpha0 w_i.
         return topics, weights * 4 * (alpha0 + 1) / (alpha0 + 2) ** 2
 
-    # Edge 4: whitener of M2.
-    white = single_topic.positive_whitener(noisy_pairs() if configuration == 1 else pairs, k, k)
-    # M3(W, W, W) from M3(U, U, U), which is the same and needs no dense tensor of words.
-    M3, sigma_k, gap = moments.triples(white.basis), 0.0, 0.0
-    if configuration == 1:  # edge 3: M3
+    def eigenpairs(T: Floats) -> tuple[Floats, Floats]:
+        return simultaneous_power_iteration(T, k, random_state=random_state)
+
+    # M3(W, W, W) follows from M3(U, U, U), which needs no dense tensor of words.
+    if configuration == 1:  # edge 4, the whitener; edge 3, M3; edge 8, the pseudo-inverse
+        white = single_topic.positive_whitener(noisy_pairs(), k, k)
         sigma = printed_sigma(printed.triples, epsilon, delta)
         dense = single_topic.gaussian_unique_entries(len(pairs), 3, sigma, noise)
-        M3 = M3 + multilinear(dense, white.basis)
-    else:
-        # Sigma_k of M2 by Lemma 9, with the sensitivity 1 / N of its text.
-        least, sensitivity = float(white.scale.min()) ** 2, 1 / printed.n_documents
-        sigma_k = private_lower_bound(least, sensitivity, epsilon, delta, noise)
-    T = multilinear(M3, white.transform)
+        M3 = moments.triples(white.basis) + multilinear(dense, white.basis)
+        values, vectors = eigenpairs(multilinear(M3, white.transform))
+        return as_topics(values, vectors @ (noisy_pairs() @ white.matrix).T)
+    white, gap = single_topic.positive_whitener(pairs, k, k), 0.0
+    # Sigma_k of M2 by Lemma 9, with the sensitivity 1 / N of its text.
+    least, sensitivity = float(white.scale.min()) ** 2, 1 / printed.n_documents
+    sigma_k = private_lower_bound(least, sensitivity, epsilon, delta, noise)
+    T = multilinear(moments.triples(white.basis), white.transform)
     if configuration == 2:  # edge 6: the whitened tensor
         sigma = printed_sigma(printed.whitened(sigma_k), epsilon, delta)
         T += single_topic.gaussian_unique_entries(k, 3, sigma, noise)
-    values, vectors = simultaneous_power_iteration(T, k, random_state=random_state)
-    if configuration == 1:  # edge 8: the pseudo-inverse, by M2
-        return as_topics(values, vectors @ (noisy_pairs() @ white.matrix).T)
+    values, vectors = eigenpairs(T)
     if configuration > 2:
         # gamma_s is a quarter of the least gap of eigenvalues.
         gaps = values[:-1] - values[1:] if len(values) > 1 else values

@@ -39,35 +39,34 @@ def read_documents(
     raw_documents: Iterable[object],
     *,
     grouped: bool,
-    part: bool = False,
+    is_part: bool = False,
 ) -> list[Any]:
-    """List documents, decoded by the parameters of a vectorizer; `part` marks a lazy partition."""
+    """List documents, decoded by the parameters of a vectorizer; `is_part`: of a lazy partition."""
     container, number_is_private = type(raw_documents), vectorizer.neighbours == "add_remove"
     single = issubclass(container, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
     if single or getattr(raw_documents, "ndim", 1) != 1:
         shape = getattr(raw_documents, "shape", None)
+        has_shape = "" if shape is None else f" and shape {shape}"
         raise ValueError(
             "raw_documents must be a one-dimensional iterable with one item per document, got "
-            f"an object of type {container.__name__}"
-            + ("" if shape is None else f" and shape {shape}")
-            + ". Pass one column of a table, or a list; a single document as [document]."
+            f"an object of type {container.__name__}{has_shape}. Pass one column of a table, or a "
+            "list; a single document as [document]."
         )
     if container is list:  # copied by Python's own code, which quotes nothing
         documents = list(raw_documents)
     else:
         documents = call_untrusted(lambda: list(raw_documents), "The iterable of documents")
-    if not documents and not (number_is_private or part):
+    if not documents and not (number_is_private or is_part):
         raise ValueError("raw_documents must hold at least one document, got none.")
     kinds = list(map(type, documents))
-    wrong = [kind for kind in set(kinds) if not _is_document(kind, vectorizer)]
+    wrong = {kind for kind in set(kinds) if not _is_document(kind, vectorizer)}
     if wrong:
         first_wrong = min(map(kinds.index, wrong))
-        which = "an item" if number_is_private or grouped or part else f"item {first_wrong}"
-        all_wrong = len(wrong) == len(set(kinds))
+        which = "an item" if number_is_private or grouped or is_part else f"item {first_wrong}"
+        advice = "Pass the column that holds the texts." if wrong == set(kinds) else MISSING
         raise ValueError(
             f"raw_documents must hold {WANTED[vectorizer.input]}; {which} is of type "
-            f"{kinds[first_wrong].__name__}. "
-            + ("Pass the column that holds the texts." if all_wrong else MISSING)
+            f"{kinds[first_wrong].__name__}. {advice}"
         )
     # Strings need no decoding: the analyzer passes them on.
     if vectorizer.input == "content" and set(kinds) == {str}:
@@ -132,16 +131,16 @@ def document_lengths(
 
 
 def text_chunks(
-    vectorizer: CountVectorizer, texts: Any, groups: Any, *, part: bool = False
+    vectorizer: CountVectorizer, texts: Any, groups: Any, *, is_part: bool = False
 ) -> TextChunks:
     """Words of texts, with the group of each; everything that may fail on a document fails here."""
     of_content = vectorizer._validation_copy()
     of_content.input = "content"
     analyze = of_content.build_analyzer()
     column = as_documents(texts, "raw_documents")
-    documents = read_documents(vectorizer, column, grouped=groups is not None, part=part)
+    documents = read_documents(vectorizer, column, grouped=groups is not None, is_part=is_part)
     # A single group is allowed, as one partition may hold just one.
-    relation = "add_remove" if part else vectorizer.neighbours
+    relation = "add_remove" if is_part else vectorizer.neighbours
     labels = checked_groups(groups, texts, len(documents), relation)
     return TextChunks(documents, analyze, groups=labels)
 
@@ -149,7 +148,7 @@ def text_chunks(
 def words_of_part(vectorizer: CountVectorizer, grouped: bool, partition: Any) -> TextChunks:
     """Words of the texts of a partition, which is a pair of texts and labels if `grouped`."""
     texts, groups = partition if grouped else (partition, None)
-    return text_chunks(vectorizer, texts, groups, part=True)
+    return text_chunks(vectorizer, texts, groups, is_part=True)
 
 
 def counts_of_part(vectorizer: CountVectorizer, vocabulary: dict[str, int], partition: Any) -> Any:
@@ -201,9 +200,9 @@ def lazy_texts(
             "raw_documents must be a Dask bag, series or array of one axis; got a "
             f"{type(raw_documents).__name__} with more of them. Pass the column of the texts."
         )
-    shape = getattr(raw_documents, "shape", (math.nan,))
-    known = shape[0] if isinstance(shape[0], int) else math.nan
-    n_units = lazy.number_of_units(vectorizer, known, groups, n_samples, "documents")
+    n_rows, *_ = getattr(raw_documents, "shape", (math.nan,))
+    n_rows = n_rows if isinstance(n_rows, int) else math.nan  # not known before it is computed
+    n_units = lazy.number_of_units(vectorizer, n_rows, groups, n_samples, "documents")
     partitions: DaskPartitions | ThreadedPartitions
     if in_parts:
         # More threads gain nothing: Python, which splits texts into words, runs one at a time.

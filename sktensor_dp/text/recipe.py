@@ -58,8 +58,8 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
 def _notes(plan: WordPlan, most: int) -> Iterator[str]:
     """Yield notes on which words are kept, and on frequencies, of `most` words of a unit."""
     word, unit = plan.wording.kept, plan.noun.removesuffix("s")
-    at = where_kept(plan.length, word) if plan.length else ""
-    yield f"A {word} is kept from about {plan.units(plan.threshold)} on{at}."
+    where = where_kept(plan.length, word) if plan.length else ""
+    yield f"A {word} is kept from about {plan.units(plan.threshold)} on{where}."
     if plan.length:
         yield (
             f"Noise leaves out some commoner {counted(2, word).removeprefix('2 ')} too, at random: "

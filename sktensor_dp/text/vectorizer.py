@@ -436,7 +436,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             _columns_of(self.vocabulary)  # for its error
         documents = as_documents(raw_documents, "raw_documents")
         if self.input == "content":
-            documents = read_documents(self, documents, grouped=False, part=True)
+            documents = read_documents(self, documents, grouped=False, is_part=True)
         counts = call_untrusted(partial(super().transform, documents), "Counting words")
         return self._marked(counts)
 
