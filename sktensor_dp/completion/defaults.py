@@ -2,8 +2,8 @@
 
 # Number of releases of biases if persons are the units, each about the biases so far.
 ROUNDS = 4
-# Fraction of the budget for the level and the deviation of persons' values.
-LEVEL_FRACTION = 0.01
+# Fraction of the budget for the level and the deviation of persons' values, released twice.
+LEVEL_FRACTION = 0.02
 # Fraction of the budget for components of persons, and the number of releases.
 DIRECTION_FRACTION = 0.9
 DIRECTION_SWEEPS = 24

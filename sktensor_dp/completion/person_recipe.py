@@ -5,6 +5,7 @@ A unit is the protected person: a row of the unit mode, with all of its entries.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,8 +21,9 @@ from sktensor_dp.completion.shared_biases import (
 )
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import DoubtfulParameterWarning
+from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.persons import SharedFactorSums, UnitLevels
+from sktensor_dp.queries.persons import ReleasedEffects, SharedFactorSums, UnitLevels
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.alternating import core_components
 from sktensor_dp.tensor.arrays import Floats, as_generator
@@ -50,53 +52,77 @@ WIDE = (
 )
 
 
+@dataclass(frozen=True)
+class Levels:
+    """Mean over units of their level, and of their deviation about it, without most of the noise.
+
+    With the share of units that have values, the variance of the mean by noise, and the answer.
+    """
+
+    mean: float
+    deviation: float
+    share: float
+    variance: float
+    answer: Answer
+
+    @classmethod
+    def released(cls, ask: Session, about: ReleasedEffects | None = None) -> "Levels":
+        """Release levels of units' values, or of these less the effects of their rows."""
+        half = ask.public("half")  # the width of the bounds
+        answer = ask(UnitLevels(half, about))
+        found_mean, found_deviation, found_half = answer.value.tolist()
+        # Share of units that have values: as far below 1, which the shape states, as noise allows,
+        # by a uniform prior, whose variance is 1 / 12. Those without values add 0 to all sums.
+        noise = answer.sigma / half
+        trust = 1 / (1 + 12 * noise**2)
+        share = 1 - trust * (1 - float(np.clip(found_half / half, 0.0, 1.0)))
+        share = min(max(share, noise, LEAST_SHARE), 1.0)
+        found_mean = float(np.clip(found_mean / share, -half, half))
+        sigma = answer.sigma / share * math.hypot(1.0, trust * found_mean / half)
+        # Shrink mean and deviation by their known noise, towards the middle of their range, in
+        # which their prior is uniform: its variance is half**2 / 3.
+        shrinkage = half**2 / (half**2 + 3 * sigma**2)
+        deviation = half / 2 + shrinkage * (found_deviation / share - half / 2)
+        deviation = float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
+        return cls(shrinkage * found_mean, deviation, share, shrinkage * sigma**2, answer)
+
+
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[FitResult, int]:
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits.
     With the number of entries of all units by released sums, if components were sought.
     """
-    # Public facts of `PersonChunks`: half the width of the bounds, their middle, the shape.
-    half, n_modes = ask.public("half"), len(ask.public("shape"))
-    levels = ask(UnitLevels(half))
-    found_mean, found_deviation, found_half = levels.value.tolist()
-    # Share of units that have values: as far below 1, which the shape states, as noise allows, by
-    # a uniform prior, whose variance is 1 / 12. Those without values add 0 to all sums.
-    noise = levels.sigma / half
-    trust = 1 / (1 + 12 * noise**2)
-    share = 1 - trust * (1 - float(np.clip(found_half / half, 0.0, 1.0)))
-    share = min(max(share, noise, LEAST_SHARE), 1.0)
-    n_with_values = max(round(share * ask.n_units), 1)
-    found_mean = float(np.clip(found_mean / share, -half, half))
-    sigma = levels.sigma / share * math.hypot(1.0, trust * found_mean / half)
-    # Shrink mean and deviation by their known noise, towards the middle of their range, in which
-    # their prior is uniform: its variance is half**2 / 3.
-    shrinkage = half**2 / (half**2 + 3 * sigma**2)
-    mean = shrinkage * found_mean
-    deviation = half / 2 + shrinkage * (found_deviation / share - half / 2)
-    deviation = float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
+    levels, n_modes = Levels.released(ask), len(ask.public("shape"))
+    n_with_values = max(round(levels.share * ask.n_units), 1)
     modes = [mode for mode in range(n_modes) if mode != plan.unit_mode]
-    biases = [SharedBiases(ask, mode, mean, deviation) for mode in modes]
+    known = levels.mean, levels.deviation, n_with_values
+    biases = [SharedBiases(ask, mode, *known) for mode in modes]
     for n_left in reversed(range(plan.n_rounds)):
         for of_mode, uses in zip(biases, plan.uses_by_mode, strict=True):
             of_mode.release(biases, n_left, uses)  # about all so far
         if plan.n_rounds > 1:
-            correct_deviation(biases, deviation, n_with_values)
+            correct_deviation(biases, levels.deviation, n_with_values)
+    # Units have entries in rows of other biases than the mean: levels are of values less biases.
+    about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
+    level = Levels.released(ask, about)
+    for one in biases:
+        one.level = level.mean
     components = None
     if plan.n_sweeps == 0:
         # The biases of one release are not subtracted: units then fold in up to .7 % better.
-        noise_variance = residual_variance(biases) if plan.n_rounds > 1 else deviation**2
+        noise_variance = residual_variance(biases) if plan.n_rounds > 1 else levels.deviation**2
     elif found := release_components(ask, n_with_values, biases, plan, options):
         components, noise_variance = found
     else:  # what is left of their budget pays for more biases
         biases[plan.longest].release(biases, paid_by=SharedFactorSums)
         noise_variance = residual_variance(biases)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
-    level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + shrinkage * sigma**2
+    level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + level.variance
     model = SharedModel(
-        level=mean + ask.public("middle"), noise_variance=noise_variance,
+        level=level.mean + ask.public("middle"), noise_variance=noise_variance,
         unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
         components=components, level_variance=level_variance,
         # By noise, and as units are a sample, whose levels vary no more than values.
-        level_error=math.sqrt(shrinkage * sigma**2 + deviation**2 / (share * ask.n_units)),
+        level_error=math.sqrt(level.variance + levels.deviation**2 / n_with_values),
     )  # fmt: skip
     state = {
         **attributes_of_units(model, ask.n_units, options.ranks),
@@ -108,24 +134,24 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     if plan.n_sweeps:
         n_entries = round(entries_each(biases, n_with_values) * n_with_values)
     # Deviations of few values from their own mean are less than their own.
-    of_units = levels.value * [1.0, biases[0].deviation / deviation, 1.0]
-    return FitResult(state, _doubts(of_units, levels.sigma, share, half)), n_entries
+    more_deviation = biases[0].deviation / levels.deviation
+    return FitResult(state, _doubts(levels, more_deviation, ask.public("half"))), n_entries
 
 
-def _doubts(levels: Floats, sigma: float, share: float, half: float) -> tuple[Warning, ...]:
-    """Warnings, from the released means of all units' `levels` with noise of `sigma`, that values
-    are clamped to the range -`half` to `half`, that few units have values, or that the range is far
-    wider than they are; a `share` of units has values.
+def _doubts(levels: Levels, more_deviation: float, half: float) -> tuple[Warning, ...]:
+    """Warnings, from released `levels`, that values are clamped to the range -`half` to `half`,
+    that few units have values, or that the range is far wider than they are.
     """
+    sigma, share = levels.answer.sigma, levels.share
     if sigma >= LITTLE * half:  # noise tells nothing from chance
         return ()
-    mean, deviation, with_values = levels.tolist()
+    mean, deviation, with_values = levels.answer.value.tolist()
     # Without values there is noise alone.
     if with_values <= 3 * sigma:
         return (DoubtfulParameterWarning(UNLISTED),)
     if edge := warnings_of_edge(mean / share, sigma / share, half):
         return edge
-    is_wide = deviation + 3 * sigma < 2 * half * LEAST_DEVIATION * share
+    is_wide = more_deviation * deviation + 3 * sigma < 2 * half * LEAST_DEVIATION * share
     return (DoubtfulParameterWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide else ()
 
 

@@ -395,7 +395,8 @@ def plan_persons(
     # spread: their squares add up to least if mu squared is too.
     lengths = np.delete(shape, unit_mode)
     uses_by_mode = tuple(round(n / min(lengths)) for n in lengths)
-    uses = {SharedRowSums.name: sum(uses_by_mode) * n_rounds}
+    # Levels are released before biases and after.
+    uses = {UnitLevels.name: 2, SharedRowSums.name: sum(uses_by_mode) * n_rounds}
     if n_sweeps:
         shares[SharedFactorSums.name] = defaults.DIRECTION_FRACTION
         shares[SharedRowSums.name] -= shares[SharedFactorSums.name]

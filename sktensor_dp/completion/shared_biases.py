@@ -41,12 +41,17 @@ LEAST_SHARE = 1e-9
 class EffectRelease:
     """Released sums over units for each row of a shared mode, divided by a unit's count norm."""
 
-    sums: Floats  # (n_rows,): of clipped residuals about effects `about`
-    counts: Floats  # (n_rows,): of entries
+    sums: Floats  # (n_rows,): of clipped residuals about effects `about`; (2, n_rows) by block
+    counts: Floats  # of the same shape: of entries
     sigma: float  # deviation of the noise of each number
     response: float  # of the mean of a clipped residual, to an effect of 1
     about: Floats  # (n_rows,)
     spread: float  # deviation of a clipped residual
+
+    def pooled(self, weights: Floats) -> "EffectRelease":
+        """Sum of both blocks with the largest of their `weights` 1."""
+        sigma = self.sigma * float(np.linalg.norm(weights))
+        return replace(self, sums=weights @ self.sums, counts=weights @ self.counts, sigma=sigma)
 
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"], lacked: Floats) -> "EffectRelease":
@@ -102,6 +107,25 @@ class EffectRelease:
         )  # fmt: skip
 
 
+def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floats:
+    """Weights of the blocks of units with entries in several rows of a mode and in one.
+
+    Levels of the former are known; those of the latter may be why their entries are in that row.
+    So the latter hardly count where the others tell effects, and fully where nobody else does.
+    `weight_each` is the mean weight of an entry.
+    """
+    variance = np.mean([one.sigma**2 for one in releases]) / len(releases)
+    counts = np.mean([one.counts for one in releases], axis=0)
+    # Mean weight of a row in each block, less a deviation of its noise.
+    sizes = np.maximum(counts.mean(axis=1) - math.sqrt(variance / counts.shape[1]), 0.0)
+    # Errors of sums: of noise, of entries, and of levels, which are taken to be as far off in a row
+    # as levels differ.
+    of_levels = np.array([0.0, kernel_defaults.LEVEL_VARIANCE]) * sizes
+    errors = variance + (weight_each + of_levels) * releases[-1].spread ** 2 * sizes
+    precisions = sizes / (errors + LEAST_WEIGHT)
+    return precisions / precisions.max() if sizes.any() else np.array([1.0, 0.0])
+
+
 def _square_distances(products: Floats) -> Floats:
     """Squared distances (n, n) of vectors from their products with each other."""
     squares = products.diagonal()
@@ -116,8 +140,10 @@ class SharedBiases:
     shares: Floats  # of the rows in all weights
     total_variance: float  # of all weights together, by noise
 
-    def __init__(self, ask: Session, mode: int, level: float, deviation: float) -> None:
-        self._ask, self.mode = ask, mode
+    def __init__(
+        self, ask: Session, mode: int, level: float, deviation: float, n_units: int
+    ) -> None:
+        self._ask, self.mode, self._n_units = ask, mode, n_units  # units with values, as released
         self.level, self.deviation = level, deviation
         self._shape: tuple[int, ...] = ask.public("shape")
         self.half: float = ask.public("half")
@@ -208,22 +234,24 @@ class SharedBiases:
             return
         others = [one for one in biases if one is not self]
         shares = _joined(one.shares for one in others)
+        releases = [release for release, *_ in self._released]
         then = np.stack([effects for *_, effects in self._released])
         lacked = _joined(one.effects.effects for one in others) - then
         uncertain = float(shares @ _joined(one.effects.variances for one in others))
+        # An entry weighs one over the norm of its unit's counts, and all of a unit's n entries n.
+        total = float(np.mean([release.counts.sum() for release in releases]))
+        of_unit = max(total / self._n_units, 1.0)
+        known = [one for one in biases if one.weights.any()]
+        each = entries_each(known, self._n_units) if known else 1.0
+        weight_each = of_unit / max(each, of_unit**2)
+        blocks = block_weights(releases, weight_each)
         linear = [
-            self._linear(release, clip, float(shares @ effects**2))
+            self._linear(release.pooled(blocks), clip, float(shares @ effects**2))
             for release, clip, effects in self._released
         ]
         release = EffectRelease.combined(linear, lacked * shares @ lacked.T + uncertain)
-        # An entry weighs one over the norm of its unit's counts, and all of a unit's n entries n.
-        n_units = self._ask.n_units
-        of_unit = max(float(release.counts.sum()) / max(n_units, 1), 1.0)
-        known = [one for one in biases if one.weights.any()]
-        each = entries_each(known, n_units) if known else 1.0
         found, drawn = shared_effects(
-            release.sums, release.counts, noise_std=release.sigma,
-            weight_each=of_unit / max(each, of_unit**2),
+            release.sums, release.counts, noise_std=release.sigma, weight_each=weight_each,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
             response=release.response, about=release.about, spread=release.spread, max_iter=n_steps,
         )  # fmt: skip
@@ -231,8 +259,9 @@ class SharedBiases:
         # negative.
         self.shares = np.exp(2 * found.popularity)
         self.shares /= self.shares.sum()
-        self.weights = max(float(release.counts.sum()), 1e-9) * self.shares
-        self.total_variance = len(self.shares) * release.sigma**2
+        self.weights = max(total, 1e-9) * self.shares
+        # Noise of both blocks; `sigma` is that of all releases together.
+        self.total_variance = 2 * len(self.shares) * release.sigma**2
         # Clipped residuals show whether values are above the unit's level, not how far. If values
         # are skewed most are above, which would add a constant to all effects: subtract it.
         mean = float(self.shares @ (found.effects - drawn))

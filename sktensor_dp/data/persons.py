@@ -61,7 +61,7 @@ class PersonChunks(ValueRange):
         if is_part:
             present, self.unit_of_entry = np.unique(self.unit_of_entry, return_inverse=True)
             self.n_units = len(present)
-        self._count_norms: dict[int, Floats] = {}
+        self._pairs: dict[int, tuple[Integers, Integers]] = {}
 
     @cached_property
     def by_cells(self) -> sp.csr_matrix:
@@ -80,23 +80,18 @@ class PersonChunks(ValueRange):
         """Share of each value in its unit, of shape (n_entries,)."""
         return np.asarray(1 / np.bincount(self.unit_of_entry)[self.unit_of_entry])
 
-    def count_norms(self, mode: int) -> Floats:
-        """Norm of each unit's numbers of entries in the rows of `mode`, at least 1."""
-        if mode not in self._count_norms:
-            if len(self.shape) == 2:
-                # Entries are distinct, so a unit has 0 or 1 of them in a row, and squares add up to
-                # their number.
-                squares = np.bincount(self.unit_of_entry, minlength=self.n_units)
+    def pairs(self, mode: int) -> tuple[Integers, Integers]:
+        """Number of the (unit, row of `mode`) pair of each entry, and the unit of each pair."""
+        if mode not in self._pairs:
+            units, rows = self.unit_of_entry, self.coordinates[:, mode]
+            if len(self.shape) == 2:  # entries are distinct
+                self._pairs[mode] = np.arange(len(rows)), units
             else:
-                # Number of entries of each (unit, row) pair, from runs of equal pairs.
-                order = np.lexsort([self.coordinates[:, mode], self.unit_of_entry])
-                units, rows = self.unit_of_entry[order], self.coordinates[order, mode]
-                begins = np.ones(len(units), dtype=bool)
-                begins[1:] = (units[1:] != units[:-1]) | (rows[1:] != rows[:-1])
-                counts = np.bincount(np.cumsum(begins) - 1).astype(float)
-                squares = np.bincount(units[begins], counts**2, self.n_units)
-            self._count_norms[mode] = np.sqrt(np.maximum(squares, 1.0))
-        return self._count_norms[mode]
+                keys, pair_of_entry = np.unique(
+                    units * self.shape[mode] + rows, return_inverse=True
+                )
+                self._pairs[mode] = pair_of_entry, keys // self.shape[mode]
+        return self._pairs[mode]
 
     def __iter__(self) -> Iterator["PersonChunks"]:
         return iter([self])

@@ -1,12 +1,12 @@
 """Queries on a tensor whose unit of privacy is all entries that one index of a mode holds."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.data.sums import SUM_SLACK, AccurateSum, sums_by_row
@@ -22,7 +22,6 @@ from sktensor_dp.tensor.unit_parameters import (
     CellEntries,
     CellUnits,
     effects_at_entries,
-    fold_in_units,
     sum_of_rows,
 )
 
@@ -43,7 +42,7 @@ MOMENT_WEIGHT = 0.5
 @dataclass(frozen=True)
 class UnitLevels(Query):
     """Sum over units of the mean of a unit's values, of their standard deviation about it, and of
-    half the width of the range where a unit has values.
+    half the width of the range where a unit has values; values may be less released effects.
     """
 
     name, family = "unit_levels", "persons"
@@ -51,9 +50,12 @@ class UnitLevels(Query):
     laws = (GAUSSIAN, LAPLACE)
 
     half: float  # half of the width R of the range of values; public
+    about: "ReleasedEffects | None" = None
 
     def __post_init__(self) -> None:
         check_number("half the range", self.half, HALF)
+        if self.about is not None:
+            self.about.check(self.half)
 
     @property
     def l2_sensitivity(self) -> float:
@@ -69,11 +71,15 @@ class UnitLevels(Query):
 
     def total(self, chunk: PersonChunks) -> Floats:
         """Sums of the units' means, of their deviations and of `half` where there are values."""
+        values = chunk.values
+        if self.about is not None:
+            self.about.check_rows(chunk.shape, chunk)
+            values = self.about.subtracted(chunk)
         counts = _unit_sums(chunk, terms=None)
-        means = _unit_sums(chunk, chunk.values) / np.maximum(counts, 1.0)
-        squares = _unit_sums(chunk, np.square(chunk.values - means[chunk.unit_of_entry]))
+        means = _unit_sums(chunk, values) / np.maximum(counts, 1.0)
+        squares = _unit_sums(chunk, np.square(values - means[chunk.unit_of_entry]))
         deviations = np.sqrt(squares / np.maximum(counts, 1))
-        # Rounding may carry a contribution out of the half disc.
+        # Effects or rounding may carry a contribution out of the half disc.
         excess = np.maximum(np.hypot(means, deviations) / self.half, 1.0)
         points = np.array([means / excess, deviations / excess, self.half * (counts > 0)])
         return np.asarray(points.sum(axis=1))
@@ -107,38 +113,39 @@ class ReleasedEffects:
         if not all((mode.variances >= 0).all() for mode in self.effects):
             raise ValueError("variances of released effects must be >= 0; some are negative.")
 
-    def cover_rows(self, shared: Sequence[int]) -> bool:
-        """Return True if there is an effect for each row of modes of lengths `shared`."""
-        parts = ("effects", "variances", "popularity")
-        return all([len(getattr(mode, p)) for mode in self.effects] == list(shared) for p in parts)
+    def check_rows(self, shape: tuple[int, ...], chunk: PersonChunks) -> None:
+        """Raise ValueError unless there are effects for each row of `shape`, that of the chunk."""
+        shared = [n for mode, n in enumerate(shape) if mode != chunk.unit_mode]
+        lengths = [
+            [len(getattr(mode, part)) for mode in self.effects]
+            for part in ("effects", "variances", "popularity")
+        ]
+        if chunk.shape != shape or lengths != [shared] * 3:
+            raise ValueError(
+                f"shape must be that of the data, {chunk.shape}, with effects of {shared} rows, "
+                f"those of the shared modes; got {shape}."
+            )
 
-    def residuals(self, chunk: PersonChunks) -> Floats:
-        """Values minus effects and each unit's own level; 0 where not finite.
-
-        A unit's own slopes in effects and popularity stay: with them residuals would not show that
-        all effects are too large.
-        """
-        at = effects_at_entries(self.effects, np.delete(chunk.coordinates, chunk.unit_mode, axis=1))
-        means = fold_in_units(
-            chunk.unit_of_entry, chunk.values, at, n_units=chunk.n_units, level=self.level,
-            noise_variance=self.noise_variance,
-        )  # fmt: skip
-        residuals = chunk.values - self.level
-        residuals -= at.effects
-        residuals -= means[:, 0].take(chunk.unit_of_entry)
-        return np.where(np.isfinite(residuals), residuals, 0.0)
+    def subtracted(self, chunk: PersonChunks) -> Floats:
+        """Values minus the effects of their rows."""
+        rows = np.delete(chunk.coordinates, chunk.unit_mode, axis=1)
+        return chunk.values - effects_at_entries(self.effects, rows).effects
 
 
 @dataclass(frozen=True, eq=False)
 class SharedRowSums(Query):
-    """Sum over units of clipped residuals in each row of a shared mode, and of their counts."""
+    """Sums over units of clipped residuals in each row of a shared mode, and of their counts: over
+    units with entries in several rows of the mode, then over those with entries in one.
+    """
 
     name, family = "shared_row_sums", "persons"
     description = "sums over units of their clipped residuals in each row of a shared mode"
     laws = (GAUSSIAN, LAPLACE)
 
     # A unit contributes ``(S, C) / |C|``: sums of clipped residuals and numbers of entries in each
-    # row. S is shrunk to the norm `most * |C|` where it is longer.
+    # row, to one of two blocks. S is shrunk to the norm `most * |C|` where it is longer. Residuals
+    # are about the mean of the unit's entries in other rows, so that its level, which may be why
+    # entries are missing, moves none; if there is no other row, about the mean level.
 
     mode: int  # any mode but the units'
     shape: tuple[int, ...]  # of the tensor; public
@@ -169,31 +176,35 @@ class SharedRowSums(Query):
         return 4 * SUM_SLACK if self.order == 1 else math.inf
 
     def total(self, chunk: PersonChunks) -> Floats:
-        """Sums of residuals in the first row, of counts in the second: shape (2, shape[mode])."""
-        if self.mode == chunk.unit_mode or chunk.shape != self.shape:
-            raise ValueError(
-                f"mode must be another one than the units', {chunk.unit_mode}, and shape that of "
-                f"the data, {chunk.shape}; got mode {self.mode} and shape {self.shape}."
-            )
-        shared = [n for mode, n in enumerate(self.shape) if mode != chunk.unit_mode]
-        if not self.about.cover_rows(shared):
-            raise ValueError(
-                f"about must hold effects of {shared} rows, those of the shared modes."
-            )
-        residuals = np.clip(self.about.residuals(chunk) / self.scale, -1.0, 1.0)
-        rows = chunk.coordinates[:, self.mode]
-        # Each entry weighs one over the norm of its unit's counts C.
-        norms = chunk.count_norms(self.mode)
-        if self.order == 1:  # the L1 norm is the number of entries
-            norms = np.maximum(_unit_sums(chunk, terms=None), 1.0)
-        weights, size = 1 / norms[chunk.unit_of_entry], self.shape[self.mode]
+        """Sums of residuals, then counts; of each first the block of units with several rows: shape
+        (2, 2, shape[mode]).
+        """
+        if self.mode == chunk.unit_mode:
+            raise ValueError(f"mode must be another one than the units', {chunk.unit_mode}.")
+        self.about.check_rows(self.shape, chunk)
+        pairs, unit_of_pair = chunk.pairs(self.mode)
+        units, size = chunk.unit_of_entry, self.shape[self.mode]
+
+        def norms(of_pairs: NDArray[Any]) -> Floats:
+            return np.sqrt(np.bincount(unit_of_pair, of_pairs**2, chunk.n_units)).take(units)
+
+        left = self.about.subtracted(chunk)
+        counts, n_entries = np.bincount(pairs), _unit_sums(chunk, None).take(units)
+        n_others = n_entries - counts.take(pairs)
+        others = _unit_sums(chunk, left).take(units) - np.bincount(pairs, left).take(pairs)
+        # If all rows are as likely, residuals have the mean of the row's effect by this factor.
+        residuals = (1 - 1 / size) * (left - others / np.maximum(n_others, 1.0))
+        is_alone = n_others == 0
+        residuals[is_alone] = left[is_alone] - self.about.level
+        residuals = np.clip(residuals / self.scale, -1.0, 1.0)
         if self.most < 1:
-            places = chunk.unit_of_entry, rows
-            of_units = sp.csr_matrix((residuals, places), (chunk.n_units, size))
-            lengths = np.sqrt(np.asarray(of_units.multiply(of_units).sum(axis=1)).ravel())
-            longer = np.maximum(lengths / (self.most * chunk.count_norms(self.mode)), 1.0)
-            residuals = residuals / longer[chunk.unit_of_entry]
-        return sums_by_row(rows, np.stack([weights * residuals, weights], axis=1), size).T.copy()
+            lengths = norms(np.bincount(pairs, residuals))
+            residuals /= np.maximum(lengths / (self.most * norms(counts)), 1.0)
+        # Each entry weighs one over the norm of its unit's counts C; in L1, over their number.
+        weights = 1 / (n_entries if self.order == 1 else norms(counts))
+        places = chunk.coordinates[:, self.mode] + size * is_alone
+        table = np.stack([weights * residuals, weights], axis=1)
+        return sums_by_row(places, table, 2 * size).T.reshape(2, 2, size).copy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,12 +247,8 @@ class SharedFactorSums(Query):
         """Sums for each cell, then the weighted second moment of weights: (n_cells + r, r)."""
         # Least size of a block: in smaller ones calls cost more than arithmetic.
         least_block = 64
-        shared = np.delete(chunk.shape, chunk.unit_mode).tolist()
-        about = self.about
-        if chunk.shape != self.shape or not about.cover_rows(shared):
-            raise ValueError(
-                f"shape must be that of the data, {chunk.shape}, with effects of {shared} rows."
-            )
+        about, shared = self.about, np.delete(chunk.shape, chunk.unit_mode).tolist()
+        about.check_rows(self.shape, chunk)
         cells = np.stack([c.ravel() for c in np.indices(shared)], axis=1)
         at = effects_at_entries(about.effects, cells, self.components)
         units = CellUnits(at, level=about.level, noise_variance=about.noise_variance)

@@ -101,8 +101,9 @@ def histogram(rng: Rng, world: World) -> ValueHistogram:
     return ValueHistogram(np.sort(rng.uniform(*world.limits, 9)))
 
 
-def levels(_: Rng, world: World) -> UnitLevels:
-    return UnitLevels(world.half)
+def levels(rng: Rng, world: World) -> UnitLevels:
+    """Of values, or of these less effects of any size."""
+    return UnitLevels(world.half, about_any(rng, world) if rng.random() < 0.5 else None)
 
 
 def released_effects(rng: Rng, n: int, size: float) -> SharedEffects:
@@ -111,15 +112,19 @@ def released_effects(rng: Rng, n: int, size: float) -> SharedEffects:
     )
 
 
+def about_any(rng: Rng, world: World) -> ReleasedEffects:
+    half, size = world.half, world.half * 10 ** rng.uniform(-2, 1)
+    return ReleasedEffects(
+        tuple(released_effects(rng, n, size) for n in world.shape[1:]),
+        half * rng.standard_normal(), half**2 * 10 ** rng.uniform(-4, 1),
+    )  # fmt: skip
+
+
 def row_sums(order: int) -> Callable[[Rng, World], SharedRowSums]:
-    """About what each unit fits to its own entries, given effects of any size."""
+    """About the means of each unit's entries in other rows, given effects of any size."""
 
     def build(rng: Rng, world: World) -> SharedRowSums:
-        half, size = world.half, world.half * 10 ** rng.uniform(-2, 1)
-        about = ReleasedEffects(
-            tuple(released_effects(rng, n, size) for n in world.shape[1:]),
-            half * rng.standard_normal(), half**2 * 10 ** rng.uniform(-4, 1),
-        )  # fmt: skip
+        half, about = world.half, about_any(rng, world)
         mode = int(rng.integers(1, len(world.shape)))
         scale, most = half * 10 ** rng.uniform(-3, 1), float(rng.choice([0.3, 0.7, 1.0]))
         return SharedRowSums(mode, world.shape, about, scale, order, most)
@@ -145,14 +150,15 @@ def extreme_levels(values: Any, other: Unit) -> Extreme:
     return UnitLevels(space.half), space, other, unit(np.arange(len(values)), values)
 
 
-# Effects so little known that units' own fits take nothing away: residuals are clipped values.
+# Residuals are values less their mean in other rows.
 ABOUT = ReleasedEffects(
-    tuple(SharedEffects(np.zeros(n), np.full(n, 1e6), np.zeros(n), 1.0) for n in (3, 2)), 0.0, 1e-4
+    tuple(SharedEffects(np.zeros(n), np.ones(n), np.zeros(n), 1.0) for n in (3, 2)), 0.0, 1.0
 )
 SUMS = SharedRowSums(1, (8, 3, 2), ABOUT, 0.1)
 FIRST = unit([[0, 0]], [1.0])
 OTHERS = unit([[1, 0], [1, 1], [2, 0]], [1.0, 1, -1])
 OPPOSITE = unit([[0, 0], [0, 1]], [-1.0, -1])
+TWO_ROWS = unit([[0, 0], [1, 0]], [1.0, -1]), unit([[0, 0], [1, 0]], [-1.0, 1])
 # Two rows alike in the model: one unit has it larger in the one, one in the other.
 FACTORS = SharedFactorSums(
     (8, 2),
@@ -207,6 +213,7 @@ CASES = [
                extreme_levels(MIXED, NOBODY), (0.5**0.5 * (1 - 1e-3), 1 - 1e-3)),
     case("shared_row_sums", "other rows", row_sums(2), SUMS, FIRST, OTHERS),
     case("shared_row_sums", "opposite values", row_sums(2), SUMS, FIRST, OPPOSITE),
+    case("shared_row_sums", "opposite in two rows", row_sums(2), SUMS, *TWO_ROWS),
     # Over the root of the number of entries the bound of 2 would fail: two in one row count 4.
     case("shared_row_sums", "repeated rows", row_sums(2), SUMS,
          unit([[0, 0], [0, 1]], [1.0, 1]), unit([[1, 0], [1, 1]], [1.0, 1])),

@@ -8,7 +8,6 @@ from person_entries import SHAPE, N, entries
 
 from sktensor_dp.data.persons import PersonChunks, PersonReader
 from sktensor_dp.queries.persons import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
-from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 # Narrower than what there is, so that values are clamped.
@@ -37,43 +36,42 @@ def released(rng):
     return ReleasedEffects(effects, LEVEL, NOISE)
 
 
-def fitted_residuals(X, values, about):
-    """Residuals of one unit about its level, by least squares with rows for the priors."""
-    b, variances, popularity = (
-        sum(getattr(of, name)[X[:, m]] for m, of in enumerate(about.effects, 1))
-        for name in ("effects", "variances", "popularity")
-    )
-    left = values - LEVEL - b
-    design = np.column_stack([np.ones(len(b)), b, popularity])
-    weights = 1 / np.sqrt(NOISE + variances)
-    prior = np.sqrt([LEVEL_VARIANCE * NOISE, SLOPE_VARIANCE, POPULARITY_VARIANCE * NOISE])
-    table = np.vstack([weights[:, None] * design, np.diag(1 / prior)])
-    own = np.linalg.lstsq(table, np.append(weights * left, np.zeros(3)), rcond=None)[0]
-    return left - own[0]
+def less_effects(places, values, about):
+    return values - sum(of.effects[places[:, m]] for m, of in enumerate(about.effects, 1))
 
 
 def test_unit_levels(seed):
-    X, y = entries(seed)
-    expected = sum(np.array([v.mean(), v.std(), HALF]) for _, v in units_of(X, y))
-    np.testing.assert_allclose(UnitLevels(HALF).total(chunk_of(X, y)), expected, atol=1e-12)
+    (X, y), about = entries(seed), released(np.random.default_rng(seed))
+    for of in (None, about):
+        expected = np.zeros(3)
+        for places, values in units_of(X, y):
+            left = values if of is None else less_effects(places, values, of)
+            point = np.array([left.mean(), left.std()])
+            expected[:2] += point / max(np.linalg.norm(point) / HALF, 1)
+            expected[2] += HALF
+        found = UnitLevels(HALF, of).total(chunk_of(X, y))
+        np.testing.assert_allclose(found, expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("mode", [1, 2])
 @pytest.mark.parametrize(("order", "most"), [(1, 1.0), (1, 0.4), (2, 1.0), (2, 0.4)])
 def test_shared_row_sums(mode, order, most, seed):
-    """About what units fit to effects."""
+    """About the mean of a unit's entries in other rows; of one row, in a block of their own."""
     (X, y), about = entries(seed), released(np.random.default_rng(seed))
-    expected = np.zeros((2, SHAPE[mode]))
+    expected = np.zeros((2, 2, SHAPE[mode]))
     for places, values in units_of(X, y):
-        left = fitted_residuals(places, values, about)
+        left, rows = less_effects(places, values, about), places[:, mode]
+        is_alone = int((rows == rows[0]).all())
+        means = [LEVEL if is_alone else left[rows != row].mean() for row in rows]
+        left = (left - means) * (1 if is_alone else 1 - 1 / SHAPE[mode])
         part = np.zeros_like(expected)
-        np.add.at(part[0], places[:, mode], np.clip(left / SCALE, -1, 1))
-        np.add.at(part[1], places[:, mode], 1)
+        np.add.at(part[0, is_alone], rows, np.clip(left / SCALE, -1, 1))
+        np.add.at(part[1, is_alone], rows, 1)
         longer = np.linalg.norm(part[0]) / (most * np.linalg.norm(part[1]))
         part[0] /= max(longer, 1)
-        expected += part / np.linalg.norm(part[1], order)
+        expected += part / np.linalg.norm(part[1].ravel(), order)
     query = SharedRowSums(mode, SHAPE, about, SCALE, order, most)
-    # Regressions on three numbers of size one, by two ways.
+    assert expected[1].any(axis=1).all()
     np.testing.assert_allclose(query.total(chunk_of(X, y)), expected, atol=1e-9)
 
 
@@ -89,8 +87,8 @@ def test_parts_of_whole_units_add_up_and_nothing_adds_nothing(seed):
     about = released(rng)
     components = rng.standard_normal((math.prod(SHAPE[1:]), 2))
     for query in (
-        UnitLevels(HALF), SharedRowSums(1, SHAPE, about, 1.0), SharedRowSums(2, SHAPE, about, 1.0),
-        SharedFactorSums(SHAPE, about, components, 1.0),
+        UnitLevels(HALF, about), SharedFactorSums(SHAPE, about, components, 1.0),
+        *(SharedRowSums(mode, SHAPE, about, 1.0) for mode in (1, 2)),
     ):  # fmt: skip
         # Rounding of sums of 900 terms of size one.
         found = np.sum([query.total(part) for part in parts], axis=0)
