@@ -104,6 +104,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free"),
     ("topics", "--shares", bool, False,
      "write the topics of each text, also of another FILE by a finished run: NOT PROTECTED"),
+    ("topics", "--by COLUMN", str, None, "column of groups, as months: shares of topics in each"),
+    ("topics", "--by-values LIST", str, None, "all of them, as jan,feb or a file of lines: public"),
     ("topics", "--id COLUMN", str, None, "column of one name a text, for the file of --shares"),
     ("recommend", "FOLDER", Path, REQUIRED, "output folder of a run of ratings"),
     ("ratings recommend", "FILE", Path, REQUIRED, "who rated what, and how"),
@@ -242,13 +244,15 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
         parser.error("--add-remove and --persons N go together")
     if options.normalise_labels and options.person is None:
         parser.error("--normalise-labels needs --person COLUMN")
-    for one, other in combinations(("text", "person", "item", "rating"), 2):
+    for one, other in combinations(("text", "person", "item", "rating", "by"), 2):
         if given[one] is not None and given[one] == given[other]:
             parser.error(f"--{one} and --{other} both name column {given[one]!r}")
+    if (options.by is None) != (options.by_values is None):
+        parser.error("--by COLUMN and --by-values LIST go together: a public list of its values")
     if options.command == "topics" and options.id is not None and not options.shares:
         parser.error("--id needs --shares: no other file has names of texts")
     if options.command == "topics" and options.file is None:
-        for name in ("text", "person", "id", "delimiter", "quoting", "encoding"):
+        for name in ("text", "person", "by", "id", "delimiter", "quoting", "encoding"):
             if given[name] is not None:
                 parser.error(f"--{name} needs a FILE")
 

@@ -29,7 +29,7 @@ class LastRun:
     stopped  others         is refused: what was paid for would be lost
     finished the same       is refused, but for a file that can be made of what was paid for
     finished other rows     as with others; what was paid for makes that file of them, too
-    finished others         pays for all, or for the last model alone if the others do not depend
+    finished others         pays for all, or for all but the first model if that does not depend
                             on them; is refused if it asks for that file
     ======== ============== ==================================================================
 
@@ -59,13 +59,15 @@ class LastRun:
     ) -> "LastRun":
         """Compare the run that `made` lists with one of these `models` and settings.
 
-        On the setting `of_last` none but the last model depends.
+        On the setting `of_last` all models but the first of several depend.
         """
+        dependent = models[1:] or models
         paid = [name for name in models if made.protected.get(f"{name}.model")]
         if not (paid and made.protected.get(STATEMENT)):
             return cls()
         names = dict.fromkeys([*made.asked, *asked])
-        for name in (*OF_PAYER, *([of_last] if models[-1] not in paid else [])):
+        is_free = not {*dependent} & {*paid}
+        for name in (*OF_PAYER, *([of_last] if is_free else [])):
             names.pop(name, None)
         others = [name for name in names if made.asked.get(name) != asked.get(name)]
         differs = [
@@ -76,7 +78,8 @@ class LastRun:
         if others and not differs:
             differs = ["public lists: of other contents"]
         is_finished = bool(made.protected.get(PAGES[-1]))
-        first = paid[:-1] if is_finished and others == [of_last] else ()
+        others_stay = is_finished and others == [of_last]
+        first = [name for name in paid if others_stay and name not in dependent]
         return cls(paid, is_finished, differs, first, is_finished and {*others} <= OF_ROWS)
 
     def usable(self, *, free: bool, again: bool) -> Sequence[str]:

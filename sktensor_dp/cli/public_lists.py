@@ -19,6 +19,15 @@ def public_names(path: Path, fallback: str | None) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
+def public_values(text: str, fallback: str | None) -> list[str]:
+    """Different values with commas between them, or the lines of a file."""
+    given = text.split(",") if "," in text else public_names(Path(text), fallback)
+    values = [composed(one).strip() for one in given]
+    if "" in values or len({*values}) < len(values) or not values:
+        raise ValueError(f"--by-values {text}: values must be different, and none empty")
+    return values
+
+
 def public_words(path: Path, fallback: str | None) -> dict[str, float]:
     """Public words with their frequencies, the largest first; all 0 if it is a list of words."""
     if path.suffix == ".model":

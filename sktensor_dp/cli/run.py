@@ -34,7 +34,7 @@ OF_ONE_CALL = {
 ASIDE = OF_ONE_CALL | {"delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"}
 # Options that may differ where a run goes on from another.
 GOING_ON = OF_ONE_CALL | {"shares", "id", "words_per_text", "title", "by_rating"}
-COLUMNS = {"text", "person", "item", "rating", "title"}  # options that name columns
+COLUMNS = {"text", "person", "item", "rating", "title", "by"}  # options that name columns
 # How missing values are written, where --missing does not say.
 MISSING = ("NA", "NaN")
 # Names of releases in plain words.
@@ -77,6 +77,7 @@ class Run:
     n_units = n_items = 0
     models: dict[str, Any]
     fractions: tuple[float, ...]  # of the budget: for words or categories, and for what follows
+    fraction_after = 0.0  # of the budget, for a last step after these
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
     may_fail: Sequence[str] = ()  # those of them that up to half of the rows may fail
     groups: Labels | None = None  # of persons
@@ -167,10 +168,13 @@ class Run:
         return False
 
     def split(self) -> list[FitBudget]:
-        """Budgets of a first step, if any, and of the second; sets `_for_check` aside."""
+        """Budgets of a first step, if any, of the second and of a last; sets `_for_check` aside."""
         steps, kinds = [1.0], ["gaussian"]
         if self.has_threshold():
             steps, kinds = [*self.fractions], ["vocabulary", "gaussian"]
+        if (after := self.fraction_after) > 0:
+            steps = [*(step * (1 - after) for step in steps), after]
+            kinds = [*kinds, "gaussian"]
         budget = _unspent(self.options.epsilon, self.options.delta)
         self._for_check = None
         if (fraction := self._fraction_of_check()) > 0:

@@ -271,9 +271,10 @@ def _model(path: Path) -> Any:
     from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
     from sktensor_dp.power_method import PrivateTensorPowerMethod
     from sktensor_dp.spectral_lda import PrivateSpectralLDA
+    from sktensor_dp.spectral_lda.shares import TopicShares
     from sktensor_dp.text import PrivateCountVectorizer, PrivateOneHotEncoder
 
-    topics = PrivateCountVectorizer, PrivateOneHotEncoder, PrivateSpectralLDA
+    topics = PrivateCountVectorizer, PrivateOneHotEncoder, PrivateSpectralLDA, TopicShares
     samples = PrivateGaussianMixture, PrivateTensorPowerMethod
     return load_any(path, (*topics, *samples, PrivateCPCompletion, PrivateTuckerCompletion))
 

@@ -13,17 +13,19 @@ from numpy.typing import NDArray
 
 from sktensor_dp import datasets
 from sktensor_dp.checks.display import Table, as_text, counted
+from sktensor_dp.checks.words import composed
 from sktensor_dp.cli.folder import Folder, table_of
-from sktensor_dp.cli.public_lists import CELLS, public_names, public_words
+from sktensor_dp.cli.public_lists import CELLS, public_names, public_values, public_words
 from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.estimator.base import name_columns
-from sktensor_dp.estimator.forecast import least_number
+from sktensor_dp.estimator.forecast import VERDICTS, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS
+from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
 from sktensor_dp.topic_page.page import meaning_of_share
@@ -32,6 +34,7 @@ FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
 # Number of words assumed of a text if nobody says, and of all texts, whether they are used or not.
 LENGTH, WORDS = 100, 2000
 SHARES = "PRIVATE-document-shares.csv"
+BY_FRACTION = 0.2  # of the budget, with --by: for shares of topics by group
 YES = {True: "yes", False: "no"}
 
 
@@ -50,6 +53,7 @@ class Topics(Run):
         self._names: list[str] = []
         self._known: dict[str, float] = {}
         self._ids: list[list[str]] = []
+        self._by: list[str] = []  # group of each text
         if options.command == "forecast":
             return
         if options.person is None:
@@ -62,6 +66,9 @@ class Topics(Run):
                     "none; without it English ones are dropped"
                 )
             self._stop_words = _stop_words(Path(own), options.encoding) if own else "english"
+        if options.by is not None:
+            self._values = public_values(options.by_values, options.encoding)
+            self.fraction_after = BY_FRACTION
         if options.vocabulary is not None:
             words = public_words(options.vocabulary, options.encoding)
             # Split words as the vectorizer splits texts.
@@ -77,12 +84,16 @@ class Topics(Run):
             self._known = {word: words[word] for word in kept[: options.words]}
         if not (options.no_check or options.file is None):
             of = " of --vocabulary" if self._known else ""
-            self.tests = self.may_fail = [f"texts of two words{of} or more"]
+            of_groups = [] if options.by is None else ["texts of a group of --by-values"]
+            self.tests = self.may_fail = [f"texts of two words{of} or more", *of_groups]
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make both models; public words cost nothing."""
         given = {**self.common_parameters(accountant), "neighbours": self.neighbours}
-        *first, topics = self.split()
+        budgets, last = self.split(), {}
+        if self.fraction_after:
+            last["shares"] = TopicShares(self._values, **given, **budgets.pop())
+        *first, topics = budgets
         # Copied for words before `word_frequencies` are added, which topics alone take.
         known: dict[str, Any] = {"vocabulary": list(self._known), "neighbours": self.neighbours}
         words = {"max_features": self.options.words, **given, **first[0]} if first else known
@@ -91,6 +102,7 @@ class Topics(Run):
         self.models = {
             "words": PrivateCountVectorizer(stop_words=self._stop_words, **words),
             "topics": PrivateSpectralLDA(n_components=self.options.topics, **given, **topics),
+            **last,
             **self.paid,  # fitted by an earlier run, in place of new ones
         }
 
@@ -103,17 +115,21 @@ class Topics(Run):
         options = self.options
         if options.file is None:
             self._texts = datasets.load_docstrings()
-        elif options.file.is_dir() and options.person is None:
+        elif options.file.is_dir() and options.person is None and options.by is None:
             self._texts = datasets.load_texts(options.file, options.text, **self.reading_options())
         else:
             ids = [] if options.id is None else [(options.id, "id")]
-            self._texts, *self._ids = self.columns([(options.text, "text"), *ids])
+            by = [] if options.by is None else [(options.by, "group")]
+            self._texts, *more = self.columns([(options.text, "text"), *ids, *by])
+            self._by = [composed(cell).strip() for cell in more.pop()] if by else []
+            self._ids = more
         if any(len({*names}) < len(names) for names in self._ids):
             raise ValueError(f"column {options.id!r} of --id has one name for several texts")
         self.count(self._texts)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
-        """Yield whether each text has two words: of one alone no words go together.
+        """Yield whether each text has two words: of one alone no words go together; then, with
+        --by, whether its group is listed.
 
         Words joined by hyphens count as one: ids and dates are no texts.
         """
@@ -122,6 +138,9 @@ class Topics(Run):
         else:
             split = self.models["words"].build_analyzer()
             yield np.fromiter((len(split(text.replace("-", ""))) > 1 for text in self._texts), bool)
+        if self.options.by is not None:
+            listed = {*self._values}
+            yield np.fromiter((cell in listed for cell in self._by), bool)
 
     def lengths(self) -> NDArray[np.int64]:
         """Number of words of each text: of --vocabulary, or all but stop words."""
@@ -146,6 +165,12 @@ class Topics(Run):
         """Words that may be used."""
         known = f"{len(self._known):,} public ones" if self._known else ""
         return known or f"at most {self.options.words:,}"
+
+    def verdict(self) -> str:
+        """Verdict of the forecast; too few where noise would hide how many texts groups have."""
+        sizes = self.n_units, self.options.topics, self.unit == "person"
+        hides = self.fraction_after and not self.models["shares"].shows_counts(*sizes)
+        return VERDICTS[-1] if hides else super().verdict()
 
     def forecast(self) -> Any:
         """Forecast of topics of the words that the vocabulary is expected to have."""
@@ -195,6 +220,12 @@ class Topics(Run):
         lines = [*super().expected(), OF_ORDINARY_TEXTS]
         if not (forecast := self.forecast()).enough:
             lines.append(forecast.likely)
+        if self.fraction_after:
+            noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
+            lines.append(
+                f"Of each of {counted(len(self._values), 'group')}, if texts are spread evenly, "
+                f"noise moves the share of a topic by about {noise:.1%} (one deviation)."
+            )
         if fewest > 1:
             lines.append(
                 f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out "
@@ -222,7 +253,7 @@ class Topics(Run):
 
     def fit(self) -> Iterator[str]:
         """Find words, then topics."""
-        words, model = self.models.values()
+        words, model, *last = self.models.values()
         groups = {} if self.groups is None else {"groups": self.groups}
         try:
             if "words" not in self.paid:
@@ -245,6 +276,9 @@ class Topics(Run):
             name_columns(model, self._names)
             yield "topics"
         self._topics = topics_of(model, self._names)
+        if last and "shares" not in self.paid:
+            last[0].fit(model, self._counts, self._by, **groups, anyway=self.options.anyway)
+            yield "shares"
 
     def _supported(self) -> int:
         """Number of topics that the released words may tell apart, at most as many as asked for."""
@@ -280,7 +314,36 @@ class Topics(Run):
                 "not report it"
             )
         said = f"Topics, of {counted(len(self._names), 'word')} ({self._allowed()})"
-        return [as_text(Table(said, head, rows, below, head))]
+        return [as_text(Table(said, head, rows, below, head)), *self._lines_by_group()]
+
+    def _lines_by_group(self) -> list[str]:
+        """Average shares of topics in the texts of each group, if asked for."""
+        if not self.fraction_after:
+            return []
+        shares = self.models["shares"]
+        low, high = shares.interval()
+        rows = [
+            (
+                f"{value}{'*' if hidden else ''}", f"{max(n, 0):,.0f}",
+                *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in zip(*ends, strict=True)),
+            )
+            for value, n, hidden, *ends in zip(
+                self._values, shares.counts_, shares.below_noise_, low, high, strict=True
+            )
+        ]  # fmt: skip
+        head = ("group", "texts, about", *(f"topic {topic.number}" for topic in self._topics))
+        notes = ["Within (90%), for noise and chance; topics themselves may be off, in all alike."]
+        if shares.below_noise_.any():
+            notes.append("* noise hides how many texts there are")
+        said = f"Average shares in texts with a word of these, by {self.options.by!r}"
+        return ["", as_text(Table(said, head, rows, notes, ("group",)))]
+
+    def shown(self) -> str:
+        """Say how many topics there are, and of how many groups their shares can be seen."""
+        if not self.fraction_after:
+            return super().shown()
+        hidden = self.models["shares"].below_noise_
+        return f"{super().shown()} So can their shares, of {sum(~hidden)} of {len(hidden)} groups."
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the page, leading words, all words, and if asked the shares of texts."""
@@ -307,6 +370,11 @@ class Topics(Run):
         table = zip(names, np.column_stack([model.unigram_, model.components_.T]), strict=True)
         rows = ([word, *row] for word, row in table)
         folder.add("topic_words.csv", table_of([["word", "all_texts", *head], *rows]))
+        if self.fraction_after:
+            found = self.models["shares"].columns()
+            found["hidden"] = [YES[hidden] for hidden in found["hidden"]]
+            cells = zip(*found.values(), strict=True)
+            folder.add("topics_by_group.csv", table_of([[*found], *cells]))
         if self.options.shares:
             self.write_shares(folder)
         footer = (

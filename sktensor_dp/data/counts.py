@@ -140,3 +140,9 @@ class CountChunks(RowChunks[CountChunk]):
     """Word counts of documents, validated and yielded as `CountChunk`, once for each release."""
 
     noun, _chunk, convert = "documents", CountChunk, staticmethod(as_counts)
+
+
+class ShareChunks(RowChunks[RowChunk]):
+    """Shares of topics in documents, each in the columns of its public group; CSR."""
+
+    noun, _chunk, convert = "documents", RowChunk, staticmethod(sp.csr_matrix)

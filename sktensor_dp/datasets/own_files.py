@@ -285,7 +285,7 @@ def read_columns(
             codes = () if missing is None else missing(name)
             return numbers_in_column(path, name, cells, decimal, codes)
         texts = texts_in_column(path, name, holds, cells)
-        absent = {"text": (), "person": nobody}.get(holds, ("",))
+        absent = {"text": (), "group": (), "person": nobody}.get(holds, ("",))
         for row, text in enumerate(texts, start=1):
             if text.strip() in absent:
                 raise ValueError(

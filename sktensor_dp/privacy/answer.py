@@ -14,6 +14,8 @@ TAIL = 0.01
 # Numbers of bins that are merged to find a range. The least is taken that shows above the noise at
 # least `LEAST_SHOWN` of the most that any shows.
 MERGED, LEAST_SHOWN = (1, 2, 4, 8, 16, 32), 0.8
+# Probability that noise alone fills a bin of a histogram, which would give far too wide a range.
+FALSE_BIN = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,19 +58,25 @@ class Answer:
         reached = np.cumsum(kept) >= quantile * kept.sum()
         return float(edges[1 + int(np.argmax(reached))])
 
+    def edge_beyond(self, edges: Floats, share: float, sigma: float) -> float:
+        """Upper edge of the first bin beyond which noise shows no more than a `share` of units.
+
+        `sigma` is the deviation of the noise of all shares together, from that of their number.
+        """
+        # Beyond are all but those within, of which fewer bins are noisy. The last bin is open.
+        noise = np.hypot(self.sigma * np.sqrt(np.arange(1, len(edges))), sigma)
+        beyond = 1 - np.cumsum(self.value) - self._level(FALSE_BIN) * noise
+        return float(edges[1 + int(np.argmax(np.append(beyond[:-1], 0.0) <= share))])
+
     def range_of(self, edges: Floats) -> tuple[float, float, bool]:
         """Edges with a tail of noisy bins on either side; True if any exceeds the noise."""
-        # Probability that noise alone fills a bin of a histogram, which would give far too wide a
-        # range.
-        false_bin = 1e-3
         # Shares of bins above the noise, by number of bins that are merged: wider ones stand out
         # more clearly, but determine the ends of the range less precisely. Noise of the bins adds
         # up to sqrt(width) of its deviation.
         shown = {}
         for width in MERGED:
             merged = self.value.reshape(-1, width).sum(axis=1)
-            of_bin = false_bin / len(merged)  # probability for one of them
-            level = _laplace_level(of_bin) if self.cost.epsilon > 0 else -float(ndtri(of_bin))
+            level = self._level(FALSE_BIN / len(merged))  # the probability for one of them
             shown[width] = np.where(merged > self.sigma * math.sqrt(width) * level, merged, 0.0)
         most = max(float(shares.sum()) for shares in shown.values())
         if most == 0:  # the fullest of the widest bins, though it may be noise
@@ -79,6 +87,12 @@ class Answer:
         low = edges[width * int(np.argmax(reached > TAIL * reached[-1]))]
         high = edges[width * (int(np.argmax(reached >= (1 - TAIL) * reached[-1])) + 1)]
         return float(low), float(high), most > 0
+
+    def _level(self, probability: float) -> float:
+        """Number of deviations that the noise of a bin exceeds with a probability."""
+        if self.cost.epsilon > 0:
+            return _laplace_level(probability)
+        return -float(ndtri(probability))
 
 
 def _laplace_level(probability: float) -> float:

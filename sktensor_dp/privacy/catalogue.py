@@ -22,6 +22,7 @@ from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     scores,
     texts,
     topic_gains,
+    topic_shares,
 )
 from sktensor_dp.queries.laws import GAUSSIAN_THRESHOLDED
 from sktensor_dp.queries.query import REGISTERED, Query

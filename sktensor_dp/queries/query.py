@@ -29,7 +29,9 @@ SCORE: Range = (1e-125, 1e125)
 
 
 # Kinds of raw data that queries read.
-Family = Literal["units", "texts", "counts", "samples", "tensors", "entries", "persons", "scores"]
+Family = Literal[
+    "units", "texts", "counts", "shares", "samples", "tensors", "entries", "persons", "scores"
+]
 # Coordinates in which the bounds of a sum hold and noise is added: its entries, the orthonormal
 # coordinates of a symmetric array or matrix, or the histogram of pairs.
 Coordinates = Literal["entries", "symmetric", "matrix", "pairs"]

@@ -55,6 +55,7 @@ from sktensor_dp.spectral_lda.public_words import (
 )
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recipe import fit_topics
+from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.spectral_lda.stream import em_step_on_batch
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
 from sktensor_dp.topics.inference import (
@@ -493,6 +494,89 @@ class PrivateSpectralLDA(
             # Index -1 is the last element, None.
             rows = np.array([*names, None], dtype=object)[rows]
         return TopRows(rows[0], values[0]) if X is None else TopRows(rows, values)
+
+    def shares_by(
+        self,
+        X: ArrayLike | sp.spmatrix,
+        by: ArrayLike,
+        values: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        texts_per_person: float | str = "auto",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        accountant: BudgetAccountant | None = None,
+    ) -> TopicShares:
+        """Release how much of each topic the documents of public groups have, as of months.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Counts, of the fit or others.
+        by : array-like of shape (n_samples,)
+            Group of each document: integers or strings, none missing. Which it is stays private.
+        values : array-like of shape (n_values,)
+            Public list of the groups. Documents of others do not count, and neither do those
+            without any word of the model.
+        groups : array-like of shape (n_samples,), optional
+            Label of the person behind each document, as for :meth:`fit`: protects all of their
+            documents. A person counts by documents, up to a bound.
+        texts_per_person : float or "auto", default="auto"
+            With `groups`: bound on what a person adds, as the Euclidean norm of their sums of
+            shares (their number if ``delta=0``): a public guess of the number of documents of a
+            person, as nobody with fewer is scaled down. ``"auto"`` chooses it by a noisy
+            histogram, at a tenth of the budget.
+        epsilon, delta : float, default=1.0 and 1e-6
+            Cost of the release; :meth:`BudgetAccountant.split` divides a budget.
+        accountant : BudgetAccountant, optional
+            Charged before noise is drawn; by default that of the model, or of a ``with`` block.
+
+        Returns
+        -------
+        TopicShares
+            ``shares_``, ``counts_``, standard errors, :meth:`~TopicShares.interval` and
+            :meth:`~TopicShares.table`.
+
+        Raises
+        ------
+        NotEnoughDataError
+            If noise would hide even how many documents groups have, where the number of units is
+            public; nothing is charged.
+        TypeError, ValueError, BudgetError
+            As :meth:`fit`, or if `by` and `values` do not go together; nothing is charged.
+
+        Warns
+        -----
+        NotEnoughDataWarning
+            If noise hides how many documents some groups have.
+
+        Notes
+        -----
+        It estimates averages over documents of what :meth:`transform` finds in each. Short ones
+        are close to the average of all, so groups differ by less than their words do.
+
+        **Privacy.** *Unit* and relation of neighbours are those of the fit. *Public*: `values` and
+        all parameters. *Releases*: ``topic_shares``, ``norm_histogram`` where a bound is chosen,
+        and ``unit_count`` where the number of units is private. A document that changes its
+        group is hidden, too.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sktensor_dp import PrivateSpectralLDA
+        >>> X = np.repeat([[9, 9, 0, 0], [0, 0, 9, 9]], 10000, axis=0)
+        >>> lda = PrivateSpectralLDA(2, doc_topic_prior=0).fit(X)
+        >>> found = lda.shares_by(X, by=["may"] * 12000 + ["june"] * 8000, values=["may", "june"])
+        >>> sorted(found.shares_[0].round(1).tolist())  # 10,000 of 12,000 have one topic
+        [0.2, 0.8]
+        """
+        check_is_fitted(self)
+        shares = TopicShares(
+            np.asarray(values).tolist(), texts_per_person=texts_per_person, epsilon=epsilon,
+            delta=delta, neighbours=self.neighbours, verbose=self.verbose,
+            accountant=self._accountant_to_charge() if accountant is None else accountant,
+        )  # fmt: skip
+        return shares.fit(self, X, by, groups)
 
     def forecast(
         self,

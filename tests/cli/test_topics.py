@@ -32,7 +32,7 @@ def no_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics.Topics, "fit", lambda _: pytest.fail("data was used"))
 
 
-def interrupted(*_: object) -> None:
+def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
@@ -447,3 +447,70 @@ def test_without_a_file_it_takes_public_texts(command, tmp_path, monkeypatch):
     assert {p.name for p in (folder / "earlier-1").iterdir()} == WRITTEN - {
         *(".gitignore", ".run", "budget.sqlite")
     }
+
+
+BY = ("--by", "month", "--by-values", "jan,feb,never")
+
+
+@pytest.fixture
+def dated(posts: Path) -> Path:
+    """Authors of even numbers write in January; some months are missing, or no month."""
+    head, *rows = posts.read_text("utf-8").splitlines()
+    months = ["jan", "feb", "jan", "feb", " jan", "feb", "", "?"]
+    named = [f"{months[place % 2811 % 8]},{row}" for place, row in enumerate(rows)]
+    posts.write_text("\n".join([f"month,{head}", *named]), "utf-8")
+    return posts
+
+
+@pytest.mark.parametrize("more", [(), ("--add-remove", "--persons", 3000)])
+def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, monkeypatch, more):
+    asked = ("topics", dated, "--text", "post", "--person", "author", "--epsilon", 8, *SMALL, *BY)
+    folder = tmp_path / "private-topics"
+    said = command(*asked, *more, "--forecast").err
+    assert "Of each of 3 groups, if texts are spread evenly, noise moves the share of a" in said
+    with monkeypatch.context() as patched:
+        patched.setattr("sktensor_dp.spectral_lda.shares.TopicShares.fit", interrupted)
+        command(*asked, *more, status=130)
+    models = (folder / "topics.model").read_bytes()
+    done = command(*asked, *more)
+    assert "words.model and topics.model of private-topics are used" in done.err
+    assert models == (folder / "topics.model").read_bytes()
+    assert stated(folder).epsilon == pytest.approx(8.0, rel=1e-3)
+    assert "topic_shares" in {row.name for row in stated(folder).rows}
+    rows = {(row["group"], row["topic"]): row for row in table(folder / "topics_by_group.csv")}
+    assert len(rows) == 6
+    # Of 5,973 texts one half is of odd authors; a quarter of the others has no month.
+    assert abs(float(rows["feb", "1"]["texts"]) - 2240) < 60
+    assert abs(float(rows["jan", "1"]["texts"]) - 2240) < 60
+    for (month, _), row in rows.items():
+        assert row["hidden"] == ("yes" if month == "never" else "no")
+        assert (row["share"] == row["low"] == "") is (month == "never")
+    shares = {month: float(rows[month, "1"]["share"]) for month in ("jan", "feb")}
+    assert sorted(round(share) for share in shares.values()) == [0, 1]
+    assert re.search(r"jan +2,\d\d\d +\d+% to \d+%", done.out)
+    assert "never*" in done.out
+    page = (folder / "for-the-officer.md").read_text("utf-8")
+    assert "- by values: jan,feb,never\n" in page
+    assert "So can their shares, of 2 of 3 groups." in page
+    assert "topics_by_group.csv" in page
+    command("report", "check", folder)
+    assert "is finished" in command(*asked, *more, status=2).err
+
+
+def test_groups_are_a_public_list(command, dated, tmp_path):
+    asked = ("topics", dated, "--text", "post", "--person", "author", *SMALL[:-1], "--by", "month")
+    (tmp_path / "months.txt").write_text("jan\nfeb\n", "utf-8")
+    said = command(*asked, "--by-values", "months.txt", "--forecast").err
+    assert "by values: months.txt;" in said
+    for values, why in (
+        ("jan,jan", "values must be different, and none empty"),
+        ("jan,", "values must be different, and none empty"),
+        ("none.txt", "nothing is at 'none.txt'"),
+    ):
+        assert why in command(*asked, "--by-values", values, status=2).err
+    assert "--by COLUMN and --by-values LIST go together" in command(*asked, status=2).err
+    said = command(*asked, "--by-values", "january,february", "--epsilon", 8, status=2).err
+    assert "Too few rows match (texts of a group of --by-values: 0%" in said
+    many = ",".join(f"m{place}" for place in range(3000))
+    said = command(*asked, "--by-values", many, "--epsilon", 2, status=2).err
+    assert "too few persons for this, so it stopped; nothing was spent" in said

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from cases import SEARCHES, STREAMED, plain
+from contracts import ways
 from contracts.replay_rows import Pair, Rng, Row
 from contracts.ways import PAIRS
 from counted_models import whole
 
 from sktensor_dp.privacy.parts import keyed_coins
+from sktensor_dp.spectral_lda.shares import TopicShares
 
 # Of each way in which units are read, dealt to parts and divided by.
 NAMES = (
@@ -156,4 +158,21 @@ def _counted(name: str, way: str, fit: Any, place: int) -> Row:
 
 
 OF_COUNTS = [_counted(*row, place) for place, row in enumerate(COUNTED)]
-ROWS = [*OF_PERSONS, *OF_COUNTS]
+
+
+def _one_leaves(rng: Rng) -> Pair:
+    """Another person comes, with other texts of other months; or one text becomes another."""
+    X, by, persons = ways.posts(rng, least=60)
+    gone, new = persons == persons[0], ways.posts(rng, least=60)
+    new = tuple(column[: rng.integers(1, 50)] for column in new)
+    size = min(map(len, new))
+    parts = [(X[~gone], new[0]), (by[~gone], new[1]), (persons[~gone], np.full(len(X), -1))]
+    kept = [np.concatenate([one, other[:size]]) for one, other in parts]
+    return (X, by, persons), tuple(kept)
+
+
+SHARES = Row(
+    "shares of persons, a label", lambda delta: TopicShares(ways.MONTHS, delta=delta, epsilon=9.0),
+    lambda shares, data: shares.fit(ways.TOPICS, *data), _one_leaves, relation="neighbours",
+)  # fmt: skip
+ROWS = [*OF_PERSONS, *OF_COUNTS, SHARES]

@@ -33,7 +33,7 @@ EVERY_RELEASE = (
     "search", "words, pairs", "counted topics, few left, whole", "topics, word space", "topics",
     "mixture", "mixtures", "components, all dimensions", "components, tensor",
     "components, each step", "Tucker, persons, directions", "CP", "CP, gradients",
-    "CP, range chosen", "check",
+    "CP, range chosen", "check", "shares, of persons",
     "CP, output, resolved", "CP, pairs, epsilon 1",
 )  # fmt: skip
 

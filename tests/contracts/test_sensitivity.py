@@ -13,6 +13,7 @@ from contracts import (
     rows_of_mixtures,
     rows_of_persons,
     rows_of_samples,
+    rows_of_shares,
     rows_of_texts,
 )
 from contracts.rows_of_claims import Probe
@@ -25,7 +26,7 @@ from sktensor_dp.queries.gradients import RidgeBlock
 from sktensor_dp.queries.laws import PIECEWISE
 
 MODULES = (
-    *(rows_of_counts, rows_of_samples, rows_of_mixtures),
+    *(rows_of_counts, rows_of_shares, rows_of_samples, rows_of_mixtures),
     *(rows_of_entries, rows_of_persons, rows_of_texts),
 )
 CASES = [case for module in MODULES for case in module.CASES]
@@ -35,7 +36,7 @@ ROWS = [
     if neighbours == "replace_one" or leaves(CATALOGUE[case.release].query)
 ]
 # Units of these kinds of raw data may be groups of rows.
-GROUPED = {"counts", "samples", "scores", "units"}
+GROUPED = {"counts", "samples", "scores", "shares", "units"}
 
 every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 

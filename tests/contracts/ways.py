@@ -25,6 +25,7 @@ from sktensor_dp import (
     PrivateTuckerCompletion,
 )
 from sktensor_dp.input_check import InputCheck
+from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.tensor import symmetric_outer_sum
 from sktensor_dp.tensor.symmetric import symmetrize
 from sktensor_dp.topic_page import write_topic_page
@@ -466,6 +467,30 @@ def _check(check: InputCheck, X: np.ndarray) -> InputCheck:
     return check
 
 
+# Topics of public texts, by which those of persons are looked at.
+TOPICS = PrivateSpectralLDA(2, doc_topic_prior=0.3, epsilon=np.inf, neighbours="add_remove")
+TOPICS.fit(np.repeat(9 * np.eye(2).repeat(3, axis=1), 200, axis=0))
+MONTHS = ["jan", "feb", "mar"]
+
+
+def posts(rng: Rng, least: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Texts, some without a word; their months, which may not be listed; and their persons."""
+    n = int(rng.integers(least, 300))
+    X = rng.poisson(rng.choice([0, 0.2, 3, 1e5], (n, 1)) * rng.random((n, 6)))
+    return X, rng.choice([*MONTHS, "other"], n), rng.integers(1 + n // 3, size=n)
+
+
+def _by_months(options: dict[str, Any], place: int) -> Row:
+    def fit(shares: TopicShares, data: Any) -> TopicShares:
+        X, by, persons = data
+        return shares.fit(TOPICS, X, by, persons if place % 2 else None)
+
+    return Row(f"shares{', of persons' * (place % 2)}{', given' * ('texts_per_person' in options)}",
+               lambda delta: TopicShares(MONTHS, neighbours="add_remove", delta=delta, **options),
+               fit, lambda rng: (posts(rng), posts(rng)), place=place,
+               use=lambda shares: [shares.columns(), shares.interval(sampling=False)])  # fmt: skip
+
+
 def _with_a_ledger(delta: float) -> Any:
     return plain("components, stream").build(delta=delta)
 
@@ -484,5 +509,7 @@ UNRELATED = [
     Row("components, stream with a ledger", _with_a_ledger, then_a_batch, PAIRS["samples"]),
     Row("check", lambda delta: InputCheck("sample", "add_remove", 1.0, delta, None), _check,
         lambda rng: (rng.poisson(3.0, (200, 3)), -rng.poisson(3.0, (200, 3)))),
+    *(_by_months({}, place) for place in range(2)),
+    _by_months({"texts_per_person": 3}, 3),
     *(_search(*of, place) for place, of in enumerate(SEARCHES_OF)),
 ]  # fmt: skip

@@ -120,7 +120,8 @@ def audited(
 
 # A word that is not selected has a share of the budget: at this delta, never of these.
 COST = PrivacyCost(mu=3.0, delta=1e-9)
-COME_AND_GO = [n for n in CATALOGUE if CATALOGUE[n].query.family in ("counts", "samples")]
+FAMILIES = ("counts", "samples", "shares")
+COME_AND_GO = [n for n in CATALOGUE if CATALOGUE[n].query.family in FAMILIES]
 
 
 @pytest.mark.parametrize(

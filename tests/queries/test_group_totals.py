@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from contracts import rows_of_counts, rows_of_samples
+from contracts import rows_of_counts, rows_of_samples, rows_of_shares
 from internals import unit_norms
 from looped_documents import pair_coordinates, sizes_and_terms
 
-from sktensor_dp.data.counts import CountChunk, CountChunks, as_counts
+from sktensor_dp.data.counts import CountChunk, CountChunks, ShareChunks, as_counts
 from sktensor_dp.data.samples import SampleChunk, as_samples
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.data.units import Units
@@ -40,6 +40,7 @@ from sktensor_dp.queries.samples import (
     ThirdMomentHistogram,
     ThirdMoments,
 )
+from sktensor_dp.queries.topic_shares import SharesByGroup, SharesNorm
 
 CASES = [case for module in (rows_of_counts, rows_of_samples) for case in module.CASES
          if case.data.grouped]  # fmt: skip
@@ -256,3 +257,19 @@ def test_expected_counts_of_a_group_do_not_depend_on_others(single, seed):
             groups = np.concatenate([rng.integers(0, others, others), np.full(len(own), others)])
             chunks = CountChunks(as_counts(X), *X.shape, groups=groups)
             np.testing.assert_array_equal(sum(map(query.total, chunks)), alone)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_shares_add_up_over_documents_up_to_a_limit(order, seed):
+    rng = np.random.default_rng(seed)
+    rows = rows_of_shares.shares(rng)[4:]
+    rows, groups = rows[rng.integers(len(rows), size=60)], rng.integers(20, size=60)
+    looped, query = np.zeros(rows.shape[1]), SharesByGroup(1.5, order)
+    for group in np.unique(groups):
+        added = rows[groups == group].sum(axis=0)
+        looped += added * min(1.0, 1.5 / (NORM_SLACK * max(np.linalg.norm(added, order), 1e-9)))
+    chunks = ShareChunks(sp.csr_matrix(rows), *rows.shape, groups=groups)
+    np.testing.assert_allclose(sum(map(query.total, chunks)), looped, atol=1e-12)
+    norms = np.concatenate([SharesNorm(order).of(chunk) for chunk in chunks])
+    expected = [np.linalg.norm(rows[groups == one].sum(axis=0), order) for one in np.unique(groups)]
+    np.testing.assert_allclose(norms, NORM_SLACK * np.array(expected))

@@ -1,0 +1,344 @@
+"""Shares of topics by public group, such as month or country: one release, and its errors."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from sktensor_dp.checks.display import counted
+from sktensor_dp.checks.frames import new_frame, refuse_other_row_order
+from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, shown
+from sktensor_dp.data.counts import ShareChunks
+from sktensor_dp.data.labels import as_labels
+from sktensor_dp.data.sums import NORM_SLACK
+from sktensor_dp.estimator.base import NEIGHBOURS, FitResult, PrivateEstimatorMixin
+from sktensor_dp.estimator.forecast import least_epsilon, sigma_of_mean
+from sktensor_dp.estimator.inputs import (
+    check_counted_alike,
+    check_marked_number,
+    checked_groups,
+)
+from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning
+from sktensor_dp.model_files.fields import Numbers, Real, SavedState
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.plan import COUNT, ReleasePlan
+from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.topic_shares import SharesByGroup, SharesNorm
+from sktensor_dp.tensor.arrays import Floats, Integers
+from sktensor_dp.topics.inference import proportions
+
+# Edges of the histogram of norms of persons: texts of one topic in one group, about. A person with
+# one text, or none, is in the first bin.
+EDGES = np.append(0.0, 1.01 * 2 ** (np.arange(27) / 2))
+SIZES = np.append(1.0, (EDGES[1:-1] + EDGES[2:]) / 2)  # of persons in each bin, about
+# Deviations of noise within which a count is hidden: those of an interval of level 95 %.
+HIDDEN = float(ndtri(0.975))
+# Fraction of persons who may be beyond the bound without noise: none, but for rounding.
+ROUNDING = 1e-9
+
+
+@dataclass(kw_only=True)
+class SavedShares(SavedState):
+    """Serialisation schema: sums of shares of k topics in g groups, and what bounds their noise."""
+
+    sums_: Annotated[Floats, Numbers("gk")]
+    sigma_: Annotated[float, Real("+")]
+    texts_per_person_: Annotated[float, Real("+")]
+    spread_: Annotated[float, Real("+")]
+
+
+class TopicShares(PrivateEstimatorMixin, BaseEstimator):
+    """Average shares of topics by public group; :meth:`PrivateSpectralLDA.shares_by` makes it.
+
+    Attributes
+    ----------
+    shares_ : ndarray of shape (n_values, n_topics)
+        Average over the texts of each group of their topics' shares; NaN where noise hides how
+        many texts there are (`below_noise_`).
+    counts_ : ndarray of shape (n_values,)
+        Number of texts of each group with a word of the model, as it was released.
+    noise_std_, sampling_std_ : ndarray of shape (n_values, n_topics)
+        Standard errors of the shares: by noise, and by chance where texts stand for others that
+        might have been written; the latter at most, about.
+    below_noise_ : ndarray of shape (n_values,)
+        True where noise hides how many texts there are.
+    texts_per_person_ : float
+        Bound on what one unit adds, in texts of one topic and group: given or released.
+    spread_ : float
+        Number of texts that count like one by their persons, from 1 to that bound.
+    sums_, sigma_ : ndarray of shape (n_values, n_topics), float
+        Released sums of shares, and the standard deviation of the noise of each.
+    privacy_report_ : PrivacyReport
+        What was released, and what it cost.
+    """
+
+    _unit = "document"
+    _saved = SavedShares
+    _privacy_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        name: rule
+        for name, rule in PrivateEstimatorMixin._privacy_constraints.items()
+        if name != "random_state"
+    }
+    _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
+        "values": [InstanceOf(list)],
+        "texts_per_person": [OneOf("auto"), Number(1, 1e9)],
+        **NEIGHBOURS,
+    }
+    sums_: Floats
+    sigma_: float
+    texts_per_person_: float
+    spread_: float
+
+    def __init__(
+        self,
+        values: list[Any],
+        *,
+        texts_per_person: float | str = "auto",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        neighbours: str = "replace_one",
+        accountant: BudgetAccountant | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.values = values
+        self.texts_per_person = texts_per_person
+        self.epsilon = epsilon
+        self.delta = delta
+        self.neighbours = neighbours
+        self.accountant = accountant
+        self.verbose = verbose
+
+    def fit(
+        self, model: Any, X: Any, by: Any, groups: ArrayLike | None = None, *, anyway: bool = False
+    ) -> Self:
+        """Release the shares of the topics of a fitted `model`, as its method `shares_by` says."""
+        self._check_parameters()
+        check_counted_alike(X, groups is not None, self.neighbours)
+        report = model.privacy_report_
+        if (report.unit == "person") != (groups is not None) and math.isfinite(report.epsilon):
+            raise ValueError(
+                "groups must be given to both fits or to none: the topics protect each "
+                f"{report.unit}, and together both would protect neither texts nor persons."
+            )
+        counts = model._validated_rows(X, reset=False, fits=True, grouped=groups is not None)
+        labels = checked_groups(groups, X, counts.shape[0], self.neighbours)
+        places = self._places(by, X, counts.shape[0])
+        shape = len(self.values), model.n_components_
+        rows = _by_group(counts, places, model, len(self.values))
+        chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
+        check_marked_number(X, chunks.n_units)
+        if not (self._number_is_private or anyway):
+            self._refuse_noise(chunks.n_units, shape[1], chunks.grouped)
+        return self._learn(chunks, shape)
+
+    def _learn(self, chunks: ShareChunks, shape: tuple[int, int]) -> Self:
+        """Plan the releases, open, ask, publish."""
+        plan = self._plan(chunks.grouped)
+        is_given = chunks.grouped and self.texts_per_person != "auto"
+        texts = float(self.texts_per_person) if is_given else 1.0
+        with self._session(chunks, plan) as ask:
+            n = ask.count()
+            ask.complete_plan(plan)
+            order, spread = 1 if ask.is_pure else 2, texts
+            if ask.left(NormHistogram):
+                beyond = self._noise_of_mean(n, plan) * math.sqrt(math.prod(shape))
+                norms = ask(NormHistogram(SharesNorm(order), EDGES))
+                of_count = sum(row.sigma for row in ask.report().rows if row.name == COUNT)
+                # A larger bound would add more to the noise of all sums together than it takes from
+                # what clipping loses, once so few persons are beyond it (Amin et al., 2019).
+                texts = norms.edge_beyond(EDGES, max(beyond, ROUNDING), of_count / n)
+                spread = _spread(norms, texts, beyond)
+            sums = ask(SharesByGroup(texts * NORM_SLACK, order)).as_sum()
+        found = {
+            "sums_": sums.value.reshape(shape), "sigma_": sums.sigma,
+            "texts_per_person_": texts, "spread_": spread,
+        }  # fmt: skip
+        self._publish_result(self._with_report(ask, FitResult(found), {}))
+        if hidden := [shown(self.values[place]) for place in np.flatnonzero(self.below_noise_)]:
+            names = ", ".join(hidden[:5]) + f" and {len(hidden) - 5} more" * (len(hidden) > 5)
+            self._warn([NotEnoughDataWarning(f"Noise hides how many texts there are of {names}.")])
+        return self
+
+    def _plan(self, grouped: bool, epsilon: float | None = None) -> ReleasePlan:
+        """Plan of the release, and of the histogram that bounds what persons add."""
+        # Fraction of the budget for the histogram; from .05 to .3 errors are much the same.
+        fraction = 0.1 if grouped and self.texts_per_person == "auto" else 0.0
+        fractions = {NormHistogram.name: fraction, SharesByGroup.name: 1 - fraction}
+        return ReleasePlan.split(epsilon or self.epsilon, self.delta, fractions)
+
+    def _noise_of_mean(self, n_units: int, plan: ReleasePlan) -> float:
+        """Deviation of the noise of a mean over units, where each adds one text at most."""
+        query, cost = SharesByGroup(1.0, 1 if self.delta == 0 else 2), plan.cost_of("topic_shares")
+        return sigma_of_mean(query, cost, n_units, self.neighbours)
+
+    def expected_noise(self, n_units: int, grouped: bool, epsilon: float | None = None) -> float:
+        """Standard error of a share by noise, where texts are spread evenly over groups.
+
+        It is for as many texts of each unit as may count; public numbers alone decide it.
+        """
+        return len(self.values) * self._noise_of_mean(n_units, self._plan(grouped, epsilon))
+
+    def shows_counts(
+        self, n_units: int, n_topics: int, grouped: bool, epsilon: float | None = None
+    ) -> bool:
+        """Return True if counts will be above the noise, where texts are spread evenly."""
+        return self.expected_noise(n_units, grouped, epsilon) * HIDDEN * n_topics**0.5 < 1
+
+    def _refuse_noise(self, n_units: int, n_topics: int, grouped: bool) -> None:
+        """Raise NotEnoughDataError, uncharged, if noise will hide how many texts groups have."""
+        if self.shows_counts(n_units, n_topics, grouped):
+            return
+        least = least_epsilon(lambda e: self.shows_counts(n_units, n_topics, grouped, e))
+        ways = ["fewer values", "more units", *([f"epsilon={least:g}"] if least else [])]
+        raise NotEnoughDataError(
+            f"Noise would hide how many texts each of {counted(len(self.values), 'group')} has: of "
+            f"{counted(n_units, 'unit')}, spread evenly, at this epsilon. Nothing was charged for "
+            f"it. It needs {' or '.join(ways)}."
+        )
+
+    def _places(self, by: Any, X: Any, n_rows: int) -> Integers:
+        """Place of each row's label among `values`; -1 for labels that are not listed."""
+        values, labels = as_labels(self.values, None, "values"), as_labels(by, n_rows, "by")
+        numbers = {value: place for place, value in enumerate(values.tolist())}
+        if len(numbers) < len(values):
+            raise ValueError("values must be different; some are listed twice.")
+        refuse_other_row_order(X, by, "by")
+        kinds = [isinstance(some.tolist()[0], str) for some in (values, labels) if len(some)]
+        if len({*kinds}) != 1 or not len(values):
+            raise ValueError(
+                "values and by must hold integers, or both strings; one value at least."
+            )
+        return np.fromiter((numbers.get(one, -1) for one in labels.tolist()), np.intp, n_rows)
+
+    @property
+    def counts_(self) -> Floats:
+        """Number of texts of each group, as it was released."""
+        return np.asarray(self.sums_.sum(axis=1))
+
+    @property
+    def below_noise_(self) -> NDArray[np.bool_]:
+        """Mask of groups of which noise hides how many texts there are."""
+        # The noise of a count is that of its shares together.
+        return np.asarray(self.counts_ <= HIDDEN * self.sigma_ * self.sums_.shape[1] ** 0.5)
+
+    @property
+    def shares_(self) -> Floats:
+        """Average shares in each group, within [0, 1]; NaN where noise hides the count."""
+        return np.clip(self.sums_ / self._seen, 0.0, 1.0)
+
+    @property
+    def noise_std_(self) -> Floats:
+        """Standard errors of the shares by noise."""
+        shares = self.shares_
+        return np.sqrt(1 - 2 * shares + self.sums_.shape[1] * shares**2) * self.sigma_ / self._seen
+
+    @property
+    def sampling_std_(self) -> Floats:
+        """Standard errors of the shares by chance, at most, about."""
+        return np.sqrt(self.spread_ * self.shares_ * (1 - self.shares_) / self._seen)
+
+    @property
+    def _seen(self) -> Floats:
+        """Counts as a column; NaN where noise hides them."""
+        return np.where(self.below_noise_, np.nan, self.counts_)[:, None]
+
+    def interval(self, level: float = 0.9, *, sampling: bool = True) -> tuple[Floats, Floats]:
+        """Intervals around the shares.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            About this fraction of them, or more, holds the share.
+        sampling : bool, default=True
+            Whether for a share among texts that might have been written, by as many persons who
+            write alike; otherwise for that of the texts that were, clipped as they are.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_values, n_topics)
+            Bounds from 0 to 1; NaN where noise hides the count.
+
+        Notes
+        -----
+        The shares s at which the sum less s times the count is within its own deviations (Fieller,
+        1954; without noise Wilson, 1927).
+
+        **Privacy.** Made of released values alone; costs nothing.
+        """
+        check_is_fitted(self)
+        if not Number(0, 1, closed="neither").accepts(level):
+            raise ValueError(f"level must be a number between 0 and 1, got {shown(level)}.")
+        reach, n, sums = float(ndtri((1 + level) / 2)) ** 2, self._seen, self.sums_
+        noise, chance = reach * self.sigma_**2, reach * self.spread_ * n * sampling
+        # (sums - s n)^2 <= noise (1 - 2 s + k s^2) + chance s (1 - s), a square in s.
+        square = n**2 - noise * sums.shape[1] + chance
+        half = sums * n - noise + chance / 2
+        root = np.sqrt(np.maximum(half**2 - square * (sums**2 - noise), 0.0))
+        # At a higher level than that of `below_noise_` the count may be hidden: any share will do.
+        bounded = np.where(np.isnan(n), np.nan, 1.0 * (n**2 > noise * sums.shape[1]))
+        low, high = (half - root) / square, (half + root) / square
+        return np.clip(low, 0, 1) * bounded, 1 - (1 - np.clip(high, 0, 1)) * bounded
+
+    def table(self, level: float = 0.9, *, backend: str = "pandas") -> Any:
+        """Shares as a table.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            Of the intervals, as for :meth:`interval`.
+        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
+            Library of the returned table.
+
+        Returns
+        -------
+        DataFrame or Table
+            One row for each group and topic: ``group``, ``texts``, ``hidden``, ``topic`` (numbered
+            from 1 as in ``topic_table``), ``share``, ``noise_std``, ``sampling_std``, and the
+            ends of the interval, ``low`` and ``high``.
+        """
+        return new_frame(self.columns(level), backend)
+
+    def columns(self, level: float = 0.9) -> dict[str, list[Any]]:
+        """Columns of :meth:`table` by name."""
+        n_groups, k = self.sums_.shape
+        low, high = self.interval(level)
+        of_cells = {
+            "share": self.shares_, "noise_std": self.noise_std_,
+            "sampling_std": self.sampling_std_, "low": low, "high": high,
+        }  # fmt: skip
+        return {
+            "group": [value for value in self.values for _ in range(k)],
+            "texts": np.repeat(np.maximum(self.counts_.round(), 0), k).tolist(),
+            "hidden": np.repeat(self.below_noise_, k).tolist(),
+            "topic": n_groups * list(range(1, k + 1)),
+            **{name: cells.ravel().tolist() for name, cells in of_cells.items()},
+        }
+
+
+def _spread(norms: Answer, bound: float, beyond: float) -> float:
+    """Number of texts that count like one: mean square of what persons add, over the mean."""
+    within = EDGES[1:] <= bound
+    counts, sizes = np.maximum(norms.value[within], 0.0), SIZES[within]
+    squares, sums = counts @ sizes**2 + beyond * bound**2, counts @ sizes + beyond * bound
+    return min(max(float(squares / max(sums, ROUNDING)), 1.0), bound)
+
+
+def _by_group(counts: sp.csr_matrix, places: Integers, model: Any, n_groups: int) -> sp.csr_matrix:
+    """Shares of topics in documents, each in the columns of its group.
+
+    Empty rows are left of documents without words, and of groups that are not listed.
+    """
+    topics, prior, single = model._topics_and_prior()
+    k, kept = len(topics), (places >= 0) & (np.diff(counts.indptr) > 0)
+    shares = proportions(counts[kept], topics, prior, single)
+    columns = places[kept, None] * k + np.arange(k)
+    ends = np.append(0, np.cumsum(kept * k))
+    return sp.csr_matrix((shares.ravel(), columns.ravel(), ends), (len(kept), n_groups * k))

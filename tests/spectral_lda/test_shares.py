@@ -1,0 +1,209 @@
+"""Shares of topics by public group: averages over texts, with errors that are as large as said."""
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from sktensor_dp import (
+    BudgetAccountant,
+    NotEnoughDataError,
+    NotEnoughDataWarning,
+    PrivateSpectralLDA,
+)
+from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.spectral_lda.shares import TopicShares
+
+pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+VALUES, K = ["jan", "feb", "mar", "apr"], 3
+TEXTS = np.kron(np.eye(K), [[6, 3]])  # of one topic each, which nobody can mistake
+
+
+def model_of(neighbours):
+    lda = PrivateSpectralLDA(K, doc_topic_prior=0, epsilon=math.inf, neighbours=neighbours)
+    return lda.fit(np.repeat(TEXTS, 500, axis=0))
+
+
+MODELS = {neighbours: model_of(neighbours) for neighbours in ("replace_one", "add_remove")}
+LDA = MODELS["replace_one"]
+ORDER = LDA.transform(TEXTS).argmax(axis=1)  # topic of the model for each kind of text
+
+
+def posts(rng, n=4000):
+    """Texts of persons, months and persons: one in ten has many, of another topic and in spring."""
+    is_busy = rng.random(n) < 0.1
+    sizes = np.where(is_busy, 4 + rng.poisson(4, n), 1)
+    persons, busy = np.repeat(np.arange(n), sizes), np.repeat(is_busy, sizes)
+    month = rng.choice(4, len(busy), p=[0.1, 0.2, 0.3, 0.4])
+    topic = np.where(busy, (rng.random(len(busy)) < 0.8) * 2, rng.integers(2, size=len(busy)))
+    topic = np.where(rng.random(len(busy)) < 0.2 * month, 1, topic)
+    return TEXTS[topic], np.array(VALUES)[month].tolist(), persons
+
+
+def averages(X, by, values=VALUES):
+    by, shares = np.array(by), LDA.transform(X)
+    return np.array([shares[by == value].mean(axis=0) for value in values])
+
+
+def test_averages_are_of_texts_where_busy_persons_differ(seed):
+    X, by, persons = posts(np.random.default_rng(seed))
+    truth, n = averages(X, by), [by.count(value) for value in VALUES]
+    exact = LDA.shares_by(X, by, VALUES, groups=persons, epsilon=math.inf)
+    np.testing.assert_allclose(exact.shares_, truth, atol=1e-8)
+    np.testing.assert_allclose(exact.counts_, n)
+    assert not exact.noise_std_.any()
+    # With little noise hardly anybody is scaled down.
+    close = LDA.shares_by(X, by, VALUES, groups=persons, epsilon=20.0)
+    assert np.abs(close.shares_ - truth).max() < 5 * close.noise_std_.max() + 0.01
+    # Texts by themselves, which are all alike in norm.
+    single = LDA.shares_by(sp.csr_array(X), pd.Series(by), np.array(VALUES), epsilon=20.0)
+    assert single.texts_per_person_ == 1
+    assert single.privacy_report_.unit == "document"
+    assert [row.name for row in single.privacy_report_.rows] == ["topic_shares"]
+    assert np.abs(single.shares_ - truth).max() < 5 * single.noise_std_.max()
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "delta"),
+    [
+        ("replace_one", 1e-6), ("add_remove", 0),
+        *(pytest.param(*more, marks=pytest.mark.nightly)
+          for more in (("replace_one", 0), ("add_remove", 1e-6))),
+    ],
+)  # fmt: skip
+def test_noise_is_as_large_as_said_and_falls_with_persons_and_epsilon(neighbours, delta, seed):
+    """Of 20 tables of 12 shares, a third of which add up to 1: the error of a deviation is 6 %.
+
+    A factor of a root of 2 in noise or counts would be one of 29 % or more.
+    """
+    rng, said = np.random.default_rng(seed), []
+    lda = MODELS[neighbours]
+    for n, epsilon in ((2000, 1.0), (8000, 1.0), (2000, 4.0)):
+        X, by, persons = posts(rng, n)
+        given, errors, inside = {"groups": persons, "delta": delta}, [], []
+        for _ in range(20):
+            found = lda.shares_by(X, by, VALUES, epsilon=epsilon, **given)
+            given["texts_per_person"] = found.texts_per_person_
+            exact = lda.shares_by(X, by, VALUES, epsilon=math.inf, **given)
+            given["texts_per_person"] = "auto"
+            errors.append((found.shares_ - exact.shares_) / found.noise_std_)
+            low, high = found.interval(0.9, sampling=False)
+            inside += [
+                *((low <= exact.shares_) & (exact.shares_ <= high))[~found.below_noise_].flat
+            ]
+        assert abs(np.nanstd(errors) - 1) < 0.25
+        assert abs(np.mean(inside) - 0.9) < 0.08
+        said.append(found.sigma_ / found.texts_per_person_)
+    few, many, sharp = said  # of sums, which grow with the number of persons
+    assert few == pytest.approx(many)
+    ratio = gaussian_mu(4.0, 1e-6) / gaussian_mu(1.0, 1e-6) if delta else 4.0
+    assert few / sharp == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize("each", [1, 3])
+def test_intervals_hold_the_shares_of_others_who_might_have_written(each, seed):
+    """Persons with texts of one kind each: of 40 tables of 8 shares, 160 count, as two add up to 1.
+
+    All but one in a million such samples have a part inside that is off by .11 at most.
+    """
+    rng, truth = np.random.default_rng(seed), np.array([0.2, 0.5, 0.3, 0.7])
+    inside, ratios = [], []
+    for _ in range(40):
+        month = rng.integers(4, size=1500)
+        topic = (rng.random(1500) < truth[month]) * 2
+        rows, persons = np.repeat(TEXTS[topic], each, axis=0), np.repeat(np.arange(1500), each)
+        by = np.repeat(np.array(VALUES)[month], each)
+        found = LDA.shares_by(rows, by, VALUES, groups=persons, epsilon=2.0)
+        low, high = found.interval()
+        wanted = np.zeros((4, K))
+        wanted[:, ORDER[2]], wanted[:, ORDER[0]] = truth, 1 - truth
+        at = wanted > 0
+        std = np.hypot(found.noise_std_, found.sampling_std_)
+        inside += [*((low <= wanted) & (wanted <= high))[at]]
+        ratios += [*((found.shares_ - wanted) / std)[at]]
+    assert np.mean(inside) > 0.9 - 0.11
+    assert np.nanstd(ratios) > 0.6  # intervals are no wider than that
+
+
+@pytest.mark.parametrize("neighbours", MODELS)
+def test_texts_of_unknown_words_or_other_groups_do_not_count(neighbours, seed):
+    X, by, persons = posts(np.random.default_rng(seed), 500)
+    empty, others = np.zeros_like(X), ["dec"] * len(X)
+    lda, given = MODELS[neighbours], {"epsilon": math.inf, "texts_per_person": 100}
+    found = lda.shares_by(X, by, VALUES, groups=persons, **given)
+    more = np.concatenate([empty, X, X]), by + by + others, VALUES
+    padded = lda.shares_by(*more, groups=np.tile(persons, 3), **given)
+    np.testing.assert_allclose(padded.sums_, found.sums_, atol=1e-9)
+    assert padded.privacy_report_.n_units == found.privacy_report_.n_units
+    numbered = lda.shares_by(
+        X, [VALUES.index(one) for one in by], range(4), groups=persons, **given
+    )
+    np.testing.assert_allclose(numbered.sums_, found.sums_, atol=1e-9)
+
+
+def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed):
+    X, by, persons = posts(np.random.default_rng(seed))
+    budget, values = BudgetAccountant(3.0, 1e-6), [*VALUES, "never", "ever"]
+    lda = PrivateSpectralLDA(K, doc_topic_prior=0, epsilon=math.inf).fit(TEXTS.repeat(9, axis=0))
+    lda.set_params(accountant=budget)
+    with pytest.warns(NotEnoughDataWarning, match="texts there are of .*'(n)?ever'"):
+        found = lda.shares_by(X, by, values, groups=persons, epsilon=0.5)
+    assert [entry.spender for entry in budget.entries] == ["TopicShares"] * 2
+    # Noise shows an empty group once in 40; here none is.
+    found.sums_[4:] = 0.0
+    assert not found.below_noise_[:4].any()
+    assert np.isnan(found.shares_[4:]).all()
+    assert np.isnan(found.interval(sampling=False)).sum() == 2 * 2 * K
+    # At a very high level the count of a group that is seen may be hidden, too.
+    low, high = found.interval(1 - 1e-15)
+    assert np.all((low[:4] <= found.shares_[:4]) & (found.shares_[:4] <= high[:4]))
+    table = found.table()
+    assert table.shape == (6 * K, 9)
+    assert table.query("hidden")["share"].isna().all()
+    found.save(tmp_path / "shares.model")
+    loaded = TopicShares.load(tmp_path / "shares.model")
+    pd.testing.assert_frame_equal(loaded.table(0.5), found.table(0.5))
+
+
+X, BY, PERSONS = np.repeat(TEXTS, 400, axis=0), ["a", "b", "secret"] * 400, np.arange(1200) // 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"by": BY[1:]}, "by must hold one label per row"),
+        ({"by": [None, *BY[1:]]}, "by must hold one label per row"),
+        ({"by": pd.Series(BY).iloc[::-1], "X": pd.DataFrame(X)}, "by must be in the order"),
+        ({"by": range(1200)}, "values and by must hold integers, or both strings"),
+        ({"values": [1, 2]}, "values and by must hold integers, or both strings"),
+        ({"values": []}, "one value at least"),
+        ({"values": ["a", "a"]}, "values must be different"),
+        ({"values": ["a "]}, "values must hold labels without"),
+        ({"X": X[:, :5]}, "X has 5 features"),
+        ({"groups": PERSONS[1:]}, "groups must hold one label per row"),
+        ({"texts_per_person": 0}, "'texts_per_person' parameter"),
+        ({"epsilon": 0}, "'epsilon' parameter"),
+        ({"epsilon": 0.02}, r"Noise would hide .* each of 2 groups.*fewer values .* epsilon="),
+        ({"epsilon": 9.0}, "budget"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_refused_unspent_and_shows_no_label(wrong, message):
+    budget = BudgetAccountant(8.0, 1e-6)
+    right = {"X": X, "by": BY, "values": ["a", "b"], "groups": PERSONS, "accountant": budget}
+    error = NotEnoughDataError if "epsilon=" in message else (ValueError, RuntimeError)
+    with pytest.raises(error, match=f"(?s){message}") as raised:
+        LDA.shares_by(**(right | wrong))
+    assert "secret" not in str(raised.value)
+    assert not budget.entries
+    if least := re.search(r"epsilon=(\d+\.\d+)", str(raised.value)):
+        LDA.shares_by(**(right | {"epsilon": float(least[1])}))
+
+
+def test_topics_of_persons_are_asked_of_persons():
+    lda = PrivateSpectralLDA(K, doc_topic_prior=0, epsilon=8.0).fit(X, groups=PERSONS)
+    with pytest.raises(ValueError, match="groups must be given to both fits or to none"):
+        lda.shares_by(X, BY, ["a", "b"])
+    lda.shares_by(X, BY, ["a", "b"], groups=PERSONS)
