@@ -37,18 +37,15 @@ def is_table(data: object) -> bool:
 
 
 def refuse_other_row_order(X: object, beside: object, name: str = "groups") -> None:
-    """Raise ValueError where a column of pandas has index labels of the rows in other places.
-
-    If one of the two counts rows, as after ``reset_index``, and not the other, some of them say
-    nothing.
-    """
+    """Raise ValueError where a column of pandas has index labels of the rows in other places."""
     if any(is_dask(one) or not hasattr(type(one), "iloc") for one in (X, beside)):
         return
     ours, theirs = (cast(Any, one).index for one in (X, beside))
     if ours.nlevels != theirs.nlevels or len(ours) != len(theirs) or ours.equals(theirs):
         return
-    counting = {type(one).__name__ == "RangeIndex" for one in (ours, theirs)}
-    if (shared := ours.isin(theirs)).all() or (shared.any() and len(counting) == 1):
+    # If one index only counts rows, as after `reset_index`, it shares some labels by chance.
+    counts_rows = {type(one).__name__ == "RangeIndex" for one in (ours, theirs)}
+    if (shared := ours.isin(theirs)).all() or (shared.any() and len(counts_rows) == 1):
         raise ValueError(
             f"{name} must be in the order of the rows: its index has labels of theirs in other "
             f"places. Pass {name}.reindex(X.index), which finds the item of each row by the index; "

@@ -22,8 +22,8 @@ def word_pattern() -> re.Pattern[str]:
     To Python's ``\w`` words end at combining marks, such as vowel signs of Hindi and Thai, and at
     joiners. In texts without these it finds what scikit-learn's default pattern does.
     """
-    planes, emoji = range(0x300, 0x20000), range(0xFE00, 0xFE10)  # whose variants are no letters
-    marks = (chr(i) for i in planes if i not in emoji)
-    own = "".join(one for one in marks if unicodedata.category(one) in ("Mn", "Mc"))
+    variants_of_emoji = range(0xFE00, 0xFE10)
+    characters = (chr(i) for i in range(0x300, 0x20000) if i not in variants_of_emoji)
+    marks = "".join(one for one in characters if unicodedata.category(one) in ("Mn", "Mc"))
     # The lookahead is for speed: most words end at a blank.
-    return re.compile(rf"\w(?:\w+|(?![\0-\u02ff])[{own}\u200c\u200d]+)+")
+    return re.compile(rf"\w(?:\w+|(?![\0-\u02ff])[{marks}\u200c\u200d]+)+")

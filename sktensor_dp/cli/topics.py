@@ -163,8 +163,9 @@ class Topics(Run):
 
     def _allowed(self) -> str:
         """Words that may be used."""
-        known = f"{len(self._known):,} public ones" if self._known else ""
-        return known or f"at most {self.options.words:,}"
+        if self._known:
+            return f"{len(self._known):,} public ones"
+        return f"at most {self.options.words:,}"
 
     def verdict(self) -> str:
         """Verdict of the forecast; too few where noise would hide how many texts groups have."""
@@ -352,18 +353,14 @@ class Topics(Run):
             "topics.html",
             lambda path: write_topic_page(path, model, names, report=report, warnings=warnings),
         )
-        apart = model.top_words(len(names), names, relevance=0.6)
-        leading = (
-            [
-                topic.number,
-                round(topic.weight, 3),  # as on the screen: no result to report
-                rank,
-                word,
-                *map(YES.get, (word in own, topic.below_noise)),
-            ]
-            for topic, own in zip(self._topics, map(set, apart), strict=True)
-            for rank, word in enumerate(topic.words, start=1)
-        )
+        distinctive = map(set, model.top_words(len(names), names, relevance=0.6))
+        leading: list[list[object]] = []
+        for topic, own_words in zip(self._topics, distinctive, strict=True):
+            share, hidden = round(topic.weight, 3), YES[topic.below_noise]  # as on the screen
+            leading += (
+                [topic.number, share, rank, word, YES[word in own_words], hidden]
+                for rank, word in enumerate(topic.words, start=1)
+            )
         columns = ["topic", "share_of_words", "rank", "word", "sets_apart", "hidden"]
         folder.add("topics.csv", table_of([columns, *leading]))
         head = [f"topic_{topic.number}" for topic in self._topics]
@@ -425,7 +422,7 @@ def _stop_words(path: Path, encoding: str | None) -> list[str]:
                 f"--stop-words takes a file with one word in each line, and entry {number} of "
                 f"{path.name!r} has several"
             )
-    found = sorted({word for line in lines for word in split(line)})
-    if not found:
+    words = sorted({word for line in lines for word in split(line)})
+    if not words:
         raise ValueError(f"--stop-words: no line of {path.name!r} is a word of two letters or more")
-    return found
+    return words
