@@ -26,6 +26,7 @@ from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budge
 from sktensor_dp.cli.topics import SHARES, Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
+from sktensor_dp.input_check import HARDLY_ANY
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
 from sktensor_dp.privacy.payer import COLUMN
@@ -309,7 +310,8 @@ def _check_rows(run: Run, folder: Folder, progress: Progress) -> list[PrivacyRep
     try:
         run.check(folder.ledger)
     except NotEnoughDataError as error:
-        advice = f"{run.cure}{_advice_after_check(run, folder)}"
+        cure = "" if HARDLY_ANY in str(error) else run.cure
+        advice = f"{cure}{_advice_after_check(run, folder)}"
         error.args = (f"{error} {advice} To go on all the same: --no-check",)
         raise
     finally:
