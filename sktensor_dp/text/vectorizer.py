@@ -103,25 +103,21 @@ BOOLEAN = InstanceOf(bool, np.bool_)
 POSITIVE = Number(1, math.inf, integer=True)
 
 
-def _is_pattern(value: object) -> bool:
-    """True for a string that ``re`` compiles."""
-    try:
-        return isinstance(value, str) and bool(re.compile(value))
-    except (re.error, OverflowError, RecursionError):
+def _accepted_by(read: Callable[[Any], Any], expected: str) -> Condition:
+    """Condition that `read` makes something true of a value, and raises no error."""
+
+    def accepts(value: object) -> bool:
+        with suppress(Exception):
+            return bool(read(value))
         return False
+
+    return Condition(accepts, expected)
 
 
 def _is_range(value: Any) -> bool:
     """True for a tuple of two positive integers, the first not larger than the second."""
     pair = isinstance(value, tuple) and len(value) == 2 and all(map(POSITIVE.accepts, value))
     return pair and value[0] <= value[1]
-
-
-def _are_columns(value: Any) -> bool:
-    """True for different words, or a mapping of words to columns, as ``CountVectorizer`` takes."""
-    with suppress(Exception):
-        return bool(_columns_of(value))
-    return False
 
 
 def _columns_of(words: Any) -> dict[str, int]:
@@ -133,20 +129,15 @@ def _columns_of(words: Any) -> dict[str, int]:
     return columns
 
 
-def _is_number_type(value: Any) -> bool:
-    """True for a numpy dtype of real numbers, or what names one."""
-    with suppress(Exception):
-        return np.dtype(value).kind in "iuf"
-    return False
-
-
-DTYPE = Condition(_is_number_type, "a numpy dtype of numbers")
-VOCABULARY = Condition(
-    _are_columns,
+DTYPE = _accepted_by(lambda value: np.dtype(value).kind in "iuf", "a numpy dtype of numbers")
+VOCABULARY = _accepted_by(
+    _columns_of,
     "a collection of different words when composed (NFC), or a mapping of words to columns "
     "0, 1, ...",
 )
-PATTERN = Condition(_is_pattern, "a str that is a regular expression")
+PATTERN = _accepted_by(
+    lambda value: isinstance(value, str) and re.compile(value), "a str that is a regular expression"
+)
 N_GRAMS = Condition(_is_range, "a tuple (min_n, max_n) of ints with 1 <= min_n <= max_n")
 # Parameters that decide what is accepted as a document, and which words it has.
 COUNTED_BY = frozenset({
