@@ -9,7 +9,7 @@ from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, counted_releases
 from sktensor_dp.gaussian_mixture import defaults
-from sktensor_dp.mixtures.clipping import Clipping, clip_for
+from sktensor_dp.mixtures.clipping import Clipping, Scales, clip_for
 from sktensor_dp.mixtures.start import TRIES
 from sktensor_dp.mixtures.uncertainty import n_scores
 from sktensor_dp.privacy.conversions import gaussian_mu, spherical_spread
@@ -49,6 +49,17 @@ class MixturePlan:
     # Whether means have intervals: enough samples, and not too many parameters.
     has_intervals: bool
     clip: Clipping  # of whitened rows
+
+    @property
+    def n_shape(self) -> int:
+        """Number of coordinates of a shape that is released, less the one of its trace."""
+        d = self.n_features
+        return {"spherical": 1, "diag": d}.get(self.covariance_type, n_unique(d, 2)) - 1
+
+    @property
+    def scales(self) -> Scales:
+        """Squared scales of the parts of a step's statistics."""
+        return self.clip.scales(self.n_shape, alone=self.n_components == 1)
 
     @property
     def n_for_tails(self) -> int:
@@ -143,11 +154,11 @@ def forecast_mixture(
     plan = plan_mixture(estimator, n_samples, n_features)
     pure, k = plan.releases.delta == 0, plan.n_components
     _, count_sigma = counted_releases(plan.releases, pure, estimator.neighbours)
-    clip, scales = plan.clip, plan.clip.scales(shapes=estimator.covariance_type != "spherical")
+    clip = plan.clip
     sigma = step_sigma(estimator, plan.releases, n_samples, n_features)
     # Noise of a coordinate of a group's summed shifts; its mean shift has k times as much, as a
     # group has a k-th of the rows, and a length is over all coordinates.
-    shift_sigma = clip.far / math.sqrt(scales.shift) / clip.shift_response * sigma
+    shift_sigma = clip.far / math.sqrt(plan.scales.shift) / clip.shift_response * sigma
     noise = k * shift_sigma * math.sqrt(n_features)
     row = ReleaseForecast(MixtureStatistics.name, sigma, noise, signal=1.0)
     needed = rows_needed(estimator, n_features)

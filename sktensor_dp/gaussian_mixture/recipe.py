@@ -46,7 +46,6 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
-from sktensor_dp.tensor.symmetric import n_unique
 
 # Rows are scaled down to this many radii: numbers stay far from overflow, and few rows change.
 MOST_RADII = 8.0
@@ -246,23 +245,20 @@ def release_statistics(
     d = model.means.shape[1]
     clip, pooled = plan.clip, plan.covariance_type == "tied"
     shape_part = "full" if pooled else plan.covariance_type
-    scales = clip.scales(shapes=shape_part != "spherical")
     # Clip and mean square of rows with 1, ..., d - 1 observed columns.
     below = (clipping_at(n_seen, clip.quantile) for n_seen in range(1, d))
     partial = [(one.limit, one.mean) for one in below]
     whiteners = model.whiteners[:1] if pooled else model.whiteners
     query = MixtureStatistics(
         model.means, whiteners, model.log_scales, limit=clip.limit, centre=clip.centre,
-        scales=scales, radius=MOST_RADII * ball.radius, shape_part=shape_part, pooled=pooled,
+        scales=plan.scales, radius=MOST_RADII * ball.radius, shape_part=shape_part, pooled=pooled,
         partial=partial, reach=clip.far / clip.limit,  # shifts: clipped farther out than squares
     )  # fmt: skip
     answer = ask(query)
-    # Coordinates of a shape, less the one of its trace.
-    n_shape = {"spherical": 1, "diag": d}.get(shape_part, n_unique(d, 2)) - 1
     weights, shifts, sizes, shapes = query.decoded(clipped_statistics(answer))
     return WhitenedStatistics(
-        weights=weights, shifts=shifts, sizes=sizes, shapes=shapes, n_shape=n_shape,
-        sigma=answer.sigma, scales=scales, clipping=clip,
+        weights=weights, shifts=shifts, sizes=sizes, shapes=shapes, n_shape=plan.n_shape,
+        sigma=answer.sigma, scales=plan.scales, clipping=clip,
     )  # fmt: skip
 
 

@@ -41,14 +41,18 @@ class Clipping:
         """Expected squared length, in units of the squared limit."""
         return self.mean * self.width / self.limit**2
 
-    def scales(self, *, shapes: bool) -> Scales:
-        """Squared scales of parts, adding up to 1, with which noise loses least log-likelihood."""
+    def scales(self, n_shape: int, *, alone: bool = False) -> Scales:
+        """Squared scales of parts, adding up to 1, with which noise loses least log-likelihood;
+        means and shapes of one Gaussian `alone` have equal scales.
+        """
         # A part of squared scale a gets noise of variance 1 / a and loses c / a, which is least in
         # all for a in proportion to sqrt(c). c is half of coordinates times information times
-        # squared limit: (d + 2) (d - 1) / 2 orthonormal coordinates of a shape tell 1 / 2 each.
+        # squared limit: the `n_shape` orthonormal coordinates of a shape tell 1 / 2 each.
         d, square = self.width, self.limit**2
         weight, shift = math.sqrt(0.5), math.sqrt(0.5 * d) * self.far
-        shape = math.sqrt((d + 2) * (d - 1) / 8) * square if shapes else 0.0
+        shape = math.sqrt(n_shape / 4) * square
+        if alone:  # the product of both losses is least
+            shape = min(shape, shift)
         whole = weight + shift + shape
         size = 0.5 * (shift + shape)  # the most that does not count in the sensitivity
         return Scales(weight / whole, shift / whole, size / whole, shape / whole)

@@ -90,7 +90,7 @@ def apart(scales: Scales, shape: str = "full", pooled: bool = False) -> MixtureS
     )
 
 
-FULL = clipping_at(D, 0.9).scales(shapes=True)
+FULL = clipping_at(D, 0.9).scales(D * (D + 1) // 2 - 1)
 AXES = np.eye(D)
 
 
