@@ -10,10 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion.gradient_steps import fit_gradients
 from sktensor_dp.completion.model import EntryModel, SharedModel, unexplained_variance
-from sktensor_dp.completion.person_recipe import warnings_of_edge
+from sktensor_dp.completion.person_recipe import AT_EDGE
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.estimator.base import FitResult
+from sktensor_dp.exceptions import DoubtfulParameterWarning
+from sktensor_dp.privacy.answer import is_at_end
 from sktensor_dp.privacy.mechanisms import piecewise_deviation
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums
@@ -95,8 +97,11 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
     for counts, bias, error in zip(index_set.counts, model.biases, errors, strict=True):
         average += float(counts @ bias) / n
         variance += float(np.square(counts / n) @ error)
-    edge = warnings_of_edge(average - ask.public("middle"), math.sqrt(variance), width / 2)
-    return FitResult(state, told if components is not None else (*told, *edge))
+    if components is None and is_at_end(
+        average - ask.public("middle"), math.sqrt(variance), width / 2
+    ):
+        told = (*told, DoubtfulParameterWarning(AT_EDGE))
+    return FitResult(state, told)
 
 
 def _from_values(ask: Session, options: ModelOptions) -> EntryModel:

@@ -21,7 +21,7 @@ from sktensor_dp.completion.shared_biases import (
 )
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import DoubtfulParameterWarning
-from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.answer import LITTLE, Answer, is_at_end
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.persons import ReleasedEffects, SharedFactorSums, UnitLevels
 from sktensor_dp.tensor import defaults as kernel_defaults
@@ -34,8 +34,6 @@ from sktensor_dp.tensor.sorted_entries import mode_product
 LEAST_DEVIATION = 1 / 16
 # Least share of units that have values, to avoid a division by 0.
 LEAST_SHARE = 1e-9
-# Noise, in half widths, from which on a level may be near an end of its range, or 0, by chance.
-LITTLE = 0.05
 AT_EDGE = (
     "The average that was found lies at the edge of the range of values, as where they are clamped "
     "to bounds that are too narrow: are the bounds right, and is it the right column of values? "
@@ -149,19 +147,10 @@ def _doubts(levels: Levels, more_deviation: float, half: float) -> tuple[Warning
     # Without values there is noise alone.
     if with_values <= 3 * sigma:
         return (DoubtfulParameterWarning(UNLISTED),)
-    if edge := warnings_of_edge(mean / share, sigma / share, half):
-        return edge
+    if is_at_end(mean / share, sigma / share, half):
+        return (DoubtfulParameterWarning(AT_EDGE),)
     is_wide = more_deviation * deviation + 3 * sigma < 2 * half * LEAST_DEVIATION * share
     return (DoubtfulParameterWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide else ()
-
-
-def warnings_of_edge(mean: float, sigma: float, half: float) -> tuple[Warning, ...]:
-    """Warning, from a released `mean` with noise of `sigma`, that most values are clamped to an end
-    of the range -`half` to `half`.
-    """
-    is_known = sigma < half * LITTLE
-    is_at_edge = abs(mean) + 2 * sigma >= half
-    return (DoubtfulParameterWarning(AT_EDGE),) if is_known and is_at_edge else ()
 
 
 def release_components(

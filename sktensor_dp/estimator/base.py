@@ -272,6 +272,10 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         score = "log_likelihood" if hasattr(self, "score_samples") else None
         return PublicFacts(self._unit, score=score)
 
+    def _expected_score(self) -> float | None:
+        """Expected log-likelihood of rows of the fitted law; None where it has no such law."""
+        return None
+
     def _unit_labels_in(self, X: object) -> Labels | None:
         """Label of the unit of each row, where X itself says them; else None."""
         return None

@@ -414,9 +414,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         -------
         DataFrame or Table
             One row per group and column: ``group``, from 1; ``share``, without an interval;
-            ``place``, from 1: groups whose density together has a single peak describe one place,
-            such as one of heavy tails; ``column``; ``mean``, ``mean_low``, ``mean_high`` and
-            ``spread``, a standard deviation.
+            ``place``, from 1: groups whose density together has a single peak are at one place, as
+            parts of a cloud of heavy tails are; ``column``; ``mean``, ``mean_low``, ``mean_high``
+            and ``spread``, a standard deviation.
 
         Warns
         -----
@@ -497,9 +497,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         -----
         Another run may find other groups: intervals are for the groups shown. They are
         normal intervals by the information of the fitted law, with what EM steps of their number
-        and rates leave of the way from the start. They are for means of all values: they count what
-        clips take of log-normal tails that are as skewed as released shifts are, within noise; of
-        longer tails they may hold too few. Of one group, means of columns that are skewed as an
+        and rates leave of the way from the start. They are for means of samples clamped to ranges
+        and scaled down to ``data_norm``, and do not count what lies beyond. They count what clips
+        take of log-normal tails that are as skewed as released shifts are, within noise; of longer
+        tails they may hold too few. Of one group, means of columns that are skewed as an
         exponential law or more are released without a clip. Where groups share a tail, rows between
         them may be of either. The share of missing cells is estimated for each column, by
         released second moments; cells are taken to be missing completely at random. Where it
@@ -613,6 +614,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         n_parameters = k * parameters_of_group(self.covariance_type, d) - 1
         n_parameters += (self.covariance_type == "tied") * n_unique(d, 2)
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
+
+    def _expected_score(self) -> float:
+        model = gaussians_of(self)
+        return float(model.weights @ model.log_scales) - self.n_features_in_ / 2
 
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(self._unit, score="log_likelihood", worst_case=self._worst_case)

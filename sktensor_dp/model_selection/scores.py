@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.checks.callers import level_of_caller
+from sktensor_dp.checks.callers import VALIDATION, is_called_by, level_of_caller
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import as_numbers, refuse_other_columns
@@ -24,7 +24,7 @@ from sktensor_dp.data.units import Units
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.estimator.facts import unit_of
 from sktensor_dp.estimator.inputs import refuse_other_kinds
-from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.exceptions import DoubtfulParameterWarning, NotEnoughDataWarning
 from sktensor_dp.model_selection.forecast import ScoreForecast, sigma_of_score
 from sktensor_dp.model_selection.splits import checked_units, n_rows, one_row, take
 from sktensor_dp.model_selection.steps import (
@@ -35,6 +35,7 @@ from sktensor_dp.model_selection.steps import (
     steps_of,
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.answer import is_at_end
 from sktensor_dp.privacy.payer import HasAccountant, Payer, column_of_units
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
@@ -48,6 +49,10 @@ from sktensor_dp.tensor.arrays import Floats
 UNKNOWN_WORD = 1e-5
 # Log-likelihood per token is clipped at this multiple of that of equally likely words.
 WORST_TOKEN = 2.0
+AT_END = (
+    "The score lies at an end of its bounds: nearly all rows are clipped to it, or refused by the "
+    "model, so that scores of models cannot be compared. Are the bounds in the units of the score?"
+)
 # Range of score bounds for which noise has a grid.
 RANGE = Numbers(
     Number(-SCORE[1], SCORE[1]), 2, f"two finite numbers, low < high, of size {SCORE[1]:g} at most"
@@ -251,6 +256,11 @@ def checked_score_bounds(
         bounds = _implied_bounds(scoring, step, texts=texts, n_features=n_features)
     if bounds is None:
         example = "Errors of a completion of bounds (1, 5) are in (-4, 0), squared in (-16, 0)"
+        if scoring == "log_likelihood":
+            example = (
+                "A column adds about -1.4 less the log of its standard deviation; scores of a "
+                "model's own rows cost nothing: model.score_samples(model.sample(10_000)[0])"
+            )
         if scoring == "log_likelihood_per_token":
             example = (
                 f"Those of texts are ({math.log(UNKNOWN_WORD):.1f}, 0) by default, and of counts "
@@ -303,14 +313,36 @@ def release_score(
     neighbours: str,
     column: object = None,
 ) -> tuple[float, PrivacyReport]:
-    """Charge `plan`, and release the mean of scores over units; return it and the report."""
+    """Charge `plan`, and release the mean of scores over units; return it and the report.
+
+    A warning says where it lies at an end of its bounds.
+    """
     charged = plan.before_count() if neighbours == "add_remove" else plan
     payer = Payer(spender, accountant, column=column)
     with Session(chunks, charged, payer, unit=unit, neighbours=neighbours) as ask:
         ask.count()
         ask.complete_plan(plan)
-        noisy = float(ask(query).value[0])
+        answer = ask(query)
+    noisy, half = float(answer.value[0]), (query.high - query.low) / 2
+    # No error lies above a bound of 0.
+    if is_at_end(noisy, answer.sigma, half) and (noisy < 0 or query.high != 0):
+        warnings.warn(AT_END, DoubtfulParameterWarning, stacklevel=level_of_caller())
     return noisy + query.middle, ask.report()
+
+
+def refuse_bounds(model: Any, scoring: str, bounds: tuple[float, float]) -> None:
+    """Refuse bounds beyond which rows of a fitted `model` itself score.
+
+    Tools of scikit-learn compare models, of which some may be worse than the bounds.
+    """
+    expected = model._expected_score() if scoring == "log_likelihood" else None
+    if expected is None or bounds[0] < expected < bounds[1] or is_called_by(VALIDATION):
+        return
+    raise ValueError(
+        f"bounds must hold what rows of the fitted model itself score, about {expected:.3g}; got "
+        f"{shown(bounds)}, to an end of which most would be clipped. Nothing was charged. "
+        "model.score_samples(model.sample(10_000)[0]) shows at no cost how scores spread."
+    )
 
 
 def make_private_scorer(
@@ -336,9 +368,11 @@ def make_private_scorer(
         Cost of each call. Gaussian noise composes exactly with that of fits; ``delta=0``
         gives Laplace noise.
     bounds : (low, high), optional
-        Public range that the score of a row is clipped to; noise is in proportion to its
-        width. Needed but for ``"log_likelihood_per_token"``, whose default is twice the
-        log-likelihood of evenly likely words, or of texts that of an unknown word.
+        Public range that the score of a row is clipped to, the same for all models that are
+        compared; noise is in proportion to its width. Refused where it does not hold the
+        log-likelihood that rows of the fitted law have. Needed but for
+        ``"log_likelihood_per_token"``, whose default is twice the log-likelihood of evenly likely
+        words, or of texts that of an unknown word.
     accountant : BudgetAccountant, optional
         Charged before each score; by default that of the surrounding ``with`` block.
 
@@ -437,6 +471,7 @@ class PrivateScorer(HasAccountant, BaseEstimator):
             self.bounds, self.metric, last, "bounds", texts=words is not None,
             n_features=getattr(last, "n_features_in_", None),
         )  # fmt: skip
+        refuse_bounds(last, self.metric, bounds)
         if labels is None and any(report.unit == "person" for report in reports):
             raise ValueError(
                 "groups must be given: the model was fitted with groups, and a score of single "

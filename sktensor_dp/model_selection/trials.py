@@ -163,9 +163,9 @@ class Trials:
             for train, test in self.splits.pairs:
                 payer = TrialAccountant(self.request.costs.fit)
                 model, warned = self._fitted(template, train, payer)
-                score, report = self._scored(model, test)
+                score, report, doubts = self._scored(model, test)
                 scores.append(score)
-                caught += warned
+                caught += [*warned, *doubts]
                 parts += [_fit_part(model, "fit"), part_of([report], "score")]
         except NotEnoughDataError as error:
             # The error follows from released values or public numbers, so it is an output like any
@@ -208,8 +208,12 @@ class Trials:
             model.fit(X, **groups) if y is None else model.fit(X, y, **groups)
         return model, caught
 
-    def _scored(self, model: BaseEstimator, chosen: Mask) -> tuple[float, PrivacyReport]:
-        """Noisy score of a model on the `chosen`, held-out units, and the report on its release."""
+    def _scored(
+        self, model: BaseEstimator, chosen: Mask
+    ) -> tuple[float, PrivacyReport, list[warnings.WarningMessage]]:
+        """Noisy score of a model on the `chosen`, held-out units, the report on its release, and
+        warnings.
+        """
         step, words = [*private_steps(model).values()][-1], word_counter(self.estimator)
         # The session calls these scores on the held-out rows.
         query = HeldOutScores(UnitScores(self.request.scoring, model, words), *self.bounds)
@@ -221,10 +225,13 @@ class Trials:
         epsilon, delta = as_parameters(cost, self.request.delta)
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(query.name, cost),))
         # Nobody pays here: the search was charged for all of its trials.
-        return release_score(
-            query, chunks, plan, spender="PrivateSearchCV", unit=step.privacy_report_.unit,
-            accountant=None, neighbours=self.request.neighbours,
-        )  # fmt: skip
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            score, report = release_score(
+                query, chunks, plan, spender="PrivateSearchCV", unit=step.privacy_report_.unit,
+                accountant=None, neighbours=self.request.neighbours,
+            )  # fmt: skip
+        return score, report, caught
 
 
 def _fit_part(model: BaseEstimator, role: str) -> Part:

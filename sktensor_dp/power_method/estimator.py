@@ -729,6 +729,13 @@ class PrivateTensorPowerMethod(
         weights = np.log(np.maximum(self.weights_, 1e-300))
         return np.asarray(weights - 0.5 * (distances / self.covariances_ + log_volumes))
 
+    def _expected_score(self) -> float | None:
+        if self.moment == "raw":
+            return None
+        k, d = self.components_.shape
+        shares = self.weights_ / self.weights_.sum()
+        return float(shares @ self._log_joint(self.components_)[range(k), range(k)]) - d / 2
+
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(
             self._unit, has_more_columns=True, score="log_likelihood",

@@ -11,6 +11,8 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Fraction of a histogram beyond each end of the range that is chosen from it.
 TAIL = 0.01
+# Noise, in half widths of a range, from which on a mean may be near an end of it, or 0, by chance.
+LITTLE = 0.05
 # Numbers of bins that are merged to find a range. The least is taken that shows above the noise at
 # least `LEAST_SHOWN` of the most that any shows.
 MERGED, LEAST_SHOWN = (1, 2, 4, 8, 16, 32), 0.8
@@ -93,6 +95,13 @@ class Answer:
         if self.cost.epsilon > 0:
             return _laplace_level(probability)
         return -float(ndtri(probability))
+
+
+def is_at_end(mean: float, sigma: float, half: float) -> bool:
+    """Return True if a released mean lies at an end of the range -`half` to `half`, within noise
+    of a small `sigma`: nearly all values are clipped to it.
+    """
+    return sigma < LITTLE * half and abs(mean) + 2 * sigma >= half
 
 
 def _laplace_level(probability: float) -> float:

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from small_completions import Y0
@@ -26,9 +26,12 @@ from toy_regressor import NoisyMean, answering, constant, targets
 from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
+    DoubtfulParameterWarning,
     NotEnoughDataWarning,
+    PrivateGaussianMixture,
     PrivateSearchCV,
     PrivateSpectralLDA,
+    PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
     UnprotectedScoreWarning,
     make_private_scorer,
@@ -195,6 +198,7 @@ def picky(X):
     return np.zeros(len(X))
 
 
+@pytest.mark.filterwarnings("ignore:The score lies at an end")
 @pytest.mark.parametrize("metric", ["log_likelihood", SQUARED, "texts"])
 @pytest.mark.parametrize("n_bad", [1, 99, 100])
 def test_rows_that_the_model_refuses(metric, n_bad):
@@ -356,6 +360,45 @@ def test_noise_is_in_proportion_to_the_number_of_groups():
     one, other = budget.entries
     assert one.sigma == other.sigma
     assert one.unit == "person"
+
+
+@pytest.mark.parametrize("moments", [False, True], ids=["steps", "moments"])
+@pytest.mark.parametrize("bounds", [(-15.0, 10.0), (99.0, 120.0)], ids=["above", "beyond"])
+def test_bounds_beyond_what_a_model_expects_are_refused_before_the_charge(moments, bounds):
+    """All rows would be clipped, and models of scores far apart would tie."""
+    rows = np.random.default_rng(0).normal(0, [10.0] * 8, (4000, 8))
+    options = {"data_norm": 50.0, "epsilon": 9.0}
+    model = PrivateGaussianMixture(1, **options)
+    if moments:
+        model = PrivateTensorPowerMethod(1, moment="gaussian_mixture", **options)
+    model.fit(rows)
+    expected = model.score_samples(model.sample(4000)[0]).mean()
+    assert model._expected_score() == pytest.approx(expected, abs=0.2)
+    scorer = scorer_of("log_likelihood", epsilon=9.0, bounds=bounds, accountant=BudgetAccountant())
+    for fitted in (model, make_pipeline(FunctionTransformer(np.copy), model)):
+        with pytest.raises(ValueError, match=r"of the fitted model .*Nothing was charged"):
+            scorer(fitted, rows)
+    assert scorer.accountant.entries == ()
+    scorer.set_params(epsilon=INF, accountant=None)
+    with warnings.catch_warnings(record=True) as caught:  # a search may try worse models
+        warnings.simplefilter("always")
+        found = cross_val_score(model, rows, cv=KFold(2), scoring=scorer, error_score="raise")
+    assert np.abs(found[0] - np.array(bounds)).min() < 0.1
+    assert any("end of its bounds" in str(one.message) for one in caught)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "answer", "warned"),
+    [((-1, 1), -9.0, True), ((-1, 1), 9.0, True), ((-1, 0), 0.0, False), ((-1, 1), 0.5, False)],
+)
+def test_a_score_at_an_end_of_its_bounds_warns(bounds, answer, warned):
+    """Of errors 0 is no end at which any is clipped."""
+    scorer, rows = scorer_of("log_likelihood", bounds=bounds), np.zeros((40, 1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DoubtfulParameterWarning)
+        scorer(answering(lambda X: np.full(len(X), answer)), rows)
+    assert [one.category is DoubtfulParameterWarning for one in caught] == [True] * warned
+    assert {one.filename for one in caught} <= {__file__}
 
 
 @pytest.mark.parametrize(("n", "is_noise"), [(5, True), (400, False)])

@@ -296,6 +296,8 @@ def test_warnings_are_those_of_fits_of_one_trial():
         for _ in range(4):
             PrivateSearchCV(Warned(), {"shift": SHIFTS}).fit(*targets())
         assert [str(told.message) for told in caught] == ["little was found"] * 4
+        mixtures(mixture(), score_bounds=(5.0, 9.0), epsilon=INF).fit(ROWS)
+        assert "The score lies at an end of its bounds" in str(caught[-1].message)
         talking.fit(ROWS)
         mixtures(make_pipeline(logs, mixture()), cv=2).fit(rows)
     said = [str(told.message) for told in caught]
