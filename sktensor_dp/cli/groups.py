@@ -36,8 +36,12 @@ CATEGORY = (
     "An average of a category is the share of rows that have it{}; what its column lacks to 1 is "
     "noise, and rows of no category shown."
 )
+CLAMPED = (
+    "Averages and intervals are of numbers clamped to their ranges: a tail beyond, of up to 1% of "
+    "rows by the check, is not counted."
+)
 INTERVALS = (
-    "Intervals show noise, chance, and tails that are cut: as long as noise may hide, up to "
+    "Intervals show noise, chance, and tails that are cut within: as long as noise may hide, up to "
     "log-normal ones; not how missing numbers differ. They are wide of a column with many zeros or "
     "a long tail. --log-range helps with a long tail, where all numbers are above 0.",
     "Another run may find other groups: intervals are for the groups shown.",
@@ -232,6 +236,8 @@ class Groups(Run):
     def seen(self) -> str:
         """Say, from released numbers, how many groups there are and what they gain over one."""
         model = self.models["groups"]
+        if model.n_components_ == 1:
+            return super().seen()
         gain = math.exp(model.gains_[model.n_components_ - 1])
         return (
             f"{super().seen()} Rows are typically {gain:.3g} times as likely in them as in one, "
@@ -352,7 +358,9 @@ class Groups(Run):
             for place, name in enumerate(self._columns)
         ]  # fmt: skip
         head = ("group", "share", "column", "average", "within (90%)")
-        notes, has_persons = [*CENTRES, *self._on_intervals], self.options.person is not None
+        has_persons = self.options.person is not None
+        gains = [self.seen()] if self.n_seen() > 1 and not self.hidden() else []
+        notes = [*gains, *CENTRES, CLAMPED, *self._on_intervals]
         if self._n_logs:
             logs = ", ".join(self._numbers[-self._n_logs :])
             notes.append(f"Averages of {logs} are geometric means.")
@@ -364,7 +372,7 @@ class Groups(Run):
 
     def shown(self) -> str:
         """Say how many groups there are, and what their intervals show."""
-        return " ".join([self.seen(), *self._on_intervals])
+        return " ".join([self.seen(), CLAMPED, *self._on_intervals])
 
     def _one_peak(self) -> list[str]:
         """Sentences on groups that together have one peak."""

@@ -608,9 +608,9 @@ def numbers_in_column(
     )
     raise ValueError(
         f"column {column!r} of {path.name!r} should hold numbers, and row {row + 1:,} does not. "
-        f"{hint}; else name another column, or put numbers in its place (half the limit for one "
-        "below a limit of detection, as '<2'; where one is missing, leave the cell empty, or list "
-        "such cells by missing)"
+        f"{hint}; else name another column, or put numbers in its place (for one below a limit "
+        "of detection, as '<2', a random one from 0 to the limit; where one is missing, leave the "
+        "cell empty, or list such cells by missing)"
     )
 
 

@@ -19,7 +19,7 @@ from sktensor_dp import (
     PrivateOneHotEncoder,
 )
 from sktensor_dp.cli.folder import LEDGER
-from sktensor_dp.cli.groups import CENTRES, ENDS, INTERVALS
+from sktensor_dp.cli.groups import CENTRES, CLAMPED, ENDS, INTERVALS
 from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_AVERAGES, ORDER, SOUGHT, item_name
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
@@ -319,8 +319,10 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
     assert shown
     ages = [found["1"][name] for name in ("age", "age low", "age high")]
     assert [float(one) for one in shown.groups()] == pytest.approx(ages, rel=1e-3)
-    assert "\n".join(INTERVALS) in done.out
-    assert " ".join(INTERVALS) in (folder / "for-the-officer.md").read_text("utf-8")
+    notes = [CLAMPED, *INTERVALS]
+    assert "\n".join(notes) in done.out
+    assert " ".join(notes) in (folder / "for-the-officer.md").read_text("utf-8")
+    assert (done.out + done.err).count("times as likely in them as in one") == 1
     assert "3,000 persons; each person is protected" in done.err
     assert (
         "range: 'age' 0 to 100, 'visits' 0 to 20; person: column 'patient'; "
