@@ -315,29 +315,8 @@ class Topics(Run):
                 "not report it"
             )
         said = f"Topics, of {counted(len(self._names), 'word')} ({self._allowed()})"
-        return [as_text(Table(said, head, rows, below, head)), *self._lines_by_group()]
-
-    def _lines_by_group(self) -> list[str]:
-        """Average shares of topics in the texts of each group, if asked for."""
-        if not self.fraction_after:
-            return []
-        shares = self.models["shares"]
-        low, high = shares.interval()
-        rows = [
-            (
-                f"{value}{'*' if hidden else ''}", f"{max(n, 0):,.0f}",
-                *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in zip(*ends, strict=True)),
-            )
-            for value, n, hidden, *ends in zip(
-                self._values, shares.counts_, shares.below_noise_, low, high, strict=True
-            )
-        ]  # fmt: skip
-        head = ("group", "texts, about", *(f"topic {topic.number}" for topic in self._topics))
-        notes = ["Within (90%), for noise and chance; topics themselves may be off, in all alike."]
-        if shares.below_noise_.any():
-            notes.append("* noise hides how many texts there are")
-        said = f"Average shares in texts with a word of these, by {self.options.by!r}"
-        return ["", as_text(Table(said, head, rows, notes, ("group",)))]
+        by_group = ["", str(self.models["shares"])] if self.fraction_after else []
+        return [as_text(Table(said, head, rows, below, head)), *by_group]
 
     def shown(self) -> str:
         """Say how many topics there are, and of how many groups their shares can be seen."""

@@ -534,8 +534,10 @@ class PrivateSpectralLDA(
         Returns
         -------
         TopicShares
-            ``shares_``, ``counts_``, standard errors, :meth:`~TopicShares.interval` and
-            :meth:`~TopicShares.table`.
+            It prints intervals of the shares. ``shares_`` (n_values, n_components_) are NaN where
+            noise hides how many documents there are (``below_noise_``); ``counts_``;
+            ``noise_std_`` and ``sampling_std_``, standard errors by noise and, at most, by chance;
+            ``interval(level)``, a ``table()``, ``save`` and ``privacy_report_``.
 
         Raises
         ------

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.checks.display import counted
+from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.checks.frames import new_frame, refuse_other_row_order
 from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, shown
 from sktensor_dp.data.counts import ShareChunks
@@ -286,6 +286,31 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         bounded = np.where(np.isnan(n), np.nan, 1.0 * (n**2 > noise * sums.shape[1]))
         low, high = (half - root) / square, (half + root) / square
         return np.clip(low, 0, 1) * bounded, 1 - (1 - np.clip(high, 0, 1)) * bounded
+
+    def __str__(self) -> str:
+        """Intervals of the shares; before the fit the parameters."""
+        if not self._fitted_state():
+            return repr(self)
+        ends = zip(*self.interval(), strict=True)
+        rows = [
+            (
+                f"{value}{'*' if hidden else ''}", f"{max(n, 0):,.0f}",
+                *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in zip(low, high, strict=True)),
+            )
+            for value, n, hidden, (low, high) in zip(
+                self.values, self.counts_, self.below_noise_, ends, strict=True
+            )
+        ]  # fmt: skip
+        topics = (f"topic {number}" for number in range(1, self.sums_.shape[1] + 1))
+        head = ("group", "texts, about", *topics)
+        notes = ["Within (90%), for noise and chance; topics themselves may be off, in all alike."]
+        if self.privacy_report_.unit == "person":
+            bound = f"{self.texts_per_person_:.3g}"
+            notes.append(f"Persons count by texts: by up to about {bound} of one topic and group.")
+        if self.below_noise_.any():
+            notes.append("* noise hides how many texts there are")
+        said = "Average shares of topics, by group, in texts with a word of these"
+        return as_text(Table(said, head, rows, notes, ("group",)))
 
     def table(self, level: float = 0.9, *, backend: str = "pandas") -> Any:
         """Shares as a table.
