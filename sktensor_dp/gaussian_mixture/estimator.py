@@ -503,9 +503,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         tails they may hold too few. Of one group, means of columns that are skewed as an
         exponential law or more are released without a clip. Where groups share a tail, rows between
         them may be of either. The share of missing cells is estimated for each column, by
-        released second moments; cells are taken to be missing completely at random. Where it
-        depends on values seen, as by dropout, noise leaves steps unfinished, and means lie towards
-        those of rows with the column by more than the interval; not with ``epsilon=inf``.
+        released second moments. Where cells are missing for values that are seen, as by dropout,
+        intervals hold about as many means, unless there are so few rows that noise leaves steps
+        unfinished; for values that are not seen, they hold those of rows with the column.
 
         **Privacy.** Made of released values alone; costs nothing.
 

@@ -54,7 +54,7 @@ class SavedMixture(SavedState):
     skewness_: Annotated[Floats, Numbers("d+")]
     _step_noise: Annotated[StepNoise, Part(
         StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
-        rates=Real("+"),
+        rates=Numbers("s+"),
     )] = ABSENT  # fmt: skip
     _way: Annotated[Floats, Numbers("kp")] = ABSENT
     _observed: Annotated[Floats, Numbers("d+")] = ABSENT

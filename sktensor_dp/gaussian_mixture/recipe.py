@@ -15,7 +15,7 @@ from sktensor_dp.gaussian_mixture.fitted import (
     warnings_of_noise,
 )
 from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group
-from sktensor_dp.mixtures.clipping import clipping_at
+from sktensor_dp.mixtures.clipping import clipping_at, limits_of_fewer
 from sktensor_dp.mixtures.gaussians import Gaussians, joined, merged_levels, mixture_of
 from sktensor_dp.mixtures.shrinkage import clip_eigenvalues
 from sktensor_dp.mixtures.skewness import (
@@ -73,7 +73,10 @@ def release_mixture(
     groups.
     """
     start, n_tails = release_start(ask, ball, plan, second), plan.n_for_tails
-    model, average, noise = release_steps(ask, ball, plan, start, plan.n_steps - n_tails)
+    share, error = observed_share(ball, second)
+    # Of covariances, by which steps fill in what is missing: pairs are whole in a square of it.
+    added = (max(share, error) ** -2 - 1) * plan.n_steps / ask.n_units
+    model, average, noise = release_steps(ask, ball, plan, start, plan.n_steps - n_tails, added)
     whole = np.zeros(0, np.intp)  # columns whose means are released without a clip
     if n_tails:
         tails = release_tails(ask, ball, plan, second, model, noise)
@@ -83,7 +86,7 @@ def release_mixture(
             model, of_whole = release_whole(ask, ball, plan, model, whole, seen)
             tails.unmade[:, whole], tails.spread[:, whole] = of_whole, 1.0
         else:
-            model, _, noise = release_steps(ask, ball, plan, model, n_tails, average)
+            model, _, noise = release_steps(ask, ball, plan, model, n_tails, added, average)
     square = float(model.weights @ np.square(model.means).sum(axis=1))
     parts = merged_levels(model, plan.n_components)
     levels = [of_type(mixture_of(level), plan, ball.radius) for level in parts]
@@ -144,22 +147,27 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
 
 def release_steps(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, n_steps: int,
-    average: StepMoments | None = None,
+    added: float, average: StepMoments | None = None,
 ) -> tuple[Gaussians, StepMoments | None, StepNoise]:  # fmt: skip
     """Release EM steps: the mixture after them, the average of their moments, and its noise."""
     for _ in range(n_steps):
         statistics = release_statistics(ask, ball, plan, model)
-        average = average_with_step(average, model, statistics)
+        average = average_with_step(average, model, statistics, added)
         noise = average.noise_of(statistics)
         model = gaussians_after_step(model, average, statistics, ball.radius, ask.n_units)
     return model, average, noise
 
 
+def observed_share(ball: LiftedBall, second: Answer) -> tuple[float, float]:
+    """Share of cells that are observed, by `second` moments, and its error; both at most 1."""
+    share = 2 * second.value[-1, -1] / ball.offset**2 - 1  # as `SecondMoments.total` has it
+    return float(np.clip(share, 0, 1)), min(2 * second.sigma / ball.offset**2, 1.0)
+
+
 def observed_cells(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
     """Shares (d,) of cells that are observed, by `second` moments."""
-    *squares, constant = np.diagonal(second.value)
-    share = 2 * constant / ball.offset**2 - 1  # as `SecondMoments.total` has it
-    return observed_shares(model, np.array(squares), second.sigma, float(np.clip(share, 0, 1)))
+    squares = np.diagonal(second.value)[:-1]
+    return observed_shares(model, squares, second.sigma, observed_share(ball, second)[0])
 
 
 def release_tails(
@@ -167,11 +175,11 @@ def release_tails(
     noise: StepNoise,
 ) -> TailErrors:  # fmt: skip
     """Release shifts, clipped early: skewness of whitened columns, and what clips leave."""
-    early, below = clipping_at(plan.n_features, EARLY), range(1, plan.n_features)
+    early = clipping_at(plan.n_features, EARLY)
     query = MixtureStatistics(
         model.means, model.whiteners, model.log_scales, limit=early.limit, centre=0.0,
         scales=scales_of_shifts(1), radius=MOST_RADII * ball.radius, shape_part="spherical",
-        partial=[(clipping_at(n_seen, EARLY).limit, 0.0) for n_seen in below],
+        partial=[(limit, 0.0) for limit in limits_of_fewer(early)],
     )  # fmt: skip
     answer = ask(query)
     shares = np.maximum(model.weights, LEAST_WEIGHT)

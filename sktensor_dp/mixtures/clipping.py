@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from scipy.optimize import brentq
 from scipy.special import gammaln, lambertw
 from scipy.stats import chi2
 
@@ -82,6 +83,21 @@ def clipping_at(width: int, quantile: float, far: float = 0.0) -> Clipping:
         d, quantile, limit, far, mean, shift_response=shift, size_response=size,
         shape_response=shape / (d * (d + 2)),
     )  # fmt: skip
+
+
+@cache
+def limits_of_fewer(clip: Clipping) -> tuple[float, ...]:
+    """Limits for 1, ..., width - 1 coordinates at which shifts show as much as within `clip`.
+
+    So shifts of rows that lack cells cancel those of rows that have them where these differ, as by
+    dropout.
+    """
+
+    def beyond(quantile: float, width: int) -> float:
+        return clipping_at.__wrapped__(width, quantile).shift_response - clip.shift_response
+
+    quantiles = [brentq(beyond, 1e-9, 1 - 1e-9, args=width) for width in range(1, clip.width)]
+    return tuple(clipping_at(i, quantile).limit for i, quantile in enumerate(quantiles, start=1))
 
 
 def clip_for(width: int, least: float, noise: float, by_sampling: float) -> Clipping:

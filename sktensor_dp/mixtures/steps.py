@@ -25,7 +25,7 @@ class StepNoise:
     shift: float
     size: float
     shape: float
-    rates: float = 1.0  # sum of the weights that steps had in the average when they were made
+    rates: Floats  # (n_steps,): weights that steps had in the average when they were made
 
     def times(self, scale: float) -> "StepNoise":
         """Noise that is `scale` times as large."""
@@ -51,7 +51,7 @@ class WhitenedStatistics:
 
     @property
     def noise(self) -> StepNoise:
-        """Noise of weights, and of means, sizes and shapes."""
+        """Noise of weights, and of means, sizes and shapes, of this step alone."""
         clip, scales = self.clipping, self.scales
         square = clip.limit**2
         shift = self.sigma * clip.far / scales.shift**0.5 / clip.shift_response
@@ -60,7 +60,7 @@ class WhitenedStatistics:
         if scales.shape > 0:
             shape = self.sigma * square / scales.shape**0.5 / clip.shape_response
             shape *= (1 - 1 / clip.width) ** 0.5  # as `MixtureStatistics.decoded` has it
-        return StepNoise(self.sigma / scales.weight**0.5, shift, size, shape)
+        return StepNoise(self.sigma / scales.weight**0.5, shift, size, shape, np.ones(1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,25 +76,30 @@ class StepMoments:
     # of shapes, and on mean eigenvalues.
     variances: Floats
     weight_variances: Floats  # (k,): of noise on weights, over that of one step
-    rates: Floats  # (k,): sum of the weights of steps when they were made
+    rates: Floats  # (k, n_steps): weights of steps when they were made
+    least_variances: Floats  # (k,): as `weight_variances`, had rates been those of least noise
     off: float = 1.0  # how likely it was off in the last step
     n_steps: int = 1
 
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
         """Noise of the moments, by the statistics of the last step."""
         scale = float(np.sqrt(self.weight_variances.mean()))
-        return replace(last.noise.times(scale), rates=float(self.rates.mean()))
+        return replace(last.noise.times(scale), rates=self.rates.mean(axis=0))
 
 
 def average_with_step(
-    average: StepMoments | None, model: Gaussians, statistics: WhitenedStatistics
+    average: StepMoments | None, model: Gaussians, statistics: WhitenedStatistics, added: float
 ) -> StepMoments:
-    """Average with one more step, which weighs more the further the average is off."""
+    """Average with one more step, which weighs more the further the average is off.
+
+    `added` is what missing cells add to the sampling variance, of a mean over all rows, times the
+    number of steps.
+    """
     new = moments_of(model, statistics)
     if average is None:
         return new
     carried = carried_variances(average, model, statistics)
-    rates, off = _rates(average, new, model.whiteners, statistics, carried)
+    (rates, least), off = _rates(average, new, model.whiteners, statistics, carried, added)
     of_seconds = rates[: len(new.seconds), None, None]
     return StepMoments(
         weights=average.weights + rates * (new.weights - average.weights),
@@ -104,7 +109,8 @@ def average_with_step(
         frames=new.frames,
         variances=(1 - rates) ** 2 * carried + rates**2 * new.variances,
         weight_variances=(1 - rates) ** 2 * average.weight_variances + rates**2,
-        rates=average.rates + rates,  # a sum, no average
+        rates=np.column_stack([average.rates, rates]),
+        least_variances=(1 - least) ** 2 * average.least_variances + least**2,
         off=off,
         n_steps=average.n_steps + 1,
     )  # fmt: skip
@@ -151,17 +157,20 @@ def _moved(variances: Floats, moves: Floats, of_weights: Floats) -> Floats:
 
 def _rates(
     average: StepMoments, new: StepMoments, whiteners: Floats, statistics: WhitenedStatistics,
-    carried: Floats,
-) -> tuple[Floats, float]:  # fmt: skip
-    """Weights of a step for the least expected error (Kalman), and how likely the average is off.
+    carried: Floats, added: float,
+) -> tuple[tuple[Floats, Floats], float]:  # fmt: skip
+    """Weights of a step, those for the least noise (Kalman), and how likely the average is off.
 
     Differences from an average that is right are noise of the step and of the average. From one
     that is off they are larger: the part u of their variance that is noise is uniform a priori. A
     step sets an average right in half of the cases, and after t steps takes it off once in t.
+
+    Where cells are missing, averages by weights 1 / t come to rest late. Weights c / (t + c - 1)
+    bring c^2 / (2 c - 1) times the variance of noise: as much more as is `added`.
     """
     noise = statistics.noise
     if noise.weight == 0:
-        return np.ones_like(average.rates), 1.0
+        return (np.ones_like(average.weights),) * 2, 1.0
     weights = new.weights - average.weights
     moments = new.firsts - average.firsts - weights[:, None] * new.means
     shifts = np.einsum("jab,jb->ja", whiteners, moments)
@@ -182,10 +191,15 @@ def _rates(
     parts = np.array([d, statistics.n_shape / 2, d / 2])
     of_step = noise.weight**2 + parts @ new.variances
     of_average = average.weight_variances * noise.weight**2 + parts @ carried
-    rates = 1 - noise_part * of_step / (of_step + of_average)
-    if len(new.seconds) < len(rates):  # groups that share a covariance are averaged together
-        rates = np.full_like(rates, rates.mean())
-    return rates, off
+    of_average *= average.least_variances / average.weight_variances
+    beyond = added * np.maximum(average.weights, LEAST_WEIGHT) / noise.shift**2
+    faster = 1 + beyond + np.sqrt(beyond + beyond**2)  # c
+    both = 1 - noise_part * np.array(
+        [of_step / (of_step + c * of_average) for c in (faster, np.ones_like(faster))]
+    )
+    if len(new.seconds) < len(faster):  # groups that share a covariance are averaged together
+        both = np.broadcast_to(both.mean(axis=1, keepdims=True), both.shape)
+    return (both[0], both[1]), off
 
 
 def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
@@ -210,7 +224,8 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     noise[1:] /= len(means) if pooled else 1  # each group's part
     return StepMoments(
         statistics.weights, statistics.weights[:, None] * means + moves, seconds, means,
-        model.factors, np.tile(noise[:, None], len(means)), *np.ones((2, len(means))),
+        model.factors, np.tile(noise[:, None], len(means)), np.ones(len(means)),
+        np.ones((len(means), 1)), np.ones(len(means)),
     )  # fmt: skip
 
 

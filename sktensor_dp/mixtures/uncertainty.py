@@ -53,7 +53,8 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
     """Shares (d,) of cells that are observed, about `share` in the mean.
 
     Released mean `squares` with missing cells as 0 are compared with mean squares of the model,
-    and the ratios are shrunk to their mean by their noise.
+    and the ratios are shrunk to their mean by their noise: means of normal laws, cut at the least
+    and largest share that a column can have.
     """
     variances = np.diagonal(model.covariances, axis1=1, axis2=2)
     expected = model.weights @ (np.square(model.means) + variances)
@@ -64,8 +65,13 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
         return np.full(len(ratios), share)
     variance = max(float(precision @ (np.square(ratios - mean) - noise_variances)), 0.0)
     kept_fractions = variance / np.maximum(variance + noise_variances, 1e-300)
-    least = max(1 - len(ratios) * (1 - share), 0.0)  # if no other column misses a cell
-    return np.asarray(np.clip(share * (1 + kept_fractions * (ratios / mean - 1)), least, 1.0))
+    found = share * (1 + kept_fractions * (ratios / mean - 1))
+    variances = kept_fractions * noise_variances * (share / mean) ** 2
+    # The least if no other column misses a cell.
+    points = np.linspace(max(1 - len(ratios) * (1 - share), 0.0), 1.0, 201)
+    squares = np.square(points - found[:, None]) / np.maximum(variances, 1e-9)[:, None]
+    odds = np.exp((squares.min(axis=1, keepdims=True) - squares) / 2)
+    return np.asarray(odds @ points / odds.sum(axis=1))
 
 
 def std_of_means(
@@ -74,9 +80,9 @@ def std_of_means(
 ) -> Floats:  # fmt: skip
     """Root mean squared errors (k, d) of means near the fixed point of EM.
 
-    Along a direction in which rows without labels tell the part f of what labelled ones do, EM
-    steps whose rates add up to g leave the share exp(-g f) of an error, and add noise and sampling
-    error (1 - exp(-g f)) / f times. The `way` from the start is the rest, and shows what is left.
+    Along a direction in which rows without labels tell the part f of what labelled ones do, an EM
+    step of rate r leaves the share 1 - f r of an error, and all steps a share e of it; they add
+    sampling error (1 - e) / f times. The `way` from the start is the rest, and shows what is left.
     The parts f are those of rows drawn of the model, with shares `observed` of their cells; far
     from the fixed point they are smaller.
     """
@@ -84,14 +90,19 @@ def std_of_means(
     information, overlaps = _information(model, observed, rng)
     values, vectors = np.linalg.eigh(information)
     parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
-    gone = -np.expm1(-noise.rates * parts)  # 1 - exp(-g f)
+    left, variances = np.ones(len(parts)), np.zeros(len(parts))  # e, and of noise
+    whole = 0.0  # variance where f = 1, which `noise` has
+    for rate in noise.rates:
+        left, whole = left * (1 - rate * parts), whole * (1 - rate) ** 2 + rate**2
+        variances = variances * (1 - rate * parts) ** 2 + rate**2
     # Rows (k, d, p) of the means, without those of weights and shapes.
     of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
-    way_left = of_means @ ((1 - gone) / gone * (vectors.T @ way.ravel()))
-    gains = of_means * (gone / parts)
+    way_left = of_means @ (left / (1 - left) * (vectors.T @ way.ravel()))
+    gains = of_means * ((1 - left) / parts)
     # Deviations (k, d, p) of the scores of labelled rows, by sampling and by noise.
     noise_of_scores = np.outer(1 / np.sqrt(model.weights), _noise_of_scores(noise, d)).ravel()
-    by_sampling, by_noise = gains * np.sqrt(parts / n_rows), gains @ vectors.T * noise_of_scores
+    by_sampling = gains * np.sqrt(parts / n_rows)
+    by_noise = (of_means * np.sqrt(variances / whole)) @ vectors.T * noise_of_scores
     # A shift that is shorter than its noise is not made, and leaves as much at most.
     unmade_variance = np.square(noise.shift / model.weights)
     unmade_variance *= shrunk_share(np.sqrt(d * unmade_variance))

@@ -95,6 +95,23 @@ def test_intervals_hold_as_many_means_as_they_say(name, seed):
     check(name, 20, seed)
 
 
+def test_means_are_those_of_all_rows_where_some_drop_out_for_what_is_seen(seed):
+    """Plain averages of steps left a third of the way; shifts of few cells counted less."""
+    made, alarms = [], 0
+    for place in range(5):
+        rng = np.random.default_rng([seed, place])
+        X = 0.9 * rng.standard_normal((4000, 1)) + 0.4 * rng.standard_normal((4000, D))
+        stays = rng.random((4000, D - 1)) < 1 / (1 + np.exp(1.5 * X[:, :1] - 0.5))
+        X[:, 1:][~np.logical_and.accumulate(stays, axis=1)] = np.nan
+        model = PrivateGaussianMixture(1, data_norm=4.0, epsilon=4.0, random_state=0).fit(X)
+        alarms += model.skewness_.any()
+        low, high = model.means_interval(0.6827)
+        made.append(model.means_[0] * 2 / (high - low)[0])
+    assert alarms < 3
+    # To half a deviation, within chance; it was six.
+    assert abs(np.mean(made, axis=0)[-1]) < 0.5 - ndtri(CHANCE / 2) / 5**0.5
+
+
 @pytest.mark.parametrize(("share", "least"), [(1.0, 1.0), (0.9, 0.6), (0.5, 0.0)])
 def test_a_column_has_the_cells_that_no_other_can_lack(share, least):
     """Whatever noise says of its squares: whole means are divided by its share."""
