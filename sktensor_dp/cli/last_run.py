@@ -65,10 +65,9 @@ class LastRun:
         paid = [name for name in models if made.protected.get(f"{name}.model")]
         if not (paid and made.protected.get(STATEMENT)):
             return cls()
-        names = dict.fromkeys([*made.asked, *asked])
-        is_free = not {*dependent} & {*paid}
-        for name in (*OF_PAYER, *([of_last] if is_free else [])):
-            names.pop(name, None)
+        # A setting may differ if no model that was paid for depends on it.
+        ignored = OF_PAYER if {*dependent} & {*paid} else (*OF_PAYER, of_last)
+        names = [name for name in {**made.asked, **asked} if name not in ignored]
         others = [name for name in names if made.asked.get(name) != asked.get(name)]
         differs = [
             f"{name.replace('_', ' ')}: {made.asked.get(name, 'not given')}"

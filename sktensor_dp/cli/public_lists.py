@@ -21,8 +21,8 @@ def public_names(path: Path, fallback: str | None) -> list[str]:
 
 def public_values(text: str, fallback: str | None) -> list[str]:
     """Different values with commas between them, or the lines of a file."""
-    given = text.split(",") if "," in text else public_names(Path(text), fallback)
-    values = [composed(one).strip() for one in given]
+    cells = text.split(",") if "," in text else public_names(Path(text), fallback)
+    values = [composed(cell).strip() for cell in cells]
     if "" in values or len({*values}) < len(values) or not values:
         raise ValueError(f"--by-values {text}: values must be different, and none empty")
     return values

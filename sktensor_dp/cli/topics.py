@@ -51,23 +51,24 @@ class Topics(Run):
         super().__init__(options)
         self._stop_words: list[str] | str | None = None
         self._names: list[str] = []
-        self._known: dict[str, float] = {}
+        self._public_words: dict[str, float] = {}
         self._ids: list[list[str]] = []
-        self._by: list[str] = []  # group of each text
+        self._group_of_text: list[str] = []  # with --by
         if options.command == "forecast":
             return
         if options.person is None:
             self.unit, self.ledger_unit = "text", "document"
-        if options.stop_words != "none":
-            own = options.stop_words
-            if own and not Path(own).exists():
+        if not options.stop_words:
+            self._stop_words = "english"
+        elif options.stop_words != "none":
+            if not Path(options.stop_words).exists():
                 raise ValueError(
-                    f"nothing is at {own!r}: --stop-words takes a file of words, or "
+                    f"nothing is at {options.stop_words!r}: --stop-words takes a file of words, or "
                     "none; without it English ones are dropped"
                 )
-            self._stop_words = _stop_words(Path(own), options.encoding) if own else "english"
+            self._stop_words = _stop_words(Path(options.stop_words), options.encoding)
         if options.by is not None:
-            self._values = public_values(options.by_values, options.encoding)
+            self._listed_groups = public_values(options.by_values, options.encoding)
             self.fraction_after = BY_FRACTION
         if options.vocabulary is not None:
             words = public_words(options.vocabulary, options.encoding)
@@ -81,71 +82,73 @@ class Topics(Run):
                     f"--vocabulary has {len(kept)} words beside stop words, and no frequencies by "
                     f"which to choose {options.words}: --words {len(kept)} takes all"
                 )
-            self._known = {word: words[word] for word in kept[: options.words]}
+            self._public_words = {word: words[word] for word in kept[: options.words]}
         if not (options.no_check or options.file is None):
-            of = " of --vocabulary" if self._known else ""
+            of_list = " of --vocabulary" if self._public_words else ""
             of_groups = [] if options.by is None else ["texts of a group of --by-values"]
-            self.tests = self.may_fail = [f"texts of two words{of} or more", *of_groups]
+            self.tests = self.may_fail = [f"texts of two words{of_list} or more", *of_groups]
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
-        """Make both models; public words cost nothing."""
-        given = {**self.common_parameters(accountant), "neighbours": self.neighbours}
-        budgets, last = self.split(), {}
-        if self.fraction_after:
-            last["shares"] = TopicShares(self._values, **given, **budgets.pop())
-        *first, topics = budgets
-        # Copied for words before `word_frequencies` are added, which topics alone take.
-        known: dict[str, Any] = {"vocabulary": list(self._known), "neighbours": self.neighbours}
-        words = {"max_features": self.options.words, **given, **first[0]} if first else known
-        if any(self._known.values()):
-            given["word_frequencies"] = list(self._known.values())
+        """Make a model for each step; public words cost nothing."""
+        common = {**self.common_parameters(accountant), "neighbours": self.neighbours}
+        budgets = self.split()
+        for_shares = budgets.pop() if self.fraction_after else None
+        *for_words, for_topics = budgets
+        if for_words:
+            words = {"max_features": self.options.words, **common, **for_words[0]}
+        else:
+            words = {"vocabulary": list(self._public_words), "neighbours": self.neighbours}
+        topics = {"n_components": self.options.topics, **common, **for_topics}
+        if any(self._public_words.values()):
+            topics["word_frequencies"] = list(self._public_words.values())
         self.models = {
             "words": PrivateCountVectorizer(stop_words=self._stop_words, **words),
-            "topics": PrivateSpectralLDA(n_components=self.options.topics, **given, **topics),
-            **last,
-            **self.paid,  # fitted by an earlier run, in place of new ones
+            "topics": PrivateSpectralLDA(**topics),
         }
+        if for_shares is not None:
+            self.models["shares"] = TopicShares(self._listed_groups, **common, **for_shares)
+        self.models |= self.paid  # fitted by an earlier run, in place of new ones
 
     def has_threshold(self) -> bool:
         """Return True if words have to be found."""
-        return not self._known
+        return not self._public_words
 
     def read(self) -> None:
-        """Read texts, and who wrote each."""
+        """Read texts, who wrote each, and if asked its name and group."""
         options = self.options
         if options.file is None:
             self._texts = datasets.load_docstrings()
         elif options.file.is_dir() and options.person is None and options.by is None:
             self._texts = datasets.load_texts(options.file, options.text, **self.reading_options())
         else:
-            ids = [] if options.id is None else [(options.id, "id")]
-            by = [] if options.by is None else [(options.by, "group")]
-            self._texts, *more = self.columns([(options.text, "text"), *ids, *by])
-            self._by = [composed(cell).strip() for cell in more.pop()] if by else []
-            self._ids = more
+            columns = [(options.text, "text")]
+            columns += [] if options.id is None else [(options.id, "id")]
+            columns += [] if options.by is None else [(options.by, "group")]
+            self._texts, *self._ids = self.columns(columns)
+            if options.by is not None:
+                self._group_of_text = [composed(cell).strip() for cell in self._ids.pop()]
         if any(len({*names}) < len(names) for names in self._ids):
             raise ValueError(f"column {options.id!r} of --id has one name for several texts")
         self.count(self._texts)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
-        """Yield whether each text has two words: of one alone no words go together; then, with
-        --by, whether its group is listed.
-
-        Words joined by hyphens count as one: ids and dates are no texts.
+        """Yield whether each text has two words, as of one alone no words go together; and, with
+        --by, whether its group is listed. Words joined by hyphens count as one: ids and dates are
+        no texts.
         """
-        if self._known:
+        if self._public_words:
             yield self.lengths() > 1
         else:
             split = self.models["words"].build_analyzer()
             yield np.fromiter((len(split(text.replace("-", ""))) > 1 for text in self._texts), bool)
         if self.options.by is not None:
-            listed = {*self._values}
-            yield np.fromiter((cell in listed for cell in self._by), bool)
+            listed = {*self._listed_groups}
+            yield np.fromiter((group in listed for group in self._group_of_text), bool)
 
     def lengths(self) -> NDArray[np.int64]:
         """Number of words of each text: of --vocabulary, or all but stop words."""
         words = self.models["words"]
-        if self._known:
+        if self._public_words:
             return np.asarray(words.transform(self._texts).sum(axis=1), dtype=np.int64).ravel()
         split = words.build_analyzer()
         return np.fromiter((len(split(text)) for text in self._texts), np.int64)
@@ -153,25 +156,27 @@ class Topics(Run):
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how many words were used of those allowed."""
         words = self._allowed()
-        if self._names and not self._known:
+        if self._names and not self._public_words:
             words = f"{len(self._names):,} were kept, of {words}"
-        said = {**super().settings(), "words": words}
+        settings = {**super().settings(), "words": words}
         if self.options.stop_words and self._stop_words:
             n_words = counted(len(self._stop_words), "word")
-            said["stop words"] = f"{n_words} of {Path(self.options.stop_words).name}"
-        return said
+            settings["stop words"] = f"{n_words} of {Path(self.options.stop_words).name}"
+        return settings
 
     def _allowed(self) -> str:
         """Words that may be used."""
-        if self._known:
-            return f"{len(self._known):,} public ones"
+        if self._public_words:
+            return f"{len(self._public_words):,} public ones"
         return f"at most {self.options.words:,}"
 
     def verdict(self) -> str:
         """Verdict of the forecast; too few where noise would hide how many texts groups have."""
-        sizes = self.n_units, self.options.topics, self.unit == "person"
-        hides = self.fraction_after and not self.models["shares"].shows_counts(*sizes)
-        return VERDICTS[-1] if hides else super().verdict()
+        if self.fraction_after:
+            n_topics, by_person = self.options.topics, self.unit == "person"
+            if not self.models["shares"].shows_counts(self.n_units, n_topics, by_person):
+                return VERDICTS[-1]
+        return super().verdict()
 
     def forecast(self) -> Any:
         """Forecast of topics of the words that the vocabulary is expected to have."""
@@ -180,7 +185,7 @@ class Topics(Run):
 
     def _forecast_of(self, n_topics: int, n_kept: int) -> Any:
         """Forecast of some topics, of words that were kept."""
-        n_features = len(self._known) or max(self.options.words, WORDS)
+        n_features = len(self._public_words) or max(self.options.words, WORDS)
         return self.foreseen("topics").set_params(n_components=n_topics).forecast(
             self.n_units, n_features, document_length=self.length, n_kept=max(n_kept, 1)
         )  # fmt: skip
@@ -201,8 +206,9 @@ class Topics(Run):
         other = guess * 10 if self.too_few() else guess // 10
         if other < 3 or (by_other := self.changed(words_per_text=other).verdict()) == verdict:
             return ""
-        what = "all of a person's texts have" if self.unit == "person" else "a text has"
-        return f"{verdict} if {what} about {guess} words, {by_other} with about {other:,} " + (
+        has = "all of a person's texts have" if self.unit == "person" else "a text has"
+        return (
+            f"{verdict} if {has} about {guess} words, {by_other} with about {other:,} "
             "(--words-per-text)"
         )
 
@@ -223,9 +229,10 @@ class Topics(Run):
             lines.append(forecast.likely)
         if self.fraction_after:
             noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
+            groups = counted(len(self._listed_groups), "group")
             lines.append(
-                f"Of each of {counted(len(self._values), 'group')}, if texts are spread evenly, "
-                f"noise moves the share of a topic by about {noise:.1%} (one deviation)."
+                f"Of each of {groups}, if texts are spread evenly, noise moves the share of a "
+                f"topic by about {noise:.1%} (one deviation)."
             )
         if fewest > 1:
             lines.append(
@@ -238,8 +245,8 @@ class Topics(Run):
 
     def _words_expected(self) -> tuple[int, float]:
         """Number of words, and of units that have to use one: 1 for public words."""
-        if self._known:
-            return len(self._known), 1.0
+        if self._public_words:
+            return len(self._public_words), 1.0
         forecast = self.foreseen("words").forecast(self.n_units, document_length=self.length)
         return forecast.n_words, forecast.threshold
 
@@ -253,8 +260,8 @@ class Topics(Run):
         return sum(not topic.below_noise for topic in self._topics)
 
     def fit(self) -> Iterator[str]:
-        """Find words, then topics."""
-        words, model, *last = self.models.values()
+        """Find words, then topics, then if asked their shares by group."""
+        words, model = self.models["words"], self.models["topics"]
         groups = {} if self.groups is None else {"groups": self.groups}
         try:
             if "words" not in self.paid:
@@ -277,8 +284,10 @@ class Topics(Run):
             name_columns(model, self._names)
             yield "topics"
         self._topics = topics_of(model, self._names)
-        if last and "shares" not in self.paid:
-            last[0].fit(model, self._counts, self._by, **groups, anyway=self.options.anyway)
+        if "shares" in self.models and "shares" not in self.paid:
+            self.models["shares"].fit(
+                model, self._counts, self._group_of_text, **groups, anyway=self.options.anyway
+            )
             yield "shares"
 
     def _supported(self) -> int:
@@ -301,7 +310,7 @@ class Topics(Run):
     def lines(self) -> list[str]:
         """Topics with their shares and words."""
         head = ("topic", "share", "words that set it apart")
-        below = [meaning_of_share(self.unit)]
+        notes = [meaning_of_share(self.unit)]
         rows = [
             (
                 f"{topic.number}{'*' * topic.below_noise}", f"{topic.weight:.1%}",
@@ -310,13 +319,13 @@ class Topics(Run):
             for topic in self._topics
         ]  # fmt: skip
         if any(topic.below_noise for topic in self._topics):
-            below.append(
+            notes.append(
                 "* hidden by noise: no word is known to be more likely in it than in all texts; do "
                 "not report it"
             )
-        said = f"Topics, of {counted(len(self._names), 'word')} ({self._allowed()})"
+        title = f"Topics, of {counted(len(self._names), 'word')} ({self._allowed()})"
         by_group = ["", str(self.models["shares"])] if self.fraction_after else []
-        return [as_text(Table(said, head, rows, below, head)), *by_group]
+        return [as_text(Table(title, head, rows, notes, head)), *by_group]
 
     def shown(self) -> str:
         """Say how many topics there are, and of how many groups their shares can be seen."""
@@ -347,10 +356,10 @@ class Topics(Run):
         rows = ([word, *row] for word, row in table)
         folder.add("topic_words.csv", table_of([["word", "all_texts", *head], *rows]))
         if self.fraction_after:
-            found = self.models["shares"].columns()
-            found["hidden"] = [YES[hidden] for hidden in found["hidden"]]
-            cells = zip(*found.values(), strict=True)
-            folder.add("topics_by_group.csv", table_of([[*found], *cells]))
+            columns_by_group = self.models["shares"].columns()
+            columns_by_group["hidden"] = [YES[hidden] for hidden in columns_by_group["hidden"]]
+            rows_by_group = zip(*columns_by_group.values(), strict=True)
+            folder.add("topics_by_group.csv", table_of([[*columns_by_group], *rows_by_group]))
         if self.options.shares:
             self.write_shares(folder)
         footer = (
