@@ -573,8 +573,11 @@ class PrivateSpectralLDA(
         [0.2, 0.8]
         """
         check_is_fitted(self)
+        listed: Any = values
+        if isinstance(values, Iterable) and not isinstance(values, str):
+            listed = [one.item() if isinstance(one, np.generic) else one for one in values]
         shares = TopicShares(
-            np.asarray(values).tolist(), texts_per_person=texts_per_person, epsilon=epsilon,
+            listed, texts_per_person=texts_per_person, epsilon=epsilon,
             delta=delta, neighbours=self.neighbours, verbose=self.verbose,
             accountant=self._accountant_to_charge() if accountant is None else accountant,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.checks.frames import new_frame, refuse_other_row_order
-from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, shown
+from sktensor_dp.checks.parameters import Condition, Constraint, Number, OneOf, shown
 from sktensor_dp.data.counts import ShareChunks
 from sktensor_dp.data.labels import as_labels
 from sktensor_dp.data.sums import NORM_SLACK
@@ -88,7 +88,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         if name != "random_state"
     }
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
-        "values": [InstanceOf(list)],
+        "values": [Condition(lambda values: isinstance(values, list), "a list, or an array")],
         "texts_per_person": [OneOf("auto"), Number(1, 1e9)],
         **NEIGHBOURS,
     }
@@ -206,16 +206,17 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     def _places(self, by: Any, X: Any, n_rows: int) -> Integers:
         """Place of each row's label among `values`; -1 for labels that are not listed."""
-        values, labels = as_labels(self.values, None, "values"), as_labels(by, n_rows, "by")
-        numbers = {value: place for place, value in enumerate(values.tolist())}
-        if len(numbers) < len(values):
-            raise ValueError("values must be different; some are listed twice.")
+        labels, kinds = as_labels(by, n_rows, "by"), {*map(type, self.values)}
         refuse_other_row_order(X, by, "by")
-        kinds = [isinstance(some.tolist()[0], str) for some in (values, labels) if len(some)]
-        if len({*kinds}) != 1 or not len(values):
+        padded = kinds == {str} and any(value != value.strip() for value in self.values)
+        if kinds not in ({str}, {int}) or padded or len({*self.values}) < len(self.values):
             raise ValueError(
-                "values and by must hold integers, or both strings; one value at least."
+                "values must be a list of different integers, or of different strings without "
+                "outer blanks: of one at least."
             )
+        if n_rows and isinstance(labels.tolist()[0], str) != (kinds == {str}):
+            raise ValueError("by and values must both hold integers, or both strings.")
+        numbers = {value: place for place, value in enumerate(self.values)}
         return np.fromiter((numbers.get(one, -1) for one in labels.tolist()), np.intp, n_rows)
 
     @property
