@@ -362,7 +362,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def bias_errors_(self) -> list[Floats]:
         """Standard errors of `biases_` by noise and sampling; NaN for ``unit_mode``, or mode 0.
 
-        They hold if which entries there are does not depend on the level of a unit.
+        They hold if which entries there are does not depend on values, but for the level of a unit.
+        With ``delta=0`` biases are from one release, and smaller by more than errors say.
         """
         check_is_fitted(self)
         mode = self._shared.unit_mode

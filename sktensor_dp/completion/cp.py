@@ -46,7 +46,8 @@ class PrivateCPCompletion(
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
-        Privacy parameter in [0, 1). 0 asks for pure differential privacy.
+        Privacy parameter in [0, 1). 0 asks for pure differential privacy; with a ``unit_mode``
+        there are then no components, and biases are from one release instead of four.
     perturbation : str, default="auto"
         Quantities that get noise. ``"input"``: every value, once. ``"sufficient_statistics"``:
         sums of values over rows, which give the mean and biases. ``"gradient"``: every step of
@@ -90,7 +91,8 @@ class PrivateCPCompletion(
         Standard errors of ``biases_``, from noise and sampling, and with ``unit_mode`` of how far
         rows of few entries are drawn to 0; NaN for ``unit_mode``, or where it is None for the
         first mode. These and ``mean_error_`` hold if which entries there are does not depend on
-        values, but for the level of a unit.
+        values, but for the level of a unit. With ``delta=0`` biases of a ``unit_mode`` are smaller
+        than they say.
     bounds_ : tuple of (low, high)
         Range that values were clamped to.
     shape_ : tuple of int

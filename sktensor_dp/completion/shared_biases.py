@@ -169,11 +169,12 @@ class SharedBiases:
         known = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
         deviation = math.sqrt(variance)
         clip = self._clip(deviation, n_left)  # in deviations of residuals
-        order = 1 if self._ask.is_pure else 2
+        is_pure = self._ask.is_pure and not self._ask.is_exact
+        order = 1 if is_pure else 2
         spread = math.sqrt(clipped_variance(clip))
         # Normal residuals have sums of norm `spread`, and larger ones cost noise, if not in L1:
         # norms too are clipped at `clip` deviations, or at one.
-        most = 1.0 if self._ask.is_pure else min(max(clip, 1.0) * spread, 1.0)
+        most = 1.0 if is_pure else min(max(clip, 1.0) * spread, 1.0)
         query = SharedRowSums(self.mode, self._shape, known, clip * deviation, order, most)
         noisy = self._ask(query, paid_by, uses).as_sum()
         sums, counts = noisy.value

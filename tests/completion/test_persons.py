@@ -113,6 +113,12 @@ def test_releases_about_what_was_found_find_most(seed):
     assert rounds < 0.2 * EFFECT**2
 
 
+def test_delta_does_not_matter_without_noise():
+    X, y, _ = ratings(0)
+    first, second = (fitted(X, y, 0, INF, delta=delta).biases_[1] for delta in (0.0, 1e-6))
+    np.testing.assert_array_equal(first, second)
+
+
 @pytest.mark.parametrize("epsilon", [2.0, math.inf])
 def test_effects_are_about_the_level_where_values_are_skewed(epsilon, seed):
     """Most values are above the mean of their unit, which is no effect of the rows."""
