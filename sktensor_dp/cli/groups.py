@@ -293,8 +293,8 @@ class Groups(Run):
             if "categories" not in self.paid:
                 encoder.fit(texts, groups=self.groups)
                 yield "categories"
-            found = zip(self._sought, encoder.categories_, strict=True)
-            categories = [*categories, *((column, v) for column, values in found for v in values)]
+            for column, values in zip(self._sought, encoder.categories_, strict=True):
+                categories = [*categories, *((column, value) for value in values)]
             self._arrange(categories)
         model = self.models["groups"]
         if "groups" not in self.paid:
@@ -347,16 +347,14 @@ class Groups(Run):
 
     def lines(self) -> list[str]:
         """Shares and averages of the groups."""
-        rows = [
-            (
-                *(("", "") if place else (str(group + 1), f"{share:.1%}")), name,
-                f"{self._averages[group, place]:.4g}",
-                "not known" if math.isnan(self._ends[0][group, place])
-                else " to ".join(f"{end[group, place]:.4g}" for end in self._ends),
-            )
-            for group, share in enumerate(self._shares)
-            for place, name in enumerate(self._columns)
-        ]  # fmt: skip
+        rows: list[tuple[str, ...]] = []
+        for group, share in enumerate(self._shares):
+            cells = (str(group + 1), f"{share:.1%}")
+            for place, name in enumerate(self._columns):
+                low, high = (end[group, place] for end in self._ends)
+                interval = "not known" if math.isnan(low) else f"{low:.4g} to {high:.4g}"
+                rows.append((*cells, name, f"{self._averages[group, place]:.4g}", interval))
+                cells = ("", "")  # once for each group
         head = ("group", "share", "column", "average", "within (90%)")
         has_persons = self.options.person is not None
         gains = [self.seen()] if self.n_seen() > 1 and not self.hidden() else []

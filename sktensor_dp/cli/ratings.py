@@ -412,12 +412,12 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     titles, n_known = _titles(items_file), Counter(person for person, _ in {*known})
     head = ["person", "known_items", "rank", "item", "expected_rating"]
     head += ["title"] if titles else []
-    rows = (
-        [person, n_known[person], rank, item, rating, titles.get(item, "")][: len(head)]
-        for person, items, expected in zip(persons.units, found.rows, found.values, strict=True)
-        for rank, (item, rating) in enumerate(zip(items, expected, strict=True), start=1)
-        if item is not None
-    )
+    rows = []
+    for person, items, expected in zip(persons.units, found.rows, found.values, strict=True):
+        for rank, (item, rating) in enumerate(zip(items, expected, strict=True), start=1):
+            if item is not None:
+                title = [titles.get(item, "")] if titles else []
+                rows.append([person, n_known[person], rank, item, rating, *title])
     Folder.of_last_run(path).add(RECOMMENDED, table_of([head, *rows]), private=True)
     summary = [f"Known items in {len(known):,} of {n_ratings}."]
     if n_empty := len(is_given) - is_given.sum():

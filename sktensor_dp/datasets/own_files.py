@@ -427,11 +427,12 @@ def _rows_of(
         in_file = [str(name) for name in file.schema_arrow.names if name not in index]
         names = [choose_column(path, *one, in_file, public=True) for one in columns]
         batches = file.iter_batches(columns=list(dict.fromkeys(names)))
-        return names, (
-            row
-            for batch in read_each(batches, f"Reading {path.name!r}")
-            for row in zip(*(batch.column(name).to_pylist() for name in names), strict=True)
-        )
+
+        def rows_of_batches() -> Iterator[Sequence[Any]]:
+            for batch in read_each(batches, f"Reading {path.name!r}"):
+                yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+
+        return names, rows_of_batches()
     header, rows = delimited_rows(_lines_of(path, encoding), path, delimiter, quoted)
     header = list(map(from_cell, header))
     names = [choose_column(path, *one, header, public) for one in columns]

@@ -212,11 +212,11 @@ class PrivateOneHotEncoder(PrivateCountVectorizer, _RequestsOfTexts):
     @property
     def categories_(self) -> list[NDArray[np.object_]]:
         """Categories of each column."""
-        pairs = [word.split(SEPARATOR, 1) for word in sorted(self.vocabulary_)]
-        return [
-            np.array([category for name, category in pairs if name == column], object)
-            for column in self.columns_
-        ]
+        found: dict[str, list[str]] = {column: [] for column in self.columns_}
+        for word in sorted(self.vocabulary_):
+            column, category = word.split(SEPARATOR, 1)
+            found[column].append(category)
+        return [np.array(categories, object) for categories in found.values()]
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         # Arguments of two fits, each with texts alone, and the statistic, which differs here.
