@@ -39,7 +39,7 @@ class FittedTopics:
     weights: Floats  # (k,): share of each topic
     unigram: Floats  # (n_features,): denoised word frequencies
     unigram_sigma: float  # noise of the released ones
-    n_resolved: int  # eigenvalues of the second moment above its noise
+    n_resolved: int  # eigenvalues of the second moment above its noise, also beyond those asked for
     length: float  # tokens of a document, as released
     topics_std: Floats | None = None  # (k, n_features): standard deviations of topics by noise
     # (k,): coherence of the leading words of each topic in the released second moment; None if the
@@ -92,6 +92,7 @@ def attributes_of(found: FittedTopics) -> dict[str, Any]:
         "coherence_": in_order(found.coherence),
         "unigram_": smoothed(found.unigram, found.unigram),
         "n_components_": len(found.topics),
+        "n_components_seen_": found.n_resolved,
         "_n_features_out": len(found.topics),
     }
 
@@ -101,6 +102,17 @@ def hidden_by_noise(
 ) -> NDArray[np.bool_]:
     """Mask (k,) of topics of which no word is surely more likely there than overall."""
     return np.asarray(~are_set_apart(topics, unigram, std).any(axis=1) & math.isfinite(epsilon))
+
+
+def more_topics(n_seen: int, asked: int) -> str:
+    """Sentences that released pairs show more topics than were asked for; "" if they do not."""
+    if n_seen <= asked:
+        return ""
+    return (
+        f"At least {n_seen} topics can be seen in the released pairs of words, and {asked} "
+        f"{'was' if asked == 1 else 'were'} asked for: some may be merged. Words that come in "
+        "bursts count as topics here."
+    )
 
 
 def warnings_of_noise(
@@ -136,7 +148,8 @@ def warnings_of_noise(
     ways = ["more documents"]
     if plan.releases.epsilon < LARGEST_ADVISED:
         ways.append("a larger epsilon")
-    if numbers:  # fewer topics are larger ones; but a fit that finds fewer is no other for less
+    # Fewer topics are larger ones; but a fit that finds fewer is no other for less.
+    if numbers and found.n_resolved <= plan.n_components:
         ways.append("fewer n_components")
     # Tokens of a document by released frequencies, and two standard errors of their noise.
     most = found.length * (1 + 2 * found.unigram_sigma * math.sqrt(len(found.unigram)))
@@ -182,6 +195,7 @@ class SavedTopics(SavedState):
     unigram_: Annotated[Floats, Numbers("d+")]
     doc_topic_prior_: Annotated[float, Real("+")]
     n_components_: Annotated[int, Whole("k")]
+    n_components_seen_: Annotated[int, Whole()]
     clip_norm_: Annotated[dict[str, float], ByName(Real("+"))]
     components_std_: Annotated[Floats | None, Maybe(Numbers("kd+"))]
     coherence_: Annotated[Floats | None, Maybe(Numbers("k"))]

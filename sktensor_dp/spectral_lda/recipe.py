@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import FitResult
+from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
@@ -34,6 +35,7 @@ from sktensor_dp.spectral_lda.fitted import (
     TopicStream,
     attributes_of,
     hidden_by_noise,
+    more_topics,
     warnings_of_noise,
 )
 from sktensor_dp.spectral_lda.pairs import (
@@ -114,7 +116,10 @@ def fit_topics(
         plan.releases.epsilon,
     )  # fmt: skip
     warned = warnings_of_noise(topics, hidden, plan, begins=budget is not None)
-    return FitResult(attributes, warned, (ASSUMED,) if assumed else ())
+    notes, more = (ASSUMED,) * assumed, more_topics(topics.n_resolved, plan.n_components)
+    if more:
+        warned, notes = (*warned, DoubtfulParameterWarning(more)), (*notes, more)
+    return FitResult(attributes, warned, notes)
 
 
 class _SpectralFit:
@@ -237,8 +242,9 @@ class _SpectralFit:
         white = noisy_whitener(
             corrected, wanted, edge=edge, most_by_chance=most, hidden_above=hidden, **search
         )
-        if white.n_resolved >= wanted:
-            return white
+        if white.n_resolved >= wanted:  # of products alone no others are counted
+            n_seen = wanted if callable(corrected) else self._n_seen(corrected, correction, chance)
+            return replace(white, n_resolved=n_seen)
         # If sampling is most of what varies, frequent words hide topics of rare ones: search again
         # with words weighted so that all entries vary about alike.
         weights, *edges = scaled_edges(*chance, self._ask.n_units, pure=pure)
@@ -256,6 +262,25 @@ class _SpectralFit:
         n_kept = max(n_weighted, white.n_components)
         white = noisy_whitener(corrected, n_kept, edge=0.0, **search)
         return replace(white, n_resolved=min(n_weighted, white.n_resolved))
+
+    def _n_seen(
+        self,
+        corrected: Floats,
+        correction: PriorCorrection,
+        chance: tuple[float, float, float, Floats],
+    ) -> int:
+        """Number of topics above the quantile of noise and sampling of as many as are asked for,
+        with words weighted or not; at least these.
+        """
+        k, pure = self._plan.n_components, self._ask.is_pure
+        n_seen = min(k, len(corrected))
+        _, most = noise_edges(*chance, pure=pure, n_topics=k)
+        weights, _, most_weighted = scaled_edges(*chance, self._ask.n_units, pure=pure, n_topics=k)
+        for w, x in ((np.ones_like(weights), most), (weights, most_weighted)):
+            above = correction.pair_scale * x + correction.pair_shift * float(w.max()) ** 2
+            values = np.linalg.eigvalsh(w[:, None] * corrected * w)
+            n_seen = max(n_seen, int((values > above).sum()))
+        return n_seen
 
     def _from_pairs(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Rotated eigenvectors, fitted to all pairs; True if the concentration is assumed."""
@@ -352,7 +377,8 @@ class _SpectralFit:
         assert released.matrix is not None
         basis, triples = self._triples(pairs)
         starts, white = [], pairs.white
-        for k in range(max(white.n_resolved, 1), white.n_components + 1):
+        least = min(max(white.n_resolved, 1), white.n_components)
+        for k in range(least, white.n_components + 1):
             of_k = replace(pairs, white=white.leading(k))
             starts.append(self._decomposition(basis, triples, of_k)[:2])
         unigram = _normalised(np.maximum(noisy.value, LEAST_FREQUENCY / len(noisy.value)))

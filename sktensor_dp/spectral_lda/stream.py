@@ -51,7 +51,7 @@ def em_step_on_batch(
     if len(fitted.topics) < n_components and noisy.n > stream.n_first:
         warned = (
             NotEnoughDataWarning(
-                f"No batch adds a topic: the first one, of {stream.n_first:,}, showed "
+                f"No batch adds a topic: the first one, of {stream.n_first:,}, found "
                 f"{len(fitted.topics)} of {n_components}. This one, of {noisy.n:,}, could show "
                 "more: a stream that begins with it costs anew."
             ),

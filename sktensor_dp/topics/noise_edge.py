@@ -17,19 +17,25 @@ LEAST_DEVIATION, FARTHEST = 1e-6, 100.0
 
 
 def noise_edges(
-    sigma: float, diagonal_sigma: float, sampling: float, frequencies: Floats, *, pure: bool
+    sigma: float,
+    diagonal_sigma: float,
+    sampling: float,
+    frequencies: Floats,
+    *,
+    pure: bool,
+    n_topics: int = 1,
 ) -> tuple[float, float]:
     """Largest eigenvalue expected from noise and sampling, and its quantile at level `LEVEL`.
 
     `sigma` and `diagonal_sigma` are deviations of noise off and on the diagonal, of Laplace noise
     if `pure`, and `sampling` times the product of two words' frequencies is an entry's variance by
-    sampling.
+    sampling. Documents may have one of `n_topics` topics each.
     """
     p = np.maximum(frequencies, 0.0)
     bulk = bulk_edge(sigma, sigma, sampling, p)
     bulk_with_diagonal = bulk_edge(sigma, diagonal_sigma, sampling, p)
     on_diagonal = np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2)
-    return _edge_with_diagonal(bulk, bulk_with_diagonal, on_diagonal, pure)
+    return _edge_with_diagonal(bulk, bulk_with_diagonal, on_diagonal, pure, n_topics)
 
 
 def scaled_edges(
@@ -40,6 +46,7 @@ def scaled_edges(
     n_documents: int,
     *,
     pure: bool,
+    n_topics: int = 1,
 ) -> tuple[Floats, float, float]:
     """Weights of words by which all entries vary about alike, and edges of the weighted moment.
 
@@ -55,15 +62,18 @@ def scaled_edges(
     # upper bound. What noise the diagonal has beyond that comes in by `on_diagonal` alone.
     bulk = bulk_edge(0.0, 0.0, sampling, (p + like_noise) * weights**2)
     on_diagonal = weights**2 * np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2)
-    return weights, *_edge_with_diagonal(bulk, bulk, on_diagonal, pure)
+    return weights, *_edge_with_diagonal(bulk, bulk, on_diagonal, pure, n_topics)
 
 
 def _edge_with_diagonal(
-    bulk: float, bulk_with_diagonal: float, on_diagonal: Floats, pure: bool
+    bulk: float, bulk_with_diagonal: float, on_diagonal: Floats, pure: bool, n_topics: int
 ) -> tuple[float, float]:
     """Edge, and quantile at `LEVEL`, of the largest eigenvalue, by `on_diagonal` deviations too."""
-    # Of a matrix of variance 1 it is about 2 d^(1/2) + d^(-1/6) times a Tracy-Widom variable.
-    quantile = bulk_with_diagonal * (1 + TRACY_WIDOM / 2 * len(on_diagonal) ** (-2 / 3))
+    # Of a matrix of variance 1 it is about 2 d^(1/2) + d^(-1/6) times a Tracy-Widom variable t.
+    # Topics of k sets of words split it in k blocks of the same edge. The logarithm of P(T > t)
+    # falls with 2/3 t^(3/2), and the largest of k blocks has a k-th of the level for each.
+    tail = (TRACY_WIDOM**1.5 + 1.5 * math.log(n_topics)) * n_topics / len(on_diagonal)
+    quantile = bulk_with_diagonal * (1 + tail ** (2 / 3) / 2)
     most = float(on_diagonal.max())
     if most == 0:
         return bulk, quantile

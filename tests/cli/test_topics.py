@@ -344,6 +344,19 @@ def test_the_page_shows_warnings_of_releases_alone(command, posts, tmp_path, mon
         assert "numpy says" not in page
 
 
+@pytest.mark.nightly
+def test_more_topics_than_were_asked_for_are_said(command, tmp_path):
+    words = np.random.default_rng(0).integers(20, size=(4000, 12))
+    posts = (" ".join(f"{'abcd'[n % 4]}word{i}" for i in row) for n, row in enumerate(words))
+    (tmp_path / "four.csv").write_text("\n".join(["post", *posts]), encoding="utf-8")
+    asked = ("topics", "four.csv", "--text", "post", "--words", 80, "--no-check")
+    said = "At least 4 topics can be seen in the released pairs of words, and 2 were asked for"
+    texts = [command(*asked, "--topics", 2, "--epsilon", 4).err]
+    for name in ("topics.html", "for-the-officer.html", "statement.json"):
+        texts.append((tmp_path / "private-topics" / name).read_text(encoding="utf-8"))
+    assert [said in text for text in texts] == [True, True, False, True]
+
+
 @pytest.mark.parametrize(
     ("hidden", "said"),
     [

@@ -11,8 +11,14 @@ from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
 from small_corpora import counts
 
-from sktensor_dp import BudgetAccountant, NotEnoughDataWarning, PrivateSpectralLDA
+from sktensor_dp import (
+    BudgetAccountant,
+    DoubtfulParameterWarning,
+    NotEnoughDataWarning,
+    PrivateSpectralLDA,
+)
 from sktensor_dp.spectral_lda.fitted import FittedTopics, warnings_of_noise
+from sktensor_dp.topic_page import write_topic_page
 from sktensor_dp.topics.noise_edge import noise_edges, scaled_edges
 
 EMPTY = np.zeros((1, 5), dtype=int)
@@ -61,7 +67,7 @@ def test_too_little_data_warns_and_enough_does_not(comfortable):
         small = PrivateSpectralLDA(2, epsilon=0.01).partial_fit(comfortable[:100])
     small.partial_fit(comfortable[100:200])
     with pytest.warns(
-        NotEnoughDataWarning, match="No batch adds a topic: the first one, of 100, sh"
+        NotEnoughDataWarning, match="No batch adds a topic: the first one, of 100, fo"
     ):
         small.partial_fit(comfortable[200:400])
     with pytest.warns(NotEnoughDataWarning, match="shows 1; .* would help: more documents\\."):
@@ -94,6 +100,43 @@ def test_those_who_ask_for_many_topics_get_those_there_are(seed, asked, width):
     with pytest.warns(NotEnoughDataWarning, match=f"Of {asked} topics .* the data shows 5"):
         model = PrivateSpectralLDA(asked, epsilon=4.0).fit(X)
     assert model.n_components_ == 5
+
+
+def of_equal_topics(rng, n_topics, n_documents, length=30, width=30):
+    """Documents of one topic each, of words of its own."""
+    topics = np.kron(np.eye(n_topics), np.full(width, 1 / width))
+    return rng.multinomial(length, topics[rng.integers(n_topics, size=n_documents)])
+
+
+@pytest.mark.usefixtures("seeded_noise")
+@pytest.mark.parametrize(("asked", "epsilon"), [(1, 2.0), (3, 2.0), (3, math.inf)])
+def test_more_topics_than_were_asked_for_are_said_everywhere(seed, asked, epsilon, tmp_path):
+    X = of_equal_topics(np.random.default_rng(seed), 5, 5000)
+    said = rf"At least 5 topics can be seen .*, and {asked} w(as|ere) asked for: some may be merged"
+    with pytest.warns(DoubtfulParameterWarning, match=said):
+        model = PrivateSpectralLDA(asked, epsilon=epsilon).fit(X)
+    assert (model.n_components_, model.n_components_seen_) == (asked, 5)
+    model.save(tmp_path / "topics.model")
+    loaded = PrivateSpectralLDA.load(tmp_path / "topics.model")
+    page = write_topic_page(tmp_path / "page.html", loaded)
+    for text in (str(model.privacy_report_), page.read_text(encoding="utf-8")):
+        assert re.search(said, " ".join(text.split()))
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("seeded_noise")
+@pytest.mark.parametrize("epsilon", [2.0, 8.0, math.inf])
+@pytest.mark.parametrize("n_topics", [1, 3])
+def test_no_more_topics_are_said_than_there_are(seed, epsilon, n_topics):
+    """Of 100 fits 2 did: more than three of 20 come up once in 2000 runs at 2 %."""
+    rng, n_false = np.random.default_rng(seed), 0
+    for _ in range(20):
+        X = of_equal_topics(rng, n_topics, 1000, 15)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model = PrivateSpectralLDA(n_topics, epsilon=epsilon, n_refinements=0).fit(X)
+        n_false += model.n_components_seen_ > n_topics
+    assert n_false <= 3
 
 
 @pytest.mark.usefixtures("seeded_noise")
@@ -143,22 +186,25 @@ def test_sampling_alone_is_not_taken_for_topics(model, epsilon, seed):
 
 
 @pytest.mark.parametrize("diagonal", [0.0, 2.8])
-@pytest.mark.parametrize("decay", [0.0, 1.0])
-def test_noise_and_sampling_stay_below_their_edge(decay, diagonal, seed):
-    """Of 100 matrices 3 % at most exceeded it, with words of one frequency and by Zipf's law."""
+@pytest.mark.parametrize(("decay", "n_topics"), [(0.0, 1), (1.0, 1), (0.0, 4)])
+def test_noise_and_sampling_stay_below_their_edge(decay, n_topics, diagonal, seed):
+    """Of 100 matrices 3 % at most exceeded it, with words of one frequency and by Zipf's law, and
+    with topics of words of their own.
+    """
     d, rng, largest, weighted = 100, np.random.default_rng(seed), [], []
     p = np.arange(1, d + 1) ** -decay
     p /= p.sum()
     noise_of = (diagonal > 0) / d, diagonal / d, 1.0, p
-    weights, *edges = scaled_edges(*noise_of, d, pure=False)
-    variances = np.outer(p, p) + (diagonal > 0) / d**2
-    on_diagonal = np.sqrt((diagonal / d) ** 2 + 2 * p**2)
+    weights, *edges = scaled_edges(*noise_of, d, pure=False, n_topics=n_topics)
+    apart = n_topics * np.kron(np.eye(n_topics), np.ones((d // n_topics, d // n_topics)))
+    variances = apart * np.outer(p, p) + (diagonal > 0) / d**2
+    on_diagonal = np.sqrt((diagonal / d) ** 2 + 2 * n_topics * p**2)
     for _ in range(100):
         noise = np.triu(rng.standard_normal((d, d)) * np.sqrt(variances), 1)
         noise += noise.T + np.diag(on_diagonal * rng.standard_normal(d))
         largest.append(np.linalg.eigvalsh(noise)[-1])
         weighted.append(np.linalg.eigvalsh(weights[:, None] * noise * weights)[-1])
-    low, edge = noise_edges(*noise_of, pure=False)
+    low, edge = noise_edges(*noise_of, pure=False, n_topics=n_topics)
     # More than ten of 100 come up once in 1000 runs at 3 %.
     assert (np.array(largest) > edge).sum() <= 10
     # Of a few frequent words it is that of many.
