@@ -1,13 +1,14 @@
 """Who calls a function: a line outside this package, or a tool of scikit-learn."""
 
 import inspect
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 OWN = ("sktensor_dp", "sklearn", "joblib", "contextlib")  # whose lines say nothing to a caller
 # Functions that fit and score on folds, and the one by which a scorer compares predictions.
 VALIDATION = ("sklearn.model_selection._validation", None)
-SEARCH = "sklearn.model_selection._search"
+SEARCH = ("sklearn.model_selection._search", "fit")
+PIPELINE = ("sklearn.pipeline", "_fit")
 STACKING = ("sklearn.ensemble._stacking", None)
 SCORING = ("sklearn.metrics._scorer", "_score")
 # Tools that fit or score rows drawn with replacement, or with values of other rows.
@@ -28,21 +29,28 @@ def level_of_caller() -> int:
     return level
 
 
-def locals_of(caller: tuple[str, str | None]) -> Iterator[Mapping[str, Any]]:
-    """Local variables of functions of a module, of this name if there is one, that wait for the
-    caller, the innermost first.
-    """
-    module, name = caller
-    frame = inspect.currentframe()
+class Tool(NamedTuple):
+    """Function of scikit-learn that waits for the caller."""
+
+    module: str
+    name: str
+    variables: dict[str, Any]
+
+
+def tools_around() -> list[Tool]:
+    """Functions of scikit-learn that wait for the caller, the innermost first."""
+    frame, tools = inspect.currentframe(), []
     while frame is not None:
-        if frame.f_globals.get("__name__") == module and name in (None, frame.f_code.co_name):
-            yield frame.f_locals
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith("sklearn."):
+            tools.append(Tool(module, frame.f_code.co_name, frame.f_locals))
         frame = frame.f_back
+    return tools
 
 
-def is_called_by(caller: tuple[str, str | None]) -> bool:
-    """Return True if a function of a module, of this name if there is one, waits for the caller."""
-    return next(locals_of(caller), None) is not None
+def locals_of(tools: Sequence[Tool], *callers: tuple[str, str | None]) -> list[dict[str, Any]]:
+    """Local variables of those `tools` that are functions of a module, of this name if any."""
+    return [found for module, name, found in tools if {(module, name), (module, None)} & {*callers}]
 
 
 def parameters_of(frame: Mapping[str, Any]) -> set[str]:

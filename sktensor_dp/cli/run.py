@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from sktensor_dp.checks.display import Table, as_text, counted, plain
 from sktensor_dp.cli.folder import Folder
@@ -113,9 +112,10 @@ class Run:
         """Forecast of the fit."""
         raise NotImplementedError
 
-    def foreseen(self, name: str) -> Any:
-        """Copy of a model to be asked for forecasts: the run itself keeps to its budget."""
-        return clone(self.models[name]).set_params(accountant=None)
+    def foreseen(self, name: str, **changes: object) -> Any:
+        """Model, with changes, to be asked for forecasts: the run itself keeps to its budget."""
+        model = self.models[name]
+        return type(model)(**{**model.get_params(deep=False), "accountant": None, **changes})
 
     def asked(self) -> int:
         """Number of components, groups or topics asked for."""

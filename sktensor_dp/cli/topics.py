@@ -186,7 +186,7 @@ class Topics(Run):
     def _forecast_of(self, n_topics: int, n_kept: int) -> Any:
         """Forecast of some topics, of words that were kept."""
         n_features = len(self._public_words) or max(self.options.words, WORDS)
-        return self.foreseen("topics").set_params(n_components=n_topics).forecast(
+        return self.foreseen("topics", n_components=n_topics).forecast(
             self.n_units, n_features, document_length=self.length, n_kept=max(n_kept, 1)
         )  # fmt: skip
 

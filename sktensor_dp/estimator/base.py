@@ -389,12 +389,11 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         # Rows have been read here, so it is known whether they have groups.
         unit = unit_of(unit or self._unit, chunks.grouped)
         if not (ticket or paid_by_earlier_batch):  # a fit that is refused warns of nothing
-            payer.check(plan, relation, unit)
-            charges = payer.charges(plan, relation, unit)
+            charges = payer.check(plan, relation, unit)
             if charges:
                 payer.check_several(charges, [*charges_of_later_steps(payer, relation)])
             expected = *payer.warnings_of_repetition(charges), *expected
-        check_scoring_of_tools(self, grouped=chunks.grouped)
+        check_scoring_of_tools(self, payer.tools, grouped=chunks.grouped)
         self._warn(expected)
         if not (counts_units or paid_by_earlier_batch):
             self._warn(self._warnings_of_delta(plan, chunks.n_units, unit))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.checks.callers import locals_of
+from sktensor_dp.checks.callers import PIPELINE, locals_of
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import is_dask
 from sktensor_dp.estimator.facts import unit_of
@@ -18,7 +18,7 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
     """Charges to expect of the private steps after the one that is fitted, in all pipelines that
     fit it; an error for steps that would be refused once this one is paid.
     """
-    for frame in locals_of(("sklearn.pipeline", "_fit")):
+    for frame in locals_of(payer.tools, PIPELINE):
         if not {"self", "routed_params", "name"} <= {*frame}:  # of another scikit-learn
             continue
         steps, routed = dict(frame["self"].steps), frame["routed_params"]
@@ -51,8 +51,7 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
             if accountant is payer.accountant:
                 unit = unit_of(step._unit, groups is not None)
                 plan, spender = step._expected_plan(), replace(payer, spender=type(step).__name__)
-                spender.check(plan, neighbours, unit)
-                yield from spender.charges(plan, neighbours, unit)
+                yield from spender.check(plan, neighbours, unit)
 
 
 def _groups_of(routed: Any) -> Any:

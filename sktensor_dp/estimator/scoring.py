@@ -2,6 +2,7 @@
 
 import inspect
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -10,11 +11,12 @@ from sklearn import get_config
 from sktensor_dp.checks.callers import (
     SCORING,
     VALIDATION,
-    is_called_by,
+    Tool,
     level_of_caller,
     locals_of,
     parameters_of,
     scorers_of,
+    tools_around,
 )
 from sktensor_dp.exceptions import DoubtfulParameterWarning, UnprotectedScoreWarning
 from sktensor_dp.privacy.payer import HasAccountant
@@ -49,16 +51,16 @@ def warn_once(more: str) -> None:
 
 def warn_where_scored(model: object) -> None:
     """Warn as of a score where a scorer of scikit-learn asks for predictions."""
-    if is_called_by(SCORING):
+    if locals_of(tools_around(), SCORING):
         warn_of_score(model)
 
 
-def check_scoring_of_tools(model: Any, *, grouped: bool) -> None:
+def check_scoring_of_tools(model: Any, tools: Sequence[Tool], *, grouped: bool) -> None:
     """Warn before a fit, with groups where `grouped`, that scikit-learn will score without noise,
     or other words each time; refuse scores that fail, or that take everybody for a newcomer in a
     search over ranks.
     """
-    for frame in locals_of(VALIDATION):
+    for frame in locals_of(tools, VALIDATION):
         scorers = scorers_of(frame)
         private = any(isinstance(one, HasAccountant) for one in scorers)
         if grouped and private and not frame.get("score_params", "unknown"):

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from sktensor_dp.checks.callers import VALIDATION, is_called_by, level_of_caller
+from sktensor_dp.checks.callers import VALIDATION, level_of_caller, locals_of, tools_around
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import as_numbers, refuse_other_columns
@@ -336,7 +336,8 @@ def refuse_bounds(model: Any, scoring: str, bounds: tuple[float, float]) -> None
     Tools of scikit-learn compare models, of which some may be worse than the bounds.
     """
     expected = model._expected_score() if scoring == "log_likelihood" else None
-    if expected is None or bounds[0] < expected < bounds[1] or is_called_by(VALIDATION):
+    of_tool = locals_of(tools_around(), VALIDATION)
+    if expected is None or bounds[0] < expected < bounds[1] or of_tool:
         return
     raise ValueError(
         f"bounds must hold what rows of the fitted model itself score, about {expected:.3g}; got "

@@ -1,6 +1,7 @@
 """Rows of folds, which keep persons whole, and folds that tools of scikit-learn fit and score."""
 
 import warnings
+from collections import ChainMap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from sktensor_dp.checks.callers import (
     SEARCH,
     STACKING,
     VALIDATION,
+    Tool,
     level_of_caller,
     locals_of,
     parameters_of,
@@ -71,19 +73,19 @@ class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):
         return FoldRows._of, (np.asarray(self), self.whose, self.place)
 
 
-def check_folds(entries: Sequence[LedgerEntry], budget_units: str) -> None:
-    """Refuse charges, by a tool of scikit-learn, for folds that do not keep units whole.
+def check_folds(tools: Sequence[Tool], entries: Sequence[LedgerEntry], budget_units: str) -> None:
+    """Refuse charges, by `tools` of scikit-learn, for folds that do not keep units whole.
 
     With ``units="any"`` of the budget folds of splitters that are not ours are warned of.
     """
     person = next((one.unit for one in entries if one.unit.startswith(PERSON)), None)
-    frames = [frame for frame in locals_of(VALIDATION) if "train" in frame]
+    frames = [frame for frame in locals_of(tools, VALIDATION) if "train" in frame]
     folds = [_dealt(frame["train"]) for frame in frames]
     if not frames:  # fits to all rows come first, and cannot be given groups
-        stacked = (tool.get("self") for tool in locals_of(STACKING))
+        stacked = (frame.get("self") for frame in locals_of(tools, STACKING))
         folds = [None for tool in stacked if getattr(tool, "cv", "prefit") != "prefit"]
     by_rows = person is None and budget_units != "any"
-    if frames and by_rows and _are_of_persons(folds):
+    if frames and by_rows and _are_of_persons(folds, tools):
         raise BudgetError(
             "The tool of scikit-learn is given groups, and this fit is not: it would protect one "
             "row, and no person. Nothing was charged. Pass the labels on to each step, as "
@@ -120,35 +122,39 @@ class SearchAround(NamedTuple):
     """Search, or scores of folds, for which scikit-learn makes a fit."""
 
     is_first: bool  # fit of the search
-    n_scored: int  # fits that are scored
+    n_scored: int  # scores of fits
     n_fits: int  # and the last one on all rows, where it can be seen from here
     scorers: Sequence[object]
 
 
-def search_around() -> SearchAround | None:
-    """Search that waits for the caller, if it says how many fits it makes, which cost the same."""
-    for frame in locals_of(VALIDATION):
-        fold = frame.get("split_progress") or getattr(_dealt(frame.get("train")), "place", None)
-        if fold is not None:
-            if {"epsilon", "delta"} & parameters_of(frame):
-                return None
-            candidate, n_candidates = frame.get("candidate_progress") or (0, 1)
-            n, searches = fold[1] * n_candidates, locals_of((SEARCH, "fit"))
-            last = any(getattr(one.get("self"), "refit", False) for one in searches)
-            return SearchAround(fold[0] == candidate == 0, n, n + last, scorers_of(frame))
-    return None
+def search_around(tools: Sequence[Tool]) -> SearchAround | None:
+    """Search among `tools`, if it says how many fits it makes, which cost the same."""
+    # A tool that fits others has its fits further out.
+    frame = ChainMap(*locals_of(tools, VALIDATION)[:2])
+    fold = frame.get("split_progress") or getattr(_dealt(frame.get("train")), "place", None)
+    candidate, n_candidates = frame.get("candidate_progress") or (0, 1)
+    if (values := frame.get("param_range")) is not None:  # of validation_curve
+        first = {frame["param_name"]: values[0]}
+        candidate, n_candidates = str(frame["parameters"]) != str(first), len(values)
+    if sizes := frame.get("train_test_proportions"):  # of learning_curve
+        fold = frame["train"] is not sizes[0][0], len(sizes)
+    if fold is None or {"epsilon", "delta"} & parameters_of(frame):
+        return None
+    n = fold[1] * n_candidates
+    n_scored = n * (2 if frame.get("return_train_score") else 1)
+    last = any(getattr(one.get("self"), "refit", False) for one in locals_of(tools, SEARCH))
+    return SearchAround(fold[0] == candidate == 0, n_scored, n + last, scorers_of(frame))
 
 
-def refuse_mixed_rows() -> None:
+def refuse_mixed_rows(tools: Sequence[Tool]) -> None:
     """Refuse a charge by a tool of scikit-learn that repeats rows, or moves values between them."""
-    for tool in MIXING:
-        if next(locals_of(tool), None) is not None:
-            raise BudgetError(
-                "This tool of scikit-learn draws rows several times, or moves values from one row "
-                "to another, so that a change of one row changes several: what a fit or score "
-                "costs would protect nobody. Nothing was charged for it. Fit the estimator itself, "
-                "or choose by PrivateSearchCV."
-            )
+    if locals_of(tools, *MIXING):
+        raise BudgetError(
+            "This tool of scikit-learn draws rows several times, or moves values from one row "
+            "to another, so that a change of one row changes several: what a fit or score "
+            "costs would protect nobody. Nothing was charged for it. Fit the estimator itself, "
+            "or choose by PrivateSearchCV."
+        )
 
 
 def _dealt(rows: object) -> FoldRows | None:
@@ -160,12 +166,12 @@ def _dealt(rows: object) -> FoldRows | None:
     return None
 
 
-def _are_of_persons(folds: Sequence[FoldRows | None]) -> bool:
-    """True where folds were dealt by persons, or a tool of scikit-learn was given groups."""
+def _are_of_persons(folds: Sequence[FoldRows | None], tools: Sequence[Tool]) -> bool:
+    """True where folds were dealt by persons, or one of the `tools` was given groups."""
     if any(fold is not None and fold.whose for fold in folds):
         return True
-    tools = [*locals_of((SEARCH, "fit")), *locals_of(VALIDATION)]
-    given = [{"groups": tool.get("groups"), **(tool.get("params") or {})} for tool in tools]
+    frames = locals_of(tools, SEARCH, VALIDATION)
+    given = [{"groups": one.get("groups"), **(one.get("params") or {})} for one in frames]
     return any(one["groups"] is not None for one in given)
 
 

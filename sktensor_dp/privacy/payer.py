@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from sktensor_dp.checks.callers import SEARCH, VALIDATION, locals_of
+from sktensor_dp.checks.callers import SEARCH, VALIDATION, Tool, locals_of, tools_around
 from sktensor_dp.checks.frames import column_names
 from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.accountant import HELD, OPENED, BudgetAccountant
@@ -37,10 +37,13 @@ class Payer:
     paid_by_earlier_batch: bool = False  # for a batch disjoint from this one, in the same fit
     column: object = None  # that says whose row it is; by default that of the fit around it
 
+    @cached_property
+    def tools(self) -> list[Tool]:
+        """Functions of scikit-learn that wait for this payment, seen once."""
+        return tools_around()
+
     def charge(self, plan: ReleasePlan, unit: str, neighbours: str) -> "Receipt | None":
         """Check and charge a whole plan; None if there is no accountant or the ticket pays."""
-        if self.accountant is not None:
-            self.accountant._check_delta(plan)
         return self.charge_entries(self.charges(plan, neighbours, unit))
 
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
@@ -59,28 +62,31 @@ class Payer:
             kept = "What was charged for this fit stays charged."
             tell(error, kept, self.accountant._so_far())
 
-    def check(self, plan: ReleasePlan, neighbours: str, unit: str = "") -> None:
-        """Raise BudgetError for a plan that the accountant would refuse, of a `unit` if known."""
+    def check(self, plan: ReleasePlan, neighbours: str, unit: str = "") -> list[LedgerEntry]:
+        """Charges of a plan, of a `unit` if known; BudgetError if the accountant would refuse."""
+        charges = self.charges(plan, neighbours, unit)
+        if self.accountant is not None:
+            self.accountant.check_charge(charges)
+        return charges
+
+    def charges(self, plan: ReleasePlan, neighbours: str, unit: str) -> list[LedgerEntry]:
+        """Charges of a plan, as the ledger would have them."""
         if self.accountant is not None:
             self.accountant._check_delta(plan)
-            self.accountant.check_charge(self.charges(plan, neighbours, unit))
-
-    def charges(self, plan: ReleasePlan, neighbours: str, unit: str = "") -> list[LedgerEntry]:
-        """Charges of a plan, as the ledger would have them."""
         return self._named(charges_of(plan, self.spender, unit, neighbours))
 
     def _check_tools(self, entries: Sequence[LedgerEntry]) -> None:
         """Refuse charges by tools of scikit-learn that do not keep units whole."""
         if self.accountant is not None and not self.accountant._part_of_search:
-            refuse_mixed_rows()
-            check_folds(entries, self.accountant.units)
+            refuse_mixed_rows(self.tools)
+            check_folds(self.tools, entries, self.accountant.units)
 
     def check_several(self, own: Sequence[LedgerEntry], later: Sequence[LedgerEntry] = ()) -> None:
         """Raise BudgetError for the first of several fits that cannot all be paid: those of `later`
         steps of a pipeline, and all fits and scores of a search of scikit-learn.
         """
         self._check_tools(own)
-        budget, search = self.accountant, search_around()
+        budget, search = self.accountant, search_around(self.tools)
         if budget is None or budget._part_of_search or not (later or search):
             return
         said = "The steps of this pipeline, which are paid one by one, cannot be paid together. "
@@ -107,8 +113,9 @@ class Payer:
 
     def warnings_of_repetition(self, own: Sequence[LedgerEntry]) -> tuple[Warning, ...]:
         """Warning where a fit just like this one was paid before, but for tools of scikit-learn."""
-        tools = [*locals_of(VALIDATION), *locals_of((SEARCH, None))]
-        if self.accountant is None or self.accountant._part_of_search or tools or not own:
+        if self.accountant is None or self.accountant._part_of_search or not own:
+            return ()
+        if locals_of(self.tools, VALIDATION, (SEARCH[0], None)):
             return ()
         earlier = None
         with suppress(LedgerError):  # the charge will be refused
