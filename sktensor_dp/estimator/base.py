@@ -46,7 +46,13 @@ from sktensor_dp.exceptions import (
 from sktensor_dp.model_files.saving import ModelFileMixin
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.conversions import gaussian_mu
-from sktensor_dp.privacy.payer import NEEDS_PAYER, HasAccountant, Payer, attribute_of_payment
+from sktensor_dp.privacy.payer import (
+    IN_GROUPS,
+    NEEDS_PAYER,
+    HasAccountant,
+    Payer,
+    attribute_of_payment,
+)
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import LARGEST_UNIT_COUNT, Session, printer
@@ -373,8 +379,9 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         # them (`Session.count`, `Session.complete_plan`). Entering the session charges; the
         # caller's block asks its queries; leaving it drops the data.
         payer = Payer(
-            type(self).__name__, self._accountant_to_charge(), ticket, paid_by_earlier_batch
-        )
+            type(self).__name__, self._accountant_to_charge(), ticket, paid_by_earlier_batch,
+            given_groups=IN_GROUPS in vars(self),
+        )  # fmt: skip
         relation = neighbours or self.neighbours
         counts_units = relation == "add_remove" and bool(plan.planned)
         plan = plan.before_count() if counts_units else plan

@@ -73,7 +73,9 @@ class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):
         return FoldRows._of, (np.asarray(self), self.whose, self.place)
 
 
-def check_folds(tools: Sequence[Tool], entries: Sequence[LedgerEntry], budget_units: str) -> None:
+def check_folds(
+    tools: Sequence[Tool], entries: Sequence[LedgerEntry], budget_units: str, *, given_groups: bool
+) -> None:
     """Refuse charges, by `tools` of scikit-learn, for folds that do not keep units whole.
 
     With ``units="any"`` of the budget folds of splitters that are not ours are warned of.
@@ -85,7 +87,8 @@ def check_folds(tools: Sequence[Tool], entries: Sequence[LedgerEntry], budget_un
         stacked = (frame.get("self") for frame in locals_of(tools, STACKING))
         folds = [None for tool in stacked if getattr(tool, "cv", "prefit") != "prefit"]
     by_rows = person is None and budget_units != "any"
-    if frames and by_rows and _are_of_persons(folds, tools):
+    given_groups = given_groups or any(fold is not None and fold.whose for fold in folds)
+    if frames and by_rows and (given_groups or are_given_groups(tools)):
         raise BudgetError(
             "The tool of scikit-learn is given groups, and this fit is not: it would protect one "
             "row, and no person. Nothing was charged. Pass the labels on to each step, as "
@@ -166,10 +169,8 @@ def _dealt(rows: object) -> FoldRows | None:
     return None
 
 
-def _are_of_persons(folds: Sequence[FoldRows | None], tools: Sequence[Tool]) -> bool:
-    """True where folds were dealt by persons, or one of the `tools` was given groups."""
-    if any(fold is not None and fold.whose for fold in folds):
-        return True
+def are_given_groups(tools: Sequence[Tool]) -> bool:
+    """True where one of the `tools` was given groups."""
     frames = locals_of(tools, SEARCH, VALIDATION)
     given = [{"groups": one.get("groups"), **(one.get("params") or {})} for one in frames]
     return any(one["groups"] is not None for one in given)

@@ -12,7 +12,12 @@ from sktensor_dp.checks.callers import SEARCH, VALIDATION, Tool, locals_of, tool
 from sktensor_dp.checks.frames import column_names
 from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.accountant import HELD, OPENED, BudgetAccountant
-from sktensor_dp.privacy.folds import check_folds, refuse_mixed_rows, search_around
+from sktensor_dp.privacy.folds import (
+    are_given_groups,
+    check_folds,
+    refuse_mixed_rows,
+    search_around,
+)
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.spending import PERSON, LedgerEntry, charges_of, person_of
 
@@ -35,6 +40,7 @@ class Payer:
     # pays for this one too (parallel composition).
     ticket: str | None = None
     paid_by_earlier_batch: bool = False  # for a batch disjoint from this one, in the same fit
+    given_groups: bool = False  # of the tool that cloned the estimator, maybe in another process
     column: object = None  # that says whose row it is; by default that of the fit around it
 
     @cached_property
@@ -79,7 +85,8 @@ class Payer:
         """Refuse charges by tools of scikit-learn that do not keep units whole."""
         if self.accountant is not None and not self.accountant._part_of_search:
             refuse_mixed_rows(self.tools)
-            check_folds(self.tools, entries, self.accountant.units)
+            units, given_groups = self.accountant.units, self.given_groups
+            check_folds(self.tools, entries, units, given_groups=given_groups)
 
     def check_several(self, own: Sequence[LedgerEntry], later: Sequence[LedgerEntry] = ()) -> None:
         """Raise BudgetError for the first of several fits that cannot all be paid: those of `later`
@@ -141,6 +148,8 @@ NOBODY = Payer()
 
 # Attribute of estimators that are not fitted without a payer: why, as a clause of the error.
 NEEDS_PAYER = "_needs_payer"
+# Attribute of estimators that a tool of scikit-learn cloned that was given groups.
+IN_GROUPS = "_in_groups"
 PICKLED = "it was pickled, as for n_jobs=2, inside a `with BudgetAccountant(...)` block"
 PAID = "an accountant paid for the fit that it holds, which files of models do not keep"
 
@@ -256,6 +265,9 @@ class HasAccountant:
 
     def __sklearn_clone__(self) -> Self:
         made: Self = super().__sklearn_clone__()  # type: ignore[misc]
-        if NEEDS_PAYER in vars(self):
-            vars(made)[NEEDS_PAYER] = vars(self)[NEEDS_PAYER]
+        vars(made).update({n: v for n, v in vars(self).items() if n in (NEEDS_PAYER, IN_GROUPS)})
+        if locals_of(tools := tools_around(), SEARCH, VALIDATION):
+            vars(made).pop(IN_GROUPS, None)
+            if are_given_groups(tools):
+                vars(made)[IN_GROUPS] = True
         return made

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import sklearn
+from joblib import parallel_config
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -117,13 +118,15 @@ def test_a_search_over_epsilon_is_paid_fit_by_fit():
 @pytest.mark.parametrize("cv", [PrivateKFold(2), GroupKFold(2)], ids=["ours", "sizes"])
 @pytest.mark.parametrize("tool", ["search", "scores"])
 @pytest.mark.parametrize("units", ["one", "any"])
-def test_groups_that_a_tool_keeps_to_itself_are_refused(cv, tool, units):
-    """Folds of persons, and fits that protect one row of theirs."""
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_groups_that_a_tool_keeps_to_itself_are_refused(cv, tool, units, n_jobs):
+    """Folds of persons, and fits that protect one row of theirs, also where workers fit."""
     budget, owners = BudgetAccountant(units=units), np.arange(300) // 2
     model = PrivateSpectralLDA(1, epsilon=9.0, accountant=budget)
     more = {"cv": cv, "scoring": by_rows, "error_score": "raise"}
     kept = units == "any"
-    with nullcontext() if kept else pytest.raises(BudgetError, match="is given groups, and this"):
+    refused = pytest.raises(BudgetError, match="is given groups, and this")
+    with parallel_config("threading", n_jobs=n_jobs), nullcontext() if kept else refused:
         if tool == "search":
             GridSearchCV(model, GRID, **more).fit(X, groups=owners)
         else:
