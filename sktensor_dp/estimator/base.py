@@ -40,6 +40,7 @@ from sktensor_dp.estimator.pipelines import charges_of_later_steps
 from sktensor_dp.estimator.scoring import check_scoring_of_tools
 from sktensor_dp.exceptions import (
     BudgetError,
+    DoubtfulParameterWarning,
     NotEnoughDataWarning,
     PrivacyLeakWarning,
 )
@@ -154,6 +155,17 @@ def warnings_of_cap(asked: int, n_features: int, noun: str = "components") -> tu
         f"n_components={asked} exceeds the {n_features} features; {n_features} {noun} are fitted."
     )
     return (UserWarning(message),)
+
+
+def warnings_of_more(n_seen: int, asked: int, found: str, but: str) -> tuple[Warning, ...]:
+    """Tuple of one warning where releases show more, such as topics, than `asked`, else empty."""
+    if n_seen <= asked:
+        return ()
+    message = (
+        f"At least {n_seen} {found}, and {asked} {'was' if asked == 1 else 'were'} asked for: some "
+        f"may be merged. {but}"
+    )
+    return (DoubtfulParameterWarning(message),)
 
 
 def warnings_of_range(name: str, *, seen: bool) -> tuple[Warning, ...]:
@@ -380,7 +392,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         # caller's block asks its queries; leaving it drops the data.
         payer = Payer(
             type(self).__name__, self._accountant_to_charge(), ticket, paid_by_earlier_batch,
-            given_groups=IN_GROUPS in vars(self),
+            given_groups=vars(self).get(IN_GROUPS, False),
         )  # fmt: skip
         relation = neighbours or self.neighbours
         counts_units = relation == "add_remove" and bool(plan.planned)

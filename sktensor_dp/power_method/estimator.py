@@ -152,6 +152,9 @@ class PrivateTensorPowerMethod(
     n_components_ : int
         Number of components fitted: fewer than asked for where released values show
         no more above their noise, or a stream has not found them all yet.
+    n_components_seen_ : int
+        For ``moment="gaussian_mixture"``, number of groups that released second moments show beyond
+        noise and sampling, also above `n_components`. A stretched group counts as several.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_iter_ : int
@@ -165,8 +168,9 @@ class PrivateTensorPowerMethod(
     -----
     NotEnoughDataWarning
         If released values show that the data was too small at this epsilon.
-    UserWarning
-        If the released moment of a mixture shows that nearly all samples were clipped.
+    DoubtfulParameterWarning
+        If the released second moment of a mixture shows that nearly all samples were clipped, or
+        more groups than ``n_components``.
 
     See Also
     --------

@@ -34,6 +34,7 @@ class FittedComponents:
     weights: Floats  # (k,): eigenvalues, or probabilities; decreasing
     n_resolved: int  # how many stand out of the noise
     variances: Floats | None = None  # (k,): of each Gaussian along a direction
+    n_seen: int | None = None  # groups above noise and sampling; None where that is unknown
     fill: float = 0.0  # least mean square of clipped samples that noise allows, over the largest
 
 
@@ -74,7 +75,9 @@ def attributes_of(found: FittedComponents, plan: MomentPlan) -> dict[str, Any]:
         "n_iter_": plan.max_iter,
         "_n_features_out": len(found.components),
     }
-    return state if found.variances is None else {**state, "covariances_": found.variances}
+    if found.variances is None:
+        return state
+    return {**state, "covariances_": found.variances, "n_components_seen_": found.n_seen}
 
 
 def warnings_of_noise(
@@ -121,6 +124,7 @@ class SavedComponents(SavedState):
     data_norm_: Annotated[float, Real()] = ABSENT
     covariances_: Annotated[Floats, Numbers("k+")] = ABSENT
     n_components_: Annotated[int, Whole("k")]
+    n_components_seen_: Annotated[int, Whole()] = ABSENT
     n_iter_: Annotated[int, Whole()]
     n_batches_seen_: Annotated[int, Whole()] = ABSENT
     n_batches_needed_: Annotated[int, Whole()] = ABSENT
@@ -134,6 +138,7 @@ class SavedComponents(SavedState):
         if estimator.moment == "gaussian_mixture":
             positive = self.covariances_ is not ABSENT and (self.covariances_ > 0).all()
             require(positive, "a mixture must have covariances_ above 0")
+            require("n_components_seen_" in found, "a mixture must have n_components_seen_")
         progress = [name in found for name in STREAM_PROGRESS]
         require(all(progress) or not any(progress), "a stream must have all of its progress")
         if "_stream" in found:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.base import FitResult
+from sktensor_dp.estimator.base import FitResult, warnings_of_more
 from sktensor_dp.estimator.data_norm import chosen_ball, with_norm
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.power_method import defaults
@@ -29,6 +29,7 @@ from sktensor_dp.queries.samples import (
     ThirdMoments,
 )
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.largest_of_noise import largest_over_edge
 from sktensor_dp.tensor.power_method import OnlinePowerMethod, orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import (
     coordinates_to_symmetric,
@@ -49,6 +50,8 @@ ALL_CLIPPED = (
     "larger data_norm, or 'auto', would clip fewer; if they are far from zero, subtract a public "
     "centre."
 )
+SEEN = "groups can be seen in the released second moments"
+STRETCHED = "A stretched group counts as several here."
 # Largest T(u, u, u) of normal noise of unit variance in many dimensions, over the root of their
 # number (Auffinger, Ben Arous, Cerny, 2013).
 LARGEST_OF_NOISE = 1.66
@@ -70,7 +73,9 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     warned = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
     if found.fill > FULL:
         warned = (DoubtfulParameterWarning(ALL_CLIPPED), *warned)
-    fitted = FitResult(attributes_of(found, plan), warned)
+    more = warnings_of_more(found.n_seen or 0, plan.n_components, SEEN, STRETCHED)
+    notes = tuple(map(str, more))
+    fitted = FitResult(attributes_of(found, plan), (*warned, *more), notes)
     return with_norm(fitted, ball, seen=norms_stand_out) if plan.chooses_norm else fitted
 
 
@@ -208,6 +213,7 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
     mean, covariance = mean_and_covariance(second, ball.offset)
     spectrum = np.asarray(np.linalg.eigvalsh(covariance), np.float64)
     variance = common_variance(spectrum, plan.n_components, second.sigma, radius, ask.n_units)
+    n_seen = n_groups_seen(second, spectrum, ball, ask.n_units)
     white = whitener_of_means(second, variance, ball, plan, ask.n_units)
     third, by_variance = release_moments_of_means(
         ask, ball, plan, white, variance, np.append(mean, ball.offset)
@@ -228,14 +234,15 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
         )
         return FittedComponents(
             mean[None], np.ones(1), n_resolved=min(white.n_resolved, plan.n_components, 1),
-            variances=np.array([of_one]), fill=fill,
+            variances=np.array([of_one]), n_seen=n_seen, fill=fill,
         )  # fmt: skip
     order = np.argsort(-roots, kind="stable")
     order = order[stands_out[order]]
     weights = roots[order] ** 2 / (roots[order] ** 2).sum()
     return FittedComponents(
-        means[order], weights, n_resolved=len(order), variances=variances[order], fill=fill
-    )
+        means[order], weights, n_resolved=len(order), variances=variances[order],
+        n_seen=n_seen, fill=fill,
+    )  # fmt: skip
 
 
 def spherical_diagonal(size: int) -> Floats:
@@ -246,13 +253,27 @@ def spherical_diagonal(size: int) -> Floats:
 def whitener_of_means(
     second: Answer, variance: float, ball: LiftedBall, plan: MomentPlan, n_units: int
 ) -> NoisyWhitener:
-    """Whitener of ``sum_i w_i (mu_i, offset) (mu_i, offset)'``: second moment minus variance."""
+    """Whitener of ``sum_i w_i (mu_i, offset) (mu_i, offset)'``."""
+    moment, edge = moment_of_means(second, variance, ball, n_units)
+    return noisy_whitener(moment, plan.n_components, edge=edge, largest=ball.norm**2)
+
+
+def moment_of_means(
+    second: Answer, variance: float, ball: LiftedBall, n_units: int
+) -> tuple[Floats, float]:
+    """Second moment of (mu_i, offset), that of samples minus variance, and its noise edge."""
     size = len(second.value)
     corrected = second.value - variance * np.diag(spherical_diagonal(size))
     corrected[-1, -1] = ball.offset**2
     sigma = math.hypot(second.sigma, sampling_of_variance(variance, n_units))
-    edge = noise_norm(sigma, size)
-    return noisy_whitener(corrected, plan.n_components, edge=edge, largest=ball.norm**2)
+    return corrected, noise_norm(sigma, size)
+
+
+def n_groups_seen(second: Answer, spectrum: Floats, ball: LiftedBall, n_units: int) -> int:
+    """Number of groups above the quantile of noise and sampling, also beyond those asked for."""
+    variance = common_variance(spectrum, len(spectrum), second.sigma, ball.radius, n_units)
+    moment, edge = moment_of_means(second, variance, ball, n_units)
+    return int((np.linalg.eigvalsh(moment) > edge * largest_over_edge(len(moment))).sum())
 
 
 def release_moments_of_means(

@@ -137,10 +137,10 @@ def search_around(tools: Sequence[Tool]) -> SearchAround | None:
     fold = frame.get("split_progress") or getattr(_dealt(frame.get("train")), "place", None)
     candidate, n_candidates = frame.get("candidate_progress") or (0, 1)
     if (values := frame.get("param_range")) is not None:  # of validation_curve
-        first = {frame["param_name"]: values[0]}
-        candidate, n_candidates = str(frame["parameters"]) != str(first), len(values)
+        first = {frame.get("param_name"): values[0]}
+        candidate, n_candidates = str(frame.get("parameters")) != str(first), len(values)
     if sizes := frame.get("train_test_proportions"):  # of learning_curve
-        fold = frame["train"] is not sizes[0][0], len(sizes)
+        fold = frame.get("train") is not sizes[0][0], len(sizes)
     if fold is None or {"epsilon", "delta"} & parameters_of(frame):
         return None
     n = fold[1] * n_candidates

@@ -265,9 +265,8 @@ class HasAccountant:
 
     def __sklearn_clone__(self) -> Self:
         made: Self = super().__sklearn_clone__()  # type: ignore[misc]
-        vars(made).update({n: v for n, v in vars(self).items() if n in (NEEDS_PAYER, IN_GROUPS)})
+        marks = {n: v for n, v in vars(self).items() if n in (NEEDS_PAYER, IN_GROUPS)}
         if locals_of(tools := tools_around(), SEARCH, VALIDATION):
-            vars(made).pop(IN_GROUPS, None)
-            if are_given_groups(tools):
-                vars(made)[IN_GROUPS] = True
+            marks[IN_GROUPS] = are_given_groups(tools)
+        vars(made).update(marks)
         return made

@@ -104,17 +104,6 @@ def hidden_by_noise(
     return np.asarray(~are_set_apart(topics, unigram, std).any(axis=1) & math.isfinite(epsilon))
 
 
-def more_topics(n_seen: int, asked: int) -> str:
-    """Sentences that released pairs show more topics than were asked for; "" if they do not."""
-    if n_seen <= asked:
-        return ""
-    return (
-        f"At least {n_seen} topics can be seen in the released pairs of words, and {asked} "
-        f"{'was' if asked == 1 else 'were'} asked for: some may be merged. Words that come in "
-        "bursts count as topics here."
-    )
-
-
 def warnings_of_noise(
     found: FittedTopics, hidden: NDArray[np.bool_], plan: TopicPlan, *, begins: bool
 ) -> tuple[Warning, ...]:

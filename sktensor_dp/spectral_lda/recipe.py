@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.base import FitResult
-from sktensor_dp.exceptions import DoubtfulParameterWarning
+from sktensor_dp.estimator.base import FitResult, warnings_of_more
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
@@ -35,7 +34,6 @@ from sktensor_dp.spectral_lda.fitted import (
     TopicStream,
     attributes_of,
     hidden_by_noise,
-    more_topics,
     warnings_of_noise,
 )
 from sktensor_dp.spectral_lda.pairs import (
@@ -91,6 +89,8 @@ ASSUMED = (
     f"The concentration of topics in documents was assumed to be {USUAL:g}: what was released does "
     "not tell."
 )
+SEEN = "topics can be seen in the released pairs of words"
+BURSTS = "Words that come in bursts count as topics here."
 
 
 def fit_topics(
@@ -116,10 +116,9 @@ def fit_topics(
         plan.releases.epsilon,
     )  # fmt: skip
     warned = warnings_of_noise(topics, hidden, plan, begins=budget is not None)
-    notes, more = (ASSUMED,) * assumed, more_topics(topics.n_resolved, plan.n_components)
-    if more:
-        warned, notes = (*warned, DoubtfulParameterWarning(more)), (*notes, more)
-    return FitResult(attributes, warned, notes)
+    more = warnings_of_more(topics.n_resolved, plan.n_components, SEEN, BURSTS)
+    notes = (*((ASSUMED,) if assumed else ()), *map(str, more))
+    return FitResult(attributes, (*warned, *more), notes)
 
 
 class _SpectralFit:

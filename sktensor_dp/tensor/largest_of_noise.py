@@ -7,6 +7,17 @@ import math
 LEVEL, TRACY_WIDOM = 0.01, 2.02
 
 
+def largest_over_edge(size: int, n_blocks: int = 1) -> float:
+    """Largest eigenvalue of symmetric noise at the probability `LEVEL`, relative to the edge.
+
+    A matrix of this size may be split in blocks of the same edge.
+    """
+    # With entries of variance 1 it is about 2 d^(1/2) + d^(-1/6) t, t of Tracy and Widom's law. The
+    # logarithm of P(T > t) falls with 2/3 t^(3/2), and each of k blocks has a k-th of the level.
+    tail = (TRACY_WIDOM**1.5 + 1.5 * math.log(n_blocks)) * n_blocks / size
+    return float(1 + tail ** (2 / 3) / 2)
+
+
 def largest_of_noise(*lengths: float) -> float:
     """Norm that no component of noise of unit variance exceeds, but with the probability `LEVEL`.
 

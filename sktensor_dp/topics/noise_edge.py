@@ -7,7 +7,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import laplace, norm
 
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.largest_of_noise import LEVEL, TRACY_WIDOM
+from sktensor_dp.tensor.largest_of_noise import LEVEL, largest_over_edge
 
 # Range of the search, as logarithms of odds.
 LOWEST, HIGHEST = -40.0, 20.0
@@ -69,11 +69,8 @@ def _edge_with_diagonal(
     bulk: float, bulk_with_diagonal: float, on_diagonal: Floats, pure: bool, n_topics: int
 ) -> tuple[float, float]:
     """Edge, and quantile at `LEVEL`, of the largest eigenvalue, by `on_diagonal` deviations too."""
-    # Of a matrix of variance 1 it is about 2 d^(1/2) + d^(-1/6) times a Tracy-Widom variable t.
-    # Topics of k sets of words split it in k blocks of the same edge. The logarithm of P(T > t)
-    # falls with 2/3 t^(3/2), and the largest of k blocks has a k-th of the level for each.
-    tail = (TRACY_WIDOM**1.5 + 1.5 * math.log(n_topics)) * n_topics / len(on_diagonal)
-    quantile = bulk_with_diagonal * (1 + tail ** (2 / 3) / 2)
+    # Topics of words of their own split the moment in blocks.
+    quantile = bulk_with_diagonal * largest_over_edge(len(on_diagonal), n_topics)
     most = float(on_diagonal.max())
     if most == 0:
         return bulk, quantile

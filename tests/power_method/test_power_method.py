@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from small_samples import directions, model, orthonormal_rows
 
-from sktensor_dp import PrivateTensorPowerMethod
+from sktensor_dp import DoubtfulParameterWarning, PrivateTensorPowerMethod
 from sktensor_dp.tensor import symmetric_outer_sum
 
 MEANS = 5.0 * np.eye(3)
@@ -45,6 +45,25 @@ def test_samples_are_of_the_mixture_and_are_told_apart(points):
     np.testing.assert_array_equal(points.sample(50)[1], points.sample(50)[1])
     with pytest.raises(ValueError, match="n_samples"):
         points.sample(0)
+
+
+@pytest.mark.usefixtures("seeded_noise")
+@pytest.mark.parametrize("epsilon", [1.0, np.inf])
+def test_groups_beyond_those_asked_for_are_counted(seed, epsilon, tmp_path):
+    """Of 280 fits 2 % counted more than there are: more than three of ten, one in 30,000 runs."""
+    rng, n_false = np.random.default_rng(seed), 0
+    options = {"moment": "gaussian_mixture", "epsilon": epsilon, "data_norm": 10.0}
+    for _ in range(10):
+        X = 5 * np.eye(4, 6)[rng.integers(4, size=5000)] + rng.standard_normal((5000, 6))
+        n_false += PrivateTensorPowerMethod(4, **options).fit(X).n_components_seen_ > 4
+    assert n_false <= 3
+    said = r"At least [4-6] groups can be seen .* 2 were asked for"
+    with pytest.warns(DoubtfulParameterWarning, match=said):
+        model = PrivateTensorPowerMethod(2, **options).fit(X)
+    model.save(tmp_path / "groups.model")
+    loaded = PrivateTensorPowerMethod.load(tmp_path / "groups.model")
+    assert loaded.n_components_seen_ == model.n_components_seen_ >= 4
+    assert loaded.privacy_report_.notes[0].startswith(f"At least {model.n_components_seen_} groups")
 
 
 def test_answers_of_a_mixture_are_those_of_scikit_learn(points):
