@@ -42,7 +42,10 @@ ORDER = (
 )
 NONE_SOUGHT = "No direction will be sought: all is spent on averages, as with --rank 0."
 NONE_WAS_SOUGHT = "No direction was sought: all was spent on averages."
-SOUGHT = "Directions are sought all the same; with --rank 0 all would be spent on averages."
+SOUGHT = (
+    "Directions are sought all the same: an average errs by about {:.2g} then, and by {:.2g} with "
+    "--rank 0."
+)
 BY_NOISE = "Averages of items {}differ by noise more than by ratings"
 OF_AVERAGES = {
     "enough": "Enough to tell averages of items apart",
@@ -242,7 +245,8 @@ class Ratings(Run):
             if ways := ", or ".join(self._for_averages()):
                 notes.append(f"Averages of most items are expected to be told apart with {ways}.")
         if self.options.rank > 0 and not forecast.finds_components:
-            notes.append(SOUGHT if self._seeks_directions() else NONE_SOUGHT)
+            of_both = forecast.bias_errors[1], forecast.errors_alone()[1]
+            notes.append(SOUGHT.format(*of_both) if self._seeks_directions() else NONE_SOUGHT)
             if ways := ", or ".join(self._for_directions()):
                 notes.append(f"One could be seen with {ways}.")
         return [*listed, as_text(Table(title, head, rows, notes, head))]

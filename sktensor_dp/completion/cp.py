@@ -26,9 +26,10 @@ class PrivateCPCompletion(
     Parameters
     ----------
     rank : int, default=3
-        Number of components. Those that noise hides shrink to zero. With a ``unit_mode`` they
-        are sought only where public numbers say that they can be found, and where rows of the
-        other modes have at most 16,384 combinations.
+        Number of components. Those that noise hides shrink to zero; a rank of 1 may find none
+        where a larger one finds some. With a ``unit_mode`` they are sought only where public
+        numbers say that they can be found, and where rows of the other modes have at most 16,384
+        combinations.
     bounds : tuple of (low, high), or "auto"
         Public range that values are clamped to; required. :func:`~sktensor_dp.check_inputs` tells
         before a fit how many lie within. ``"auto"`` spends two percent of the budget on a noisy

@@ -20,6 +20,7 @@ from sktensor_dp.completion.directions import (
 )
 from sktensor_dp.completion.plan import (
     ASSUMED,
+    UNCLIPPED,
     Assumed,
     CompletionPlan,
     PersonPlan,
@@ -31,6 +32,12 @@ from sktensor_dp.completion.plan import (
     snr_in_pairs,
     trial_sweeps,
 )
+from sktensor_dp.completion.shared_biases import (
+    by_own_level,
+    clip_of_noise,
+    mean_to_median,
+    shift_by_clip,
+)
 from sktensor_dp.estimator.forecast import (
     MOST_UNITS,
     InvertibleForecast,
@@ -40,7 +47,6 @@ from sktensor_dp.estimator.forecast import (
     sigma_of_mean,
 )
 from sktensor_dp.privacy.mechanisms import piecewise_variance
-from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.entries import EntryPairs, RowSums
 from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor import defaults as kernel_defaults
@@ -200,8 +206,8 @@ def person_errors(
         gain_of_biases = math.fsum(biases) - after
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
         if explained is None:
-            biases = _bias_variances(each, shape, plan, assumed, plan.n_sweeps)
-            to_tell = _entries_to_tell(each, shape, plan, assumed, plan.n_sweeps)
+            biases = _bias_variances(each, shape, plan, assumed, n_left)
+            to_tell = _entries_to_tell(each, shape, plan, assumed, n_left)
     error = math.sqrt(residual + level + math.fsum(biases))
     model = error if explained is None else math.sqrt(error**2 - explained)
     # Noise of the released mean, in a range of width 1, and what `fit_persons` leaves of it.
@@ -226,14 +232,14 @@ def _bias_variances(
     """Error variance of an average row's bias of each shared mode, at the budget of biases plus
     `sweeps` sweeps. `each` is the number of entries of a unit.
     """
-    residual, variances = assumed.about_biases, []
+    variances = []
     for mode, n in enumerate(np.delete(shape, plan.unit_mode).tolist()):
-        # A row's sum, of residuals over their deviation, varies by noise and by its entries, which
-        # weigh 1 / norm; its bias moves it by response * weight.
-        noise, response = _noise_of_rows(plan, assumed, sweeps, mode)
         norm = _count_norm(each, n, shape, plan)
         weight = shape[plan.unit_mode] * each / n / norm
-        variances.append(residual * (noise + weight / norm) / (response * weight) ** 2)
+        errors = _row_errors(plan, assumed, sweeps, mode, each, weight)
+        variances.append(
+            errors.noise / weight**2 + errors.sampling / weight / norm + errors.shift**2
+        )
     return assumed.shrunk(variances)
 
 
@@ -254,32 +260,65 @@ def _entries_to_tell(
     """
     if assumed.bias_deviation == 0:
         return math.nan
-    noise, response = _noise_of_rows(plan, assumed, sweeps, mode=0)
-    norm = _count_norm(each, int(np.delete(shape, plan.unit_mode)[0]), shape, plan)
-    # The weight w for which residual * (noise + w / norm) is (response * w * deviation)^2.
-    ratio = assumed.about_biases / (response * assumed.bias_deviation) ** 2
-    by_entries = ratio / norm
-    weight = (by_entries + math.sqrt(by_entries**2 + 4 * ratio * noise)) / 2
+    n = int(np.delete(shape, plan.unit_mode)[0])
+    norm = _count_norm(each, n, shape, plan)
+    errors = _row_errors(plan, assumed, sweeps, 0, each, shape[plan.unit_mode] * each / n / norm)
+    # The weight w for which noise / w^2 + sampling / (w norm) is what the shift leaves.
+    left = assumed.bias_deviation**2 - errors.shift**2
+    if left <= 0:
+        return math.inf
+    by_entries = errors.sampling / norm / left
+    weight = (by_entries + math.sqrt(by_entries**2 + 4 * errors.noise / left)) / 2
     return weight * norm
 
 
-def _noise_of_rows(
-    plan: PersonPlan, assumed: Assumed, sweeps: int, mode: int
-) -> tuple[float, float]:
-    """Variance of the noise of rows' sums, and the response of residuals to biases; `mode` is its
-    place among shared ones.
-    """
-    # Together rounds are as precise as one release with all of their budget.
+class _RowErrors(NamedTuple):
+    """Errors of the bias of a row of weight w, whose entries weigh one over `norm` each."""
+
+    noise: float  # variance by noise, times w^2
+    sampling: float  # variance by the row's entries, times w * norm
+    shift: float  # root mean square error, as residuals that are clipped are not normal
+
+
+def _row_errors(
+    plan: PersonPlan, assumed: Assumed, sweeps: int, mode: int, each: float, weight: float
+) -> _RowErrors:
+    """Errors of biases in the shared mode at place `mode`, of rows of average `weight`."""
+    # Each round clips as `SharedBiases.release` does, for values whose mean is in the middle.
+    rounds, half = plan.n_rounds, 1 / 2
     cost = plan.costs_of_biases()[mode]
+    mus = [cost.mu / math.sqrt(rounds)] * rounds
     if sweeps and plan.longest == mode:
-        cost = PrivacyCost.total(
-            [(cost, 1), (plan.releases.cost_of(SharedFactorSums.name), sweeps)]
-        )
-    strength = cost.epsilon if cost.epsilon > 0 else cost.mu
-    clip = residual_clip(math.sqrt(assumed.about_biases), 1 / 2)
-    farthest = SharedRowSums.farthest(clipped_variance(clip) ** 0.5 if cost.mu > 0 else 1.0)
-    noise = 0.0 if math.isinf(strength) else (farthest / strength) ** 2
-    return noise, clipped_response(clip)
+        mus.append(plan.releases.cost_of(SharedFactorSums.name).mu * math.sqrt(sweeps))
+    about, by_effects = assumed.about_biases, assumed.bias_deviation**2
+    least = residual_clip(math.sqrt(about + by_effects), half)
+    r = least / UNCLIPPED
+    apart = float(mean_to_median(r, assumed.bias_deviation, half))
+    parts: list[tuple[float, float, float, float]] = []
+    for number, mu in enumerate(mus):
+        # About no effects yet, residuals have theirs in them.
+        deviation = math.sqrt(about + (by_effects if number == 0 else 0.0))
+        clip, widest = least if rounds > 1 else UNCLIPPED, 2 * half / deviation
+        if number > 0:
+            # All rounds but the first are averaged: noise if these were as precise as the last.
+            alike = (rounds - 1) * mus[0] ** 2 + math.fsum(one**2 for one in mus[rounds:])
+            alike = alike if number >= rounds else (rounds - 1) * mus[0] ** 2
+            hidden = SharedRowSums.farthest(parts[-1][-1]) / math.sqrt(alike)
+            clip = clip_of_noise(hidden, weight * apart / deviation, least, widest)
+        spread = math.sqrt(clipped_variance(clip))
+        most = min(max(clip, 1.0) * spread, 1.0)
+        sigma = SharedRowSums.farthest(most) / mu if mu > 0 else math.sqrt(2) * 4 / cost.epsilon
+        varied = deviation * math.sqrt(1 + by_own_level(each))
+        slope = clipped_response(clip * deviation / varied, varied)
+        entries = clipped_variance(clip * deviation / varied) / slope**2
+        noise = (sigma / slope) ** 2
+        parts.append((noise, entries, apart * shift_by_clip(clip, widest), most))
+    noises, entries, shifts, _ = np.array(parts).T
+    precisions = 1 / noises if noises.all() else np.ones(len(parts))
+    of_parts = precisions / precisions.sum()
+    return _RowErrors(
+        float(of_parts**2 @ noises), float(of_parts @ entries), float(of_parts @ shifts)
+    )
 
 
 class _Search:
@@ -429,7 +468,7 @@ class CompletionForecast(InvertibleForecast):
     >>> model = PrivateCPCompletion(2, epsilon=1.0, bounds=(1, 5), unit_mode=0)
     >>> forecast = model.forecast(60_000, (1000, 500))
     >>> forecast.epsilon_for(error=0.9), forecast.n_for(error=0.9)
-    (0.799, 814)
+    (0.853, 864)
     """
 
     perturbation: str
@@ -508,7 +547,7 @@ class CompletionForecast(InvertibleForecast):
         >>> from sktensor_dp import PrivateCPCompletion
         >>> model = PrivateCPCompletion(2, epsilon=0.5, bounds=(1, 5), unit_mode=0)
         >>> model.forecast(60_000, (1000, 500)).what_helps()
-        {'units': 25864.0}
+        {'units': 26796.0}
         """
         asked = self._asked()
         n, shape = asked.numbers["n_observed"], asked.numbers["shape"]
@@ -608,12 +647,27 @@ class CompletionForecast(InvertibleForecast):
         most = (1 - ENOUGH_SEEN) * self.bias_deviation**2
         return {mode: error for mode, error in enumerate(self.bias_errors) if error**2 > most}
 
+    def errors_alone(self) -> tuple[float, ...]:
+        """`bias_errors` if no components were sought, at rank 0; of Tucker, which has none, these.
+
+        Returns
+        -------
+        tuple of float
+            One per mode. Costs no privacy.
+        """
+        asked = self._asked()
+        if asked.parameters["unit_mode"] is None or getattr(asked.kind, "_full_core", True):
+            return self.bias_errors
+        return tuple(asked.forecast({"rank": 0}, {}).bias_errors)
+
     @property
     def assumption(self) -> str:
         """Sentence on what is assumed of values."""
+        is_one = np.max(self._asked().parameters["rank"]) == 1
         return (
             f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of each "
-            f"mode one of {self.bias_deviation:.3g}, and components "
+            f"mode one of {self.bias_deviation:.3g}, and "
+            f"{'the one component of rank 1' if is_one else 'components'} "
             f"{self.component_share:.0%} of the variance."
         )
 
@@ -650,17 +704,15 @@ class CompletionForecast(InvertibleForecast):
             rows.append([own, f"{self.of_fold_in:.3g}"])
         told = f"{self.assumption} Say otherwise by arguments of forecast()."
         below = [told, f"Noise: perturbation={self.perturbation!r}."]
-        # Tucker has no rank 0.
-        if self.finds_components and of_units and not getattr(self._asked().kind, "_full_core", 1):
-            alone = self._asked().forecast({"rank": 0}, {}).bias_errors
-            dearer = [
-                f"by {error:.3g} in mode {mode}, and with rank=0 by {least:.3g}"
-                for mode, (error, least) in enumerate(zip(self.bias_errors, alone, strict=True))
-                if error > least
-            ]  # fmt: skip
-            if dearer:
-                taken = "Components take budget from biases. An average row's errs "
-                below.insert(0, f"{taken}{'; '.join(dearer)}.")
+        if dearer := [
+            f"by {error:.3g} in mode {mode}, and with rank=0 by {least:.3g}"
+            for mode, (error, least) in enumerate(
+                zip(self.bias_errors, self.errors_alone(), strict=True)
+            )
+            if error > least
+        ]:
+            taken = "The search for components takes budget from biases. An average row's errs "
+            below.insert(0, f"{taken}{'; '.join(dearer)}.")
         if np.max(parameters["rank"]) > 0:
             below.insert(0, self.advice())
         return Table(said, ("prediction by", "expected RMSE"), rows, below, ("prediction by",))

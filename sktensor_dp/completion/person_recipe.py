@@ -58,17 +58,17 @@ class Levels:
     """
 
     mean: float
-    deviation: float
     share: float
     variance: float
     answer: Answer
+    half: float
 
     @classmethod
     def released(cls, ask: Session, about: ReleasedEffects | None = None) -> "Levels":
         """Release levels of units' values, or of these less the effects of their rows."""
         half = ask.public("half")  # the width of the bounds
         answer = ask(UnitLevels(half, about))
-        found_mean, found_deviation, found_half = answer.value.tolist()
+        found_mean, _, found_half = answer.value.tolist()
         # Share of units that have values: as far below 1, which the shape states, as noise allows,
         # by a uniform prior, whose variance is 1 / 12. Those without values add 0 to all sums.
         noise = answer.sigma / half
@@ -77,12 +77,17 @@ class Levels:
         share = min(max(share, noise, LEAST_SHARE), 1.0)
         found_mean = float(np.clip(found_mean / share, -half, half))
         sigma = answer.sigma / share * math.hypot(1.0, trust * found_mean / half)
-        # Shrink mean and deviation by their known noise, towards the middle of their range, in
-        # which their prior is uniform: its variance is half**2 / 3.
+        # Shrink the mean, and later the deviation, by known noise towards the middle of the range,
+        # in which the prior is uniform: its variance is half**2 / 3.
         shrinkage = half**2 / (half**2 + 3 * sigma**2)
-        deviation = half / 2 + shrinkage * (found_deviation / share - half / 2)
-        deviation = float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
-        return cls(shrinkage * found_mean, deviation, share, shrinkage * sigma**2, answer)
+        return cls(shrinkage * found_mean, share, shrinkage * sigma**2, answer, half)
+
+    def deviation(self, several: float = 1.0) -> float:
+        """Mean deviation if a fraction `several` of units with values have any, 0 of others."""
+        half, share = self.half, self.share * several
+        shrinkage = half**2 / (half**2 + 3 * (self.answer.sigma / share) ** 2)
+        deviation = half / 2 + shrinkage * (float(self.answer.value[1]) / share - half / 2)
+        return float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
 
 
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[FitResult, int]:
@@ -92,13 +97,13 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     levels, n_modes = Levels.released(ask), len(ask.public("shape"))
     n_with_values = max(round(levels.share * ask.n_units), 1)
     modes = [mode for mode in range(n_modes) if mode != plan.unit_mode]
-    known = levels.mean, levels.deviation, n_with_values
-    biases = [SharedBiases(ask, mode, *known) for mode in modes]
+    known = levels.mean, levels.deviation(), n_with_values
+    biases, of_deviation = [SharedBiases(ask, mode, *known) for mode in modes], 1.0
     for n_left in reversed(range(plan.n_rounds)):
         for of_mode, uses in zip(biases, plan.uses_by_mode, strict=True):
             of_mode.release(biases, n_left, uses)  # about all so far
         if plan.n_rounds > 1:
-            correct_deviation(biases, levels.deviation, n_with_values)
+            of_deviation = correct_deviation(biases, levels.deviation, n_with_values)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
     about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
     level = Levels.released(ask, about)
@@ -107,11 +112,12 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     components = None
     if plan.n_sweeps == 0:
         # The biases of one release are not subtracted: units then fold in up to .7 % better.
-        noise_variance = residual_variance(biases) if plan.n_rounds > 1 else levels.deviation**2
+        noise_variance = residual_variance(biases) if plan.n_rounds > 1 else levels.deviation() ** 2
     elif found := release_components(ask, n_with_values, biases, plan, options):
         components, noise_variance = found
     else:  # what is left of their budget pays for more biases
-        biases[plan.longest].release(biases, paid_by=SharedFactorSums)
+        precision = plan.n_rounds * plan.rest_of_search
+        biases[plan.longest].release(biases, paid_by=SharedFactorSums, precision=precision)
         noise_variance = residual_variance(biases)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
     level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + level.variance
@@ -120,7 +126,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
         components=components, level_variance=level_variance,
         # By noise, and as units are a sample, whose levels vary no more than values.
-        level_error=math.sqrt(level.variance + levels.deviation**2 / n_with_values),
+        level_error=math.sqrt(level.variance + levels.deviation() ** 2 / n_with_values),
     )  # fmt: skip
     state = {
         **attributes_of_units(model, ask.n_units, options.ranks),
@@ -131,16 +137,15 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     n_entries = ask.n_units
     if plan.n_sweeps:
         n_entries = round(entries_each(biases, n_with_values) * n_with_values)
-    # Deviations of few values from their own mean are less than their own.
-    more_deviation = biases[0].deviation / levels.deviation
-    return FitResult(state, _doubts(levels, more_deviation, ask.public("half"))), n_entries
+    return FitResult(state, _doubts(levels, of_deviation)), n_entries
 
 
-def _doubts(levels: Levels, more_deviation: float, half: float) -> tuple[Warning, ...]:
-    """Warnings, from released `levels`, that values are clamped to the range -`half` to `half`,
-    that few units have values, or that the range is far wider than they are.
+def _doubts(levels: Levels, of_deviation: float) -> tuple[Warning, ...]:
+    """Warnings, from released `levels`, that values are clamped to the range of width 2 `half`,
+    that few units have values, or that the range is far wider than they are. Their mean deviation
+    is the part `of_deviation` of that of values.
     """
-    sigma, share = levels.answer.sigma, levels.share
+    sigma, share, half = levels.answer.sigma, levels.share, levels.half
     if sigma >= LITTLE * half:  # noise tells nothing from chance
         return ()
     mean, deviation, with_values = levels.answer.value.tolist()
@@ -149,7 +154,7 @@ def _doubts(levels: Levels, more_deviation: float, half: float) -> tuple[Warning
         return (DoubtfulParameterWarning(UNLISTED),)
     if is_at_end(mean / share, sigma / share, half):
         return (DoubtfulParameterWarning(AT_EDGE),)
-    is_wide = more_deviation * deviation + 3 * sigma < 2 * half * LEAST_DEVIATION * share
+    is_wide = deviation + 3 * sigma < 2 * half * LEAST_DEVIATION * share * of_deviation
     return (DoubtfulParameterWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide else ()
 
 
@@ -166,17 +171,11 @@ def release_components(
     rank = math.prod(ranks) if options.full_core else ranks[0]
     n_columns = columns_worth(weights, n_units, plan, rank)
     start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
-    # Budget of the sweeps after the trial, divided by that spent on biases; without noise biases
-    # are known.
-    trial, budget_ratio = trial_sweeps(plan.n_sweeps), 0.0
-    sweep = plan.releases.cost_of(SharedFactorSums.name).mu
-    if math.isfinite(sweep):
-        of_biases = max(cost.mu for cost in plan.costs_of_biases())
-        budget_ratio = (plan.n_sweeps - trial) * sweep**2 / of_biases**2
+    trial = trial_sweeps(plan.n_sweeps)
     search = Directions(ask, n_units, biases, start[:, :n_columns], trial)
     for step in range(plan.n_sweeps):
         search.release_sweep()
-        more_of_biases = biases[plan.longest].gain_of(budget_ratio)
+        more_of_biases = biases[plan.longest].gain_of(plan.rest_of_search)
         if step + 1 == trial and not search.is_worth(more_of_biases):
             return None
     factor = search.factor()

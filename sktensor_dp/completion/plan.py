@@ -370,6 +370,15 @@ class PersonPlan:
         each = self.releases.cost_of(SharedRowSums.name)
         return [PrivacyCost.total([(each, n * self.n_rounds)]) for n in self.uses_by_mode]
 
+    @property
+    def rest_of_search(self) -> float:
+        """Budget of the sweeps after the trial over that of all rounds of the longest mode."""
+        sweep = self.releases.cost_of(SharedFactorSums.name).mu
+        if math.isinf(sweep):  # without noise biases are known
+            return 0.0
+        of_biases = max(cost.mu for cost in self.costs_of_biases())
+        return (self.n_sweeps - trial_sweeps(self.n_sweeps)) * sweep**2 / of_biases**2
+
 
 def plan_persons(
     shape: Sequence[int],

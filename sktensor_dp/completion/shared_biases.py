@@ -1,14 +1,14 @@
 """Biases of shared rows, where persons are units: released sums of residuals, fitted by EM."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 from scipy.optimize import brentq, nnls
 
-from sktensor_dp.completion.model import unexplained_variance
+from sktensor_dp.completion.model import LEAST_SHARE_OF_NOISE, unexplained_variance
 from sktensor_dp.completion.plan import UNCLIPPED, residual_clip
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.persons import ReleasedEffects, SharedRowSums
@@ -29,6 +29,8 @@ LEAST_WEIGHT = 1e-100
 LEAST_RESPONSE, LEAST_ERROR, LARGEST_ERROR = 1e-6, 1e-100, 1e100
 # Number of EM steps for effects, and the smaller number before another release.
 STEPS, ROUGH_STEPS = 60, 20
+# Least share of units with several entries, to avoid a division by 0.
+LEAST_SEVERAL = 1e-3
 # Noise hides a shift of half its deviation: with both, errors are an eighth larger.
 HIDDEN = 0.5
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
@@ -44,9 +46,10 @@ class EffectRelease:
     sums: Floats  # (n_rows,): of clipped residuals about effects `about`; (2, n_rows) by block
     counts: Floats  # of the same shape: of entries
     sigma: float  # deviation of the noise of each number
-    response: float  # of the mean of a clipped residual, to an effect of 1
+    response: float | Floats  # of the mean of a clipped residual, to an effect of 1; by row
     about: Floats  # (n_rows,)
-    spread: float  # deviation of a clipped residual
+    spread: float | Floats  # deviation of a clipped residual; by row
+    shift: float | Floats = 0.0  # expected error of effects, if residuals are not normal; by row
 
     def pooled(self, weights: Floats) -> "EffectRelease":
         """Sum of both blocks with the largest of their `weights` 1."""
@@ -55,14 +58,15 @@ class EffectRelease:
 
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"], lacked: Floats) -> "EffectRelease":
-        """Average of several releases as one, weighted by their errors' covariance.
+        """Average of several releases as one, weighted in each row by their errors' covariance.
 
-        Residuals that are not normal shift what clips show: the last release, clipped least, tells
-        by how much. If rows of two modes meet unevenly, a release also holds a part of what effects
-        of other modes then lacked: `lacked` are mean products (n, n) of that in two releases.
+        Each responds less to effects far from those it is about. Residuals that are not normal
+        shift what clips show: the last release, clipped least, tells by how much beyond `shift`. If
+        rows of two modes meet unevenly, a release also holds a part of what effects of other modes
+        then lacked: `lacked` are mean products (n, n) of that in two releases.
         """
         sigmas = np.array([one.sigma for one in releases])
-        responses = np.array([one.response for one in releases])
+        responses = np.stack([one.response for one in releases])
         # Without noise all counts weigh the same.
         precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
         of_counts = precisions / precisions.sum()
@@ -70,40 +74,50 @@ class EffectRelease:
         sigma = float(np.sqrt(of_counts**2 @ sigmas**2))
         # Divided by its response, each release holds the same sums of effects about 0, with noise
         # of variance (sigma / response)^2. A shift of all effects is no difference of rows.
-        noise = (sigmas / responses) ** 2
+        noise = (sigmas[:, None] / responses) ** 2
         about = np.stack([one.about * counts for one in releases])
-        shown = about + np.stack([one.sums / one.response for one in releases])
-        shown -= np.outer(shown @ counts / max(counts @ counts, LEAST_WEIGHT), counts)
+        shown = about + np.stack([one.sums for one in releases]) / responses
+        shift = np.stack([one.shift * counts for one in releases])
+        # Rows tell of releases by the least response to their effects.
+        of_rows = np.min(precisions[:, None] * responses**2, axis=0)
+        of_rows /= of_rows.sum()
+        along = of_rows * counts / max(of_rows @ counts**2, LEAST_WEIGHT)
+        shown -= np.outer(shown @ along, counts)
         # Subtract what noise adds to squares, and its deviation, which few rows make large.
-        by_noise = np.add.outer(noise, noise)
-        shifted = _square_distances(shown @ shown.T) / len(counts)
-        shifted -= by_noise * (1 + math.sqrt(2 / len(counts)))
+        mean_noise = noise @ of_rows
+        by_noise = np.add.outer(mean_noise, mean_noise)
+        shifted = _square_distances((of_rows * shown) @ shown.T)
+        shifted -= by_noise * (1 + math.sqrt(2 * of_rows @ of_rows))
         shifted = np.minimum(shifted, LARGEST_ERROR)
         # Part of shifts by how far other effects have moved, and not by how far own ones have: by
         # all of it, if a row of this mode meets one of another mode alone.
         moved, pairs = _square_distances(lacked), np.tril_indices(len(releases), -1)
-        by_moves = np.stack([moved, _square_distances(about @ about.T) / len(counts)])
+        by_moves = np.stack([moved, _square_distances((of_rows * about) @ about.T)])
         weights = 1 / (by_noise[pairs] + LEAST_ERROR)
         weights /= weights.max(initial=LEAST_ERROR)
         parts, _ = nnls((weights * by_moves[:, *pairs]).T, weights * shifted[pairs])
-        part = min(float(parts[0]), float(counts @ counts) / len(counts))
-        of_own = noise + (shifted[-1] - part * moved[-1]).clip(0)
-        of_own[-1] = noise[-1]
-        largest = max(float(np.mean(shown**2)), part * float(lacked.max()))
+        part = min(float(parts[0]), float(of_rows @ counts**2))
+        largest = max(float(of_rows @ (shown**2).max(axis=0)), part * float(lacked.max()))
         least = LEAST_SHARE * largest + LEAST_ERROR
-        errors = part * lacked + np.diag(np.maximum(of_own, least))
-        of_effects = np.linalg.solve(errors, np.ones(len(errors)))
-        of_effects /= of_effects.sum()
-        response = float(responses[-1])
+        errors = part * lacked + np.einsum("ij,kj->jik", shift, shift)
+        of_own = (shifted - _square_distances(np.tensordot(of_rows, errors, 1)))[-1].clip(0)
+        of_own[-1] = 0.0
+        errors[:, *np.diag_indices(len(releases))] += np.maximum(noise.T + of_own, least)
+        of_effects = np.linalg.solve(errors, np.ones((*responses.T.shape, 1)))[..., 0].T
+        # Expected shifts are too uncertain to be extrapolated to no shift by negative weights.
+        of_effects = np.maximum(of_effects, 0.0)
+        of_effects /= of_effects.sum(axis=0)
+        response = responses[-1]
         if sigma > 0:
             # Multiplied by this, sums have errors as large as the noise of counts.
-            response = sigma / math.sqrt(float(of_effects @ errors @ of_effects))
+            response = sigma / np.sqrt(np.einsum("ij,jik,kj->j", of_effects, errors, of_effects))
         of_sums = response * of_effects / responses
         return cls(
-            sums=of_sums @ np.stack([one.sums for one in releases]), counts=counts, sigma=sigma,
-            response=response,
-            about=np.asarray(of_effects @ np.stack([one.about for one in releases])),
-            spread=float(of_sums @ [one.spread for one in releases]),  # of the same values
+            sums=np.sum(of_sums * np.stack([one.sums for one in releases]), axis=0),
+            counts=counts, sigma=sigma, response=response,
+            about=np.sum(of_effects * np.stack([one.about for one in releases]), axis=0),
+            # Of the same values.
+            spread=sum(part * one.spread for part, one in zip(of_sums, releases, strict=True)),
         )  # fmt: skip
 
 
@@ -126,6 +140,41 @@ def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floa
     return precisions / precisions.max() if sizes.any() else np.array([1.0, 0.0])
 
 
+def mean_to_median(r: float, means: float | Floats, half: float) -> Floats:
+    """Distances of medians from `means` of values between -half and half, of which the ratio `r` of
+    variance to the largest is expected.
+    """
+    # Beta distributed values of mean m from the middle and variance v have a median that is
+    # 2/3 m r / (1 + r) from their mean, r = v / (half^2 - m^2), by their third cumulant.
+    nearest = np.maximum(half - np.abs(means), 0.0)  # a median lies between the bounds, too
+    return np.clip(2 / 3 * r / (1 + r) * np.asarray(means), -nearest, nearest)
+
+
+def by_own_level(each: float) -> float:
+    """Variance of a unit's level in residuals, over that of values, at about `each` entries."""
+    # Residuals are about the mean of n - 1 others: mean of 1 / (n - 1), n geometric from 2.
+    return math.log(each - 1) / (each - 2) if each > 2 else 1.0
+
+
+def shift_by_clip(clip: float, widest: float) -> float:
+    """Part of the distance from mean to median by which a clip shifts what residuals show.
+    Both clips are in deviations of residuals, of which none is beyond the `widest`.
+    """
+    # Exponential tails, if deviations differ, leave this.
+    return max((1 + clip) * math.exp(-clip) - (1 + widest) * math.exp(-widest), 0.0)
+
+
+def clip_of_noise(noise: float, apart: float, least: float, widest: float) -> float:
+    """Least clip, in deviations, whose expected shift noise hides.
+    `noise` is that of a row's sum, `apart` the sum of distances from mean to median.
+    """
+
+    def excess(clip: float) -> float:
+        return apart * shift_by_clip(clip, widest) - HIDDEN * noise / clipped_response(clip)
+
+    return least if excess(least) <= 0 else float(brentq(excess, least, widest))
+
+
 def _square_distances(products: Floats) -> Floats:
     """Squared distances (n, n) of vectors from their products with each other."""
     squares = products.diagonal()
@@ -139,6 +188,8 @@ class SharedBiases:
     weights: Floats  # sums over units of one over the root of the number of a unit's entries
     shares: Floats  # of the rows in all weights
     total_variance: float  # of all weights together, by noise
+    n_alone: float  # weight of units with entries in one row alone: their number
+    by_level: float = 0.0  # as `by_own_level`
 
     def __init__(
         self, ask: Session, mode: int, level: float, deviation: float, n_units: int
@@ -151,7 +202,7 @@ class SharedBiases:
         self._released: list[tuple[EffectRelease, float, Floats]] = []
         none = np.zeros(self._shape[mode])
         self.effects = SharedEffects(none, none, none, prior_variance=0.0)
-        self.shares = self.weights = none
+        self.shares, self.weights = none + 1 / len(none), none
 
     def release(
         self,
@@ -159,16 +210,18 @@ class SharedBiases:
         n_left: int = 0,
         uses: int = 1,
         paid_by: type[Query] | None = None,
+        precision: float = 1.0,
     ) -> None:
         """Release sums of residuals about all biases so far, and fit these biases again.
 
         `biases` are of all shared modes, and `n_left` releases of this mode are to come. So many
-        planned `uses` pay, or all that are left of the planned release `paid_by`.
+        planned `uses` pay, or all that are left of the planned release `paid_by`: `precision` times
+        as much, in mu squared, as for the last release of this mode.
         """
         variance = residual_variance(biases)
         known = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
         deviation = math.sqrt(variance)
-        clip = self._clip(deviation, n_left)  # in deviations of residuals
+        clip = self._clip(deviation, n_left, precision)  # in deviations of residuals
         is_pure = self._ask.is_pure and not self._ask.is_exact
         order = 1 if is_pure else 2
         spread = math.sqrt(clipped_variance(clip))
@@ -199,7 +252,7 @@ class SharedBiases:
         gained = prior * ratio * snr / ((1 + snr) * (1 + (1 + ratio) * snr))
         return float(self.shares @ gained)
 
-    def _clip(self, residual: float, n_left: int) -> float:
+    def _clip(self, residual: float, n_left: int, precision: float) -> float:
         """Clip of the next release's residuals, in their deviations; `n_left` are to be made.
 
         After the first release it is the least one whose expected shift noise hides.
@@ -212,22 +265,17 @@ class SharedBiases:
         least = residual_clip(self.deviation, self.half, self.level)
         if not self._released:  # a single release is in proportion to effects, not to their signs
             return least if n_left else UNCLIPPED
-        # Beta distributed values of mean m from the middle and variance v have a median that is
-        # 2/3 m r / (1 + r) from their mean, r = v / (half^2 - m^2), by their third cumulant.
-        r = least / UNCLIPPED
-        apart = 2 / 3 * r / (1 + r) * (self.level + self.effects.effects)
-        shift = math.sqrt(np.mean((self.weights * apart) ** 2)) / residual
-        # Releases from the second on are clipped alike, and are averaged.
-        noise = self._released[-1][0].sigma / math.sqrt(len(self._released) + n_left)
+        apart = math.sqrt(np.mean((self.weights * self._apart()) ** 2)) / residual
+        # Releases from the second on are clipped alike, and are averaged. This one is `precision`
+        # times as precise as the last.
+        n_alike = len(self._released) - 1 + n_left + precision
+        noise = self._released[-1][0].sigma / math.sqrt(n_alike)
+        return clip_of_noise(noise, apart, least, widest)
 
-        def excess(clip: float) -> float:
-            """Shift by a clip that noise does not hide, in a row's sum of residuals."""
-            # Exponential tails, if deviations differ, let a clip shift means in proportion to this.
-            return shift * (1 + clip) * math.exp(-clip) - HIDDEN * noise / clipped_response(clip)
-
-        if excess(least) <= 0:
-            return least
-        return float(brentq(excess, least, widest)) if excess(widest) < 0 else widest
+    def _apart(self) -> Floats:
+        """Distances of rows' means from their medians."""
+        r = residual_clip(self.deviation, self.half, self.level) / UNCLIPPED
+        return mean_to_median(r, self.level + self.effects.effects, self.half)
 
     def _fit(self, n_steps: int, biases: Sequence["SharedBiases"]) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps, given those of other modes."""
@@ -246,6 +294,7 @@ class SharedBiases:
         each = entries_each(known, self._n_units) if known else 1.0
         weight_each = of_unit / max(each, of_unit**2)
         blocks = block_weights(releases, weight_each)
+        self.n_alone = float(np.mean([release.counts[1].sum() for release in releases]))
         linear = [
             self._linear(release.pooled(blocks), clip, float(shares @ effects**2))
             for release, clip, effects in self._released
@@ -273,30 +322,49 @@ class SharedBiases:
         )  # fmt: skip
 
     def _linear(self, released: EffectRelease, clip: float, by_others: float) -> EffectRelease:
-        """Release with a linear response to effects that is right in the mean at those found.
+        """Release with a linear response to effects, in each row right at the one found.
         Effects of other modes had explained the variance `by_others`.
         """
         # Within a row values vary by what no biases explain, and by how uncertain its own is.
         by_error = float(self.shares @ self.effects.variances)
         variance = unexplained_variance(self.deviation, by_others + self.explained() + by_error)
-        deviations = np.sqrt(variance + self.effects.variances)
-        shifts = self.effects.effects - released.about
+        # Between bounds variances are in proportion to the room that means leave.
+        room = np.maximum(self.half**2 - (self.level + self.effects.effects) ** 2, 0.0)
+        room /= max(float(self.shares @ room), LEAST_WEIGHT)
+        variance *= 1 + self.by_level
+        of_rows = variance * np.maximum(room, LEAST_SHARE_OF_NOISE)
+        deviations = np.sqrt(of_rows + self.effects.variances)
+        # Farther off responses are too flat to tell anything.
+        reach = clip + deviations
+        shifts = np.clip(self.effects.effects - released.about, -reach, reach)
         mean, slopes = mean_response(clip, shifts, deviations)
-        response = float(np.average(slopes, weights=np.maximum(released.counts, LEAST_WEIGHT)))
-        response = max(response, LEAST_RESPONSE)
-        return replace(released, response=response, about=self.effects.effects - mean / response)
+        response, deviation = np.maximum(slopes, LEAST_RESPONSE), math.sqrt(variance)
+        of_clip = shift_by_clip(clip / deviation, 2 * self.half / deviation)
+        return replace(
+            released, response=response, about=released.about + shifts - mean / response,
+            spread=math.sqrt(clipped_variance(clip / deviation)), shift=of_clip * self._apart(),
+        )  # fmt: skip
 
 
-def correct_deviation(biases: Sequence[SharedBiases], measured: float, n_units: int) -> None:
-    """Correct the `measured` mean deviation of units' values about their own mean, which is less
-    the fewer values they have.
+def correct_deviation(
+    biases: Sequence[SharedBiases], measured: Callable[[float], float], n_units: int
+) -> float:
+    """Correct the mean deviation of units' values about their own mean, which is less the fewer
+    values they have. It is `measured` if the given fraction of units has several values.
+    Return about what part of values' deviation that mean is.
     """
     # Where noise hides how many they are, they count as many.
     noise = max(one.total_variance for one in biases) / n_units**2
-    each = max(entries_each(biases, n_units) + noise, 2.0)
+    root = math.sqrt(entries_each(biases, n_units) + noise)
+    # Units with one entry: in every mode they have entries in one row.
+    alone = min(one.n_alone for one in biases) / n_units - math.sqrt(noise)
+    alone = min(max(alone, 0.0), 1 - LEAST_SEVERAL)
+    each = max(((root - alone) / (1 - alone)) ** 2, 2.0)
+    part = math.sqrt(1 - 1.5 / each)  # of n normal values, where n is `each`
     for one in biases:
-        # Of n normal values it is sqrt(1 - 1.5 / n) times theirs.
-        one.deviation = min(measured / math.sqrt(1 - 1.5 / each), one.half)
+        one.deviation = min(measured(1 - alone) / part, one.half)
+        one.by_level = by_own_level(each)
+    return (1 - alone) * part
 
 
 def _joined(parts: Iterable[Floats]) -> Floats:

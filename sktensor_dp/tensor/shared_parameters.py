@@ -105,10 +105,10 @@ def shared_effects(
     *,
     noise_std: float,
     weight_each: float,
-    response: float,
+    response: float | Floats,
     effect_variance: float,
     about: Floats | None = None,
-    spread: float = 1.0,
+    spread: float | Floats = 1.0,
     max_iter: int = 60,
 ) -> tuple[SharedEffects, Floats]:
     """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights,
@@ -128,7 +128,7 @@ def shared_effects(
     if noise_std > 0:
         ends = np.log(largest * _GRID_RATIO), np.log(largest * _GRID_MARGIN)
         grid = np.exp(np.linspace(*ends, GRID_SIZE))[None, :]
-    variance_each = weight_each * spread**2
+    variance_each = weight_each * np.reshape(spread, (-1, 1)) ** 2
     fit = _GridPosterior(S, W, grid, noise_std, variance_each, response, effect_variance, about)
     for _ in range(max_iter):
         fit.step()
@@ -147,13 +147,13 @@ class _GridPosterior:
         weights: Floats,
         grid: Floats,  # (1, n_points), or (n_rows, 1) where weights are known
         noise_std: float,
-        variance_each: float,
-        response: float,
+        variance_each: Floats,  # (n_rows, 1), or (1, 1) for all
+        response: float | Floats,  # (n_rows,), or one for all
         effect_variance: float,
         about: Floats | None = None,
     ) -> None:
         self._sums, self._grid = sums[:, None], grid
-        self._slopes = response * grid
+        self._slopes = np.reshape(response, (-1, 1)) * grid
         if about is not None:
             self._sums = self._sums + self._slopes * about[:, None]
         self._squares = self._sums**2

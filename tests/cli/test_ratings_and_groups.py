@@ -746,7 +746,7 @@ def test_few_words_foretell_few_topics(command, epsilon, persons, topics, length
     ("persons", "said", "exact"),
     [
         (9, "likely too few", "may be enough"),
-        (130, "may be enough", "may be enough"),
+        (130, "may be enough", "enough"),
         (300, "may be enough", "enough"),
         (600, "enough", "enough"),
     ],
@@ -760,11 +760,12 @@ def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said
     assert shown.startswith(f"{OF_AVERAGES[said]}; too few for one direction")
     assert NONE_SOUGHT in shown
     # An item that fewer rated has an average of noise.
-    assert ("The average of an item that 31 persons or more rated" in shown) is (said != "enough")
+    assert ("The average of an item that 34 persons or more rated" in shown) is (said != "enough")
     exactly = command("forecast", "ratings", *asked, "--epsilon", "inf").out
     assert exactly.startswith(OF_AVERAGES[exact])
     larger = ("--persons", 3000, "--items", 300, *asked[4:], "--epsilon")
-    for epsilon, sought in ((3, NONE_SOUGHT), (4, SOUGHT)):  # others may have more ratings each
+    sought_anyway = SOUGHT.partition(":")[0]  # others may have more ratings each
+    for epsilon, sought in ((3, NONE_SOUGHT), (4, sought_anyway)):
         assert sought in command("forecast", "ratings", *larger, epsilon).out
     # Both errors in the units of ratings; and what would be enough.
     assert re.search(

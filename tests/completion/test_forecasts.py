@@ -232,9 +232,13 @@ def test_forecasts_show_what_they_assume():
     for part in ("deviation of 1,", "each mode one of 0.4", "components 50%", "components too",
                  "in mode 1, and with rank=0 by"):  # fmt: skip
         assert part in table
+    none = sliced(2.0).set_params(rank=1).forecast(12_000, TASTES)  # is sought in vain
+    assert not none.finds_components
+    for part in ("the one component of rank 1 4% of", "in mode 1, and with rank=0 by"):
+        assert part in str(none)
     assert "deviation of 2," in str(sliced(2.0).forecast(120_000, TASTES))
     entries = PrivateCPCompletion(4, bounds=(-4, 4)).forecast(N * EACH, (N, D))
-    few = sliced(0.2).forecast(1200, TASTES)
+    few = sliced(0.7).forecast(1200, TASTES)
     assert "Noise may hide biases, which differ by 0.8: the expected error" in str(few)
     assert few.advice() in str(few)
     assert str(sliced(0.1).forecast(1200, TASTES)).startswith("predict() will be no better than")

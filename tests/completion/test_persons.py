@@ -159,18 +159,18 @@ def test_persons_are_folded_in_by_the_variances_that_a_fit_says(tmp_path):
 def test_releases_of_other_gains_and_centres_are_one(seed):
     """Without noise all say the same; with some, no other mean of them has less."""
     rng = np.random.default_rng(seed)
-    weights, effects = 1 + 9 * rng.random(6), rng.standard_normal(6)
+    weights, effects, gains = 1 + 9 * rng.random(6), rng.standard_normal(6), rng.random((2, 6))
     released = []
-    for gain, sigma in ((0.5, 2.0), (0.8, 1.0)):
+    for gain, sigma in zip(gains, (2.0, 1.0), strict=True):
         centre = rng.standard_normal(6)
         sums = gain * weights * (effects - centre)
-        released.append(EffectRelease(sums, weights, sigma, gain, centre, gain))
+        released.append(EffectRelease(sums, weights, sigma, gain, centre, gain, np.zeros(6)))
     both = EffectRelease.combined(released, np.zeros((2, 2)))
     expected = both.response * weights * (effects - both.about)
     np.testing.assert_allclose(both.sums, expected, atol=1e-12)
     np.testing.assert_allclose(both.counts, weights, rtol=1e-12)
     assert both.sigma == pytest.approx((1 / 4 + 1) ** -0.5)
-    assert (both.response / both.sigma) ** 2 == pytest.approx(0.5**2 / 4 + 0.8**2)
+    assert (both.response / both.sigma) ** 2 == pytest.approx(gains[0] ** 2 / 4 + gains[1] ** 2)
     # Deviations of the same values that are in proportion to their gains stay so.
     assert both.spread == pytest.approx(both.response)
 

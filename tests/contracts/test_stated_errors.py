@@ -1,0 +1,120 @@
+"""Standard errors of averages hold, with and without components, also of rows far from the mean."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, norm
+
+from sktensor_dp import PrivateCPCompletion, unsafe_seeded_noise
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+]
+
+# Deviations of ratings: of items, of persons' levels, and of values.
+ITEMS, LEVELS, VALUES = 0.45, 0.35, 0.75
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Stars from 1 to 5 by persons with 3.8 each on average, of items that are not as popular."""
+
+    n_units: int
+    unequal: bool = True  # numbers of ratings are lognormal, else nearly alike
+    components: float = 0.0  # deviation
+    each: float = 3.8
+    bounds = (1, 5)
+
+    def shape(self):
+        return self.n_units, 60
+
+    def data(self, rng, design):
+        """Entries of new persons, and the expected value of each item, which the `design` has."""
+        n, m = self.shape()
+        popularity, items = design.uniform(0.5, 3, m), 3.3 + ITEMS * design.standard_normal(m)
+        directions = self.components * design.standard_normal(m)
+        counts = 1 + rng.poisson(self.each - 1, n)
+        if self.unequal:
+            counts = np.exp(np.log(self.each) - 0.3 + 0.75 * rng.standard_normal(n)).round()
+        counts = np.clip(counts, 1, m // 2).astype(int)
+        order = np.argsort(rng.exponential(size=(n, m)) / popularity, axis=1)
+        persons = np.repeat(np.arange(n), counts)
+        rows = order[np.arange(m) < counts[:, None]]
+        y = items[rows] + LEVELS * rng.standard_normal(n)[persons]
+        y += directions[rows] * rng.standard_normal(n)[persons]
+        y = np.clip(np.rint(y + VALUES * rng.standard_normal(len(rows))), 1, 5)
+        deviations = np.sqrt(LEVELS**2 + VALUES**2 + directions**2)
+        steps = np.arange(1.5, 5)[:, None]
+        means = 1 + norm.sf(steps, items, deviations).sum(axis=0)
+        return np.column_stack([persons, rows]), y, means
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of six topics by persons of five groups, in each of which one topic prevails."""
+
+    n_units: int
+    bounds = (0, 1)
+
+    def shape(self):
+        return self.n_units, 30
+
+    def data(self, rng, design):
+        groups = rng.choice(5, self.n_units, p=[0.4, 0.25, 0.15, 0.1, 0.1])
+        strengths = np.full((5, 6), 0.2) + 1.3 * np.eye(5, 6)
+        values = rng.gamma(strengths[groups])
+        values /= values.sum(axis=1, keepdims=True)
+        cells = 6 * groups[:, None] + np.arange(6)
+        X = np.column_stack([np.repeat(np.arange(self.n_units), 6), cells.ravel()])
+        return X, values.ravel(), (strengths / strengths.sum(axis=1)[:, None]).ravel()
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    of: Ratings | Shares
+    rank: int
+    epsilon: float
+    finds: bool = False  # components
+
+
+N = 12_000  # persons who rate
+CASES = [
+    Case("shares", Shares(5000), 0, 1.0),
+    Case("shares, more epsilon", Shares(5000), 0, 2.0),
+    Case("ratings", Ratings(N), 0, 1.0),
+    Case("none found", Ratings(N), 3, 1.0),
+]
+LONG = [
+    Case("ratings, equal numbers", Ratings(N, unequal=False), 0, 2.0),
+    Case("none found, a small rank, more epsilon", Ratings(N), 1, 2.0),
+    Case("none found, equal numbers", Ratings(N, unequal=False), 3, 1.0),
+    Case("found", Ratings(N, components=0.8, each=12), 3, 2.0, finds=True),
+    Case("found, equal numbers", Ratings(N, False, 0.8, each=12), 3, 2.0, finds=True),
+]
+
+
+@pytest.mark.parametrize(
+    "case", [*CASES, *(pytest.param(case, marks=pytest.mark.nightly) for case in LONG)],
+    ids=lambda case: case.name,
+)  # fmt: skip
+def test_errors_of_averages_are_as_stated(case, seed):
+    rng, shape, squares = np.random.default_rng(seed), case.of.shape(), []
+    for number in range(4):
+        X, y, truth = case.of.data(rng, np.random.default_rng(seed))
+        model = PrivateCPCompletion(
+            case.rank, bounds=case.of.bounds, shape=shape, unit_mode=0, epsilon=case.epsilon,
+            random_state=seed,
+        )  # fmt: skip
+        with unsafe_seeded_noise(100 * seed + number):
+            model.fit(X, y)
+        assert (model.n_components_ > 0) == case.finds
+        error = np.hypot(model.bias_errors_[1], model.mean_error_)
+        squares.append(((model.mean_ + model.biases_[1] - truth) / error) ** 2)
+    distance = np.abs(truth - truth.mean())
+    for part in (np.array(squares), np.array(squares)[:, distance > np.quantile(distance, 0.8)]):
+        # Of normal errors, half as many of which are independent.
+        n = part.size / 2
+        assert 0.25 < part.mean() < chi2.isf(1e-5, n) / n
