@@ -195,19 +195,7 @@ def _take_up(run: Run, folder: Folder) -> None:
     wants_free = bool(run.free and vars(options)[run.free])
     folder.made.asked = settings
     if taken := last.usable(free=wants_free, again=options.again):
-        run.paid = {name: run.models[name].load(path / f"{name}.model") for name in taken}
-        run.of_payer = {name: made.asked[name] for name in OF_PAYER if name in made.asked}
-        if last.first:
-            run.of_payer[COUNTED] = f"the run whose {' and '.join(taken)} it uses"
-        options.epsilon = made.epsilon
-        run.build()
-        if last.is_finished and run.is_paid:  # a file is added to it
-            source, folder.made = made.asked.get("file", ""), made
-            run.source = source if source != settings.get("file", "") else ""
-        else:
-            # Other files of a finished run are moved away before the first of this one is written.
-            files = Manifest() if last.first else made
-            folder.made = replace(files, asked={**settings, **run.of_payer}, epsilon=made.epsilon)
+        _use_models(run, folder, made, taken)
     goes_on = bool(taken) and not last.first
     if goes_on or options.again or not folder.is_limited():
         return
@@ -223,6 +211,24 @@ def _take_up(run: Run, folder: Folder) -> None:
         advice = "To pay for all again: --again. Nothing was spent."
         said = [f"{left.told(where, free)}.", changed, advice]
         raise BudgetError(" ".join(filter(None, said)))
+
+
+def _use_models(run: Run, folder: Folder, made: Manifest, names: Sequence[str]) -> None:
+    """Use models of the last run, which `made` lists, at its epsilon; set what is in the folder."""
+    last, settings = folder.last, folder.made.asked
+    run.paid = {name: run.models[name].load(folder.path / f"{name}.model") for name in names}
+    run.of_payer = {name: made.asked[name] for name in OF_PAYER if name in made.asked}
+    if last.first:
+        run.of_payer[COUNTED] = f"the run whose {' and '.join(names)} it uses"
+    run.options.epsilon = made.epsilon
+    run.build()
+    if last.is_finished and run.is_paid:  # a file is added to it
+        source, folder.made = made.asked.get("file", ""), made
+        run.source = source if source != settings.get("file", "") else ""
+    else:
+        # Other files of a finished run are moved away before the first of this one is written.
+        files = Manifest() if last.first else made
+        folder.made = replace(files, asked={**settings, **run.of_payer}, epsilon=made.epsilon)
 
 
 def _cost(run: Run, folder: Folder | None) -> str:

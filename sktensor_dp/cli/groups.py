@@ -117,7 +117,9 @@ class Groups(Run):
             )
 
     def _arrange(self, categories: Sequence[tuple[str, str]]) -> None:
-        """Name the columns: numbers, some as logarithms, then one for each category."""
+        """Set names, ranges and scaler of the columns: numbers, the last ones as logarithms, then
+        one for each category.
+        """
         self._columns = [*self._numbers, *(f"{column}={value}" for column, value in categories)]
         self._ranges = np.array(self._bounds + [(0.0, 1.0)] * len(categories))
         self._of_logs = np.zeros(len(self._columns), bool)
@@ -399,7 +401,7 @@ class Groups(Run):
         return display.plot().figure_
 
     def _named(self, of_logs: str) -> list[str]:
-        """Names of the columns; `of_logs` says what is shown of logarithms."""
+        """Names of the columns, with `of_logs` in brackets where they are logarithms."""
         return [
             f"{name} ({of_logs})" if of_log else name
             for name, of_log in zip(self._columns, self._of_logs, strict=True)

@@ -269,8 +269,8 @@ class Run:
         """How missing values of a column are written."""
         return self.options.missing or MISSING
 
-    def columns(self, columns: Sequence[tuple[str | None, str]]) -> list[Any]:
-        """Columns of the file; labels of persons are kept for the fit."""
+    def columns(self, wanted: Sequence[tuple[str | None, str]]) -> list[Any]:
+        """Read columns of the file, by name and content; keep labels of persons for the fit."""
         options = self.options
         person = [] if options.person is None else [(options.person, "person")]
         reading = {
@@ -279,7 +279,7 @@ class Run:
             "nobody": ("", *MISSING),
             "may_be_empty": self.neighbours == "add_remove",  # a private number of rows may be 0
         }  # fmt: skip
-        contents = read_columns(options.file, [*columns, *person], **reading)
+        contents = read_columns(options.file, [*wanted, *person], **reading)
         if person:
             labels = contents.pop()
             if options.normalise_labels:
@@ -354,7 +354,7 @@ class Run:
         return [as_text(Table(title, head, rows, left=head))]
 
     def hidden(self) -> list[str]:
-        """Sentences that say which of the requested results noise hides."""
+        """Sentence on how many are seen, if noise hides some of those asked for; in a list."""
         if self.n_seen() >= self.asked() or math.isinf(self.options.epsilon):
             return []
         return [self.seen()]
