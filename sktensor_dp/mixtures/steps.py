@@ -166,7 +166,8 @@ def _rates(
     step sets an average right in half of the cases, and after t steps takes it off once in t.
 
     Where cells are missing, averages by weights 1 / t come to rest late. Weights c / (t + c - 1)
-    bring c^2 / (2 c - 1) times the variance of noise: as much more as is `added`.
+    bring c^2 / (2 c - 1) times the variance of noise: as much more as is `added`, over all
+    parameters of a group.
     """
     noise = statistics.noise
     if noise.weight == 0:
@@ -192,7 +193,8 @@ def _rates(
     of_step = noise.weight**2 + parts @ new.variances
     of_average = average.weight_variances * noise.weight**2 + parts @ carried
     of_average *= average.least_variances / average.weight_variances
-    beyond = added * np.maximum(average.weights, LEAST_WEIGHT) / noise.shift**2
+    n_parameters = 2 + d + statistics.n_shape
+    beyond = added * np.maximum(average.weights, LEAST_WEIGHT) * n_parameters / of_step
     faster = 1 + beyond + np.sqrt(beyond + beyond**2)  # c
     both = 1 - noise_part * np.array(
         [of_step / (of_step + c * of_average) for c in (faster, np.ones_like(faster))]
