@@ -24,7 +24,6 @@ from sktensor_dp.text import PrivateOneHotEncoder
 from sktensor_dp.text.plan import WordForecast
 from sktensor_dp.topics.moments import project_rows
 
-CATEGORIES_FRACTIONS = (0.1, 0.9)  # for categories, and for groups
 CATEGORIES = 5  # of a column, which forecasts assume
 CENTRES = (
     "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
@@ -59,7 +58,7 @@ class Groups(Run):
 
     noun, option = "group", "groups"
     mistake = "a range is in other units, or a code such as -9 stands for missing values"
-    fractions = CATEGORIES_FRACTIONS
+    fractions = (0.1, 0.9)  # of the budget: for categories, and for groups
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)

@@ -29,7 +29,7 @@ from sktensor_dp.privacy.report import PrivacyReport
 
 WHOLE = re.compile(r"^(\d+)\.0+$")  # number of an item, in a column that once had empty cells
 LISTED = 20  # items on the screen; the table has all
-FOR_RECOMMENDED, RECOMMENDED = "PRIVATE-recommendations", "PRIVATE-recommendations.csv"
+RECOMMENDED = "PRIVATE-recommendations.csv"
 TITLE = "Average ratings of items"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
@@ -41,7 +41,6 @@ ORDER = (
     "that, --by-rating."
 )
 NONE_SOUGHT = "No direction will be sought: all is spent on averages, as with --rank 0."
-NONE_WAS_SOUGHT = "No direction was sought: all was spent on averages."
 SOUGHT = (
     "Directions are sought all the same: an average errs by about {:.2g} then, and by {:.2g} with "
     "--rank 0."
@@ -151,7 +150,7 @@ class Ratings(Run):
     def seen(self) -> str:
         """Say how many directions the data supports, if any were sought."""
         if self.asked() and not self._seeks_directions():
-            return NONE_WAS_SOUGHT
+            return "No direction was sought: all was spent on averages."
         return super().seen()
 
     def helps(self) -> list[str]:
@@ -354,7 +353,7 @@ def recommend(options: argparse.Namespace) -> int:
         kept = sorted(str(one.parent) for one in options.folder.glob(f"earlier-*/{file.name}"))
         also = f"; those of earlier runs are in {', '.join(kept)}" if kept else ""
         raise ValueError(f"{file} does not exist: FOLDER must be that of a run of ratings{also}")
-    path = options.output or Path(FOR_RECOMMENDED)  # not where files are that may be published
+    path = options.output or Path("PRIVATE-recommendations")  # apart from what may be published
     if (path / RECOMMENDED).exists():
         raise ValueError(
             f"{path / RECOMMENDED} is there already, and was left as it is: move it away, or name "

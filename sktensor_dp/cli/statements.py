@@ -85,18 +85,17 @@ def listed(runs: Sequence[Path]) -> str:
     return f", with {', '.join(named)}" if named else ""
 
 
-KEPT = "The folder's ledger, budget.sqlite, adds them up."
-BEYOND = (
-    "A run beyond the budget is refused; whoever runs it can raise the budget, which is listed."
-)
-
-
 def on_all_runs(budget: BudgetAccountant, folder: Path, summary: str, now: str) -> str:
     """Say what all runs of a folder cost, how that is kept, and how the budget was changed."""
-    beyond = [BEYOND] if math.isfinite(budget.epsilon) else []
-    as_of = f"That is as of {now}{listed(earlier_runs(folder))}; later runs add to it."
+    said = (
+        f"{summary} That is as of {now}{listed(earlier_runs(folder))}; later runs add to it. The "
+        "folder's ledger, budget.sqlite, adds them up."
+    )
+    if math.isfinite(budget.epsilon):
+        said += " A run beyond the budget is refused; whoever runs it can raise the budget, which "
+        said += "is listed."
     changes = "\n".join(f"- {change}." for change in budget.changes)
-    return f"{' '.join([summary, as_of, KEPT, *beyond])}\n\n{changes}".strip()
+    return f"{said}\n\n{changes}".strip()
 
 
 def time_now() -> str:

@@ -30,7 +30,6 @@ from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
 from sktensor_dp.topic_page.page import meaning_of_share
 
-FRACTIONS = (0.3, 0.7)  # of the budget: for words, and for topics
 # Number of words assumed of a text if nobody says, and of all texts, whether they are used or not.
 LENGTH, WORDS = 100, 2000
 SHARES = "PRIVATE-document-shares.csv"
@@ -45,7 +44,7 @@ class Topics(Run):
     has_lengths = True
     mistake = "--text names another column"
     cure = "Texts without blanks between words, as in Chinese, must be cut into words before. "
-    fractions = FRACTIONS
+    fractions = (0.3, 0.7)  # of the budget: for words, and for topics
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
