@@ -300,9 +300,8 @@ def _row_errors(
         deviation = math.sqrt(about + (by_effects if number == 0 else 0.0))
         clip, widest = least if rounds > 1 else UNCLIPPED, 2 * half / deviation
         if number > 0:
-            # All rounds but the first are averaged: noise if these were as precise as the last.
-            alike = (rounds - 1) * mus[0] ** 2 + math.fsum(one**2 for one in mus[rounds:])
-            alike = alike if number >= rounds else (rounds - 1) * mus[0] ** 2
+            # All rounds but the first are averaged, and what is paid by sweeps.
+            alike = (rounds - 1) * mus[0] ** 2 + sum(one**2 for one in mus[rounds : number + 1])
             hidden = SharedRowSums.farthest(parts[-1][-1]) / math.sqrt(alike)
             clip = clip_of_noise(hidden, weight * apart / deviation, least, widest)
         spread = math.sqrt(clipped_variance(clip))
