@@ -268,18 +268,23 @@ class _SpectralFit:
         correction: PriorCorrection,
         chance: tuple[float, float, float, Floats],
     ) -> int:
-        """Number of topics above the quantile of noise and sampling of as many as are asked for,
-        with words weighted or not; at least these.
+        """Number of topics that stand out of the quantile of noise and sampling of fewer topics,
+        with words weighted or not; at least as many as are asked for.
         """
-        k, pure = self._plan.n_components, self._ask.is_pure
-        n_seen = min(k, len(corrected))
-        _, most = noise_edges(*chance, pure=pure, n_topics=k)
-        weights, _, most_weighted = scaled_edges(*chance, self._ask.n_units, pure=pure, n_topics=k)
-        for w, x in ((np.ones_like(weights), most), (weights, most_weighted)):
-            above = correction.pair_scale * x + correction.pair_shift * float(w.max()) ** 2
-            values = np.linalg.eigvalsh(w[:, None] * corrected * w)
-            n_seen = max(n_seen, int((values > above).sum()))
-        return n_seen
+        pure, asked = self._ask.is_pure, min(self._plan.n_components, len(corrected))
+        weights, *_ = scaled_edges(*chance, self._ask.n_units, pure=pure)
+        both = [np.ones_like(weights), weights]
+        spectra = [np.linalg.eigvalsh(w[:, None] * corrected * w) for w in both]
+        shifts = [correction.pair_shift * float(w.max()) ** 2 for w in both]
+
+        def n_beyond(n_topics: int) -> int:
+            *_, most = noise_edges(*chance, pure=pure, n_topics=n_topics)
+            *_, weighted = scaled_edges(*chance, self._ask.n_units, pure=pure, n_topics=n_topics)
+            above = (correction.pair_scale * x for x in (most, weighted))
+            seen = zip(spectra, above, shifts, strict=True)
+            return max(asked, *(int((values > x + shift).sum()) for values, x, shift in seen))
+
+        return n_beyond(max(n_beyond(asked) - 1, asked))
 
     def _from_pairs(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Rotated eigenvectors, fitted to all pairs; True if the concentration is assumed."""
