@@ -204,11 +204,9 @@ def telling_spending(method: Any) -> Any:
             if is_unspent and unspent not in said:
                 tell(error, unspent, spent)
             # Counts over a private vocabulary: say how to use it without paying for it again.
-            given = (*args, *options.values())
-            marks = [mark for one in given if (mark := getattr(one, MARK, None)) is not None]
-            paid = "The vocabulary of X is paid for:"
-            if spent and marks and paid not in said:
-                groups = ", groups=groups" * marks[0].persons
+            mark, paid = getattr(X, MARK, None), "The vocabulary of X is paid for:"
+            if spent and mark is not None and paid not in said:
+                groups = ", groups=groups" * mark.persons
                 how = f"fit this step alone, by fit(vectorizer.transform(texts){groups})."
                 none = "nothing of the budget is left to fit this step to it."
                 tell(error, paid, f" {how if left else none}")

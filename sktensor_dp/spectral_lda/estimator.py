@@ -587,7 +587,7 @@ class PrivateSpectralLDA(
             delta=delta, neighbours=self.neighbours, verbose=self.verbose,
             accountant=self._accountant_to_charge() if accountant is None else accountant,
         )  # fmt: skip
-        return shares.fit(self, X, by, groups)
+        return shares.fit(self, X, by, groups=groups)
 
     def forecast(
         self,

@@ -117,7 +117,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(
-        self, model: Any, X: Any, by: Any, groups: ArrayLike | None = None, *, anyway: bool = False
+        self, model: Any, X: Any, by: Any, *, groups: ArrayLike | None = None, anyway: bool = False
     ) -> Self:
         """Release the shares of the topics of a fitted `model`, as its method `shares_by` says."""
         self._check_parameters()

@@ -173,6 +173,7 @@ def _one_leaves(rng: Rng) -> Pair:
 
 SHARES = Row(
     "shares of persons, a label", lambda delta: TopicShares(ways.MONTHS, delta=delta, epsilon=9.0),
-    lambda shares, data: shares.fit(ways.TOPICS, *data), _one_leaves, relation="neighbours",
+    lambda shares, data: shares.fit(ways.TOPICS, *data[:2], groups=data[2]), _one_leaves,
+    relation="neighbours",
 )  # fmt: skip
 ROWS = [*OF_PERSONS, *OF_COUNTS, SHARES]

@@ -483,7 +483,7 @@ def posts(rng: Rng, least: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 def _by_months(options: dict[str, Any], place: int) -> Row:
     def fit(shares: TopicShares, data: Any) -> TopicShares:
         X, by, persons = data
-        return shares.fit(TOPICS, X, by, persons if place % 2 else None)
+        return shares.fit(TOPICS, X, by, groups=persons if place % 2 else None)
 
     return Row(f"shares{', of persons' * (place % 2)}{', given' * ('texts_per_person' in options)}",
                lambda delta: TopicShares(MONTHS, neighbours="add_remove", delta=delta, **options),

@@ -5,13 +5,16 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 
 from sktensor_dp import (
     BudgetAccountant,
+    BudgetError,
     NotEnoughDataError,
     NotEnoughDataWarning,
+    PrivateCountVectorizer,
     PrivateSpectralLDA,
 )
 from sktensor_dp.privacy.conversions import gaussian_mu
@@ -204,6 +207,39 @@ def test_what_is_wrong_is_refused_unspent_and_shows_no_label(wrong, message):
     assert not budget.entries
     if least := re.search(r"epsilon=(\d+\.\d+)", str(raised.value)):
         LDA.shares_by(**(right | {"epsilon": float(least[1])}))
+
+
+TABLE = pd.DataFrame({"post": ["alpha beta", "gamma delta"] * 600, "author": PERSONS, "month": BY})
+
+
+@pytest.mark.parametrize(
+    ("groups", "more"),
+    [
+        (TABLE.author, {}), (TABLE.author, {"units": "author"}),
+        (TABLE.author, {"path": "a.sqlite"}),
+        (TABLE.author.rename(None), {}), (PERSONS, {}), (PERSONS, {"path": "a.sqlite"}),
+        (pl.Series("author", PERSONS), {"units": "author"}),
+    ],
+)  # fmt: skip
+def test_words_topics_and_shares_are_paid_by_one_budget(groups, more, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    budget = BudgetAccountant(20.0, 1e-6, **more)
+    kinds = ["vocabulary", "gaussian", "gaussian"]
+    for_words, for_topics, for_shares = budget.split([0.3, 0.5, 0.2], kinds)
+    words = PrivateCountVectorizer(accountant=budget, **for_words)
+    X = words.fit_transform(TABLE.post, groups=groups)
+    lda = PrivateSpectralLDA(2, accountant=budget, **for_topics).fit(X, groups=groups)
+    if "path" in more:  # as those of a finished run of the command
+        lda.save("topics.model")
+        lda, budget = PrivateSpectralLDA.load("topics.model"), BudgetAccountant(20.0, 1e-6, **more)
+    with pytest.raises(BudgetError) as raised:
+        lda.shares_by(X, BY, ["a", "b"], groups=groups, epsilon=20.0, accountant=budget)
+    assert "fit this step alone" not in str(raised.value)
+    lda.shares_by(X, BY, ["a", "b"], groups=groups, accountant=budget, **for_shares)
+    named = budget.entries[0].unit
+    assert named == ("person: author" if getattr(groups, "name", None) else "person")
+    assert {entry.unit for entry in budget.entries} == {named}
+    assert {entry.spender for entry in budget.entries[-2:]} == {"TopicShares"}
 
 
 def test_topics_of_persons_are_asked_of_persons():
