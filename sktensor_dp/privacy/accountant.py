@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, replace
 from datetime import UTC
 from functools import partial
-from itertools import accumulate, chain
+from itertools import accumulate, chain, repeat
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -127,13 +127,11 @@ def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object
 
 def _told_apart(fractions: Sequence[float]) -> list[float]:
     """Fractions of the same sum, of which equal ones differ by more than `SplitPart` rounds."""
-    alike: dict[float, list[int]] = {}
+    rounded = [round(fraction, 9) for fraction in fractions]
+    changed = []
     for place, fraction in enumerate(fractions):
-        alike.setdefault(round(fraction, 9), []).append(place)
-    changed = list(fractions)
-    for places in alike.values():
-        for rank, place in enumerate(places):
-            changed[place] *= 1 + 10 * PART_ROUNDING * (rank - (len(places) - 1) / 2)
+        rank, n_alike = rounded[:place].count(rounded[place]), rounded.count(rounded[place])
+        changed.append(fraction * (1 + 10 * PART_ROUNDING * (rank - (n_alike - 1) / 2)))
     return changed
 
 
@@ -284,13 +282,11 @@ class BudgetAccountant(TableDisplay):
         self.units = units
         self._splits: list[list[SplitPart]] = []  # that `split` gave
         self._refused = ""  # why the last search of scikit-learn was refused, if it was
-        # Persons of any column are persons.
-        known = {
-            without_column(one) if units == PERSON else one
-            for one in self._ledger.balance().spent.units
-        }
+        charged = self._ledger.balance().spent.units
+        if units == PERSON:  # persons of any column are persons
+            charged = frozenset(map(without_column, charged))
         person = PERSON if units == PERSON else person_of(units)
-        if units not in ("one", "any") and person not in known:
+        if units not in ("one", "any") and person not in charged:
             self.charge([LedgerEntry("caller", "units", uses=1, cost=PrivacyCost(), unit=person)])
 
     @property
@@ -469,19 +465,19 @@ class BudgetAccountant(TableDisplay):
         self._check(self._ledger.balance(), entries)
         self._check_split(entries)
 
-    def check_together(self, entries: Sequence[LedgerEntry], said: str) -> None:
-        """Raise BudgetError, which begins with what is `said`, for charges of several fits."""
-        self._check(self._ledger.balance(), entries, said, "Divide it by split(), or ")
+    def check_together(self, entries: Sequence[LedgerEntry], reason: str) -> None:
+        """Raise BudgetError, whose message begins with `reason`, for charges of several fits."""
+        self._check(self._ledger.balance(), entries, reason, "Divide it by split(), or ")
 
     def _check_groups(self, groups: Any) -> None:
         """Raise BudgetError for labels of rows, or none, that are not of the budget's persons."""
         units = self._ledger.balance().spent.units if self.units != "any" else frozenset()
-        columns = sorted({column_of(one) for one in units} - {""})
+        columns = sorted({*map(column_of, units)} - {""})
         wrong = getattr(groups, "name", None) not in columns if columns else groups is None
-        if wrong and any(one.startswith(PERSON) for one in units):
-            what = f"the column {columns[0]!r}" if columns else "given"
+        if wrong and any(unit.startswith(PERSON) for unit in units):
+            rule = f"the column {columns[0]!r}" if columns else "given"
             raise BudgetError(
-                f"groups must be {what}, whose persons this budget protects. Nothing was charged."
+                f"groups must be {rule}, whose persons this budget protects. Nothing was charged."
             )
 
     def _check_delta(self, plan: ReleasePlan) -> None:
@@ -498,14 +494,14 @@ class BudgetAccountant(TableDisplay):
 
     def _check_part(self, epsilon: float, delta: float, cost: PrivacyCost) -> None:
         """Raise BudgetError for a fit that was given a part of `split` for fits of another kind."""
-        several = chain(*(parts for parts in self._splits if len(parts) > 1))
-        given = [part for part in several if part[:2] == (epsilon, delta)]
-        if math.isinf(epsilon) or not (given and any(cost.amounts)):
+        several = chain.from_iterable(parts for parts in self._splits if len(parts) > 1)
+        parts = [part for part in several if (part.epsilon, part.delta) == (epsilon, delta)]
+        if math.isinf(epsilon) or not (parts and any(cost.amounts)):
             return
         kind = Spending().kind_of(Spending().plus([LedgerEntry("caller", "spend", 1, cost)]))
-        if not any(part.kind == kind or part.pays(cost) for part in given):
+        if not any(part.kind == kind or part.pays(cost) for part in parts):
             raise BudgetError(
-                f"split() made this part for a fit of kind {given[-1].kind!r}, and this one is of "
+                f"split() made this part for a fit of kind {parts[-1].kind!r}, and this one is of "
                 f"kind {kind!r}: fits with the other parts could not be paid, or would leave some. "
                 "Nothing was charged. Give each fit its own part, of split(kinds=) 'vocabulary' "
                 "for one that finds words or categories, 'search' for a PrivateSearchCV, "
@@ -519,13 +515,13 @@ class BudgetAccountant(TableDisplay):
         """
         if any(one.spender == CHECK for one in entries):
             return
-        asked = _cost_of(entries)
-        splits = (parts for parts in reversed(self._splits) if any(p.pays(asked) for p in parts))
-        unpaid = list(next(splits, ()))
-        if not unpaid:
+        cost_of_fit = _cost_of(entries)
+        splits = [parts for parts in self._splits if any(part.pays(cost_of_fit) for part in parts)]
+        if not splits:
             return
         now, paid, _ = self._ledger.contents()
-        for cost in (asked, *map(_cost_of, charges_by_fit(paid))):
+        unpaid = list(splits[-1])
+        for cost in (cost_of_fit, *map(_cost_of, charges_by_fit(paid))):
             if (part := next((part for part in unpaid if part.pays(cost)), None)) is not None:
                 unpaid.remove(part)
         payable: list[SplitPart] = []  # by what is left now
@@ -550,8 +546,8 @@ class BudgetAccountant(TableDisplay):
         """
         alike = [fit[0] for fit in charges_by_fit(self.entries) if fit == list(entries)]
         cost = _cost_of(entries)
-        planned = max((sum(part.pays(cost) for part in parts) for parts in self._splits), default=0)
-        return alike[-1] if len(alike) >= max(planned, 1) else None
+        n_parts = [sum(part.pays(cost) for part in parts) for parts in self._splits]
+        return alike[-1] if len(alike) >= max([1, *n_parts]) else None
 
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
@@ -637,49 +633,60 @@ class BudgetAccountant(TableDisplay):
             map(Number(1, 10**6, integer=True).accepts, times)
         ):
             raise ValueError(f"times must be an int of 1 or more for each fit; got {shown(times)}.")
-        kinds = [kind for kind, n in zip(kinds, times, strict=True) for _ in range(n)]
-        shared = zip(_told_apart(fractions), times, strict=True)
-        fractions = [fraction / n for fraction, n in shared for _ in range(n)]
-        # Each vocabulary or search uses up `used`: a tenth of the delta (a choice), or less, so
-        # that all together use up at most THRESHOLD_FRACTION of it. Gaussian noise has the rest. A
-        # vocabulary is given the delta of which `used` is THRESHOLD_FRACTION.
+        shares = [part / n for part, n in zip(_told_apart(fractions), times, strict=True)]
+        fractions = [*chain.from_iterable(map(repeat, shares, times))]
+        kinds = [*chain.from_iterable(map(repeat, kinds, times))]
+        parts = self._parts(fractions, kinds, whole, of_rest=of == "rest")
+        self._splits.append(parts)  # to be left to these fits
+        firsts = [parts[last - n] for n, last in zip(times, accumulate(times), strict=True)]
+        return [{"epsilon": part.epsilon, "delta": part.delta} for part in firsts]
+
+    def _parts(
+        self, fractions: Sequence[float], kinds: Sequence[str], whole: float, *, of_rest: bool
+    ) -> list[SplitPart]:
+        """Parts of the budget, or of its rest, for fits that get `fractions` of the `whole`."""
         now = self._ledger.balance()
-        spent = now.spent if of == "rest" else Spending()
+        spent = now.spent if of_rest else Spending()
+        # Each vocabulary or search uses up a tenth of the delta (a choice), or less, so that all
+        # together use up at most THRESHOLD_FRACTION of it. Gaussian noise has the rest. A
+        # vocabulary is given the delta of which `delta_used` is THRESHOLD_FRACTION.
         n_using = sum(kind in ("vocabulary", "search") for kind in kinds)
         delta_left = max(self.delta - spent.cost.delta, 0.0)
-        used = delta_left / max(10, n_using / THRESHOLD_FRACTION)
+        delta_used = delta_left / max(10, n_using / THRESHOLD_FRACTION)
         if spent.mu_squared and n_using:
-            used, _ = spent.aside_left(n_using, used, now.epsilon, self.delta)
-        gaussian_delta = delta_left - used * n_using
-        of_earlier = gaussian_epsilon(spent.cost.mu, gaussian_delta)
-        epsilon = now.epsilon
-        if spent != Spending() and math.isfinite(epsilon):
-            epsilon -= spent.cost.epsilon + of_earlier
-            if epsilon <= now.epsilon * ROUNDING:
+            delta_used, _ = spent.aside_left(n_using, delta_used, now.epsilon, self.delta)
+        gaussian_delta = delta_left - delta_used * n_using
+        earlier_epsilon = gaussian_epsilon(spent.cost.mu, gaussian_delta)
+        epsilon_left = now.epsilon
+        if spent != Spending() and math.isfinite(now.epsilon):
+            epsilon_left -= spent.cost.epsilon + earlier_epsilon
+            if epsilon_left <= now.epsilon * ROUNDING:
                 raise BudgetError(f"Nothing is left to divide of the budget.{self._so_far()}")
-        is_pure = delta_left == 0 or math.isinf(epsilon)  # costs are fractions of epsilon alone
-        deltas = {"pure": self.delta, "search": used, "vocabulary": used / THRESHOLD_FRACTION}
-        # Epsilons of guarantees are added to that of all Gaussian noise together.
-        parts = list(zip(fractions, kinds, strict=True))
-        by_noise = math.fsum(part for part, kind in parts if kind not in ("pure", "search"))
+        is_pure = delta_left == 0 or math.isinf(epsilon_left)  # costs are fractions of epsilon
+        # Epsilons of pure noise and searches are added to that of all Gaussian noise together.
+        pairs = list(zip(fractions, kinds, strict=True))
+        by_noise = math.fsum(part for part, kind in pairs if kind not in ("pure", "search"))
         mu = 0.0
         if by_noise and not is_pure:
-            both = gaussian_mu(of_earlier + epsilon * (by_noise / whole), gaussian_delta)
-            mu = math.sqrt((both - spent.cost.mu) * (both + spent.cost.mu))
-        budgets: list[SplitPart] = []
-        for part, kind in parts:
-            delta, own_epsilon = deltas.get(kind, gaussian_delta), epsilon * part / whole
-            aside = used * (kind in ("vocabulary", "search"))
+            epsilon_of_noise = earlier_epsilon + epsilon_left * (by_noise / whole)
+            mu_in_all = gaussian_mu(epsilon_of_noise, gaussian_delta)
+            mu = math.sqrt((mu_in_all - spent.cost.mu) * (mu_in_all + spent.cost.mu))
+        deltas = {
+            "pure": self.delta, "search": delta_used, "gaussian": gaussian_delta,
+            "vocabulary": delta_used / THRESHOLD_FRACTION,
+        }  # fmt: skip
+        parts = []
+        for fraction, kind in pairs:
+            epsilon, delta = epsilon_left * fraction / whole, deltas[kind]
+            aside = delta_used * (kind in ("vocabulary", "search"))
             if is_pure:
                 delta, aside = delta_left, 0.0
-            cost = PrivacyCost(epsilon=own_epsilon, delta=aside)
+            cost = PrivacyCost(epsilon=epsilon, delta=aside)
             if kind in ("gaussian", "vocabulary") and not is_pure:
-                cost = PrivacyCost(mu * math.sqrt(part / by_noise), delta=aside)
-                own_epsilon = gaussian_epsilon(cost.mu, delta - aside)
-            budgets.append(SplitPart(own_epsilon, delta, cost, kind))
-        self._splits.append(budgets)  # to be left to these fits
-        firsts = [budgets[last - n] for n, last in zip(times, accumulate(times), strict=True)]
-        return [{"epsilon": part.epsilon, "delta": part.delta} for part in firsts]
+                cost = PrivacyCost(mu * math.sqrt(fraction / by_noise), delta=aside)
+                epsilon = gaussian_epsilon(cost.mu, delta - aside)
+            parts.append(SplitPart(epsilon, delta, cost, kind))
+        return parts
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the charges as a table, one row per planned release.

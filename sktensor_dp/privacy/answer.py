@@ -13,8 +13,8 @@ from sktensor_dp.tensor.arrays import Floats
 TAIL = 0.01
 # Noise, in half widths of a range, from which on a mean may be near an end of it, or 0, by chance.
 LITTLE = 0.05
-# Numbers of bins that are merged to find a range. The least is taken that shows above the noise at
-# least `LEAST_SHOWN` of the most that any shows.
+# Numbers of bins that are merged to find a range: the smallest whose shares above the noise sum to
+# `LEAST_SHOWN` of the largest such sum, or more.
 MERGED, LEAST_SHOWN = (1, 2, 4, 8, 16, 32), 0.8
 # Probability that noise alone fills a bin of a histogram, which would give far too wide a range.
 FALSE_BIN = 1e-3
@@ -65,7 +65,8 @@ class Answer:
 
         `sigma` is the deviation of the noise of all shares together, from that of their number.
         """
-        # Beyond are all but those within, of which fewer bins are noisy. The last bin is open.
+        # The share beyond an edge is 1 less that of the fewer, noisy bins below it; it is 0 beyond
+        # the last bin, which is open.
         noise = np.hypot(self.sigma * np.sqrt(np.arange(1, len(edges))), sigma)
         beyond = 1 - np.cumsum(self.value) - self._level(FALSE_BIN) * noise
         return float(edges[1 + int(np.argmax(np.append(beyond[:-1], 0.0) <= share))])
@@ -75,20 +76,21 @@ class Answer:
         # Shares of bins above the noise, by number of bins that are merged: wider ones stand out
         # more clearly, but determine the ends of the range less precisely. Noise of the bins adds
         # up to sqrt(width) of its deviation.
-        shown = {}
+        above_noise = {}
         for width in MERGED:
             merged = self.value.reshape(-1, width).sum(axis=1)
             level = self._level(FALSE_BIN / len(merged))  # the probability for one of them
-            shown[width] = np.where(merged > self.sigma * math.sqrt(width) * level, merged, 0.0)
-        most = max(float(shares.sum()) for shares in shown.values())
-        if most == 0:  # the fullest of the widest bins, though it may be noise
-            shown = {width: np.where(merged == merged.max(), 1.0, 0.0)}
-        enough = LEAST_SHOWN * most
-        width, shares = next((w, shares) for w, shares in shown.items() if shares.sum() >= enough)
+            threshold = self.sigma * math.sqrt(width) * level
+            above_noise[width] = np.where(merged > threshold, merged, 0.0)
+        largest_sum = max(float(shares.sum()) for shares in above_noise.values())
+        if largest_sum == 0:  # the fullest of the widest bins, though it may be noise
+            above_noise = {width: np.where(merged == merged.max(), 1.0, 0.0)}
+        enough = LEAST_SHOWN * largest_sum
+        width, shares = next(item for item in above_noise.items() if item[1].sum() >= enough)
         reached = np.cumsum(shares)
         low = edges[width * int(np.argmax(reached > TAIL * reached[-1]))]
         high = edges[width * (int(np.argmax(reached >= (1 - TAIL) * reached[-1])) + 1)]
-        return float(low), float(high), most > 0
+        return float(low), float(high), largest_sum > 0
 
     def _level(self, probability: float) -> float:
         """Number of deviations that the noise of a bin exceeds with a probability."""

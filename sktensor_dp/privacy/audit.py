@@ -83,14 +83,14 @@ class AuditResult(_Bounds):
     n_runs: int
 
     def __str__(self) -> str:
-        def of(lower: float, claim: float | None) -> str:
+        def beside_claim(lower: float, claim: float | None) -> str:
             return f"{lower:.4g}" + ("" if claim is None else f" (claim {claim:.4g})")
 
         verdict = "CLAIM REFUTED: " if self.refutes_claim else ""
         return (
-            f"{verdict}epsilon >= {of(self.epsilon_lower, self.epsilon_claim)} at delta = "
-            f"{self.delta:g}, mu >= {of(self.mu_lower, self.mu_claim)}, with confidence "
-            f"{self.confidence:g} from {self.n_runs} runs on each data set"
+            f"{verdict}epsilon >= {beside_claim(self.epsilon_lower, self.epsilon_claim)} at delta "
+            f"= {self.delta:g}, mu >= {beside_claim(self.mu_lower, self.mu_claim)}, with "
+            f"confidence {self.confidence:g} from {self.n_runs} runs on each data set"
         )
 
 
@@ -195,13 +195,18 @@ def _check_rate(name: str, value: float, may_be_zero: bool = False) -> None:
         raise ValueError(f"{name} must lie in {'[' if may_be_zero else '('}0, 1), got {value!r}.")
 
 
-def _bounds(one: Floats, other: Floats, thresholds: Floats, delta: float, error: float) -> Floats:
-    """Rows: rate of each event under `other` and `one`, lower bounds on epsilon and on mu."""
+def _bounds(
+    data: Floats, neighbour: Floats, thresholds: Floats, delta: float, error: float
+) -> Floats:
+    """Array (4, n_thresholds): rates of exceeding on the neighbour and the data, then lower bounds
+    on epsilon and on mu.
+    """
     false_hits, hits = (
         (part.size - np.searchsorted(np.sort(part), thresholds, side="right")).astype(np.float64)
-        for part in (one, other)
+        for part in (data, neighbour)
     )
-    most_false, least_true = _upper(false_hits, one.size, error), _lower(hits, other.size, error)
+    most_false = _upper(false_hits, data.size, error)
+    least_true = _lower(hits, neighbour.size, error)
     with np.errstate(divide="ignore"):
         # true <= e^epsilon false + delta, and 1 - false <= e^epsilon (1 - true) + delta.
         by_event = np.log(np.maximum(least_true - delta, 0)) - np.log(most_false)
@@ -209,7 +214,7 @@ def _bounds(one: Floats, other: Floats, thresholds: Floats, delta: float, error:
         epsilon = np.maximum(np.maximum(by_event, by_complement), 0.0)
         # true <= Phi(Phi^-1(false) + mu).
         mu = np.maximum(ndtri(least_true) - ndtri(most_false), 0.0)
-    return np.array([hits / other.size, false_hits / one.size, epsilon, mu])
+    return np.array([hits / neighbour.size, false_hits / data.size, epsilon, mu])
 
 
 def _lower(successes: Floats, n: int, error: float) -> Floats:
@@ -224,19 +229,16 @@ def _upper(successes: Floats, n: int, error: float) -> Floats:
     return np.where(successes == n, 1.0, bound)
 
 
-def _choose(one: Floats, other: Floats, delta: float, error: float) -> list[tuple[int, float]]:
+def _choose(data: Floats, neighbour: Floats, delta: float, error: float) -> list[tuple[int, float]]:
     """Events, as (sign of the statistic, threshold), with the best bound on epsilon and on mu."""
-    best: dict[str, tuple[float, int, float]] = {}
+    events: list[tuple[int, float]] = []
+    bounds = []  # on epsilon and on mu, by each event
     for sign in (1, -1):
-        x, y = sign * one, sign * other
+        x, y = sign * data, sign * neighbour
         thresholds = _candidates(np.concatenate([x, y]))
-        _, _, epsilon, mu = _bounds(x, y, thresholds, delta, error)
-        for name, bounds in (("epsilon", epsilon), ("mu", mu)):
-            place = int(bounds.argmax())
-            bound = float(bounds[place])
-            if name not in best or bound > best[name][0]:
-                best[name] = (bound, sign, float(thresholds[place]))
-    return [(sign, threshold) for _, sign, threshold in (best["epsilon"], best["mu"])]
+        events += [(sign, threshold) for threshold in thresholds.tolist()]
+        bounds.append(_bounds(x, y, thresholds, delta, error)[2:])
+    return [events[best] for best in np.concatenate(bounds, axis=1).argmax(axis=1)]
 
 
 def _candidates(pooled: Floats) -> Floats:

@@ -4,7 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product
+from itertools import chain, groupby, product
 from typing import Literal
 
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
@@ -80,13 +80,13 @@ class Composition:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        there_are: Counter[str] = Counter()
+        n_parts: Counter[str] = Counter()  # by role
         for part in self.parts:
-            there_are[part.role] += part.times
-        for role, count in (pair for one in self.memberships for pair in one):
-            if not 1 <= count <= there_are[role]:
+            n_parts[part.role] += part.times
+        for role, count in chain.from_iterable(self.memberships):
+            if not 1 <= count <= n_parts[role]:
                 raise ValueError(
-                    f"memberships must name 1 to {there_are[role]} parts of role {role!r}, the "
+                    f"memberships must name 1 to {n_parts[role]} parts of role {role!r}, the "
                     f"number of such parts; got {count}."
                 )
 
@@ -112,7 +112,7 @@ class Composition:
     def beside(self, n_units: int, later: "Composition", n_later: int) -> "Composition":
         """Parallel composition with `later` on `n_later` other units; equal batches merge."""
         # Only batches are joined, as `later` is a batch.
-        is_of_batches = self.kind == "parallel" and all(one.role == "batch" for one in self.parts)
+        is_of_batches = self.kind == "parallel" and {part.role for part in self.parts} <= {"batch"}
         parts = self.parts if is_of_batches else (Part("batch", n_units, self),)
         last, new = parts[-1], Part("batch", n_later, later)
         # A batch equal to the last one adds one to its `times`.
@@ -124,7 +124,7 @@ class Composition:
 def merged(rows: Iterable[ReleaseRecord]) -> tuple[ReleaseRecord, ...]:
     """Merge equal rows that follow each other into one with the sum of their uses."""
     alike = groupby(rows, key=lambda row: replace(row, uses=0))
-    return tuple(replace(row, uses=sum(one.uses for one in same)) for row, same in alike)
+    return tuple(replace(row, uses=sum(equal.uses for equal in run)) for row, run in alike)
 
 
 def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
@@ -138,9 +138,11 @@ def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
         pairs = zip(costs_of_parts, node.parts, strict=True)
         return _combined([_repeated(costs, part.times) for costs, part in pairs])
     if node.kind == "parallel":
-        return _largest(cost for costs in costs_of_parts for cost in costs)
+        return _largest(chain.from_iterable(costs_of_parts))
     of_role = role_costs(node)  # "overlapping"
-    return _largest(cost for one in node.memberships for cost in membership_costs(of_role, one))
+    return _largest(
+        chain.from_iterable(membership_costs(of_role, kind) for kind in node.memberships)
+    )
 
 
 def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:
@@ -169,7 +171,7 @@ def _combined(lists: Sequence[Sequence[PrivacyCost]]) -> tuple[PrivacyCost, ...]
     """Possible costs of composing one cost from each list, without those that others cover."""
     if math.prod(map(len, lists)) > MOST_COSTS:
         lists = [[cover(costs)] for costs in lists]
-    return _largest(PrivacyCost.total((cost, 1) for cost in one) for one in product(*lists))
+    return _largest(PrivacyCost.total((cost, 1) for cost in costs) for costs in product(*lists))
 
 
 def _largest(costs: Iterable[PrivacyCost]) -> tuple[PrivacyCost, ...]:

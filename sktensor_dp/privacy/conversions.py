@@ -103,8 +103,8 @@ def zcdp_epsilon_at_delta(rho: float, delta: float) -> float:
     if math.isinf(rho) or delta <= 0:
         return math.inf
     # epsilon = divergence of order 1 + m, at most (1 + m) rho, + conversion.
-    least = _least(lambda m: (1 + m) * rho + _conversion(m, delta), math.sqrt(rho), delta)
-    return max(least, 0.0)
+    epsilon = _minimum(lambda m: (1 + m) * rho + _conversion(m, delta), math.sqrt(rho), delta)
+    return max(epsilon, 0.0)
 
 
 def zcdp_rho_at_delta(epsilon: float, delta: float) -> float:
@@ -119,7 +119,7 @@ def zcdp_rho_at_delta(epsilon: float, delta: float) -> float:
     if root == 0:
         return 0.0
     # The same solved for -rho.
-    negative_rho = _least(lambda m: (_conversion(m, delta) - epsilon) / (1 + m), root, delta)
+    negative_rho = _minimum(lambda m: (_conversion(m, delta) - epsilon) / (1 + m), root, delta)
     return max(-negative_rho, 0.0)
 
 
@@ -129,7 +129,7 @@ def _conversion(more: float, delta: float) -> float:
     return (-math.log(delta) - math.log1p(more)) / more - math.log1p(1 / more)
 
 
-def _least(value: Callable[[float], float], root: float, delta: float) -> float:
+def _minimum(value: Callable[[float], float], root: float, delta: float) -> float:
     """Minimum of `value` over Rényi orders ``1 + m`` near the best for ``rho = root ** 2``."""
     # First guess: the minimum of the leading terms, m rho - log(delta) / m. The best order is
     # looked for within a factor of e^5; any order gives a valid bound.
@@ -152,9 +152,9 @@ def least_double(holds: Callable[[float], bool]) -> float:
     return _double(high)
 
 
-def _double(place: int) -> float:
-    """Non-negative double with number `place` in increasing order, by its bit pattern."""
-    return float(struct.unpack("<d", place.to_bytes(8, "little"))[0])
+def _double(rank: int) -> float:
+    """Non-negative double of a `rank` in increasing order, which is its bit pattern."""
+    return float(struct.unpack("<d", rank.to_bytes(8, "little"))[0])
 
 
 def spherical_spread(dimension: int) -> float:

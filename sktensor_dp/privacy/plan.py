@@ -69,10 +69,10 @@ class PrivacyCost:
             return PrivacyCost(delta=delta)
         return PrivacyCost(self.mu * math.sqrt(fraction), self.epsilon * fraction, delta)
 
-    def is_within(self, most: "PrivacyCost") -> bool:
-        """Return True if no amount is above that of `most`, but for rounding."""
-        pairs = zip(self.amounts, most.amounts, strict=True)
-        return all(own <= limit * (1 + ROUNDING) for own, limit in pairs)
+    def is_within(self, allowed: "PrivacyCost") -> bool:
+        """Return True if no amount is above that of `allowed`, but for rounding."""
+        pairs = zip(self.amounts, allowed.amounts, strict=True)
+        return all(amount <= limit * (1 + ROUNDING) for amount, limit in pairs)
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon for which this cost is (epsilon, delta)-DP; may be infinite."""
@@ -170,10 +170,8 @@ class ReleasePlan:
         )
         charged, needed = rest.cost, replace(plan, planned=parts).cost
         # The kind of noise, and the delta set aside, must not depend on a release.
-        of_charged, of_needed = (
-            (cost.mu > 0, cost.epsilon > 0, cost.delta) for cost in (charged, needed)
-        )
-        if of_charged != of_needed or not needed.is_within(charged):
+        kinds = {(cost.mu > 0, cost.epsilon > 0, cost.delta) for cost in (charged, needed)}
+        if len(kinds) > 1 or not needed.is_within(charged):
             raise RuntimeError("the plan made by a count is not covered by what was charged.")
         return replace(self, planned=(count, *parts))
 

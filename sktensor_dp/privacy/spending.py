@@ -98,9 +98,9 @@ def _as_float(units: int) -> float:
         return math.inf
 
 
-def _best_part(most: float, value: Callable[[float], float]) -> float:
-    """Amount of `most`, or of it halved time and again, whose `value` is largest."""
-    halved = (most * 2.0**-n for n in range(40))  # to a millionth of a millionth
+def _best_part(whole: float, value: Callable[[float], float]) -> float:
+    """Part of `whole`, of those that repeated halving gives, whose `value` is largest."""
+    halved = (whole * 2.0**-n for n in range(40))  # to a millionth of a millionth
     return max((part for part in halved if part > 0), key=value, default=0.0)
 
 
@@ -118,12 +118,13 @@ class Spending:
 
     def plus(self, entries: Sequence[LedgerEntry]) -> "Spending":
         """Sum of this spending and of further charges, as a new one."""
-        finite = [(e.cost, e.uses) for e in entries if not any(map(math.isinf, e.cost.amounts))]
-        rhos = [n * _decimal_units(pure_rho(cost.epsilon)) for cost, n in finite]
+        finite = [entry for entry in entries if all(map(math.isfinite, entry.cost.amounts))]
+        costs = [(entry.cost, entry.uses) for entry in finite]
+        rhos = (uses * _decimal_units(pure_rho(cost.epsilon)) for cost, uses in costs)
         return Spending(
-            mu_squared=self.mu_squared + sum(n * _square_units(cost.mu) for cost, n in finite),
-            epsilon=self.epsilon + sum(n * _decimal_units(cost.epsilon) for cost, n in finite),
-            delta=self.delta + sum(n * _decimal_units(cost.delta) for cost, n in finite),
+            mu_squared=self.mu_squared + sum(uses * _square_units(cost.mu) for cost, uses in costs),
+            epsilon=self.epsilon + sum(uses * _decimal_units(cost.epsilon) for cost, uses in costs),
+            delta=self.delta + sum(uses * _decimal_units(cost.delta) for cost, uses in costs),
             pure_rho=self.pure_rho + sum(rhos),
             unbounded=self.unbounded or len(finite) < len(entries),
             units=self.units.union(entry.protects for entry in entries if entry.unit),
@@ -173,22 +174,22 @@ class Spending:
     def vocabulary_left(self, k: int, epsilon: float, delta: float) -> tuple[float, float]:
         """Epsilon and delta that a budget leaves for each of `k` further vocabularies."""
         # Vocabularies share the delta that is left; each sets a fraction of its own aside.
-        most = max(delta - self.cost.delta, 0.0) / k
+        delta_each = max(delta - self.cost.delta, 0.0) / k
         if math.isinf(epsilon):
-            return math.inf, most
-        aside, square = self.aside_left(k, THRESHOLD_FRACTION * most, epsilon, delta)
+            return math.inf, delta_each
+        aside, square = self.aside_left(k, THRESHOLD_FRACTION * delta_each, epsilon, delta)
         each = aside / THRESHOLD_FRACTION
         return gaussian_epsilon(math.sqrt(square / k), each - aside), each
 
-    def aside_left(self, k: int, most: float, epsilon: float, delta: float) -> tuple[float, float]:
-        """Delta that `k` further fits each set aside, and squared mu that a budget then leaves."""
+    def aside_left(self, k: int, each: float, epsilon: float, delta: float) -> tuple[float, float]:
+        """Delta, at most `each`, that `k` further fits set aside, and squared mu that is left."""
 
         def square(aside: float) -> float:
             later = replace(self, delta=self.delta + k * _decimal_units(aside))
             return later._square_left(epsilon, delta)
 
-        # Words are found above a threshold in proportion to the quantile over mu: the least one.
-        aside = _best_part(most, lambda one: math.sqrt(square(one)) / -float(ndtri(one)))
+        # The threshold of words is in proportion to this quantile over mu: make that small.
+        aside = _best_part(each, lambda part: math.sqrt(square(part)) / -float(ndtri(part)))
         return aside, square(aside)
 
     def search_left(self, k: int, epsilon: float, delta: float) -> tuple[float, float]:
@@ -199,8 +200,8 @@ class Spending:
             return later.pure_left(k, epsilon, delta)
 
         # Searches share the delta that is left, but for what earlier Gaussian noise needs.
-        most = max(delta - self.cost.delta, 0.0) / k
-        each = _best_part(most, lambda one: gaussian_mu(left(one), one) if left(one) else 0.0)
+        delta_each = max(delta - self.cost.delta, 0.0) / k
+        each = _best_part(delta_each, lambda d: gaussian_mu(left(d), d) if left(d) else 0.0)
         return left(each), each
 
     def pure_left(self, k: int, epsilon: float, delta: float) -> float:
@@ -258,28 +259,29 @@ class Balance:
 
     def left(self, k: int, kind: str) -> tuple[float, float]:
         """Epsilon and delta that each of `k` further fits of one of the `KINDS` may ask for."""
-        epsilon, delta = self._left(k, kind)
-        return (0.0 if self.spent_epsilon == self.epsilon < math.inf else epsilon), delta
-
-    def _left(self, k: int, kind: str) -> tuple[float, float]:
-        spent, budget = self.spent, (k, self.epsilon, self.delta)
+        budget, delta = (k, self.epsilon, self.delta), self.delta
         if kind == "pure" or self.delta == 0:
-            return spent.pure_left(*budget), self.delta
-        if kind == "gaussian":
-            return spent.gaussian_left(*budget), self.delta
-        return (spent.search_left if kind == "search" else spent.vocabulary_left)(*budget)
+            epsilon = self.spent.pure_left(*budget)
+        elif kind == "gaussian":
+            epsilon = self.spent.gaussian_left(*budget)
+        elif kind == "search":
+            epsilon, delta = self.spent.search_left(*budget)
+        else:
+            epsilon, delta = self.spent.vocabulary_left(*budget)
+        return (0.0 if self.spent_epsilon == self.epsilon < math.inf else epsilon), delta
 
     def advice(self, kind: str) -> str:
         """Say how much a fit of a kind may ask for, or one of pure noise."""
         # To three digits, rounded down, so that 0.99999... of rounding is 1.
         rounded = Context(prec=3, rounding=ROUND_DOWN).create_decimal_from_float
-        for one in (kind if self.delta else "pure", "pure"):
-            epsilon, delta = (float(rounded(x * (1 + ROUNDING))) for x in self.left(k=1, kind=one))
+        for possible in (kind if self.delta else "pure", "pure"):
+            left = self.left(k=1, kind=possible)
+            epsilon, delta = (float(rounded(amount * (1 + ROUNDING))) for amount in left)
             if epsilon > 0:
-                asked = "pure noise (delta=0)" if one == "pure" else f"delta={delta:g}"
+                noise = "pure noise (delta=0)" if possible == "pure" else f"delta={delta:g}"
                 return (
-                    f"Ask for {asked}, with epsilon={epsilon:g} at most (see remaining(kind="
-                    f"{one!r})), or "
+                    f"Ask for {noise}, with epsilon={epsilon:g} at most (see remaining(kind="
+                    f"{possible!r})), or "
                 )
         return "Nothing is left: "
 
@@ -316,15 +318,15 @@ def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bo
 
     `by_fits` is False where no fit was charged: units are then those that the budget was made for.
     """
-    made = "other fits of this budget protect" if by_fits else "this budget was made to protect"
+    subject = "other fits of this budget protect" if by_fits else "this budget was made to protect"
     after = before | asked
     # A ledger with mixed kinds of units accepts further charges of each of them.
     columns = {column_of(unit) for unit in after} - {""}
-    new = columns - {column_of(unit) for unit in before}
-    if new and len(columns) > 1:
-        others = " and ".join(map(repr, sorted(columns - {min(new)})))
+    new_columns = columns - {column_of(unit) for unit in before}
+    if new_columns and len(columns) > 1:
+        others = " and ".join(map(repr, sorted(columns - {min(new_columns)})))
         raise BudgetError(
-            f"This would protect those whom column {min(new)!r} names, but {made} those "
+            f"This would protect those whom column {min(new_columns)!r} names, but {subject} those "
             f"of {others}: their costs add up to no promise about either. "
             "Nothing was charged. Where both columns name the same people, give both one name; "
             "else each needs a BudgetAccountant of its own. BudgetAccountant(..., units='any') "
@@ -334,7 +336,7 @@ def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bo
         name = min(columns)
         raise BudgetError(
             f"Labels of persons must be a column of the name {name!r}, such as groups=table"
-            f"[{name!r}], or for a completion the column of the table X at unit_mode, as {made} "
+            f"[{name!r}], or for a completion the column of the table X at unit_mode, as {subject} "
             "those whom it names; these have no name, as arrays, and may be anybody's. Nothing was "
             "charged."
         )
@@ -345,12 +347,12 @@ def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bo
         others = " and ".join(map(repr, sorted({*map(without_column, after - {unit})})))
         if columns and _kind(unit)[0] == "row":
             raise BudgetError(
-                f"This would protect one {unit!r}, but {made} those whom column "
+                f"This would protect one {unit!r}, but {subject} those whom column "
                 f"{min(columns)!r} names: pass groups=table[{min(columns)!r}] to this fit. "
                 "Nothing was charged."
             )
         raise BudgetError(
-            f"This would protect one {unit!r}, but {made} one {others}: "
+            f"This would protect one {unit!r}, but {subject} one {others}: "
             "their costs add up to no promise about either. Nothing was charged. "
             "Give all fits the same groups= (or none of them) and the same neighbours=, or each "
             "kind a BudgetAccountant of its own. BudgetAccountant(..., units='any') adds them up: "
