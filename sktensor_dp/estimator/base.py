@@ -92,7 +92,7 @@ class FittedStateMixin:
 
     def _fitted_state(self) -> dict[str, Any]:
         """Fitted attributes by name, as the last fit left them; empty before a fit."""
-        return {name: v for name, v in vars(self).items() if self._is_fitted_state(name)}
+        return {name: value for name, value in vars(self).items() if self._is_fitted_state(name)}
 
 
 class Documented(OwnErrors):
@@ -103,11 +103,11 @@ class Documented(OwnErrors):
 
     def __new__(cls, *args: object, **parameters: object) -> Self:
         """Make an estimator; TypeError names the nearest parameter for one that does not exist."""
-        own = inspect.signature(cls.__init__).parameters
-        takes_any = any(one.kind is one.VAR_KEYWORD for one in own.values())
-        unknown = [name for name in parameters if name not in own]
+        possible = inspect.signature(cls.__init__).parameters
+        takes_any = any(rule.kind is rule.VAR_KEYWORD for rule in possible.values())
+        unknown = [name for name in parameters if name not in possible]
         if unknown and not takes_any:
-            names = [name for name in own if name != "self"]
+            names = [name for name in possible if name != "self"]
             raise TypeError(f"{cls.__name__} takes no {nearest(unknown[0], names)}")
         return super().__new__(cls)
 
@@ -147,12 +147,12 @@ class FitResult:
     notes: tuple[str, ...] = ()  # for the report, by released values
 
 
-def warnings_of_cap(asked: int, n_features: int, noun: str = "components") -> tuple[Warning, ...]:
-    """Tuple of one UserWarning where `asked` components exceed `n_features`, else empty."""
-    if asked <= n_features:
+def warnings_of_cap(number: int, n_features: int, noun: str = "components") -> tuple[Warning, ...]:
+    """Tuple of one UserWarning where a `number` of components exceeds `n_features`, else empty."""
+    if number <= n_features:
         return ()
     message = (
-        f"n_components={asked} exceeds the {n_features} features; {n_features} {noun} are fitted."
+        f"n_components={number} exceeds the {n_features} features; {n_features} {noun} are fitted."
     )
     return (UserWarning(message),)
 
@@ -206,9 +206,10 @@ def names_of_columns(
     estimator: object, given: Sequence[str] | NDArray[np.generic] | None, n_features: int
 ) -> Sequence[str] | NDArray[np.generic]:
     """Names of the columns of a fitted estimator: those given, its own, or numbers."""
+    if given is not None:
+        return given
     numbers = [str(column) for column in range(n_features)]
-    fitted = column_attributes(estimator).get("feature_names_in_", numbers)
-    return fitted if given is None else given
+    return column_attributes(estimator).get("feature_names_in_", numbers)
 
 
 def check_arguments(estimator: object, unsupported: Iterable[str], method: str = "fit") -> None:
@@ -221,8 +222,8 @@ def check_arguments(estimator: object, unsupported: Iterable[str], method: str =
     elif name in inspect.signature(type(estimator)).parameters:
         reason = f"{name}: it is a parameter of {type(estimator).__name__}(...)."
     else:
-        known = inspect.signature(getattr(type(estimator), method)).parameters
-        reason = nearest(name, [one for one in known if one not in ("self", "unsupported")])
+        possible = inspect.signature(getattr(type(estimator), method)).parameters
+        reason = nearest(name, [word for word in possible if word not in ("self", "unsupported")])
     raise TypeError(f"{type(estimator).__name__}.{method} takes no {reason}")
 
 

@@ -74,20 +74,20 @@ class Callbacks:
         if not getattr(self, CALLBACKS, None):
             yield follower
             return
-        shown = clone(self)
-        shown.accountant = None
+        unfitted = clone(self)
+        unfitted.accountant = None
         if hasattr(self, PARENT):
-            setattr(shown, PARENT, getattr(self, PARENT))
+            setattr(unfitted, PARENT, getattr(self, PARENT))
         # Errors before and in the fit are raised. After it the fit is paid for: those of callbacks
         # are kept for a warning.
         has_run = False
         try:
             try:
                 context = CallbackSupportMixin._init_callback_context(
-                    shown, max_subtasks=n_releases
+                    unfitted, max_subtasks=n_releases
                 )
-                context.call_on_fit_task_begin(estimator=shown)
-                follower.estimator, follower.context = shown, context
+                context.call_on_fit_task_begin(estimator=unfitted)
+                follower.estimator, follower.context = unfitted, context
                 try:
                     yield follower
                     has_run = True
@@ -96,7 +96,7 @@ class Callbacks:
                 follower.attempt(context.call_on_fit_task_end)
             finally:
                 # Callbacks are torn down when a method with callbacks ends.
-                with_callbacks(lambda estimator: None)(shown)
+                with_callbacks(lambda estimator: None)(unfitted)
         except Exception as error:
             if not has_run:
                 raise
@@ -150,7 +150,7 @@ def _check(callback: object) -> None:
         method = getattr(callback, hook, None)
         parameters = inspect.signature(method).parameters.values() if callable(method) else ()
         # scikit-learn hands data and estimators to the keyword-only parameters that ask for them.
-        asked = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+        asked = [rule.name for rule in parameters if rule.kind is rule.KEYWORD_ONLY]
         if asked:
             raise TypeError(
                 f"{type(callback).__name__} cannot follow a private fit: its {hook} asks for "

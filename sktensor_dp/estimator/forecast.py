@@ -29,12 +29,12 @@ def least_epsilon(reached: Callable[[float], bool]) -> float | None:
     # .0100 to .0999, .100 to .999, 1.00 to 9.99, and LARGEST_ADVISED.
     n_epsilons = 3 * 900 + 1
 
-    def epsilon(place: int) -> float:
-        decade, step = divmod(place, 900)
+    def epsilon(number: int) -> float:
+        decade, step = divmod(number, 900)
         return round((100 + step) * 10.0 ** (decade - 4), 4)
 
-    place = bisect_left(range(n_epsilons), True, key=lambda place: reached(epsilon(place)))
-    return epsilon(place) if place < n_epsilons else None
+    number = bisect_left(range(n_epsilons), True, key=lambda number: reached(epsilon(number)))
+    return epsilon(number) if number < n_epsilons else None
 
 
 def least_number(
@@ -160,7 +160,8 @@ class Forecast(InvertibleForecast):
         Nine of ten fits turn out as the word says: with enough data four fifths of the components
         are found, with too little half of them at most.
         """
-        return next((word for word, least in self.verdicts if self._ratio >= least), "too few")
+        ratio = self.n_samples / self.n_samples_needed
+        return next((word for word, least in self.verdicts if ratio >= least), "too few")
 
     @property
     def enough(self) -> bool:
@@ -212,11 +213,6 @@ class Forecast(InvertibleForecast):
         return [self.law]
 
     @property
-    def _ratio(self) -> float:
-        """Number of samples divided by the typically needed number."""
-        return self.n_samples / self.n_samples_needed
-
-    @property
     def _sizes(self) -> str:
         """Sizes asked about, in words."""
         return counted(self.n_samples, self.unit)
@@ -228,8 +224,8 @@ class Forecast(InvertibleForecast):
             least = f"the least for {components} is about {self.n_samples_needed:,}"
         title = f"{self._sizes}: {self.verdict}{self._verdict_is_for}; {least}."
         rows = [
-            [r.name, *(f"{number:.3g}" for number in (r.sigma, r.noise, r.signal, r.ratio))]
-            for r in self.releases
+            [row.name, *map("{:.3g}".format, (row.sigma, row.noise, row.signal, row.ratio))]
+            for row in self.releases
         ]
         return Table(title, HEAD, rows, self._assumed(), HEAD[:1])
 

@@ -74,8 +74,8 @@ def refuse_other_kinds(X: object, name: str, text: str = TEXT) -> None:
     kinds = kinds_of(X, name)
     names = column_names(X) or [""] * len(kinds)
     for kind, type_name in kinds:
-        alike = [one for one, (other, _) in zip(names, kinds, strict=True) if other == kind]
-        where = in_columns([one for one in alike if one])
+        alike = (name for name, (other, _) in zip(names, kinds, strict=True) if other == kind)
+        where = in_columns([*filter(None, alike)])
         if kind == "time":
             raise ValueError(
                 f"{name} must hold numbers, got type {type_name}{where}; dates and times are none: "
@@ -160,9 +160,9 @@ def checked_table(
     """
     sizes_private = getattr(estimator, "neighbours", None) == "add_remove"
     # If units are added or removed, a fit accepts data without rows.
-    least, rows_private = 0 if sizes_private and fits else 1, sizes_private or grouped
+    may_be_empty, rows_private = sizes_private and fits, sizes_private or grouped
     refuse_other_kinds(X, "X", advice_on_text(estimator))
-    if least == 0:
+    if may_be_empty:
         refuse_lists(X)
     X = as_arrow_table(X)
     allows_nan = estimator._input_tags.get("allow_nan", False) and not sp.issparse(X)
@@ -170,14 +170,10 @@ def checked_table(
 
     def validate() -> Any:
         return validate_data(
-            compared,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=list(KEPT),
-            ensure_min_samples=least,
+            compared, X, reset=reset, accept_sparse="csr", dtype=list(KEPT),
+            ensure_min_samples=0 if may_be_empty else 1,
             ensure_all_finite="allow-nan" if allows_nan else True,
-        )
+        )  # fmt: skip
 
     def reworded(message: str) -> str | None:
         texts = {**QUOTING, **(COUNTING if rows_private else {})}

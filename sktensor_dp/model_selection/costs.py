@@ -39,8 +39,8 @@ class TrialAccountant(BudgetAccountant):
 
     def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> Any:
         """Record the charges in `entries`, or raise BudgetError if they exceed the allowed cost."""
-        asked = [(entry.cost, entry.uses) for entry in entries]
-        cost = PrivacyCost.total([(self.cost, 1), *asked])
+        charges = [(entry.cost, entry.uses) for entry in entries]
+        cost = PrivacyCost.total([(self.cost, 1), *charges])
         # Compare each kind of cost by itself: a fit that swaps one kind of noise for another has
         # another privacy profile than was planned.
         if not cost.is_within(self.allowed):
@@ -102,17 +102,16 @@ def divided_among(
 ) -> dict[str, PrivacyCost]:
     """Cost of each private step of a fit by name, in proportion to `fractions` (None: equal)."""
     # Steps that release nothing need no budget; steps that set a delta aside share it.
-    given = dict.fromkeys(steps, 1.0) if fractions is None else fractions
     facts = {name: step._public_facts() for name, step in steps.items()}
-    weights = {n: 0.0 if fact.releases_nothing else float(given[n]) for n, fact in facts.items()}
+    weights = {name: 1.0 if fractions is None else float(fractions[name]) for name in steps}
+    weights |= {name: 0.0 for name in steps if facts[name].releases_nothing}
     total = math.fsum(weights.values()) or 1.0
-    setting_aside = [name for name, fact in facts.items() if fact.delta_set_aside > 0]
-    return {
-        name: cost.part(
-            weight / total, cost.delta / len(setting_aside) if name in setting_aside else 0.0
-        )
-        for name, weight in weights.items()
-    }
+    n_setting_aside = sum(fact.delta_set_aside > 0 for fact in facts.values())
+    costs = {}
+    for name, weight in weights.items():
+        delta = cost.delta / n_setting_aside if facts[name].delta_set_aside > 0 else 0.0
+        costs[name] = cost.part(weight / total, delta)
+    return costs
 
 
 def set_budgets(
@@ -176,7 +175,7 @@ def report_of_search(
         else f"A unit is in {n_folds - 1} of {n_folds} fits, one score and the last fit, whose "
         "fractions add up to 100 %."
     )
-    last, notes = reports[-1], dict.fromkeys(said for one in reports for said in one.notes)
+    last, notes = reports[-1], dict.fromkeys(text for report in reports for text in report.notes)
     # The number of units: public, or as the trial released it.
     n_units = sum(part.n_units for part in (parts if n_folds is None else parts[-1:]))
     trial = Composition("parallel", parts=parts)
@@ -191,7 +190,7 @@ def report_of_search(
     )  # fmt: skip
     return PrivacyReport(
         epsilon=epsilon, delta=delta, unit=last.unit, neighbours=last.neighbours, n_units=n_units,
-        seeded=any(one.seeded for one in reports), composition=whole, notes=(*notes, note),
+        seeded=any(report.seeded for report in reports), composition=whole, notes=(*notes, note),
     )  # fmt: skip
 
 

@@ -108,7 +108,7 @@ class SearchForecast(ScoreForecast):
         return bool(verdicts) and verdicts <= {"likely too few", "too few", "likely no components"}
 
     def __str__(self) -> str:
-        said = [
+        sentences = [
             f"Each trial fits {counted(self.n_fitted, 'unit')} at epsilon {self.fit_epsilon:.3g} "
             f"and scores {self.n_scored:,}.",
             f"Of two candidates the better one wins 19 times in 20 if their scores differ by "
@@ -117,20 +117,22 @@ class SearchForecast(ScoreForecast):
             f"With a chance of {self.stop:.0%} there is one trial alone.",
         ]
         for verdict in dict.fromkeys(verdict for _, verdict in self.verdicts):
-            said.append(f"Forecast of a trial's fit: {verdict} for {self._named(verdict)}.")
-        said += self.assumed
+            sentences.append(f"Forecast of a trial's fit: {verdict} for {self._named(verdict)}.")
+        sentences += self.assumed
         if self.is_noise or self.shows_nothing:
             why = "Noise decides" if self.is_noise else "No trial shows what it is asked for"
             tighter = ", tighter score_bounds" if self.is_noise else ""
-            said.append(
+            sentences.append(
                 f"{why}: choose on public data, or search with more units{tighter}, a larger "
                 "epsilon or fewer trials."
             )
-        return " ".join(said)
+        return " ".join(sentences)
 
     def _named(self, verdict: str) -> str:
         """Candidates of a verdict, by their parameters."""
-        named = [params for params, found in self.verdicts if found == verdict]
-        return "; ".join(
-            ", ".join(f"{name}={value!r}" for name, value in params.items()) for params in named
-        )
+        candidates = []
+        for params, verdict_of in self.verdicts:
+            if verdict_of == verdict:
+                pairs = (f"{name}={value!r}" for name, value in params.items())
+                candidates.append(", ".join(pairs))
+        return "; ".join(candidates)

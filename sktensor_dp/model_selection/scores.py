@@ -77,10 +77,10 @@ def row_by_row(question: Callable[[Any], Any], X: Any) -> Floats:
     """Value of `question`, a method of a model, for each row separately; NaN where it fails."""
 
     def ask(rows: Any) -> Floats:
-        found = np.asarray(question(rows), dtype=np.float64)
-        if found.shape != (n_rows(rows),):
+        values = np.asarray(question(rows), dtype=np.float64)
+        if values.shape != (n_rows(rows),):
             raise ValueError("a model must say one number of each row")
-        return found
+        return values
 
     # An error would depend on a row, so none leaves.
     with suppress(Exception):
@@ -137,12 +137,12 @@ class UnitScores:
         with suppress(Exception):
             return np.asarray(self.model._predict_by_others(X, y), dtype=np.float64)
         # As `row_by_row` has it, unit by unit: no error leaves.
-        found = np.full(n_rows(X), math.nan)
+        predictions = np.full(n_rows(X), math.nan)
         for unit in distinct(units)[0]:
             rows = np.flatnonzero(units == unit)
             with suppress(Exception):
-                found[rows] = self.model._predict_by_others(take(X, rows), y[rows])
-        return found
+                predictions[rows] = self.model._predict_by_others(take(X, rows), y[rows])
+        return predictions
 
     def _per_token(self, X: object) -> Any:
         """Log-likelihood per token of each row; unknown words of texts count as UNKNOWN_WORD."""
@@ -277,10 +277,10 @@ def checked_score_bounds(
         )
     low, high = float(bounds[0]), float(bounds[1])
     if high > 0 and scoring != "log_likelihood":
-        least = -max(abs(low), high)
+        lowest = -max(abs(low), high)
         raise ValueError(
             f"{name} must be (low, high) with high <= 0, as no {scoring} is above 0: write "
-            f"({least:g}, 0) for ({low:g}, {high:g})."
+            f"({lowest:g}, 0) for ({low:g}, {high:g})."
         )
     return low, high
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -442,7 +443,7 @@ class PrivateSearchCV(
         candidates = candidates_of(request.distributions, most_candidates)
         verdicts, n_fitted = [], max(forecast.n_fitted, 1)
         length = self.document_length or request.last._public_facts().assumed_length
-        told = {} if length is None else {"document_length": length}
+        options = {} if length is None else {"document_length": length}
         assumed: dict[str, None] = {}  # sentences, in their order
         for params in candidates:
             model = configured(self.estimator, params, np.random.RandomState(0))
@@ -452,8 +453,8 @@ class PrivateSearchCV(
             columns = n_features
             # A step that learns a vocabulary says about how many words it will have.
             if columns is None and before and before[-1].get_params().get("vocabulary", 0) is None:
-                columns = before[-1].forecast(n_fitted, **told).n_words
-            if (expected := last._expected(n_fitted, columns, **told)) is not None:
+                columns = before[-1].forecast(n_fitted, **options).n_words
+            if (expected := last._expected(n_fitted, columns, **options)) is not None:
                 verdict, sentences = expected
                 verdicts.append((params, verdict))
                 assumed |= dict.fromkeys(sentences)
@@ -478,9 +479,9 @@ class PrivateSearchCV(
         steps = private_steps(self.estimator)
         if any(step.accountant is not None for step in steps.values()):
             raise ValueError("estimator must have accountant=None: pass it to the search.")
-        for one in steps.values():
-            if groups is not None and not has_fit_parameter(one, "groups"):
-                check_arguments(one, ["groups"])
+        for step in steps.values():
+            if groups is not None and not has_fit_parameter(step, "groups"):
+                check_arguments(step, ["groups"])
         last = [*steps.values()][-1]
         check_fractions(self.step_fractions, steps)
         if self.document_length is not None and last._public_facts().assumed_length is None:
@@ -504,7 +505,7 @@ class PrivateSearchCV(
         if scoring is None:
             raise ValueError(f"scoring must be given: {type(last).__name__} has no default.")
         check_scoring(scoring, "scoring")
-        names = dict.fromkeys(full for candidates in distributions for full in candidates)
+        names = dict.fromkeys(chain.from_iterable(distributions))
         bounds_given = self.score_bounds is not None
         check_comparable(names, steps_of(self.estimator), scoring, bounds_given=bounds_given)
         charge = LedgerEntry(
@@ -530,11 +531,11 @@ class PrivateSearchCV(
         columns = {name: getattr(best.model, name) for name in COLUMNS if hasattr(best.model, name)}
         return {**state, **columns, **attribute_of_payment(paid)}
 
-    def _say(self, what: str) -> None:
+    def _say(self, line: str) -> None:
         """Print a line on standard error, where verbose."""
         if self.verbose:
             with suppress(OSError, ValueError):  # a closed stream must not lose a paid search
-                print(f"[{type(self).__name__}] {what}", file=sys.stderr, flush=True)
+                print(f"[{type(self).__name__}] {line}", file=sys.stderr, flush=True)
 
     @available_if(_model_has("predict"))
     @under_own_errors
@@ -584,10 +585,10 @@ class PrivateSearchCV(
         return "best_estimator_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
-        tags, own = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = own.estimator_type
-        tags.regressor_tags, tags.classifier_tags = own.regressor_tags, own.classifier_tags
-        tags.target_tags, tags.input_tags = own.target_tags, own.input_tags
-        tags.transformer_tags = own.transformer_tags
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.regressor_tags, tags.classifier_tags = inner.regressor_tags, inner.classifier_tags
+        tags.target_tags, tags.input_tags = inner.target_tags, inner.input_tags
+        tags.transformer_tags = inner.transformer_tags
         tags.non_deterministic = True
         return tags

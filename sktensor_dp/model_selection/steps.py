@@ -220,9 +220,10 @@ def calling_row_by_row(estimator: BaseEstimator) -> BaseEstimator:
     """Estimator, or pipeline whose FunctionTransformers call their function row by row."""
     if not isinstance(estimator, Pipeline):
         return estimator
-    return Pipeline(
-        [(n, RowByRow(s) if _kind(s) == "FunctionTransformer" else s) for n, s in estimator.steps]
-    )
+    return Pipeline([
+        (name, RowByRow(step) if _kind(step) == "FunctionTransformer" else step)
+        for name, step in estimator.steps
+    ])  # fmt: skip
 
 
 def before_private(estimator: BaseEstimator, X: object) -> tuple[str, Any]:
@@ -278,30 +279,28 @@ def tried_steps(
     steps = steps_of(estimator)
     tried: list[BaseEstimator] = []
     for candidates in distributions:
-        for full in candidates:
-            step, parameter = owner_of(full, steps)
+        for name in candidates:
+            step, parameter = owner_of(name, steps)
             if step is None or parameter not in step.get_params(deep=False):
-                known = [
-                    f"{name}__{own}" if name else own
-                    for name, step in steps.items() for own in step.get_params(deep=False)
+                possible = [*map(str, steps[""].get_params(deep=False))] if "" in steps else [
+                    f"{prefix}__{parameter}"
+                    for prefix, step in steps.items() for parameter in step.get_params(deep=False)
                 ]  # fmt: skip
                 raise ValueError(
                     "param_distributions names what is no parameter of the "
-                    f"{type(estimator).__name__} or of a step of it: {nearest(str(full), known)}"
+                    f"{type(estimator).__name__} or of a step of it: {nearest(str(name), possible)}"
                 )
             if parameter in OWN and isinstance(step, PrivateEstimatorMixin):
                 raise ValueError(
-                    f"{full!r} cannot be searched over: the search sets it, or protects by it, or "
+                    f"{name!r} cannot be searched over: the search sets it, or protects by it, or "
                     "it says what the data are."
                 )
-        listed = {full: values for full, values in candidates.items() if not hasattr(values, "rvs")}
-        # Whole candidates, where all their values are listed; else each value by itself.
-        combinations: Any = ParameterGrid(listed)
-        whole = len(listed) == len(candidates) and len(combinations) <= MOST_LISTED
-        one_by_one = [{}, *({full: value} for full, values in listed.items() for value in values)]
-        for choice in combinations if whole else one_by_one:
-            drawn = candidates.keys() - choice.keys()
-            tried += _checked_steps(estimator, choice, drawn)
+        listed = {name: values for name, values in candidates.items() if not hasattr(values, "rvs")}
+        choices: Any = ParameterGrid(listed)  # whole candidates, where all values are listed
+        if len(listed) < len(candidates) or len(choices) > MOST_LISTED:  # else each value by itself
+            choices = [{}, *({name: value} for name in listed for value in listed[name])]
+        for choice in choices:
+            tried += _checked_steps(estimator, choice, drawn=candidates.keys() - choice.keys())
     return tried
 
 
@@ -309,28 +308,29 @@ def candidates_of(
     distributions: Sequence[Mapping[str, object]], most: int = MOST_LISTED
 ) -> list[dict[str, Any]]:
     """All listed candidates if they are at most `most`; else some, drawn with a public seed."""
-    listed = not any(hasattr(values, "rvs") for one in distributions for values in one.values())
-    n = most if listed and len(ParameterGrid(distributions)) <= most else MOST_DRAWN
+    values = [values for candidates in distributions for values in candidates.values()]
+    is_listed = not any(hasattr(one, "rvs") for one in values)
+    n_drawn = most if is_listed and len(ParameterGrid(distributions)) <= most else MOST_DRAWN
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there are fewer
-        return [*ParameterSampler(distributions, n, random_state=0)]
+        return [*ParameterSampler(distributions, n_drawn, random_state=0)]
 
 
-def until_charged(params: Mapping[str, object], estimator: BaseEstimator) -> tuple[object, ...]:
+def key_until_charge(params: Mapping[str, object], estimator: BaseEstimator) -> tuple[object, ...]:
     """Key of a candidate's parameters for the steps until the first one that is charged."""
     names: list[str] = []
     for name, step in steps_of(estimator).items():
         names.append(name)
         if isinstance(step, PrivateEstimatorMixin) and not step._public_facts().releases_nothing:
             break
-    early = {full: v for full, v in params.items() if full.partition("__")[0] in names}
-    # An estimator by itself has no later steps. Values of a list are the same objects in all
-    # candidates.
-    return tuple((full, id(v)) for full, v in (params if "" in names else early).items())
+    # An estimator by itself, of the name "", has no later steps. Values of a list are the same
+    # objects in all candidates.
+    is_early = {name: "" in names or name.partition("__")[0] in names for name in params}
+    return tuple((name, id(value)) for name, value in params.items() if is_early[name])
 
 
 def owner_of(full: str, steps: Mapping[str, BaseEstimator]) -> tuple[BaseEstimator, str]:
-    """Step, or None, that the full name of a parameter is of, and the parameter's name in it."""
+    """Step, or None, of a parameter by its `full` name, step__parameter; and its name there."""
     is_pipeline = "" not in steps
     name, _, parameter = full.partition("__") if is_pipeline else ("", "", full)
     return steps.get(name), parameter
@@ -349,9 +349,9 @@ def _checked_steps(
     private = private_steps(with_values(estimator, choice))
     for name, step in private.items():
         rules = {**step._own_constraints, "random_state": step._privacy_constraints["random_state"]}
-        full = {own: f"{name}__{own}" if name else own for own in step.get_params(deep=False)}
-        listed = {own for own in full if full[own] not in drawn}
-        check_parameters(step, {own: rule for own, rule in rules.items() if own in listed})
+        prefix, own = f"{name}__" if name else "", step.get_params(deep=False)
+        listed = {parameter for parameter in own if prefix + parameter not in drawn}
+        check_parameters(step, {name: rule for name, rule in rules.items() if name in listed})
         if not drawn:  # values still to be drawn may combine or not
             step._check_combined()
     return [*private.values()]

@@ -30,8 +30,8 @@ from sktensor_dp.model_selection.splits import Mask, Splits, take
 from sktensor_dp.model_selection.steps import (
     candidates_of,
     configured,
+    key_until_charge,
     private_steps,
-    until_charged,
 )
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.plan import PlannedRelease, ReleasePlan
@@ -103,11 +103,11 @@ class Trials:
             parts.append(self.splits.pairs[0][0])  # by public positions, not by secret coins
         refused: dict[tuple[object, ...], NotEnoughDataError | None] = {}
         for params in candidates_of(self.request.distributions):
-            early = until_charged(params, self.estimator)
-            if early in refused:
+            key = key_until_charge(params, self.estimator)
+            if key in refused:
                 continue
             model = configured(self.estimator, params, np.random.RandomState(0))
-            refused[early] = None
+            refused[key] = None
             for chosen in parts:
                 payer = RefusingAccountant(self.request.costs.fit)
                 try:
@@ -115,17 +115,18 @@ class Trials:
                 except ChargeReached:
                     pass
                 except NotEnoughDataError as error:  # a trial may lose by it
-                    refused[early] = error
+                    refused[key] = error
         if None not in refused.values():
             raise NotEnoughDataError(str(next(iter(refused.values()))))
         name, last = [*self.request.steps.items()][-1]
         if self.n_features is not None and last._public_facts().has_more_columns:
             full = f"{name}__n_components" if name else "n_components"
-            asked = max(one.get(full, 1) for one in candidates_of(self.request.distributions))
-            if asked > self.n_features:
+            candidates = candidates_of(self.request.distributions)
+            n_components = max(params.get(full, 1) for params in candidates)
+            if n_components > self.n_features:
                 raise ValueError(
                     f"{full!r} must be at most {self.n_features}, the number of columns, in every "
-                    f"candidate: no more are fitted. Got {asked}."
+                    f"candidate: no more are fitted. Got {n_components}."
                 )
 
     def run_all(self) -> Trial:
@@ -219,8 +220,8 @@ class Trials:
         query = HeldOutScores(UnitScores(self.request.scoring, model, words), *self.bounds)
         rows = self.splits.rows(chosen)
         labels = None if self.labels is None else self.labels[rows]
-        n = int(chosen.sum()) if self.units_in_data else None
-        chunks = held_out(take(self.X, rows), take(self.y, rows), labels, n)
+        n_units = int(chosen.sum()) if self.units_in_data else None
+        chunks = held_out(take(self.X, rows), take(self.y, rows), labels, n_units)
         cost = self.request.costs.score
         epsilon, delta = as_parameters(cost, self.request.delta)
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(query.name, cost),))

@@ -111,18 +111,12 @@ def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object
     return [
         {
             "when": None if entry.when is None else entry.when.isoformat(timespec="seconds"),
-            "fit": entry.fit,
-            "estimator": entry.spender,
-            "release": entry.release,
-            "unit": entry.protects,
-            "uses": entry.uses,
-            "sensitivity": entry.sensitivity,
-            "sigma": entry.sigma,
-            **asdict(entry.cost),
-            "fraction": fraction,
+            "fit": entry.fit, "estimator": entry.spender, "release": entry.release,
+            "unit": entry.protects, "uses": entry.uses, "sensitivity": entry.sensitivity,
+            "sigma": entry.sigma, **asdict(entry.cost), "fraction": fraction,
         }
         for entry, fraction in zip(entries, fractions, strict=True)
-    ]
+    ]  # fmt: skip
 
 
 def _told_apart(fractions: Sequence[float]) -> list[float]:
@@ -714,20 +708,14 @@ class BudgetAccountant(TableDisplay):
     def to_dict(self) -> dict[str, object]:
         """Return all of the ledger as plain values; infinity as the string ``"inf"``."""
         now, entries, changes = self._ledger.contents()
-        return finite(
-            {
-                "scope": self.scope,
-                "path": self.path,
-                "epsilon": now.epsilon,
-                "delta": now.delta,
-                "spent": now.spent_epsilon,
-                "changes": [
-                    {**asdict(one), "when": one.when.isoformat(timespec="seconds")}
-                    for one in changes
-                ],
-                "entries": _rows(now, entries),
-            }
-        )
+        stated = [
+            {**asdict(change), "when": change.when.isoformat(timespec="seconds")}
+            for change in changes
+        ]
+        return finite({
+            "scope": self.scope, "path": self.path, "epsilon": now.epsilon, "delta": now.delta,
+            "spent": now.spent_epsilon, "changes": stated, "entries": _rows(now, entries),
+        })  # fmt: skip
 
     def to_json(self) -> str:
         """Return budget, its changes, total and charges as JSON."""

@@ -165,17 +165,11 @@ def audit_samples(
     _, threshold = events[best]
     return AuditResult(
         # The best pair of rates for each parameter: all bounds hold together.
-        epsilon_lower=float(epsilon.max()),
-        mu_lower=float(mu.max()),
-        delta=delta,
-        confidence=confidence,
-        threshold=threshold,
-        true_positive_rate=float(hit_rates[best]),
-        false_positive_rate=float(false_hit_rates[best]),
-        n_runs=min(x.size, y.size),
-        epsilon_claim=epsilon_claim,
-        mu_claim=mu_claim,
-    )
+        epsilon_lower=float(epsilon.max()), mu_lower=float(mu.max()), delta=delta,
+        confidence=confidence, threshold=threshold, true_positive_rate=float(hit_rates[best]),
+        false_positive_rate=float(false_hit_rates[best]), n_runs=min(x.size, y.size),
+        epsilon_claim=epsilon_claim, mu_claim=mu_claim,
+    )  # fmt: skip
 
 
 def _checked(name: str, samples: ArrayLike) -> Floats:
@@ -485,33 +479,28 @@ def one_run_audit(
     >>> 1.85 < result.epsilon_lower < 2
     True
     """
-    given, coins = np.asarray(guesses), np.asarray(included)
-    if given.ndim != 1 or given.shape != coins.shape or coins.dtype != bool or given.size == 0:
+    signs, coins = np.asarray(guesses), np.asarray(included)
+    if signs.ndim != 1 or signs.shape != coins.shape or coins.dtype != bool or signs.size == 0:
         raise ValueError(
             "guesses and included must be arrays of one shape (n_canaries,), included of "
-            f"booleans, got shapes {given.shape} and {coins.shape} and type {coins.dtype}."
+            f"booleans, got shapes {signs.shape} and {coins.shape} and type {coins.dtype}."
         )
-    if not np.isin(given, (-1, 0, 1)).all():
+    if not np.isin(signs, (-1, 0, 1)).all():
         raise ValueError("guesses must be -1, 0 or 1.")
     _check_rate("delta", delta, may_be_zero=True)
     _check_rate("confidence", confidence)
-    is_guess = given != 0
-    n_canaries, n_guesses = given.size, int(is_guess.sum())
-    n_correct = int((is_guess & ((given > 0) == coins)).sum())
+    is_guess = signs != 0
+    n_canaries, n_guesses = signs.size, int(is_guess.sum())
+    n_correct = int((is_guess & ((signs > 0) == coins)).sum())
     error = (1 - confidence) / 2  # for each of both bounds
     p_values = p_value_of_guesses(n_canaries, n_guesses, n_correct, TRIED, delta)
     rejected = np.flatnonzero(p_values < error)
     return OneRunResult(
         epsilon_lower=float(TRIED[rejected[-1]]) if rejected.size else 0.0,
         mu_lower=_gaussian_bound(n_canaries, n_guesses, n_correct, error),
-        delta=delta,
-        confidence=confidence,
-        epsilon_claim=epsilon_claim,
-        mu_claim=mu_claim,
-        n_canaries=n_canaries,
-        n_guesses=n_guesses,
-        n_correct=n_correct,
-    )
+        delta=delta, confidence=confidence, epsilon_claim=epsilon_claim, mu_claim=mu_claim,
+        n_canaries=n_canaries, n_guesses=n_guesses, n_correct=n_correct,
+    )  # fmt: skip
 
 
 def _gaussian_bound(n_canaries: int, n_guesses: int, n_correct: int, error: float) -> float:

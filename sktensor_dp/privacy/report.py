@@ -219,14 +219,10 @@ class PrivacyReport(TableDisplay):
         if self.delta != later.delta:  # the larger delta needs less epsilon than its smaller one
             epsilon = composition.epsilon_at(delta)
         return replace(
-            self,
-            epsilon=epsilon,
-            delta=delta,
-            n_units=self.n_units + later.n_units,
-            seeded=self.seeded or later.seeded,
-            notes=(*dict.fromkeys(n for n in notes if n != DISJOINT), DISJOINT),  # said last
-            composition=composition,
-        )
+            self, epsilon=epsilon, delta=delta, n_units=self.n_units + later.n_units,
+            seeded=self.seeded or later.seeded, composition=composition,
+            notes=(*dict.fromkeys(note for note in notes if note != DISJOINT), DISJOINT),
+        )  # fmt: skip
 
     def followed_by(self, later: "PrivacyReport", delta: float | None = None) -> "PrivacyReport":
         """Report on this and a `later` fit of the same units: sequential composition.
@@ -248,7 +244,6 @@ class PrivacyReport(TableDisplay):
         ValueError
             If the reports protect different units.
         """
-        both = (self, later)
         names = ["unit", "neighbours"]
         if self.neighbours != "add_remove":  # else each fit counts units with noise
             names.append("n_units")
@@ -258,17 +253,14 @@ class PrivacyReport(TableDisplay):
                     "later must be a report on another fit of the same units: its "
                     f"{name}={there!r}, where this report has {here!r}."
                 )
-        parts = tuple(Part("fit", one.n_units, one.composition) for one in both)
+        parts = tuple(Part("fit", fit.n_units, fit.composition) for fit in (self, later))
         whole = Composition("sequence", parts=parts)
         delta = self.delta + later.delta if delta is None else delta
         return replace(
-            later,
-            epsilon=whole.epsilon_at(delta),
-            delta=delta,
-            seeded=any(one.seeded for one in both),
+            later, epsilon=whole.epsilon_at(delta), delta=delta, composition=whole,
+            seeded=self.seeded or later.seeded,
             notes=tuple(dict.fromkeys(self.notes + later.notes)),
-            composition=whole,
-        )
+        )  # fmt: skip
 
     def to_json(self) -> str:
         """Return the privacy statement: JSON that programs and authorities can check.

@@ -267,14 +267,9 @@ class Session(AbstractContextManager["Session"]):
     def _record(self, query: Query, release: _Admitted) -> None:
         """Announce a release to watchers and the ledger's receipt, and add it to the report."""
         row = ReleaseRecord(
-            name=query.name,
-            description=query.description,
-            sensitivity=release.sensitivity,
-            sigma=release.sigma,
-            uses=1,
-            mechanism=release.mechanism.law.id,
-            **asdict(release.cost),
-        )
+            name=query.name, description=query.description, sensitivity=release.sensitivity,
+            sigma=release.sigma, uses=1, mechanism=release.mechanism.law.id, **asdict(release.cost),
+        )  # fmt: skip
         count = sum(one.uses for one in self._plan.planned)
         for watch in self._watchers:
             watch(row, count - sum(self._left.values()), count)

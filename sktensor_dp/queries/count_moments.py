@@ -33,19 +33,19 @@ LARGEST_TERMS = 16.0
 
 def _whitened_sum(X: sp.csr_matrix, B: Floats, projected: Floats, weight: Floats) -> Floats:
     """Weighted sum over documents of third moments in a basis B; `projected` is ``X @ B``."""
-    # Counts c with p = B'c have the moment p p p - sum_w c_w b_w b_w p, which stands in three
-    # places, + 2 sum_w c_w b_w b_w b_w: two thirds of the last term go into each place.
+    # Counts c with p = B'c have the moment p p p, less sum_w c_w b_w b_w p with p in each of three
+    # places, plus 2 sum_w c_w b_w b_w b_w: two thirds of this are added in each place.
     # Number of documents, and of words, whose terms are added plainly before their sum is added
     # accurately.
     terms_at_once = 2**12
-    cubes, ones, pairs = AccurateSum(), AccurateSum(), AccurateSum()
+    cubes, word_counts, word_moments = AccurateSum(), AccurateSum(), AccurateSum()
     for rows in blocks(X.shape[0], terms_at_once):
         counts, p = rows_of(X, rows), projected[rows]
         weighted = p * weight[rows, None]
         cubes.add(_triple_products(p, weighted, all_alike=True))
-        ones.add(np.asarray(counts.T @ weight[rows]))
-        pairs.add(np.asarray(counts.T @ weighted))
-    repeated = pairs.value() - (2 / 3) * ones.value()[:, None] * B
+        word_counts.add(np.asarray(counts.T @ weight[rows]))
+        word_moments.add(np.asarray(counts.T @ weighted))
+    repeated = word_moments.value() - (2 / 3) * word_counts.value()[:, None] * B
     in_one_place = AccurateSum()
     for words in blocks(len(B), terms_at_once):
         in_one_place.add(_triple_products(B[words], repeated[words], all_alike=False))

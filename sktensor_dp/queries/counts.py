@@ -107,45 +107,45 @@ def _pair_norms(
     X, of_rows = rows_of(part.X, rows), part.units.of_rows[rows] - chosen[0]
     wanted = np.zeros(int(chosen[-1] - chosen[0]) + 1, dtype=bool)
     wanted[chosen - chosen[0]] = True
-    at = UnitWords.of(X, of_rows, wanted)
-    lengths, data = part.lengths[rows][at.rows], X.data[at.stored]
-    weight = (lengths >= 2) / np.maximum(lengths - 1, 1) / at.sizes[of_rows[at.rows]]
-    weighted = data * np.repeat(weight, at.per_row)
+    cells = UnitWords.of(X, of_rows, wanted)
+    lengths, data = part.lengths[rows][cells.rows], X.data[cells.stored]
+    weight = (lengths >= 2) / np.maximum(lengths - 1, 1) / cells.sizes[of_rows[cells.rows]]
+    weighted = data * np.repeat(weight, cells.per_row)
     # One column for each word of each unit, so that products of columns stay within a unit.
-    layout = (at.places, np.append(0, np.cumsum(at.per_row)))
-    shape = (len(at.rows), len(at.words))
+    layout = (cells.places, np.append(0, np.cumsum(cells.per_row)))
+    shape = (len(cells.rows), len(cells.words))
     counts = sp.csr_matrix((data, *layout), shape=shape)
 
     # Of counts c of l tokens the moment has the entries 2 c_i c_j / (l - 1), i < j, and
     # c_i (c_i - 1) / (l - 1); a unit's is the mean over its documents.
     pairs = (counts.T.tocsr() @ sp.csr_matrix((weighted, *layout), shape=shape)).tocoo()
     distinct = np.where(pairs.row < pairs.col, 2 * pairs.data, 0.0)
-    repeated = np.bincount(at.places, weighted * (data - 1), len(at.words))
-    distinct_squares = np.bincount(at.owners[pairs.row], np.square(distinct), len(wanted))
-    repeated_squares = np.bincount(at.owners, np.square(repeated), len(wanted))
+    repeated = np.bincount(cells.places, weighted * (data - 1), len(cells.words))
+    distinct_squares = np.bincount(cells.owners[pairs.row], np.square(distinct), len(wanted))
+    repeated_squares = np.bincount(cells.owners, np.square(repeated), len(wanted))
     return np.asarray(np.sqrt(distinct_squares + diagonal_weight**2 * repeated_squares))[wanted]
 
 
 def norms_of_mean_counts(
-    at: UnitWords,
+    cells: UnitWords,
     ratios: NDArray[np.floating],
     expected: NDArray[np.floating],
     topics: Floats | None,
 ) -> Floats:
     """Norm, per unit, of the mean over documents of ``ratios_w expected_k topics_kw``.
 
-    Without `topics` the last factor is 1. `at` lays out the units wanted; others get infinity.
+    Without `topics` the last factor is 1. `cells` lays out the units wanted; others get infinity.
     """
     # Squares of a word's entries in all topics are added up first, then those of a unit's words.
-    data, squares = ratios[at.stored].astype(np.float64), np.zeros(len(at.words))
-    for topic, share in enumerate(expected[at.rows].T):
-        sums = np.bincount(at.places, data * np.repeat(share, at.per_row), len(at.words))
+    data, squares = ratios[cells.stored].astype(np.float64), np.zeros(len(cells.words))
+    for topic, share in enumerate(expected[cells.rows].T):
+        sums = np.bincount(cells.places, data * np.repeat(share, cells.per_row), len(cells.words))
         if topics is not None:
-            sums = sums * topics[topic, at.words]
+            sums = sums * topics[topic, cells.words]
         squares += np.square(sums)
-    norms = np.sqrt(np.bincount(at.owners, squares, len(at.sizes))) / np.maximum(at.sizes, 1)
-    # Callers take the smaller of this and another bound, which units left out of `at` keep.
-    return np.where(at.sizes > 0, norms, np.inf)
+    root_sums = np.sqrt(np.bincount(cells.owners, squares, len(cells.sizes)))
+    # Callers take the smaller of this and another bound, which units left out of `cells` keep.
+    return np.where(cells.sizes > 0, root_sums / np.maximum(cells.sizes, 1), np.inf)
 
 
 @dataclass(frozen=True)

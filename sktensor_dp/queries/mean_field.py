@@ -47,14 +47,15 @@ class MeanField:
         topics: Singles,
         prior: Singles,
         n_iter: int,
-        asked: NDArray[np.bool_],
+        needs_norm: NDArray[np.bool_],  # (n,): documents whose norm is computed
         weights: Singles | None = None,
     ) -> None:
         # Documents sorted by their number of words; rows of all other arrays have this order.
         self.order, counts = chunk.by_words
         self._counts, self._topics = counts, topics
         self._prior = np.broadcast_to(prior, (len(topics), len(self.order)))[:, self.order]
-        self._n_iter, self._asked, self._weights = n_iter, asked[self.order], weights
+        self._n_iter, self._needs_norm, self._weights = n_iter, needs_norm[self.order], weights
+        # Tokens of each document, spread evenly over topics: the first step starts from these.
         self._even_counts = (chunk.lengths[self.order] / len(prior)).astype(np.float32)
         # Proportions of topics, scaled so that the largest is 1; weighted counts over the mixture
         # of topics; and Euclidean norms of ``ratios * expected @ topics``.
@@ -64,7 +65,8 @@ class MeanField:
         # In the order of the chunk: Dirichlet parameters (k, n), and log-likelihoods of tokens
         # under mixtures whose largest proportion is 1.
         self.gamma = np.broadcast_to(prior, self._prior.shape).copy()
-        self._fit, self._lengths = np.zeros(len(self.order), np.float32), chunk.lengths
+        self._log_likelihoods = np.zeros(len(self.order), np.float32)
+        self._lengths = chunk.lengths
         run_in_batches(self._work, counts, len(prior))
 
     def _work(self, batch: slice) -> None:
@@ -91,7 +93,8 @@ class MeanField:
             # In other steps the largest of `expected` is 2.5 or more: no ratio is near 0.
             if step == self._n_iter:
                 np.maximum(ratios, np.float32(TINY), out=ratios)
-                self._fit[self.order[batch]] = np.einsum("ln,ln->n", counts, np.log(ratios))[:n]
+                fit = np.einsum("ln,ln->n", counts, np.log(ratios))[:n]
+                self._log_likelihoods[self.order[batch]] = fit
             np.divide(counts, ratios, out=ratios)
             if step < self._n_iter:
                 np.einsum("kln,ln->kn", topics_of_words, ratios, out=moved)
@@ -108,13 +111,13 @@ class MeanField:
         if self._weights is not None:
             ratios *= np.take(self._weights, words)
         self.expected[batch] = expected[:, :n].T
-        # `gamma` and `_fit` are in the order of the chunk, all others by number of words.
+        # `gamma` and `_log_likelihoods` are in the order of the chunk, others by number of words.
         self.gamma[:, self.order[batch]] = gamma[:, :n]
         ends = self._counts.indptr
         self.ratios.data[ends[batch.start] : ends[batch.stop]] = ratios.T[:n][used]
-        asked = np.flatnonzero(self._asked[batch])
-        if len(asked):
-            self.norms[batch.start + asked] = _norms(topics_of_words, expected, ratios, asked)
+        chosen = np.flatnonzero(self._needs_norm[batch])
+        if len(chosen):
+            self.norms[batch.start + chosen] = _norms(topics_of_words, expected, ratios, chosen)
 
     def evidence(self) -> Floats:
         """Lower bound (n,) on each document's log-likelihood under a prior common to all."""
@@ -124,8 +127,8 @@ class MeanField:
         logs = psi(gamma) - psi(total)
         bound = sum((prior - gamma) * logs + gammaln(gamma) - gammaln(prior))
         bound += gammaln(sum(prior)) - gammaln(total)
-        # `_fit` is that of mixtures whose largest proportion is 1: each token gets it back.
-        return np.asarray(bound + self._fit + self._lengths * logs.max(axis=0))
+        # The likelihoods are of mixtures whose largest proportion is 1: each token gets it back.
+        return np.asarray(bound + self._log_likelihoods + self._lengths * logs.max(axis=0))
 
 
 def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
@@ -160,15 +163,15 @@ def exp_digamma(gamma: Singles, *space: Singles) -> Singles:
     return value
 
 
-def _norms(topics: Singles, expected: Singles, ratios: Singles, asked: Integers) -> Floats:
-    """Euclidean norms of ``ratios * expected * topics`` for the columns (documents) `asked`."""
+def _norms(topics: Singles, expected: Singles, ratios: Singles, chosen: Integers) -> Floats:
+    """Euclidean norms of ``ratios * expected * topics`` for the columns (documents) `chosen`."""
     # Repeat columns up to a multiple of `LANES`. `take` keeps the order of memory; indexing may
     # change it, and with it the order of sums.
-    columns = np.resize(asked, -(-len(asked) // LANES) * LANES)
+    columns = np.resize(chosen, -(-len(chosen) // LANES) * LANES)
     of_topics, of_words = topics.take(columns, axis=2), ratios.take(columns, axis=1)
     squares = np.einsum("kln,kn->ln", of_topics**2, expected.take(columns, axis=1) ** 2)
     terms = squares.astype(np.float64) * of_words.astype(np.float64) ** 2
-    norms: Floats = np.sqrt(terms.sum(axis=0)[: len(asked)])
+    norms: Floats = np.sqrt(terms.sum(axis=0)[: len(chosen)])
     return norms
 
 
@@ -179,8 +182,8 @@ def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_compo
     fewest_batches, most_proportions = 8, 2**15
     # At most 4 MB of float32 in a batch, and enough batches for the threads, but none below 1 MB,
     # as calls on small arrays are slow.
-    least, most = rows_at_once(1, 1 / 2), rows_at_once(1, 2)
-    most_products = min(max(counts.nnz * n_components // fewest_batches, least), most)
+    in_one_mb, in_four_mb = rows_at_once(1, 1 / 2), rows_at_once(1, 2)
+    most_products = min(max(counts.nnz * n_components // fewest_batches, in_one_mb), in_four_mb)
     # Documents are sorted by their number of words: a batch holds as many as its longest allows.
     n_words, batches = np.diff(counts.indptr), []
     stop, first = len(n_words), int(np.searchsorted(n_words, 1))

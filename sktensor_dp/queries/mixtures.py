@@ -114,24 +114,25 @@ class MixtureStatistics(Bounded):
         """Weights (k,), shifts (k, q), then shapes of each group or of all; as one vector."""
         weights = chunk.units.shares
         sums = sum_over_rows(chunk.X.shape[0], lambda part: self._part(chunk, part, weights))
-        # Orthonormal coordinates of the sums, each part times the root of its squared scale.
-        a, b, h, _ = self.scales
-        q, square = self.width, self.limit**2
+        # Orthonormal coordinates of the sums, each part times the root of its squared scale. Sizes
+        # are traces of yy' less their centre, shapes are yy' without its trace.
+        scales, q, square = self.scales, self.width, self.limit**2
         counts, shifts = sums[:, 0], sums[:, 1 : 1 + q]
         squares = sums[:, 1 + q :].reshape(-1, q, q)
         sizes = np.trace(squares, axis1=1, axis2=2) / square - self.centre * counts
-        coordinates = [a**0.5 * counts, b**0.5 / (self.limit * self.reach) * shifts.ravel()]
+        shift_scale = scales.shift**0.5 / (self.limit * self.reach)
+        coordinates = [scales.weight**0.5 * counts, shift_scale * shifts.ravel()]
         if self.pooled:
             squares, sizes = squares.sum(axis=0, keepdims=True), sizes.sum(keepdims=True)
         if self.shape_part == "spherical":
-            return np.concatenate([*coordinates, h**0.5 * sizes])
+            return np.concatenate([*coordinates, scales.size**0.5 * sizes])
         mean_square = np.eye(q) / q  # of norm q^(-1/2)
         traces = np.trace(squares, axis1=1, axis2=2)[:, None, None]
         shapes = (self._shape_scale**0.5 / square) * (squares - traces * mean_square)
-        shapes += (h * q) ** 0.5 * sizes[:, None, None] * mean_square
+        shapes += (scales.size * q) ** 0.5 * sizes[:, None, None] * mean_square
         if self.shape_part == "diag":
             return np.concatenate([*coordinates, np.diagonal(shapes, axis1=1, axis2=2).ravel()])
-        return np.concatenate([*coordinates, *[symmetric_to_coordinates(one) for one in shapes]])
+        return np.concatenate([*coordinates, *map(symmetric_to_coordinates, shapes)])
 
     def _part(self, chunk: SampleChunk, part: slice, weights: Floats) -> Floats:
         """Sums (k, 1 + q + q * q) over a slice of rows: shares, and clipped y and yy'."""
@@ -188,14 +189,14 @@ class MixtureStatistics(Bounded):
     def decoded(self, coordinates: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Inverse of the scales of :meth:`total`: weights (k,), shifts (k, q), sizes, shapes."""
         k, q, scales = len(self.means), self.width, self.scales
-        weights, shifts, rest = np.split(coordinates, [k, k + k * q])
+        weights, shifts, of_shapes = np.split(coordinates, [k, k + k * q])
         weights, shifts = weights / scales.weight**0.5, shifts.reshape(k, q)
         shifts = shifts * self.limit * self.reach / scales.shift**0.5
         square, n_shared = self.limit**2, 1 if self.pooled else k
         shapes = np.zeros((n_shared, q, q))
         if self.shape_part == "spherical":
-            return weights, shifts, rest * square / scales.size**0.5, shapes
-        rows, diagonal = rest.reshape(n_shared, -1), self.shape_part == "diag"
+            return weights, shifts, of_shapes * square / scales.size**0.5, shapes
+        rows, diagonal = of_shapes.reshape(n_shared, -1), self.shape_part == "diag"
         matrices = np.array(
             [np.diag(row) if diagonal else coordinates_to_symmetric(row, q, 2) for row in rows]
         )
@@ -231,8 +232,8 @@ class MixtureGains(Signed):
         return len(self.mixtures) - 1
 
     def _largest_norms(self) -> Norms:
-        most = defaults.MOST_GAIN * NORM_SLACK
-        return Norms(l2=most, l1=most * math.sqrt(self.n_gains))
+        largest = defaults.MOST_GAIN * NORM_SLACK
+        return Norms(l2=largest, l1=largest * math.sqrt(self.n_gains))
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Sum (n_gains,) of the rows' gains, each row's clipped to norm `MOST_GAIN`."""
@@ -242,10 +243,10 @@ class MixtureGains(Signed):
     def _part(self, chunk: SampleChunk, part: slice, weights: Floats) -> Floats:
         """Sum of clipped gains over a slice of rows, a row weighted by its share of its unit."""
         sums = np.zeros(self.n_gains)
-        for rows in chunk.blocks(3 * sum(one.means.size for one in self.mixtures), part):
+        for rows in chunk.blocks(3 * sum(mixture.means.size for mixture in self.mixtures), part):
             X, observed = scaled_rows(chunk, rows, self.radius), observed_of(chunk, rows)
-            densities = [gaussians.log_density(one.log_joint(X, observed)) for one in self.mixtures]
-            log_densities = np.transpose(densities)  # (n, n_mixtures)
+            joint = (mixture.log_joint(X, observed) for mixture in self.mixtures)
+            log_densities = np.transpose([*map(gaussians.log_density, joint)])  # (n, n_mixtures)
             gains = np.diff(log_densities)
             norms = np.sqrt(np.einsum("nm,nm->n", gains, gains))
             factors = defaults.MOST_GAIN / np.maximum(norms, defaults.MOST_GAIN)

@@ -75,8 +75,7 @@ class HeldOutWords:
 
     def _log_likelihood(self, given: sp.csr_matrix, scored: sp.csr_matrix) -> Floats:
         """Log-likelihood of the `scored` words, with topic shares of the `given` words."""
-        # Number of steps of inference: further steps hardly change the gain.
-        n_steps = 5
+        n_steps = 5  # of inference: further ones hardly change the gain
         if self.concentration == 0:
             shares = topic_posterior(given, self.topics, self.weights)
         else:

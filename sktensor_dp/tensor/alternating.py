@@ -201,8 +201,8 @@ def run_sweeps(
             start = _flat(end)
         else:
             start, variance = anderson.next(start, _flat(end), variance)
-            parts = np.split(start, np.cumsum([part.size for part in end])[:-1])
-            state = [part.reshape(one.shape) for part, one in zip(parts, end, strict=True)]
+            flat = np.split(start, np.cumsum([part.size for part in end])[:-1])
+            state = [part.reshape(like.shape) for part, like in zip(flat, end, strict=True)]
             alternation.restore(state, variance)
     return max_iter, False
 

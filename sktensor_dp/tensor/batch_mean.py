@@ -56,9 +56,8 @@ class BatchMean:
         The noise of an entry has, averaged over a column, `noise_ratio` times `noise_variance`.
         """
         # Variances of both by column; those by sampling alone if a column has none in both.
-        before, new = (
-            one.noise_variance + self.sample_variance * one.sampling for one in (self, other)
-        )
+        before = self.noise_variance + self.sample_variance * self.sampling
+        new = other.noise_variance + self.sample_variance * other.sampling
         if not (before + new).all():
             before, new = self.sampling, other.sampling
         rate = before / (before + new)  # weight of the new answer, by inverse variances
@@ -74,9 +73,9 @@ class BatchMean:
             expected=self.expected + float(expected.sum()),
         )
 
-    def column(self, place: int) -> "BatchMean":
-        """Column `place` as the answer to one question."""
-        only = slice(place, place + 1)
+    def column(self, index: int) -> "BatchMean":
+        """Column `index` as the answer to one question."""
+        only = slice(index, index + 1)
         value, noise = self.value[:, only], self.noise_variance[only]
         return replace(self, value=value, noise_variance=noise, sampling=self.sampling[only])
 

@@ -84,14 +84,14 @@ class Completion:
 
     def times(self, scale: float) -> Self:
         """Model of values that are `scale` times as large; variances may be infinite or 0 then."""
-        own: Any = self
+        model: Any = self
         linear = {name: getattr(self, name) * scale for name in ("mean", self._linear)}
         with np.errstate(over="ignore", under="ignore"):
             return replace(
-                own, **linear, biases=[bias * scale for bias in self.biases],
-                bias_variances=[one * scale * scale for one in own.bias_variances],
-                bias_prior_variances=own.bias_prior_variances * scale * scale,
-                noise_variance=own.noise_variance * scale * scale,
+                model, **linear, biases=[bias * scale for bias in self.biases],
+                bias_variances=[variance * scale * scale for variance in model.bias_variances],
+                bias_prior_variances=model.bias_prior_variances * scale * scale,
+                noise_variance=model.noise_variance * scale * scale,
             )  # fmt: skip
 
     @abstractmethod

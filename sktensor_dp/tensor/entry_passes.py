@@ -65,23 +65,28 @@ class EntryPasses:
         return NormalEquations(sums[:, :size], moment, sums[:, size:])
 
     def _sums(self, mode: int, tables: Sequence[Floats], matrix: scipy.sparse.csr_matrix) -> Floats:
-        """Sums over a row's entries of numbers in `matrix` times the others' rows of `tables`."""
+        """Sums (n_m, n_columns) over a row's entries of a number in `matrix` (n_fibres, n_inner)
+        times the rows of `tables`, multiplied entry by entry, in all other modes.
+        """
         sums, n = np.empty((self._shape[mode], tables[mode].shape[1])), len(self._fibres)
-        others, members = [k for k in self._outer if k != mode], None
-        if mode != self._inner:
-            # Sparse matrix (n_m, n_fibres) with ones where a fibre lies in a row of the mode.
-            layout = (np.ones(n), self._rows[mode], np.arange(n + 1))
-            members = scipy.sparse.csc_matrix(layout, (self._shape[mode], n))
+        others = [k for k in self._outer if k != mode]
+        by_fibre = matrix.T if mode == self._inner else self._members(mode)
         for part in blocks(sums.shape[1], max(_NUMBERS // n, 1)):
             columns = [np.ascontiguousarray(table[:, part]) for table in tables]
             factors = [columns[k].take(self._rows[k], axis=0) for k in others]
-            if members is not None:
+            if mode != self._inner:
                 factors.append(matrix @ columns[self._inner])
             product = factors.pop()
             for factor in factors:
                 product *= factor
-            sums[:, part] = (matrix.T if members is None else members) @ product
+            sums[:, part] = by_fibre @ product
         return sums
+
+    def _members(self, mode: int) -> scipy.sparse.csc_matrix:
+        """Sparse matrix (n_m, n_fibres) with ones where a fibre lies in a row of an outer mode."""
+        n = len(self._fibres)
+        layout = (np.ones(n), self._rows[mode], np.arange(n + 1))
+        return scipy.sparse.csc_matrix(layout, (self._shape[mode], n))
 
     def tucker_equations(
         self,
@@ -112,7 +117,9 @@ class EntryPasses:
     def _mixed_sums(
         self, mode: int, tables: Sequence[Floats], matrix: scipy.sparse.csr_matrix, mixing: Floats
     ) -> Floats:
-        """Sums over a row's entries of numbers in `matrix` times `mixing` of the others' rows."""
+        """Sums like `_sums`, of Kronecker products of the rows of `tables`, times `mixing`, which
+        has an axis for each mode.
+        """
         n, width = len(self._fibres), mixing.shape[mode]
         others = [k for k in (*self._outer, self._inner) if k != mode]
         rows = [
@@ -125,10 +132,7 @@ class EntryPasses:
             end = begin + product.shape[1]
             mixed += product @ mixing[begin:end]
             begin = end
-        if mode == self._inner:
-            return np.asarray(matrix.T @ mixed)
-        layout = (np.ones(n), self._rows[mode], np.arange(n + 1))
-        return np.asarray(scipy.sparse.csc_matrix(layout, (self._shape[mode], n)) @ mixed)
+        return np.asarray((matrix.T if mode == self._inner else self._members(mode)) @ mixed)
 
     def core_sums(self, tables: Sequence[Floats], targets: Floats | None = None) -> Floats:
         """Sums over entries of the outer products of rows of `tables`, times `targets` if given."""

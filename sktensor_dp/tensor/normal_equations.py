@@ -50,7 +50,7 @@ def triangle(packed: Floats, size: int) -> list[Floats]:
     return [packed[end - size + i : end] for i, end in enumerate(ends)]
 
 
-def eliminated(rows: list[Floats], least: float | Floats) -> Floats:
+def factorise(rows: list[Floats], least: float | Floats) -> Floats:
     """Factorise n matrices, rows of `triangle`, as ``R' diag(d) R`` in place; return 1 / d."""
     # R, without its unit diagonal, replaces the matrix. Pivots d are raised to `least`.
     inverses, scratch = np.empty_like(rows[0]), np.empty_like(rows[0])  # (size, n)
@@ -64,8 +64,8 @@ def eliminated(rows: list[Floats], least: float | Floats) -> Floats:
     return inverses
 
 
-def solved(rows: list[Floats], inverses: Floats, b: Floats) -> Floats:
-    """Solve systems that `eliminated` factorised for right-hand sides b (r, n), overwritten."""
+def solve_factorised(rows: list[Floats], inverses: Floats, b: Floats) -> Floats:
+    """Solve n systems by `factorise` for right-hand sides b (r, n), which are overwritten."""
     for k, row in enumerate(rows):
         b[k + 1 :] -= row[1:] * b[k]
     b *= inverses
@@ -76,7 +76,7 @@ def solved(rows: list[Floats], inverses: Floats, b: Floats) -> Floats:
 
 
 def roots_of_inverses(rows: list[Floats], inverses: Floats) -> None:
-    """Replace R of `eliminated` by the upper triangular Y with Y Y' the inverse of its matrix."""
+    """Replace R of `factorise` by the upper triangular Y with Y Y' the inverse of its matrix."""
     # The inverse of R' diag(d) R is Y Y' with Y = R^-1 diag(d)^(-1/2).
     for i in reversed(range(len(rows))):
         # Back substitution: a row of the inverse of R follows from the rows below.
@@ -197,10 +197,11 @@ def solve_rows(
         packed = _penalised(equations, corners, ridge, block)
         matrices, factored = triangle(packed.copy(), rank + 1), triangle(packed, rank + 1)
         # Pivots of a positive definite matrix are not below rounding errors.
-        inverse_pivots = eliminated(factored, _LEAST_PIVOT * packed[diagonal_positions(rank + 1)])
-        solution = solved(factored, inverse_pivots, b.copy())
+        inverse_pivots = factorise(factored, _LEAST_PIVOT * packed[diagonal_positions(rank + 1)])
+        solution = solve_factorised(factored, inverse_pivots, b.copy())
         # Iterative refinement: for badly conditioned matrices the first solution may be far off.
-        solution += solved(factored, inverse_pivots, b - times(matrices, solution))
+        left = b - times(matrices, solution)
+        solution += solve_factorised(factored, inverse_pivots, left)
         # Without the bias, which is last: the Gram matrix alone is inverted.
         roots = [row[: rank - i] for i, row in enumerate(factored[:rank])]
         roots_of_inverses(roots, inverse_pivots[:rank])
@@ -244,7 +245,8 @@ def posterior_rows(
     posterior = np.zeros_like(sums)
     if r == 0 or not observed.any():
         return posterior
-    # Sums g have the covariance p H H + N at the prior variance p; rows are p H (p H H + N)^-1 g.
+    # A row's sums g have the covariance p H H + N at the prior variance p, H its gram and N the
+    # covariance of noise; its posterior mean is p H (p H H + N)^-1 g.
     H, g, N = grams[observed], sums[observed], noise[observed] + residual * grams[observed]
     size = np.trace(prior * (H @ H) + N, axis1=1, axis2=2) / r
     # With L L' = N, M = L^-1 H and M M' = U D U', the matrix to invert is L U (p D + 1) U' L' for

@@ -172,12 +172,12 @@ def robust_tensor_power_method(
     # Deflation is added separately, so one query answers for the starts of all components.
     first_answers = np.hsplit(oracle(np.hstack(list(starts))), n_components)
     for j in range(n_components):
-        subtracted = _deflation(weights[:j], vectors[:j])
+        deflation = _deflation(weights[:j], vectors[:j])
 
-        def residual(U: Floats, subtracted: Oracle = subtracted) -> Floats:
-            return oracle(U) - subtracted(U)
+        def residual(U: Floats, deflation: Oracle = deflation) -> Floats:
+            return oracle(U) - deflation(U)
 
-        answers = first_answers[j] - subtracted(starts[j])
+        answers = first_answers[j] - deflation(starts[j])
         ends, answers = _iterate(residual, starts[j], answers, max_iter, basin_tol)
         best = [int(np.argmax(np.abs(np.sum(ends * answers, axis=0))))]
         end, answer = _iterate(residual, ends[:, best], answers[:, best], max_iter, tol)
@@ -304,10 +304,10 @@ def _signed_end(end: Floats, answer: Floats, tol: float) -> Floats:
     return -end[:, 0] if np.sum(end * answer) < 0 else end[:, 0]
 
 
-def _orthogonal_rows(found: Floats, n_missing: int, rng: np.random.Generator) -> Floats:
-    """Random orthonormal rows, `n_missing` of them, orthogonal to the rows `found`."""
-    basis = np.linalg.qr(found.T)[0]
-    block = rng.standard_normal((found.shape[1], n_missing))
+def _orthogonal_rows(vectors: Floats, n_missing: int, rng: np.random.Generator) -> Floats:
+    """Random orthonormal rows (n_missing, k), orthogonal to the rows of `vectors`."""
+    basis = np.linalg.qr(vectors.T)[0]
+    block = rng.standard_normal((vectors.shape[1], n_missing))
     for _ in range(2):  # once is not enough in floating point
         block -= basis @ (basis.T @ block)
         block = np.linalg.qr(block)[0]

@@ -29,11 +29,11 @@ def incidence_features(entries: SortedEntries) -> list[Floats]:
         # One decomposition serves both modes. Entries are sorted by the longer mode, so that random
         # reads are of the shorter one.
         longer = int(np.argmax(entries.shape))
-        vectors = list(_both_sides(entries, longer))
+        vectors = list(_singular_vectors(entries, longer))
         if longer == 1:
             vectors.reverse()
     else:
-        vectors = [_both_sides(entries, mode)[0] for mode in range(entries.n_modes)]
+        vectors = [_singular_vectors(entries, mode)[0] for mode in range(entries.n_modes)]
     features = []
     for singular, counts in zip(vectors, entries.counts, strict=True):
         logarithm = np.log(np.maximum(counts, 1.0))[:, None]
@@ -77,14 +77,15 @@ class _Incidence:
         """Transposed matrix times a block of vectors: (n_rows, k) to (n_columns, k)."""
         scaled = self._row_scales[:, None] * block
         pairs = zip(self._parts, self._column_scales, strict=True)
-        return np.concatenate([d[:, None] * self._times(part.T, scaled) for part, d in pairs])
+        products = [scales[:, None] * self._times(part.T, scaled) for part, scales in pairs]
+        return np.concatenate(products)
 
     def to_rows(self, block: Floats) -> Floats:
         """Matrix times a block of vectors: (n_columns, k) to (n_rows, k)."""
         total = np.zeros((self.n_rows, block.shape[1]))
         pieces = np.split(block, self._ends[:-1])
-        for part, d, piece in zip(self._parts, self._column_scales, pieces, strict=True):
-            total += self._times(part, d[:, None] * piece)
+        for part, scales, piece in zip(self._parts, self._column_scales, pieces, strict=True):
+            total += self._times(part, scales[:, None] * piece)
         return self._row_scales[:, None] * total
 
     def _times(self, pattern: object, block: Floats) -> Floats:
@@ -103,16 +104,15 @@ def _scales_of_rows(counts: NDArray[np.generic]) -> Floats:
     return np.asarray(1 / np.sqrt(counts + counts.mean()), dtype=np.float64)
 
 
-def _both_sides(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
+def _singular_vectors(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
     """Left and right singular vectors of the incidence matrix, without the trivial first ones."""
     incidence = _Incidence(entries, mode)
-    n, m = incidence.n_rows, incidence.n_columns
-    is_wide = m >= n
-    shorter = min(n, m)
+    n_rows, n_columns = incidence.n_rows, incidence.n_columns
+    is_wide, shorter = n_columns >= n_rows, min(n_rows, n_columns)
     # The first singular vector is trivial: it follows from the margins.
     rank = min(defaults.VECTORS, shorter - 1)
     if rank < 1:
-        return np.zeros((n, 0)), np.zeros((m, 0))
+        return np.zeros((n_rows, 0)), np.zeros((n_columns, 0))
     # Eigenvectors of A A' or A' A, whichever is smaller; the other side's are A' or A times them.
     to_longer, to_shorter = incidence.to_columns, incidence.to_rows
     if not is_wide:
@@ -236,12 +236,12 @@ def _weighted_rows(
     """Sums, total weights and gains of the rows of each mode."""
     all_rows = []
     for mode, (noisy, weight) in enumerate(zip(sums, weights, strict=True)):
-        w = np.asarray(weight, dtype=np.float64)
-        totals = entries.row_sums(w, mode)
-        variance = entries.row_sums(w**2, mode) * value_variance + noise_variance
+        numbers = np.asarray(weight, dtype=np.float64)
+        totals = entries.row_sums(numbers, mode)
+        variance = entries.row_sums(numbers**2, mode) * value_variance + noise_variance
         # Gain of the bias. A row without entries has no information, also without noise.
         gains = np.where(totals > 0, totals / np.where(variance > 0, variance, 1.0), 0.0)
-        ordered = entries.sort(w, mode)
+        ordered = entries.sort(numbers, mode)
         others = [(k, entries.matrix(ordered, mode, k)) for k in entries.others(mode)]
         all_rows.append(_WeightedRows(np.asarray(noisy, dtype=np.float64), totals, gains, others))
     return all_rows

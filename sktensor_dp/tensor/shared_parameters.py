@@ -78,12 +78,12 @@ def clipped_response(clip: float, deviation: float = 1.0) -> float:
     return float(2 * ndtr(clip) - 1) / (clip * deviation)
 
 
-def clipped_variance(t: float) -> float:
-    """Mean square of ``clip(x, -t, t) / t`` for a standard normal x."""
-    # Inside, E[x^2; |x| < t] = P(|x| < t) - 2 t phi(t); beyond, clipped values have square 1.
-    inside = 2 * ndtr(t) - 1
-    density = math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
-    return float((inside - 2 * t * density) / t**2 + 1 - inside)
+def clipped_variance(clip: float) -> float:
+    """Mean square of ``clip(x, -c, c) / c`` for a standard normal x."""
+    # Inside, E[x^2; |x| < c] = P(|x| < c) - 2 c phi(c); beyond, clipped values have square 1.
+    inside = 2 * ndtr(clip) - 1
+    density = math.exp(-(clip**2) / 2) / math.sqrt(2 * math.pi)
+    return float((inside - 2 * clip * density) / clip**2 + 1 - inside)
 
 
 def mean_response(clip: float, shifts: Floats, deviations: Floats) -> tuple[Floats, Floats]:
@@ -120,19 +120,21 @@ def shared_effects(
     # have mean response * (b_i - about_i) and deviation `spread`. Effects b are normal; weights
     # have any distribution on a grid (Kiefer & Wolfowitz 1956). Both distributions are estimated
     # from all rows by EM. The sum of squared weights of a row is `weight_each` times its weight.
-    S, W = np.asarray(sums, dtype=np.float64), np.asarray(weights, dtype=np.float64)
-    total = max(float(W.sum()), 1.0)
-    largest = max(float(W.max()), 1.0)
+    noisy, noisy_weights = (np.asarray(array, dtype=np.float64) for array in (sums, weights))
+    total = max(float(noisy_weights.sum()), 1.0)
+    largest = max(float(noisy_weights.max()), 1.0)
     # Logarithmic grid of possible weights; without noise weights are known.
-    grid = np.maximum(W, 0.0)[:, None]
+    grid = np.maximum(noisy_weights, 0.0)[:, None]
     if noise_std > 0:
         ends = np.log(largest * _GRID_RATIO), np.log(largest * _GRID_MARGIN)
         grid = np.exp(np.linspace(*ends, GRID_SIZE))[None, :]
     variance_each = weight_each * np.reshape(spread, (-1, 1)) ** 2
-    fit = _GridPosterior(S, W, grid, noise_std, variance_each, response, effect_variance, about)
+    fit = _GridPosterior(
+        noisy, noisy_weights, grid, noise_std, variance_each, response, effect_variance, about
+    )
     for _ in range(max_iter):
         fit.step()
-    log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(total / len(S))
+    log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(total / len(noisy))
     return fit.effects(popularity_power * log_ratios)
 
 
@@ -200,9 +202,10 @@ class _GridPosterior:
         variances = variances + mean_square * drawn**2
         variance = _expected(posterior, effects**2 + variances) - mean**2
         expected = _expected(posterior, np.broadcast_to(popularity, posterior.shape))
-        found = SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
+        fitted = SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
         # The slope is shrunk by its variance.
-        return found, -_expected(posterior, drawn) * (mean_square / slope if slope else 0.0)
+        shrunk_slope = mean_square / slope if slope else 0.0
+        return fitted, -_expected(posterior, drawn) * shrunk_slope
 
     def _marginal_variances(self) -> Floats:
         """Variances of sums whose effects are not known."""

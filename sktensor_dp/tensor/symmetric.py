@@ -42,8 +42,9 @@ def _upper(k: int) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=8)
 def sorted_triples(k: int) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
-    """Positions i <= j <= l in a cube, roots of their multiplicities, and triples of entries."""
-    # The third array has the number of the sorted triple of each of the k^3 entries of the cube.
+    """Flat positions (n,) in a cube of the sorted triples i <= j <= l, roots (n,) of how often each
+    occurs, and the number (k^3,) of the sorted triple of each entry of the cube.
+    """
     axis = np.arange(k, dtype=np.intp)
     ordered = (axis[:, None, None] <= axis[:, None]) & (axis[:, None] <= axis)
     first, second, third = np.nonzero(ordered)
@@ -168,17 +169,16 @@ def symmetric_outer_sum(weights: ArrayLike, V: ArrayLike) -> Floats:
     >>> symmetric_outer_sum([2.0, 5.0], [[1.0], [1.0]])
     array([[[7.]]])
     """
-    w, vectors = (np.asarray(given, dtype=np.float64) for given in (weights, V))
-    if vectors.ndim != 2 or w.shape != vectors.shape[:1]:
-        raise ValueError(
-            f"weights and V must have shapes (n,) and (n, k); got {w.shape} and {vectors.shape}."
-        )
+    sizes, vectors = (np.asarray(array, dtype=np.float64) for array in (weights, V))
+    if vectors.ndim != 2 or sizes.shape != vectors.shape[:1]:
+        shapes = f"{sizes.shape} and {vectors.shape}"
+        raise ValueError(f"weights and V must have shapes (n,) and (n, k); got {shapes}.")
     n, k = vectors.shape
     total = np.zeros((k, k**2))
     for rows in spans(n, k**2, caches=8):
         block = vectors[rows]
         pairs = (block[:, :, None] * block[:, None, :]).reshape(len(block), -1)
-        total += (block * w[rows, None]).T @ pairs
+        total += (block * sizes[rows, None]).T @ pairs
     return total.reshape(k, k, k)
 
 

@@ -14,7 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from sktensor_dp.tensor import defaults
 from sktensor_dp.tensor.arrays import Floats, of_same_shape
-from sktensor_dp.tensor.normal_equations import eliminated, roots_of_inverses, solved, triangle
+from sktensor_dp.tensor.normal_equations import (
+    factorise,
+    roots_of_inverses,
+    solve_factorised,
+    triangle,
+)
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 # Least prior variance of a level, relative to the noise variance.
@@ -99,8 +104,8 @@ def _solution(rows: list[Floats], b: Floats) -> tuple[Floats, Floats]:
     for row in rows:
         row[0] += 1.0
     bound = sum_of_rows(np.abs(b))
-    inverse_pivots = eliminated(rows, 1.0)
-    return np.clip(solved(rows, inverse_pivots, b), -bound, bound), inverse_pivots
+    inverse_pivots = factorise(rows, 1.0)
+    return np.clip(solve_factorised(rows, inverse_pivots, b), -bound, bound), inverse_pivots
 
 
 def predict_units(

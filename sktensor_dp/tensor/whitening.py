@@ -374,15 +374,16 @@ def components_of_pairs(
     # Missing entries of the rank-one table of counts, and the diagonal, are filled in from the
     # current fit (principal axis factoring; majorisation for weighted low-rank approximation).
     n = len(sums)
+    # If counts were of rank one, they would be margin margin'.
     margin = counts.sum(axis=1) / np.sqrt(max(float(counts.sum()), 1e-100))
     missing = np.outer(margin, margin) - counts
     # Largest eigenvalue of noise; an eigenvalue v appears as v + edge^2 / 4 v (Benaych-Georges and
     # Nadakuditi 2011, The eigenvalues and eigenvectors of low rank perturbations).
     edge = 2 * np.sqrt(n) * noise_std
-    loadings, model, rounds = np.zeros((n, 0)), np.zeros((n, n)), 20
-    top = (max(n - n_components, 0), n - 1)
-    for _ in range(rounds):
-        values, vectors = scipy.linalg.eigh(sums + missing * model, subset_by_index=top)
+    loadings, model = np.zeros((n, 0)), np.zeros((n, n))
+    largest = (max(n - n_components, 0), n - 1)
+    for _ in range(20):
+        values, vectors = scipy.linalg.eigh(sums + missing * model, subset_by_index=largest)
         above = values > edge
         values, vectors = values[above][::-1], vectors[:, above][:, ::-1]
         values = values / 2 * (1 + np.sqrt(1 - (edge / values) ** 2))

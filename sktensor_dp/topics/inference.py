@@ -110,8 +110,8 @@ def _settle(
 
 
 def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp], sp.csr_matrix]:
-    """Document of each count; and a matrix (n, nnz) that sums rows of counts, times these, by
-    document.
+    """Document (nnz,) of each count, and a matrix (n, nnz) of the counts by document, whose product
+    with numbers of words sums them over a document's tokens.
     """
     pointers = np.concatenate([[0], np.cumsum(lengths)])
     layout = (data, np.arange(len(data)), pointers)
@@ -148,13 +148,13 @@ def document_log_likelihood(
 
 def token_log_likelihood(X: sp.csr_matrix, weights: Floats, topics: Floats) -> Floats:
     """Log-likelihood (n,) of the tokens of each document under its mixture ``weights @ topics``."""
-    by_word, found = np.ascontiguousarray(topics.T), np.empty(X.shape[0])
+    by_word, total = np.ascontiguousarray(topics.T), np.empty(X.shape[0])
     for block in row_blocks(X):
         counts = X[block]
         terms = counts.data * np.log(_word_probabilities(counts, weights[block], by_word))
         rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-        found[block] = np.bincount(rows, weights=terms, minlength=counts.shape[0])
-    return found
+        total[block] = np.bincount(rows, weights=terms, minlength=counts.shape[0])
+    return total
 
 
 # Limit on steps of inference, and the mean change of a document's parameters at which they stop.
@@ -167,8 +167,8 @@ def proportions(
     """Shares (n, k) of topics in documents; Dirichlet parameters unless `normalize` or `single`."""
     if single:  # each document has one topic: its probabilities
         return topic_posterior(counts, topics, prior)
-    found = collapsed_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
-    return found / found.sum(axis=1, keepdims=True) if normalize else found
+    gamma = collapsed_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
+    return gamma / gamma.sum(axis=1, keepdims=True) if normalize else gamma
 
 
 def log_likelihoods(counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool) -> Floats:

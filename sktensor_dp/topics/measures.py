@@ -14,11 +14,11 @@ def umass(leading: NDArray[np.intp], pairs: Floats, frequencies: Floats, sigma: 
     k, m = leading.shape
     if m < 2:
         return np.zeros(k)
-    least = max(sigma, 1e-12)
+    smallest = max(sigma, 1e-12)
     later, earlier = np.tril_indices(m, -1)
     words, words_before = leading[:, later], leading[:, earlier]
-    together = np.maximum(pairs[words, words_before], least)
-    alone = np.maximum(frequencies[words_before], least)
+    together = np.maximum(pairs[words, words_before], smallest)
+    alone = np.maximum(frequencies[words_before], smallest)
     values: Floats = np.log(together / alone).mean(axis=1)
     return values
 
@@ -54,9 +54,9 @@ def _sure(topics: Floats, std: Floats | None) -> Floats:
 
 def divergences(topics: Floats, others: Floats) -> Floats:
     """Jensen-Shannon divergences in bits, from 0 to 1, of rows of `topics` and of `others`."""
-    # Rounding may give the root of a negative number for equal rows.
-    found = np.nan_to_num(cdist(topics, others, "jensenshannon")) ** 2 / np.log(2)
-    return np.asarray(np.clip(found, 0.0, 1.0))
+    # Rounding may give the root of a negative number, NaN, for equal rows.
+    distances = np.nan_to_num(cdist(topics, others, "jensenshannon"))
+    return np.asarray(np.clip(distances**2 / np.log(2), 0.0, 1.0))
 
 
 def positions(distances: Floats) -> Floats:

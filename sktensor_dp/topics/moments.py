@@ -133,18 +133,18 @@ def match_moments(
     objective = MomentDistance(topics.shape, moments, concentration)
     # A word that starts at 0 would stay there: the gradient of its square is 0.
     start = np.sqrt(weights[:, None] * (topics + 1e-6))
-    found = minimize(
+    minimum = minimize(
         objective, start.ravel(), jac=True, method="L-BFGS-B",
         options={"maxiter": 300, "maxcor": 20},
     )  # fmt: skip
-    joint = found.x.reshape(topics.shape) ** 2
+    joint = minimum.x.reshape(topics.shape) ** 2
     joint /= joint.sum()
     shares = np.maximum(joint.sum(axis=1), 1e-12)[:, None]
     # A topic without weight has undefined words: it gets the unigram.
     fitted = np.where(shares > 1e-12, joint / shares, joint.sum(axis=0))
     shares = shares[:, 0] / shares.sum()
     # The objective is half the distance.
-    return ExplainedTopics(fitted, shares, concentration, 2 * float(found.fun))
+    return ExplainedTopics(fitted, shares, concentration, 2 * float(minimum.fun))
 
 
 def match_with_concentration(
@@ -191,15 +191,18 @@ def variance_by_shares(fit: ExplainedTopics) -> Floats:
     """Variance (d, d), over documents, of the pairs that a document's shares of topics give."""
     # A document with shares h has words of probabilities s = sum_i h_i mu_i, and pairs s_a s_b. A
     # mean of four shares of a Dirichlet distribution is a sum over permutations of them, of the
-    # products over its cycles; cycles of words a and b are c times these weighted sums:
+    # products over its cycles; cycles of words a and b are c times weighted sums of powers, such as
+    # s21 = sum_i w_i mu_ia^2 mu_ib.
     w, mu, c = fit.weights[:, None], fit.topics, fit.concentration
-    one, two, both = (w * mu).sum(axis=0), (w * mu**2).sum(axis=0), mu.T @ (w * mu)
-    three, four = (mu**2).T @ (w * mu), (mu**2).T @ (w * mu**2)
-    squares = np.outer(two, one**2)
-    fixed = c**3 * np.outer(one, one) ** 2
-    of_two = c**2 * (squares + squares.T + 4 * both * np.outer(one, one))
-    of_three = c * (np.outer(two, two) + 2 * both**2 + 4 * three * one + 4 * three.T * one[:, None])
-    mean_square = (fixed + of_two + of_three + 6 * four) / ((c + 1) * (c + 2) * (c + 3))
+    s1, s2, s11 = (w * mu).sum(axis=0), (w * mu**2).sum(axis=0), mu.T @ (w * mu)
+    s21, s22 = (mu**2).T @ (w * mu), (mu**2).T @ (w * mu**2)
+    squares = np.outer(s2, s1**2)
+    four_cycles = c**3 * np.outer(s1, s1) ** 2
+    three_cycles = c**2 * (squares + squares.T + 4 * s11 * np.outer(s1, s1))
+    two_cycles = c * (np.outer(s2, s2) + 2 * s11**2 + 4 * s21 * s1 + 4 * s21.T * s1[:, None])
+    mean_square = (four_cycles + three_cycles + two_cycles + 6 * s22) / (
+        (c + 1) * (c + 2) * (c + 3)
+    )
     return np.asarray(mean_square - fit.pairs**2)
 
 

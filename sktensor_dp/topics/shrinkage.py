@@ -42,10 +42,10 @@ def on_all_words(public: Floats, frequencies: Floats) -> Floats:
     # Fraction of the word frequencies that is mixed into public topics, so that no word has
     # probability 0.
     public_mix = 1e-3
-    known = public.any(axis=0)
-    topics = np.tile(frequencies, (len(public), 1))
-    share = float(frequencies[known].sum())
-    topics[:, known] = (1 - public_mix) * share * public[:, known] + public_mix * frequencies[known]
+    has_topic = public.any(axis=0)
+    topics, of_words = np.tile(frequencies, (len(public), 1)), frequencies[has_topic]
+    scaled = (1 - public_mix) * float(of_words.sum()) * public[:, has_topic]
+    topics[:, has_topic] = scaled + public_mix * of_words
     return np.asarray(topics / topics.sum(axis=1, keepdims=True))
 
 
@@ -196,12 +196,12 @@ def centres_of_topics(
     base: Floats, weights: Floats, total: float, public: Floats | None
 ) -> list[tuple[Floats, ...]]:
     """Centres towards which each topic's expected counts of `total` tokens are shrunk."""
-    found: list[tuple[Floats, ...]] = [(weight * total * base,) for weight in weights]
+    centres: list[tuple[Floats, ...]] = [(weight * total * base,) for weight in weights]
     if public is not None:
         adapted = adapted_topics(public, weights[: len(public)], base)
         for row, topic in enumerate(adapted):
-            found[row] = (*found[row], weights[row] * total * topic)
-    return found
+            centres[row] = (*centres[row], weights[row] * total * topic)
+    return centres
 
 
 def _deviation_posterior(
@@ -300,11 +300,11 @@ def shrink_sampled(topics: Floats, weights: Floats, base: Floats, n_tokens: floa
     """Posterior means of topics without noise: Poisson counts under gamma priors."""
     # A count x of mean g `centre`, g from a gamma distribution of mean 1 and shape a, is negative
     # binomial; the posterior mean of g is (x + a) / (a + centre).
-    a, found = np.array(GAMMA_SHAPES), np.empty_like(topics)
+    a, shrunk = np.array(GAMMA_SHAPES), np.empty_like(topics)
     for row, (topic, weight) in enumerate(zip(topics, weights, strict=True)):
         x, centre = n_tokens * weight * topic[:, None], n_tokens * weight * base[:, None] + 1e-300
         log_likelihood = gammaln(x + a) - gammaln(a) + a * np.log(a) + x * np.log(centre)
         log_likelihood -= (x + a) * np.log(a + centre)
         posterior, _ = _fit_log_mixture(log_likelihood, np.full(a.size, 1 / a.size), TOPIC_STEPS)
-        found[row] = (posterior * centre * (x + a) / (a + centre)).sum(axis=1)
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+        shrunk[row] = (posterior * centre * (x + a) / (a + centre)).sum(axis=1)
+    return np.asarray(shrunk / shrunk.sum(axis=1, keepdims=True))

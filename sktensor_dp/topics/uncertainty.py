@@ -53,9 +53,9 @@ def _at_most_one(std: float | Floats) -> Floats:
     return np.where(np.less_equal(std, 1.0), std, 1.0)
 
 
-def std_of_matched(found: ExplainedTopics, moments: ReleasedMoments) -> Floats:
+def std_of_matched(fit: ExplainedTopics, moments: ReleasedMoments) -> Floats:
     """Standard deviations of topics fitted to moments, by the fit's curvature."""
-    topics, weights, c = found.topics, found.weights, found.concentration
+    topics, weights, c = fit.topics, fit.weights, fit.concentration
     k = len(topics)
     joint = weights[:, None] * topics
     precision = pair_precision(moments)

@@ -103,7 +103,7 @@ words_of = attrgetter("_words")  # draws 64 random bits at a time
 
 # Kernels
 
-leading_pairs = row_effects._both_sides
+leading_pairs = row_effects._singular_vectors
 
 
 def unit_norms(query: Any, chunk: Any) -> np.ndarray:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from sktensor_dp.tensor.normal_equations import (
-    eliminated,
+    factorise,
     products_of_roots,
     roots_of_inverses,
-    solved,
+    solve_factorised,
     times,
     triangle,
     unpack_rows,
@@ -23,8 +23,8 @@ def problem(rng, n, r):
 
 def all_of(packed, b, size, least=1.0):
     rows = triangle(packed.copy(), size)
-    pivots = eliminated(rows, least)
-    found = solved(rows, pivots, b.copy())
+    pivots = factorise(rows, least)
+    found = solve_factorised(rows, pivots, b.copy())
     roots_of_inverses(rows, pivots)
     return found, np.concatenate(rows), products_of_roots(rows), products_of_roots(rows, b)
 
@@ -63,6 +63,6 @@ def test_pivots_are_raised(seed):
     off = rng.uniform(-0.5, 0.5, 9)
     packed = np.stack([np.ones(9), off, off**2 - 1.0])
     rows = triangle(packed.copy(), 2)
-    np.testing.assert_array_equal(eliminated(rows, 1.0), np.ones((2, 9)))
+    np.testing.assert_array_equal(factorise(rows, 1.0), np.ones((2, 9)))
     least = rng.uniform(2.0, 3.0, (2, 9))
-    np.testing.assert_array_equal(eliminated(triangle(packed.copy(), 2), least), 1 / least)
+    np.testing.assert_array_equal(factorise(triangle(packed.copy(), 2), least), 1 / least)
