@@ -282,9 +282,9 @@ def tried_steps(
         for name in candidates:
             step, parameter = owner_of(name, steps)
             if step is None or parameter not in step.get_params(deep=False):
-                possible = [*map(str, steps[""].get_params(deep=False))] if "" in steps else [
-                    f"{prefix}__{parameter}"
-                    for prefix, step in steps.items() for parameter in step.get_params(deep=False)
+                possible = [
+                    f"{prefix}__{own}".removeprefix("__")  # of an estimator by itself
+                    for prefix, step in steps.items() for own in step.get_params(deep=False)
                 ]  # fmt: skip
                 raise ValueError(
                     "param_distributions names what is no parameter of the "

@@ -352,8 +352,8 @@ class PrivateTensorPowerMethod(
         self._check_for_method(("auto", "stream"), "partial_fit")
         stream = getattr(self, "_stream", None)
         if stream is not None:
-            now = (self.epsilon, self.delta, self.data_norm)
-            inputs.check_same("epsilon, delta and data_norm", stream.settings, now)
+            settings = (self.epsilon, self.delta, self.data_norm)
+            inputs.check_same("epsilon, delta and data_norm", stream.settings, settings)
         batch = checked._chunks_of(X, groups, n_samples, reset=stream is None)
         earlier = None if stream is None else self.privacy_report_  # on the batches so far
         # No warning of a stream that is not complete: more batches may come.
@@ -409,9 +409,9 @@ class PrivateTensorPowerMethod(
             neighbours=f"tensors that differ by {bound:g} in each of the six orders of one entry",
             expected=capped,
         ) as ask:  # fmt: skip
-            found = fit_by_steps(ask, plan, TensorPowerIterations, bound)
-            warned = warnings_of_noise(found, plan.n_components, self.epsilon)
-            fitted = base.FitResult(attributes_of(found, plan), warned)
+            components = fit_by_steps(ask, plan, TensorPowerIterations, bound)
+            warned = warnings_of_noise(components, plan.n_components, self.epsilon)
+            fitted = base.FitResult(attributes_of(components, plan), warned)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
@@ -566,13 +566,13 @@ class PrivateTensorPowerMethod(
         """
         check_is_fitted(self)
         refuse_other_columns(X, self.get_feature_names_out().tolist())
-        shown = check_array(X, dtype=np.float64, input_name="X")
-        if shown.shape[1] != len(self.components_):
+        projections = check_array(X, dtype=np.float64, input_name="X")
+        if projections.shape[1] != len(self.components_):
             raise ValueError(
                 f"X must have {counted(len(self.components_), 'column')}, one per component; got "
-                f"{shown.shape[1]}."
+                f"{projections.shape[1]}."
             )
-        return np.asarray(shown @ np.linalg.pinv(self.components_).T)
+        return np.asarray(projections @ np.linalg.pinv(self.components_).T)
 
     @available_if(_needs("raw"))
     @under_own_errors

@@ -66,31 +66,31 @@ class ComponentStream:
         return dict(zip(STREAM_PROGRESS, progress, strict=True))
 
 
-def attributes_of(found: FittedComponents, plan: MomentPlan) -> dict[str, Any]:
+def attributes_of(fitted: FittedComponents, plan: MomentPlan) -> dict[str, Any]:
     """Public attributes of fitted components, by name."""
     state = {
-        "components_": found.components,
-        "weights_": found.weights,
-        "n_components_": len(found.components),
+        "components_": fitted.components,
+        "weights_": fitted.weights,
+        "n_components_": len(fitted.components),
         "n_iter_": plan.max_iter,
-        "_n_features_out": len(found.components),
+        "_n_features_out": len(fitted.components),
     }
-    if found.variances is None:
+    if fitted.variances is None:
         return state
-    return {**state, "covariances_": found.variances, "n_components_seen_": found.n_seen}
+    return {**state, "covariances_": fitted.variances, "n_components_seen_": fitted.n_seen}
 
 
 def warnings_of_noise(
-    found: FittedComponents, n_components: int, epsilon: float
+    fitted: FittedComponents, n_components: int, epsilon: float
 ) -> tuple[Warning, ...]:
     """Warning, if any, that noise hides some of the components asked for."""
-    wanted = min(n_components, found.components.shape[1])
-    if found.n_resolved >= wanted or (math.isinf(epsilon) and len(found.components) >= wanted):
+    wanted = min(n_components, fitted.components.shape[1])
+    if fitted.n_resolved >= wanted or (math.isinf(epsilon) and len(fitted.components) >= wanted):
         return ()
     return (
         NotEnoughDataWarning(
             f"Of {counted(wanted, 'component')} asked for, the released moments show "
-            f"{found.n_resolved} above their noise; {len(found.components)} were fitted. "
+            f"{fitted.n_resolved} above their noise; {len(fitted.components)} were fitted. "
             "More samples, a larger epsilon, a smaller data_norm or fewer n_components "
             "would help: see forecast()."
         ),

@@ -142,14 +142,14 @@ def _fractions(perturbation: str, whiten: bool, *, noiseless: bool) -> dict[str,
 def check_memory(plan: MomentPlan) -> None:
     """Raise ValueError if the numbers that a fit holds at once may not fit into memory."""
     k, d, perturbation = plan.n_components, float(plan.n_features), plan.perturbation
-    held, advice = VECTORS * d * (k + plan.n_restarts) + WORKSPACE, "or less n_restarts"
+    n_numbers, advice = VECTORS * d * (k + plan.n_restarts) + WORKSPACE, "or less n_restarts"
     if perturbation not in BY_STEPS:
         # Without a second moment there is no subspace, and the third moment has all features.
         has_subspace = any(one.name == SecondMoments.name for one in plan.releases.planned)
-        held += SQUARES * (d + 1) ** 2 + CUBES * (k if has_subspace else d) ** 3
+        n_numbers += SQUARES * (d + 1) ** 2 + CUBES * (k if has_subspace else d) ** 3
         advice = "or by perturbation='stream', which needs memory in proportion to them"
     fit = f"A fit of {counted(plan.n_features, 'feature')} by perturbation={perturbation!r}"
-    check_feasible(held, fit, f"Fit fewer features, {advice}.")
+    check_feasible(n_numbers, fit, f"Fit fewer features, {advice}.")
 
 
 def forecast_moments(

@@ -65,17 +65,17 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     if plan.chooses_norm:
         ball, norms_stand_out = chosen_ball(ask, ball)
     if plan.offset > 0:  # the constant coordinate of Gaussians
-        found = fit_spherical_gaussians(ask, ball, plan)
+        components = fit_spherical_gaussians(ask, ball, plan)
     elif plan.perturbation == "iteration":
-        found = fit_by_steps(ask, plan, PowerIterations, ball.radius)
+        components = fit_by_steps(ask, plan, PowerIterations, ball.radius)
     else:
-        found = fit_raw_moments(ask, ball, plan)
-    warned = warnings_of_noise(found, plan.n_components, plan.releases.epsilon)
-    if found.fill > FULL:
+        components = fit_raw_moments(ask, ball, plan)
+    warned = warnings_of_noise(components, plan.n_components, plan.releases.epsilon)
+    if components.fill > FULL:
         warned = (DoubtfulParameterWarning(ALL_CLIPPED), *warned)
-    more = warnings_of_more(found.n_seen or 0, plan.n_components, SEEN, STRETCHED)
+    more = warnings_of_more(components.n_seen or 0, plan.n_components, SEEN, STRETCHED)
     notes = tuple(map(str, more))
-    fitted = FitResult(attributes_of(found, plan), (*warned, *more), notes)
+    fitted = FitResult(attributes_of(components, plan), (*warned, *more), notes)
     return with_norm(fitted, ball, seen=norms_stand_out) if plan.chooses_norm else fitted
 
 

@@ -58,13 +58,13 @@ def random_batches(
     n_units = X.shape[0] if groups is None else len(distinct(groups)[0])
     # The number of batches is public; if coins assign units, a batch may be empty.
     n_batches = n_batches if sizes_private else min(n_batches, n_units)
-    of_units, units = assigned(
+    batch_of_unit, unit_of_row = assigned(
         X.shape[0], groups, n_parts=n_batches, sizes_private=sizes_private,
         random_state=random_state,
     )  # fmt: skip
-    of_rows = of_units if units is None else of_units[units]
-    ends = np.cumsum(np.bincount(of_rows, minlength=n_batches))
-    for rows in np.split(np.argsort(of_rows, kind="stable"), ends[:-1]):
+    batch_of_row = batch_of_unit if unit_of_row is None else batch_of_unit[unit_of_row]
+    ends = np.cumsum(np.bincount(batch_of_row, minlength=n_batches))
+    for rows in np.split(np.argsort(batch_of_row, kind="stable"), ends[:-1]):
         part = X[rows]
         labels = None if groups is None else groups[rows]
         yield SampleChunks(part, *part.shape, groups=labels)

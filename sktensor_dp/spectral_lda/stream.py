@@ -73,12 +73,14 @@ def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, t
         of_both = variance + sampling / noisy.value.size / n
         return 1 / of_both if noisy.sigma > 0 else float(n)
 
-    now, first = precision(noisy.sigma**2, noisy.n), precision(stream.variance, stream.n_first)
-    # (0, 0) before the second batch.
-    total, of_squares = stream.precisions if any(stream.precisions) else (first, first**2)
-    typical = of_squares / total  # mean precision of a batch, weighted by precision
+    of_batch = precision(noisy.sigma**2, noisy.n)
+    total, squares = stream.precisions
+    if total == squares == 0:  # before the second batch
+        total = precision(stream.variance, stream.n_first)
+        squares = total**2
+    typical = squares / total  # mean precision of a batch, weighted by precision
     # Number of equally precise batches that all earlier ones are worth.
     n_batches = total / typical
     # A batch as precise as the earlier ones gets the weight (n_batches + 1) ** -forgetting.
     of_mean = typical * ((n_batches + 1) ** forgetting - 1)
-    return now / (now + of_mean), (total + now, of_squares + now**2)
+    return of_batch / (of_batch + of_mean), (total + of_batch, squares + of_batch**2)

@@ -110,7 +110,7 @@ def start_cp(
     subspaces = mode_subspaces(entries, values, ranks, rng)
     core = fit_core(entries, values, subspaces, rng)
     components = core_components(core, rank, rng)
-    factors = [U @ B for U, B in zip(subspaces, components, strict=True)]
+    factors = [frame @ factor for frame, factor in zip(subspaces, components, strict=True)]
     # Give every component the same scale in all modes.
     sizes = np.array([np.sqrt(np.mean(factor**2, axis=0)) for factor in factors]) + 1e-300
     common = np.exp(np.mean(np.log(sizes), axis=0))

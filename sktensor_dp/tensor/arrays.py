@@ -95,8 +95,8 @@ def top_rows(
     `by` is a table to rank them by, if they are not ranked by themselves.
     """
     left_out = np.isnan(values) if excluded is None else np.isnan(values) | excluded
-    by = values if by is None else by
-    order = np.argsort(np.where(left_out, np.inf, -by), axis=1, kind="stable")[:, :n]
+    keys = np.where(left_out, np.inf, -(values if by is None else by))
+    order = np.argsort(keys, axis=1, kind="stable")[:, :n]
     best = np.take_along_axis(values, order, axis=1)
     missing = np.take_along_axis(left_out, order, axis=1)
     return TopRows(np.where(missing, -1, order), np.where(missing, np.nan, best))

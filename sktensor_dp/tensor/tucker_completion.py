@@ -257,10 +257,10 @@ class _TuckerPosterior(Posterior):
     ) -> TuckerCompletion:
         """Fitted model in the units of the values."""
         model = TuckerCompletion(
-            mean=mean + deviation * self._mean, biases=[deviation * b for b in self._biases],
+            mean=mean + deviation * self._mean, biases=[deviation * bias for bias in self._biases],
             factors=self._factors, core=deviation * self._core, n_iter=n_iter,
             noise_variance=deviation**2 * self._noise_variance, converged=converged,
-            bias_variances=[deviation**2 * v for v in self._bias_variances],
+            bias_variances=[deviation**2 * variance for variance in self._bias_variances],
             bias_prior_variances=deviation**2 * self._bias_prior_variances,
             unit_covariance=np.diag(self._factor_prior_variances[0]),
         )  # fmt: skip
@@ -296,11 +296,11 @@ def with_orthonormal_factors(
     ]
     for mode, rotation in enumerate(rotations):
         core = mode_product(core, rotation.T, mode)
-    # A row a of the first factor becomes the q with q R = a.
+    # A row a of the first factor becomes the q with q R = a, then rotated.
     inverse = np.linalg.pinv(moves[0]) @ rotations[0]
     return TuckerCompletion(
         mean=model.mean, biases=model.biases,
-        factors=[U @ rotation for U, rotation in zip(orthonormal, rotations, strict=True)],
+        factors=[frame @ turn for frame, turn in zip(orthonormal, rotations, strict=True)],
         core=core, noise_variance=model.noise_variance, n_iter=model.n_iter,
         bias_variances=model.bias_variances, bias_prior_variances=model.bias_prior_variances,
         unit_covariance=inverse.T @ unit_covariance @ inverse, converged=model.converged,

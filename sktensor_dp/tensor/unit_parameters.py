@@ -91,9 +91,10 @@ def fold_in_units(
 
     # Normal equations of each unit: packed matrices, and right-hand sides.
     pairs = zip(*np.triu_indices(len(design)), strict=True)
-    packed, b = sums(weighted[i] * design[j] for i, j in pairs), sums(weighted * targets)
+    packed = sums(weighted[i] * design[j] for i, j in pairs)
     with np.errstate(all="ignore"):
-        return (deviations * _solution(triangle(packed, len(design)), b)[0]).T
+        means, _ = _solution(triangle(packed, len(design)), sums(weighted * targets))
+        return (deviations * means).T
 
 
 def _solution(rows: list[Floats], b: Floats) -> tuple[Floats, Floats]:
