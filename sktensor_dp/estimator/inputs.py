@@ -113,14 +113,14 @@ def dense_tensor(T: object, advice: str) -> NDArray[np.float64]:
             f"T.toarray(){advice}."
         )
     refuse_other_kinds(T, "T", "encode it first")
-    given = call_unquoted(lambda: with_nan(np.asarray(as_numbers(T, "T"))), "T")
-    refuse_other_kinds(given, "T", "encode it first")  # lists have a kind only now
-    if given.dtype.kind == "c":
+    array = call_unquoted(lambda: with_nan(np.asarray(as_numbers(T, "T"))), "T")
+    refuse_other_kinds(array, "T", "encode it first")  # lists have a kind only now
+    if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: T must hold real numbers.")
     # Replaces numpy's message, which quotes the entry.
     wrong = "T must hold numbers; it holds values that are none."
     return call_unquoted(
-        lambda: np.asarray(given, dtype=np.float64),
+        lambda: np.asarray(array, dtype=np.float64),
         "T",
         lambda message: wrong if message.startswith("could not convert") else None,
     )
@@ -137,14 +137,14 @@ def with_nan(array: NDArray[np.generic]) -> NDArray[np.generic]:
 
 def checked_mask(mask: object, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Mask as booleans of a shape, from booleans or from 0 and 1; ValueError for others."""
-    given = call_unquoted(lambda: np.asarray(as_numbers(mask, "mask")), "mask")
-    if given.shape != shape:
-        raise ValueError(f"mask must have shape {shape}, got {given.shape}.")
+    array = call_unquoted(lambda: np.asarray(as_numbers(mask, "mask")), "mask")
+    if array.shape != shape:
+        raise ValueError(f"mask must have shape {shape}, got {array.shape}.")
     # NaN and any non-empty text would count as True.
     wrong = "mask must hold True or False, or 1 or 0, and nothing else."
-    if given.dtype.kind not in "biufO":
+    if array.dtype.kind not in "biufO":
         raise ValueError(wrong)
-    numbers = call_unquoted(lambda: np.asarray(given, dtype=np.float64), "mask", lambda _: wrong)
+    numbers = call_unquoted(lambda: np.asarray(array, dtype=np.float64), "mask", lambda _: wrong)
     if not np.isin(numbers, (0.0, 1.0)).all():
         raise ValueError(wrong)
     return numbers == 1

@@ -141,7 +141,7 @@ def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
         return _largest(chain.from_iterable(costs_of_parts))
     of_role = role_costs(node)  # "overlapping"
     return _largest(
-        chain.from_iterable(membership_costs(of_role, kind) for kind in node.memberships)
+        chain.from_iterable(membership_costs(of_role, pairs) for pairs in node.memberships)
     )
 
 

@@ -249,10 +249,10 @@ class Ledger:
                 raise sqlite3.DatabaseError(verdict)
         balance, entries, changes = self.contents()
         # Each change starts from the budget of the one before; the last leads to today's budget.
-        begun = [*(one.old for one in changes), balance.epsilon]
+        budgets = [*(change.old for change in changes), balance.epsilon]
         if balance.spent != Spending().plus(entries):
             wrong = "its sums are not those of its charges"
-        elif changes and begun[1:] != [one.new for one in changes]:
+        elif changes and budgets[1:] != [change.new for change in changes]:
             wrong = "its budget is not that of its changes"
         else:
             return
@@ -289,8 +289,8 @@ class Ledger:
         pays for another unit than that of `entries`.
         """
         # Batches of different columns of persons may hold the same people.
-        asked = {one.protects for one in entries}
-        units = sorted(asked | {without_column(unit) for unit in asked})
+        protected = {entry.protects for entry in entries}
+        units = sorted(protected.union(map(without_column, protected)))
         with self.transaction("BEGIN IMMEDIATE") as connection:
             self._current_row(connection)  # refuses an older copy of the file
             redeem = (
@@ -417,8 +417,8 @@ class Ledger:
         connection.executemany(
             "INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
             [
-                (fit, place, one.spender, one.release, one.uses, one.protects, *one.cost.amounts)
-                for place, one in enumerate(entries)
+                (fit, position, e.spender, e.release, e.uses, e.protects, *e.cost.amounts)
+                for position, e in enumerate(entries)
             ],
         )
         return fit

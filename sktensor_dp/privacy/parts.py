@@ -32,8 +32,8 @@ def secret_coins(n_units: int, labels: Labels | None = None) -> Coins:
 def keyed_coins(key: bytes, labels: Labels) -> Coins:
     """Random bits of each label, its keyed hash under a secret `key`; (n_labels, 2) of uint64."""
     digests = [
-        hashlib.blake2b(str(one).encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest()
-        for one in labels.tolist()
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest()
+        for text in map(str, labels.tolist())
     ]
     return np.frombuffer(b"".join(digests), np.uint64).reshape(len(labels), 2)
 
@@ -97,7 +97,7 @@ def public_ranks(n_units: int, random_state: object) -> Integers:
 
 def balanced_parts(ranks: Integers, n_parts: int) -> Integers:
     """Assign units to `n_parts` of sizes that differ by one at most, by consecutive `ranks`."""
-    least, larger = divmod(len(ranks), n_parts)
-    sizes = np.full(n_parts, least)
-    sizes[:larger] += 1
+    size, n_larger = divmod(len(ranks), n_parts)
+    sizes = np.full(n_parts, size)
+    sizes[:n_larger] += 1
     return np.repeat(np.arange(n_parts), sizes)[ranks]

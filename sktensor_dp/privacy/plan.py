@@ -165,8 +165,8 @@ class ReleasePlan:
         if (count.name, rest.name) != (COUNT, BY_COUNT):
             raise RuntimeError("the plan was not left open for a count of the units.")
         parts = tuple(
-            replace(one, cost=one.cost.part(1 - COUNT_FRACTION, one.cost.delta))
-            for one in plan.planned
+            replace(release, cost=release.cost.part(1 - COUNT_FRACTION, release.cost.delta))
+            for release in plan.planned
         )
         charged, needed = rest.cost, replace(plan, planned=parts).cost
         # The kind of noise, and the delta set aside, must not depend on a release.
@@ -182,7 +182,7 @@ class ReleasePlan:
     @property
     def cost(self) -> PrivacyCost:
         """Cost of the whole plan."""
-        return PrivacyCost.total((one.cost, one.uses) for one in self.planned)
+        return PrivacyCost.total((release.cost, release.uses) for release in self.planned)
 
     def unused(self, left: Mapping[str, int]) -> tuple[PlannedRelease, ...]:
         """Releases paid for and not made, from the number of uses `left` by name."""
@@ -192,7 +192,7 @@ class ReleasePlan:
 
     def cost_of(self, name: str) -> PrivacyCost:
         """Cost of one use of the release called `name`."""
-        return next(one.cost for one in self.planned if one.name == name)
+        return next(release.cost for release in self.planned if release.name == name)
 
 
 def with_histogram(name: str, fractions: Mapping[str, float]) -> dict[str, float]:

@@ -398,10 +398,10 @@ def _composed(node: Composition) -> Statement:
         of_role = role_costs(node)
         stated["a_unit_is_in"] = [
             {
-                "parts": [{"role": role, "number": number} for role, number in kind],
-                "unit_costs": [asdict(cost) for cost in membership_costs(of_role, kind)],
+                "parts": [{"role": role, "number": number} for role, number in membership],
+                "unit_costs": [asdict(cost) for cost in membership_costs(of_role, membership)],
             }
-            for kind in node.memberships
+            for membership in node.memberships
         ]
     stated["unit_costs"] = [asdict(cost) for cost in unit_costs(node)]
     return stated

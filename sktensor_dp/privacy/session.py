@@ -87,7 +87,7 @@ class Session(AbstractContextManager["Session"]):
         self.n_units = self._most_units = 1 if self.number_is_private else chunks.n_units
         self._records: list[ReleaseRecord] = []
         self._residual_notes: dict[str, None] = {}
-        self._left = {one.name: one.uses for one in plan.planned}
+        self._left = {release.name: release.uses for release in plan.planned}
         self._receipt: Receipt | None = None
         self.warnings: list[Warning] = []  # to be issued once what was asked is published
 
@@ -174,7 +174,7 @@ class Session(AbstractContextManager["Session"]):
         if self._left.get(COUNT) != 0:
             raise RuntimeError("the units have not been counted.")
         self._plan = self._plan.after_count(plan)
-        self._left = {one.name: one.uses for one in self._plan.planned}
+        self._left = {release.name: release.uses for release in self._plan.planned}
         self._left[COUNT] = 0
 
     def public(self, name: str) -> Any:
@@ -248,7 +248,7 @@ class Session(AbstractContextManager["Session"]):
         """
         # The choice of a release may depend on earlier ones; costs are fixed in advance, so they
         # compose.
-        costs = {one.name: one.cost for one in self._plan.planned}
+        costs = {release.name: release.cost for release in self._plan.planned}
         # A query that another release pays for is planned too: its cost says which kind of noise.
         paying, planned_cost = (paid_by or query).name, costs.get(query.name)
         left = self._left.get(paying, 0)
@@ -270,7 +270,7 @@ class Session(AbstractContextManager["Session"]):
             name=query.name, description=query.description, sensitivity=release.sensitivity,
             sigma=release.sigma, uses=1, mechanism=release.mechanism.law.id, **asdict(release.cost),
         )  # fmt: skip
-        count = sum(one.uses for one in self._plan.planned)
+        count = sum(planned.uses for planned in self._plan.planned)
         for watch in self._watchers:
             watch(row, count - sum(self._left.values()), count)
         if self._receipt is not None:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from sktensor_dp.checks.display import finite, plain, printable
@@ -54,10 +54,8 @@ def strict_json(data: bytes, most_bytes: int) -> Any:
         depth += 1
         if depth > DEEPEST:
             raise StatementError("it is nested too deeply.")
-        inner = [
-            x.values() if isinstance(x, dict) else x for x in level if isinstance(x, dict | list)
-        ]
-        level = [item for items in inner for item in items]
+        nodes = [item for item in level if isinstance(item, dict | list)]
+        level = [*chain.from_iterable(n.values() if isinstance(n, dict) else n for n in nodes)]
     return value
 
 
@@ -243,9 +241,9 @@ def _reasons(stated: Statement, report: PrivacyReport, rebuilt: Statement) -> It
         if node.kind == "selection":
             yield from _selection_reasons(node)
         yield from _unit_reasons(node, n_units, place, report.neighbours == "add_remove")
-    named = {item["what"] for item in stated["not_covered"]}
-    if not named >= NOT_COVERED.keys():
-        yield f"not_covered must name {', '.join(sorted(NOT_COVERED.keys() - named))}"
+    missing = NOT_COVERED.keys() - {item["what"] for item in stated["not_covered"]}
+    if missing:
+        yield f"not_covered must name {', '.join(sorted(missing))}"
     for field in ("unit", "neighbours", "not_covered"):
         rebuilt[field] = _without_words(rebuilt[field])
         stated = {**stated, field: _without_words(stated[field])}

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 Rule = Mapping[str, Any]
@@ -29,37 +30,38 @@ def _rules() -> dict[str, Rule]:
 
 def problems(value: object, rule: Rule | None = None, place: str = "") -> Iterator[str]:
     """Yield how a value violates a rule, by default that of statements; `place` names the value."""
-    rule, named = _rules()["#"] if rule is None else rule, place or "the statement"
+    rule, label = _rules()["#"] if rule is None else rule, place or "the statement"
     if "$ref" in rule:
         yield from problems(value, _rules()[rule["$ref"]], place)
     if "type" in rule and not _is_of_type(value, rule["type"]):
-        yield f"{named} must be of type {rule['type']}"
+        yield f"{label} must be of type {rule['type']}"
         return
     allowed = [rule["const"]] if "const" in rule else rule.get("enum")
     # True equals 1 in Python, but is none of the allowed values.
     if allowed is not None and (value not in allowed or isinstance(value, bool)):
-        yield f"{named} must be {' or '.join(map(repr, allowed))}"
-    if "anyOf" in rule and not any(fits(value, one) for one in rule["anyOf"]):
-        yield " or ".join(reason for one in rule["anyOf"] for reason in problems(value, one, place))
-    for one in rule.get("allOf", ()):
-        if fits(value, one["if"]):
-            yield from problems(value, one["then"], place)
+        yield f"{label} must be {' or '.join(map(repr, allowed))}"
+    if "anyOf" in rule and not any(fits(value, option) for option in rule["anyOf"]):
+        by_option = (problems(value, option, place) for option in rule["anyOf"])
+        yield " or ".join(chain.from_iterable(by_option))
+    for case in rule.get("allOf", ()):
+        if fits(value, case["if"]):
+            yield from problems(value, case["then"], place)
     if isinstance(value, dict):
         yield from _problems_of_fields(value, rule, place)
     elif isinstance(value, list):
         low, high = rule.get("minItems", 0), rule.get("maxItems", math.inf)
         if not low <= len(value) <= high:
-            yield f"{named} must be a list of {low} to {high} items"
+            yield f"{label} must be a list of {low} to {high} items"
             return
         for number, item in enumerate(value if "items" in rule else ()):
             yield from problems(item, rule["items"], f"{place}[{number}]")
     elif isinstance(value, str):
         if len(value) > rule.get("maxLength", math.inf):
-            yield f"{named} must be a text of at most {rule['maxLength']} characters"
+            yield f"{label} must be a text of at most {rule['maxLength']} characters"
     elif isinstance(value, int | float):
         low, high = rule.get("minimum", -math.inf), rule.get("maximum", math.inf)
         if not low <= value <= high:
-            yield f"{named} must be a number from {low:g} to {high:g}"
+            yield f"{label} must be a number from {low:g} to {high:g}"
 
 
 def fits(value: object, rule: Rule) -> bool:

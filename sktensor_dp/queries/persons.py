@@ -188,14 +188,14 @@ class SharedRowSums(Query):
         def norms(of_pairs: NDArray[Any]) -> Floats:
             return np.sqrt(np.bincount(unit_of_pair, of_pairs**2, chunk.n_units)).take(units)
 
-        left = self.about.subtracted(chunk)
+        values = self.about.subtracted(chunk)
         counts, n_entries = np.bincount(pairs), _unit_sums(chunk, None).take(units)
         n_others = n_entries - counts.take(pairs)
-        others = _unit_sums(chunk, left).take(units) - np.bincount(pairs, left).take(pairs)
+        others = _unit_sums(chunk, values).take(units) - np.bincount(pairs, values).take(pairs)
         # If all rows are as likely, residuals have the mean of the row's effect by this factor.
-        residuals = (1 - 1 / size) * (left - others / np.maximum(n_others, 1.0))
+        residuals = (1 - 1 / size) * (values - others / np.maximum(n_others, 1.0))
         is_alone = n_others == 0
-        residuals[is_alone] = left[is_alone] - self.about.level
+        residuals[is_alone] = values[is_alone] - self.about.level
         residuals = np.clip(residuals / self.scale, -1.0, 1.0)
         if self.most < 1:
             lengths = norms(np.bincount(pairs, residuals))
@@ -284,14 +284,13 @@ def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Float
     with np.errstate(over="ignore"):
         # The ridge is far above rounding errors of the product.
         traces = np.zeros(packed.shape[1])
-        for place in diagonal:
-            traces += packed[place]
+        for row in packed[diagonal]:
+            traces += row
         packed[diagonal] += LEAST_EIGENVALUE * traces
         squares, above_diagonal = packed**2, np.zeros_like(traces)
-        for place, row in enumerate(squares):
-            if place not in diagonal:
-                above_diagonal += row
-        square_norms = 2 * above_diagonal + sum(squares[place] for place in diagonal)
+        for row in np.delete(squares, diagonal, axis=0):
+            above_diagonal += row
+        square_norms = 2 * above_diagonal + sum(squares[diagonal])
         norms = np.sqrt(square_norms) / len(weights)  # of the moment over r
     return packed, MOMENT_WEIGHT / len(weights) / np.maximum(norms, 1.0)
 
