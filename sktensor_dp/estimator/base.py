@@ -311,10 +311,10 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         """Raise ValueError for parameters that contradict each other for any data."""
 
     def _expected(
-        self, n_units: int, n_features: int | None, **told: int
+        self, n_units: int, n_features: int | None, **options: int
     ) -> tuple[str, Sequence[str]] | None:
         """Verdict of the estimator's own forecast on a fit, and what it assumes; None without one.
-        `told` has a ``document_length`` where the estimator assumes one.
+        `options` has a ``document_length`` where the estimator assumes one.
         """
         return None
 

@@ -130,13 +130,13 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         self, X: Any, groups: Any = None, n_samples: int | None = None, *, reset: bool = True
     ) -> Any:
         """Units of a table; this is the copy of the estimator that validation writes on."""
-        given = X
-        check_counted_alike(given, groups is not None, self.neighbours)
+        table = X
+        check_counted_alike(table, groups is not None, self.neighbours)
         if is_dask(X):
             X = checked_columns(self, X, reset=reset, text=advice_on_text(self))
             n_rows = math.nan if hasattr(X, "columns") else X.shape[0]
             n_units = number_of_units(self, n_rows, groups, n_samples, "rows")
-            check_marked_number(given, n_units)
+            check_marked_number(table, n_units)
             return self._chunk_class(
                 partitions_by_group(X, groups),
                 n_units=n_units,
@@ -144,9 +144,9 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
                 prepared=partial(CheckedChunks, columns=column_names(X)),
             )
         X = self._validated_rows(X, reset=reset, fits=True, grouped=groups is not None)
-        labels = checked_groups(groups, given, X.shape[0], self.neighbours)
+        labels = checked_groups(groups, table, X.shape[0], self.neighbours)
         chunks = self._chunk_class(X, n_units=X.shape[0], n_features=X.shape[1], groups=labels)
-        check_marked_number(given, chunks.n_units)
+        check_marked_number(table, chunks.n_units)
         return chunks
 
     def _chunks_of_source(self, source: Any, n_samples: int | None, n_features: Any) -> Any:
@@ -165,17 +165,17 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         return self._chunk_class(source, n_samples, n_features, prepared=CheckedChunks)
 
     def _expected(
-        self, n_units: int, n_features: int | None, **told: int
+        self, n_units: int, n_features: int | None, **options: int
     ) -> tuple[str, Sequence[str]] | None:
         if n_features is None or not hasattr(self, "forecast"):
             return None
         if n_features == 0:  # no word is expected of documents
             return "too few", [
                 f"Documents are assumed to have about {length} tokens each (document_length= says "
-                "otherwise)." for length in told.values()
+                "otherwise)." for length in options.values()
             ]  # fmt: skip
-        found = self.forecast(n_units, n_features, **told)
-        return found.verdict, found.assumptions
+        forecast = self.forecast(n_units, n_features, **options)
+        return forecast.verdict, forecast.assumptions
 
     def _validated_rows(
         self, X: object, *, reset: bool, fits: bool = False, grouped: bool = False

@@ -112,8 +112,8 @@ class RangeScaler(TransformerMixin, BaseEstimator):
         scaled, backend = (2 * values - low - high) / (high - low), type(X).__module__.split(".")[0]
         if backend not in BACKENDS or not all(isinstance(name, str) for name in self.ranges):
             return np.asarray(scaled)
-        made = new_frame(dict(zip(self.ranges, scaled.T, strict=True)), backend)
-        return made.set_index(X.index) if backend == "pandas" else made
+        frame = new_frame(dict(zip(self.ranges, scaled.T, strict=True)), backend)
+        return frame.set_index(X.index) if backend == "pandas" else frame
 
     def inverse_transform(self, X: object) -> NDArray[np.float64]:
         """Scaled values, such as ``components_``, in the units of the columns."""

@@ -132,8 +132,8 @@ def _told_apart(fractions: Sequence[float]) -> list[float]:
 def charges_by_fit(entries: Iterable[LedgerEntry]) -> list[list[LedgerEntry]]:
     """Charges of each fit, in the order of the ledger, where others may stand between them."""
     fits: dict[int, list[LedgerEntry]] = {}
-    for one in entries:
-        fits.setdefault(one.fit, []).append(one)
+    for entry in entries:
+        fits.setdefault(entry.fit, []).append(entry)
     return [*fits.values()]
 
 
@@ -507,7 +507,7 @@ class BudgetAccountant(TableDisplay):
 
         Checks of inputs, which are small, may be repeated.
         """
-        if any(one.spender == CHECK for one in entries):
+        if any(entry.spender == CHECK for entry in entries):
             return
         cost_of_fit = _cost_of(entries)
         splits = [parts for parts in self._splits if any(part.pays(cost_of_fit) for part in parts)]
@@ -545,8 +545,8 @@ class BudgetAccountant(TableDisplay):
 
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
-        for one in entries:
-            self._check_part(one.cost.epsilon, one.cost.delta, one.cost)
+        for entry in entries:
+            self._check_part(entry.cost.epsilon, entry.cost.delta, entry.cost)
         self.check_charge(entries)
         now = self._ledger.balance()
         after = now.spent.plus(entries)
@@ -746,8 +746,8 @@ class BudgetAccountant(TableDisplay):
         after = now.spent.plus(entries)
         if self.units != "any":
             by_fits = now.spent.cost != PrivacyCost() or not now.spent.units
-            asked = frozenset(one.protects for one in entries if one.unit)
-            check_one_unit(now.spent.units, asked, by_fits=by_fits)
+            units = frozenset(entry.protects for entry in entries if entry.unit)
+            check_one_unit(now.spent.units, units, by_fits=by_fits)
         if now.covers(after):
             return
         lacks_delta, spent = now.lacks_delta(after), now.spent_epsilon

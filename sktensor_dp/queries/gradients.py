@@ -93,11 +93,10 @@ class Jacobian:
         for m in range(len(self.factors)):
             total += power(self.rows(m)).sum(axis=1)
         if self.core is not None:  # a derivative in the core is a product of entries of factors
-            of_rows = [
-                np.linalg.norm(factor, order, axis=1)[self.index_set.rows(m)]
-                for m, factor in enumerate(self.factors)
-            ]
-            total += power(np.prod(of_rows, axis=0))
+            product = np.ones(self.index_set.n_entries)
+            for m, factor in enumerate(self.factors):
+                product *= np.linalg.norm(factor, order, axis=1)[self.index_set.rows(m)]
+            total += power(product)
         return total if order == 1 else np.sqrt(total)
 
 

@@ -246,7 +246,7 @@ class MomentDistance:
     def __init__(
         self, shape: tuple[int, ...], moments: ReleasedMoments, concentration: float
     ) -> None:
-        self._m, self._shape, self._c = moments, shape, concentration
+        self._moments, self._shape, self._concentration = moments, shape, concentration
         self._pair_precision = pair_precision(moments)
         self._word_precision = word_precision(moments, moments.second.sum(axis=0))
         # A document's third moment has norm 1 at most, as rows of the basis have, which is spread
@@ -262,7 +262,7 @@ class MomentDistance:
         weights = joint.sum(axis=1) + 1e-12
         topics = joint / weights[:, None]
         mean = joint.sum(axis=0)
-        error = mean - self._m.frequencies
+        error = mean - self._moments.frequencies
         weighted = self._word_precision * error
         of_pairs, slope_of_pairs = self._pairs(joint, topics, mean)
         of_triples, slope_of_triples = self._triples(topics, weights, mean)
@@ -274,8 +274,8 @@ class MomentDistance:
 
     def _pairs(self, joint: Floats, topics: Floats, mean: Floats) -> tuple[float, Floats]:
         """Weighted squared error of the second moment, and its gradient in w_j mu_j."""
-        c = self._c
-        error = (topics.T @ joint + c * np.outer(mean, mean)) / (1 + c) - self._m.pairs
+        c = self._concentration
+        error = (topics.T @ joint + c * np.outer(mean, mean)) / (1 + c) - self._moments.pairs
         weighted = self._pair_precision * error
         slope = topics @ weighted
         through_weights = (slope * topics).sum(axis=1)
@@ -284,17 +284,17 @@ class MomentDistance:
 
     def _triples(self, topics: Floats, weights: Floats, mean: Floats) -> tuple[float, Floats]:
         """Weighted squared error of the third moment, and its gradient in w_j mu_j."""
-        c, basis = self._c, self._m.basis
+        c, basis = self._concentration, self._moments.basis
         scale = (1 + c) * (2 + c)
         # Topics (k, m) and their mean (m,) in the basis; E3 of the model by the equation above.
         in_basis, middle = topics @ basis, mean @ basis
         squares = (in_basis[:, :, None] * in_basis[:, None, :]).reshape(len(in_basis), -1)
         weighted = weights[:, None] * in_basis
         second = in_basis.T @ weighted
-        model = 2 * (weighted.T @ squares).reshape(self._m.triples.shape)
+        model = 2 * (weighted.T @ squares).reshape(self._moments.triples.shape)
         model += c * symmetric_product(second, middle)
         model += c**2 * np.einsum("a,b,c->abc", middle, middle, middle)
-        error = model / scale - self._m.triples
+        error = model / scale - self._moments.triples
         value = self._triple_precision * float((error**2).sum())
         # With v_j = w_j mu_j and w_j the sum of its entries, w_j mu_j^3 = v_j^3 / w_j^2 has the
         # derivative 3 mu_j^2 - 2 mu_j^3 in each entry, and w_j mu_j^2 below 2 mu_j - mu_j^2.
