@@ -16,7 +16,7 @@ from sktensor_dp import __version__
 from sktensor_dp.cli.folder import Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
-from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, STATEMENT, LastRun
+from sktensor_dp.cli.last_run import COUNTED, LEARNED, OF_PAYER, STATEMENT, LastRun
 from sktensor_dp.cli.manifest import MANIFEST, Manifest
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, officer_text, write_officer_pages
 from sktensor_dp.cli.progress import Progress
@@ -145,7 +145,7 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
         stated = run.settings()
         folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
         interrupts.stop_if_asked()
-        with progress.step(f"Learning {run.options.command}"):
+        with progress.step(f"Learning {run.added if run.adds else run.options.command}"):
             *_, last = run.models
             # Save each model as soon as it was paid for, whatever happens later; a statement never
             # lacks what is beside it.
@@ -178,8 +178,10 @@ def _open_folder(run: Run, path: Path) -> Folder:
     except BudgetError as error:
         if not run.paid and (state := folder.last.told(path, run.free)):
             error.args = (f"{state}. {error}",)
+        if run.adds:
+            error.args = (f"This run would add {run.added} alone to the models of {path}. {error}",)
         raise
-    if not run.paid:
+    if not run.paid or run.adds:
         options.epsilon = folder.made.epsilon = affordable
         run.build()
     for model in run.models.values():
@@ -191,7 +193,7 @@ def _take_up(run: Run, folder: Folder) -> None:
     """Take models that the last run paid for; BudgetError if this one would pay for them again."""
     options, settings, path = run.options, run.asked_for(), folder.path
     made = Manifest.of(path)
-    folder.last = last = LastRun.left(made, settings, [*run.models], run.option)
+    folder.last = last = LastRun.left(made, settings, [*run.models], run.option, run.of_added)
     wants_free = bool(run.free and vars(options)[run.free])
     folder.made.asked = settings
     if taken := last.usable(free=wants_free, again=options.again):
@@ -202,7 +204,8 @@ def _take_up(run: Run, folder: Folder) -> None:
     is_in_the_way = not taken and last.is_in_the_way(free=wants_free)
     paid_before = [(path, last, run.free)] if is_in_the_way else []
     for earlier in sorted(path.glob("earlier-*")):
-        left = LastRun.left(Manifest.of(earlier), settings, [*run.models], run.option)
+        made = Manifest.of(earlier)
+        left = LastRun.left(made, settings, [*run.models], run.option, run.of_added)
         if left.is_finished and not left.differs:
             paid_before.append((earlier, left, ""))
     if paid_before:
@@ -218,17 +221,22 @@ def _use_models(run: Run, folder: Folder, made: Manifest, names: Sequence[str]) 
     last, settings = folder.last, folder.made.asked
     run.paid = {name: run.models[name].load(folder.path / f"{name}.model") for name in names}
     run.of_payer = {name: made.asked[name] for name in OF_PAYER if name in made.asked}
+    source = run.of_payer.pop(LEARNED, made.asked.get("file", ""))
+    run.adds = last.adds or (not last.first and LEARNED in made.asked)
     if last.first:
         run.of_payer[COUNTED] = f"the run whose {' and '.join(names)} it uses"
-    run.options.epsilon = made.epsilon
+    if run.adds:
+        run.of_payer[LEARNED] = source
+    if not last.adds:
+        run.options.epsilon = made.epsilon
     run.build()
     if last.is_finished and run.is_paid:  # a file is added to it
-        source, folder.made = made.asked.get("file", ""), made
+        folder.made = made
         run.source = source if source != settings.get("file", "") else ""
     else:
         # Other files of a finished run are moved away before the first of this one is written.
-        files = Manifest() if last.first else made
-        folder.made = replace(files, asked={**settings, **run.of_payer}, epsilon=made.epsilon)
+        files, asked = Manifest() if last.first else made, {**settings, **run.of_payer}
+        folder.made = replace(files, asked=asked, epsilon=run.options.epsilon)
 
 
 def _cost(run: Run, folder: Folder | None) -> str:
@@ -254,6 +262,8 @@ def _show_expected(run: Run, path: Path, progress: Progress, *, has_noise: bool)
         )
         return
     first_paid = next(iter(run.paid), None)
+    if options.file is not None and run.of_payer.get(LEARNED) not in (None, options.file.name):
+        first_paid = None  # another file may well be younger
     if first_paid and (changed := _changed_since(options.file, path / f"{first_paid}.model")):
         progress.note(f"warning: {changed}")
     # Without noise there is no promise that delta could weaken.
@@ -311,8 +321,11 @@ def _check_rows(run: Run, folder: Folder, progress: Progress) -> list[PrivacyRep
     """Check, for a charge of its own, what rows can be used, unless an earlier run paid for models;
     return the reports on all charges so far.
     """
+    reports = []
     if run.paid:  # the statement of that run includes its check
-        return [load_statement((folder.path / STATEMENT).read_bytes())]
+        reports = [load_statement((folder.path / STATEMENT).read_bytes())]
+        if folder.made.names or not run.adds:
+            return reports
     try:
         run.check(folder.ledger)
     except NotEnoughDataError as error:
@@ -324,11 +337,11 @@ def _check_rows(run: Run, folder: Folder, progress: Progress) -> list[PrivacyRep
         if run.checked is not None:
             progress.note(str(run.checked))
     if run.checked is None:
-        return []
+        return reports
     # It may have released what the forecast had to guess.
     if not run.options.anyway and run.too_few():
         raise NotEnoughDataError(_why_stopped(run, folder))
-    return [run.checked.privacy_report_]
+    return [*reports, run.checked.privacy_report_]
 
 
 def _advice_after_check(run: Run, folder: Folder) -> str:

@@ -1,6 +1,6 @@
 """State of a folder after its last run: what is paid for, and whether a new run may pay."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sktensor_dp.cli.manifest import Manifest
@@ -9,7 +9,9 @@ from sktensor_dp.cli.officer import PAGES
 STATEMENT = "statement.json"
 # Settings, in words, that a run which uses models of another takes from it.
 COUNTED = "counted with it"
-OF_PAYER = ("checked first", "words per text", COUNTED)
+LEARNED = "models learned from"  # file, where a run adds but the last step to them
+OF_PAYER = ("checked first", "words per text", COUNTED, LEARNED)
+DIGESTS = ("lists", "values")  # settings that are digests of public lists
 # Settings that say which rows are read, and how: models can be applied to those of other files.
 OF_ROWS = {
     "file", "text", "person", "persons", "number", "delimiter", "quoting", "encoding",
@@ -31,6 +33,8 @@ class LastRun:
     finished other rows     as with others; what was paid for makes that file of them, too
     finished others         pays for all, or for all but the first model if that does not depend
                             on them; is refused if it asks for that file
+    finished of an added    pays for the step that the settings are of, as of --by, with all of
+             step, and rows its epsilon: it may have another
     ======== ============== ==================================================================
 
     Attributes
@@ -45,6 +49,8 @@ class LastRun:
         Names of the models of a finished run that do not depend on those.
     has_other_rows : bool
         True if it is finished, and those say no more than which rows were read.
+    adds : bool
+        True if it is finished, and the last model that is asked for can be added to its others.
     """
 
     paid: Sequence[str] = ()
@@ -52,14 +58,21 @@ class LastRun:
     differs: Sequence[str] = ()
     first: Sequence[str] = ()
     has_other_rows: bool = False
+    adds: bool = False
 
     @classmethod
     def left(
-        cls, made: Manifest, asked: Mapping[str, str], models: Sequence[str], of_last: str
+        cls,
+        made: Manifest,
+        asked: Mapping[str, str],
+        models: Sequence[str],
+        of_last: str,
+        of_added: Collection[str],
     ) -> "LastRun":
         """Compare the run that `made` lists with one of these `models` and settings.
 
-        On the setting `of_last` all models but the first of several depend.
+        On the setting `of_last` all models but the first of several depend; on those `of_added`
+        one alone that this run adds to others, or leaves out.
         """
         dependent = models[1:] or models
         paid = [name for name in models if made.protected.get(f"{name}.model")]
@@ -67,24 +80,32 @@ class LastRun:
             return cls()
         # A setting may differ if no model that was paid for depends on it.
         ignored = OF_PAYER if {*dependent} & {*paid} else (*OF_PAYER, of_last)
+        if not {*of_added} & {*asked}:
+            ignored = (*ignored, *of_added)
         names = [name for name in {**made.asked, **asked} if name not in ignored]
         others = [name for name in names if made.asked.get(name) != asked.get(name)]
         differs = [
             f"{name.replace('_', ' ')}: {made.asked.get(name, 'not given')}"
             for name in others
-            if name != "lists"  # a digest
+            if name not in DIGESTS
         ]
         if others and not differs:
             differs = ["public lists: of other contents"]
         is_finished = bool(made.protected.get(PAGES[-1]))
         others_stay = is_finished and others == [of_last]
         first = [name for name in paid if others_stay and name not in dependent]
-        return cls(paid, is_finished, differs, first, is_finished and {*others} <= OF_ROWS)
+        adds = (
+            is_finished and {*of_added} & {*asked} != set() and {*models[:-1]} <= {*paid}
+            and {*others} <= {*of_added, *OF_ROWS, "epsilon"} and others not in ([], ["epsilon"])
+        )  # fmt: skip
+        first = [*models[:-1]] if adds else first
+        has_other_rows = is_finished and {*others} <= OF_ROWS
+        return cls(paid, is_finished, differs, first, has_other_rows, adds)
 
     def usable(self, *, free: bool, again: bool) -> Sequence[str]:
         """Models that a run uses without paying: of a finished one all for a `free` file alone."""
         if self.differs and not (free and self.has_other_rows and not again):
-            return () if free or again else self.first
+            return () if again or (free and not self.adds) else self.first
         return () if self.is_finished and not free else self.paid
 
     def is_in_the_way(self, *, free: bool) -> bool:

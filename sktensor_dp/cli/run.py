@@ -87,6 +87,9 @@ class Run:
     paid: Mapping[str, Any] = MappingProxyType({})
     of_payer: Mapping[str, str] = MappingProxyType({})
     source = ""  # name of the file that all models were learned from, if it is another one
+    added = ""  # model that may be added to those of a finished run, and settings for it alone
+    of_added: Collection[str] = ()
+    adds = False  # True if this run does so: its whole epsilon is for that model
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -146,7 +149,7 @@ class Run:
 
     def charge(self, epsilon: float) -> LedgerEntry:
         """Charge of a run at `epsilon`, or of those of its models that are not paid for."""
-        if self.paid:
+        if self.paid and not self.adds:
             unpaid = [model for name, model in self.models.items() if name not in self.paid]
             costs = [(PrivacyCost(mu=gaussian_mu(one.epsilon, one.delta)), 1) for one in unpaid]
             cost = PrivacyCost.total(costs)
@@ -172,7 +175,7 @@ class Run:
         steps, kinds = [1.0], ["gaussian"]
         if self.has_threshold():
             steps, kinds = [*self.fractions], ["vocabulary", "gaussian"]
-        if (after := self.fraction_after) > 0:
+        if (after := self.fraction_after) > 0 and not self.adds:
             steps = [*(step * (1 - after) for step in steps), after]
             kinds = [*kinds, "gaussian"]
         budget = _unspent(self.options.epsilon, self.options.delta)
@@ -207,7 +210,7 @@ class Run:
 
     def unchecked(self) -> str:
         """Sentence on a check that was asked for and that noise would hide; "" if there is none."""
-        if not self.tests or self._fraction_of_check() > 0 or self.paid:
+        if not self.tests or self._fraction_of_check() > 0 or (self.paid and not self.adds):
             return ""
         return (
             f"No check can say what rows can be used: noise would hide the result for {self.units} "
@@ -247,7 +250,7 @@ class Run:
     def asked_for(self) -> dict[str, str]:
         """Settings, in words, of which another run would go on with models that this one paid for.
 
-        Contents of public lists are in a digest of the parameters of all models.
+        Contents of public lists are in digests of the parameters of models, one for that added.
         """
         asked = {
             name: str(value) if isinstance(value, list) else in_words(value)
@@ -255,9 +258,15 @@ class Run:
         }  # fmt: skip
         # These are among the settings; parts of epsilon and delta depend on the number of rows.
         aside = dict.fromkeys(("accountant", "n_components", "epsilon", "delta"))
-        parameters = [{**one.get_params(deep=False), **aside} for one in self.models.values()]
-        digest = hashlib.sha256(repr(parameters).encode()).hexdigest()
-        return {**asked, "number": self.units, "lists": digest}
+        parameters: dict[str, dict[str, Any]] = {"lists": {}, "values": {}}
+        for name, one in self.models.items():
+            own = {**one.get_params(deep=False), **aside}
+            parameters["values" if name == self.added else "lists"][name] = own
+        digests = {
+            name: hashlib.sha256(repr(own).encode()).hexdigest()
+            for name, own in parameters.items() if own
+        }  # fmt: skip
+        return {**asked, "number": self.units, **digests}
 
     def reading_options(self) -> dict[str, Any]:
         """Options for reading the file."""

@@ -45,6 +45,7 @@ class Topics(Run):
     mistake = "--text names another column"
     cure = "Texts without blanks between words, as in Chinese, must be cut into words before. "
     fractions = (0.3, 0.7)  # of the budget: for words, and for topics
+    added, of_added = "shares", ("by", "by_values", "values")
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
@@ -92,12 +93,14 @@ class Topics(Run):
         common = {**self.common_parameters(accountant), "neighbours": self.neighbours}
         budgets = self.split()
         for_shares = budgets.pop() if self.fraction_after else None
-        *for_words, for_topics = budgets
-        if for_words:
+        # Where shares are added to words and topics, these are loaded below, and have no budgets.
+        if for_words := budgets[:-1]:
             words = {"max_features": self.options.words, **common, **for_words[0]}
         else:
             words = {"vocabulary": list(self._public_words), "neighbours": self.neighbours}
-        topics = {"n_components": self.options.topics, **common, **for_topics}
+        topics: dict[str, Any] = {"n_components": self.options.topics, **common}
+        for budget in budgets[-1:]:
+            topics |= budget
         if any(self._public_words.values()):
             topics["word_frequencies"] = list(self._public_words.values())
         self.models = {
@@ -110,7 +113,7 @@ class Topics(Run):
 
     def has_threshold(self) -> bool:
         """Return True if words have to be found."""
-        return not self._public_words
+        return not (self._public_words or self.adds)
 
     def read(self) -> None:
         """Read texts, who wrote each, and if asked its name and group."""
@@ -173,9 +176,11 @@ class Topics(Run):
         """Verdict of the forecast; too few where noise would hide how many texts groups have."""
         if self.fraction_after:
             n_topics, by_person = self.options.topics, self.unit == "person"
+            if self.adds:
+                n_topics = self.models["topics"].n_components_
             if not self.models["shares"].shows_counts(self.n_units, n_topics, by_person):
                 return VERDICTS[-1]
-        return super().verdict()
+        return VERDICTS[0] if self.adds else super().verdict()
 
     def forecast(self) -> Any:
         """Forecast of topics of the words that the vocabulary is expected to have."""
@@ -222,17 +227,21 @@ class Topics(Run):
 
     def expected(self) -> list[str]:
         """Forecast of topics, and of words unless they are public."""
+        of_groups = []
+        if self.fraction_after:
+            noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
+            groups = counted(len(self._listed_groups), "group")
+            of_groups.append(
+                f"Of each of {groups}, if texts are spread evenly, noise moves the share of a "
+                f"topic by about {noise:.1%} (one deviation)."
+            )
+        if self.adds:
+            return of_groups
         n_words, fewest = self._words_expected()
         lines = [*super().expected(), OF_ORDINARY_TEXTS]
         if not (forecast := self.forecast()).enough:
             lines.append(forecast.likely)
-        if self.fraction_after:
-            noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
-            groups = counted(len(self._listed_groups), "group")
-            lines.append(
-                f"Of each of {groups}, if texts are spread evenly, noise moves the share of a "
-                f"topic by about {noise:.1%} (one deviation)."
-            )
+        lines += of_groups
         if fewest > 1:
             lines.append(
                 f"Words that fewer than about {math.ceil(fewest):,} {self.unit}s use are left out "

@@ -1,5 +1,6 @@
 """``sktensor-dp topics``: what a run of it says and writes, and what it does not."""
 
+import math
 import re
 import sys
 import unicodedata
@@ -16,6 +17,8 @@ from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectra
 from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER
+from sktensor_dp.cli.officer import PAGES
+from sktensor_dp.privacy.conversions import gaussian_mu
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 
@@ -527,3 +530,40 @@ def test_groups_are_a_public_list(command, dated, tmp_path):
     many = ",".join(f"m{place}" for place in range(3000))
     said = command(*asked, "--by-values", many, "--epsilon", 2, status=2).err
     assert "too few persons for this, so it stopped; nothing was spent" in said
+
+
+def test_shares_are_added_to_a_finished_run_for_their_price_alone(
+    command, dated, tmp_path, monkeypatch
+):
+    asked = ("topics", dated, "--text", "post", "--person", "author", *SMALL, "--budget", 11)
+    folder = tmp_path / "private-topics"
+    command(*asked, "--epsilon", 8)
+    models = {one: (folder / f"{one}.model").read_bytes() for one in ("words", "topics")}
+    said = command(*asked, "--epsilon", 8, *BY, status=2).err
+    assert "would add shares alone to the models of" in said
+    assert re.search(r"--epsilon \d\.\d+ is left", said)
+    # A mistake costs the check alone, and the finished run stays where it is.
+    wrong = ("--by", "month", "--by-values", "may,june")
+    assert "Too few rows match" in command(*asked, "--epsilon", 2, *wrong, status=2).err
+    assert not (folder / "earlier-1").exists()
+    with monkeypatch.context() as patched:
+        patched.setattr("sktensor_dp.spectral_lda.shares.TopicShares.fit", interrupted)
+        command(*asked, "--epsilon", 2, *BY, status=130)
+    for path in (dated, dated.with_name("next.csv")):
+        if not path.exists():
+            dated.rename(path)
+        run = ("topics", path, *asked[2:-2], "--raise-budget", 20)
+        done = command(*run, "--epsilon", 2, *BY)
+        assert "words.model and topics.model of private-topics are used" in done.err
+        assert "Learning shares" in done.err
+        assert models == {one: (folder / f"{one}.model").read_bytes() for one in models}
+        assert "models learned from: posts.csv" in (folder / PAGES[0]).read_text("utf-8")
+    # The whole epsilon is for shares, but for the part of a check.
+    budget = BudgetAccountant(path=folder / LEDGER)
+    shares = [one.cost.mu for one in budget.entries if one.spender == "TopicShares"]
+    assert len(shares) == 4
+    most = gaussian_mu(2.0, 1e-6)
+    assert most * 0.9 < math.hypot(*shares[:2]) < most
+    assert "is finished" in command(*run, "--epsilon", 2, *BY, status=2).err
+    assert "is finished" in command(*run, "--epsilon", 2, status=2).err  # topics alone
+    command("report", "check", folder)
