@@ -36,20 +36,31 @@ def is_table(data: object) -> bool:
     return dependencies.is_into_dataframe(as_arrow_table(data))
 
 
+INDEX = "_sktensor_dp_index"  # attribute of counts: index of the texts that they were counted in
+
+
+def index_of(data: object) -> Any:
+    """Index of a table or column of pandas, or of the texts that `data` counts; None of others."""
+    if hasattr(type(data), "iloc") and not is_dask(data):
+        return cast(Any, data).index
+    return vars(data).get(INDEX) if sp.issparse(data) else None
+
+
 def refuse_other_row_order(X: object, beside: object, name: str = "groups") -> None:
     """Raise ValueError where a column of pandas has index labels of the rows in other places."""
-    if any(is_dask(one) or not hasattr(type(one), "iloc") for one in (X, beside)):
+    ours, theirs = index_of(X), index_of(beside)
+    if ours is None or theirs is None:
         return
-    ours, theirs = (cast(Any, one).index for one in (X, beside))
     if ours.nlevels != theirs.nlevels or len(ours) != len(theirs) or ours.equals(theirs):
         return
     # If one index only counts rows, as after `reset_index`, it shares some labels by chance.
     counts_rows = {type(one).__name__ == "RangeIndex" for one in (ours, theirs)}
     if (shared := ours.isin(theirs)).all() or (shared.any() and len(counts_rows) == 1):
+        rows = "texts.index" if sp.issparse(X) else "X.index"
         raise ValueError(
             f"{name} must be in the order of the rows: its index has labels of theirs in other "
-            f"places. Pass {name}.reindex(X.index), which finds the item of each row by the index; "
-            f"only where each already stands beside its row, {name}.set_axis(X.index)."
+            f"places. Pass {name}.reindex({rows}), which finds the item of each row by the index; "
+            f"only where each already stands beside its row, {name}.set_axis({rows})."
         )
 
 

@@ -130,6 +130,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             )
         counts = model._validated_rows(X, reset=False, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X, counts.shape[0], self.neighbours)
+        refuse_other_row_order(groups, by, "by")
         places = self._places(by, X, counts.shape[0])
         shape = len(self.values), model.n_components_
         rows = _by_group(counts, places, model, len(self.values))

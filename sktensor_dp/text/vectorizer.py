@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.errors import call_untrusted
-from sktensor_dp.checks.frames import as_documents, refuse_other_columns
+from sktensor_dp.checks.frames import INDEX, as_documents, index_of, refuse_other_columns
 from sktensor_dp.checks.parameters import (
     Condition,
     Constraint,
@@ -414,22 +414,23 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         chunks = self._chunks_of(raw_documents, groups, n_samples)
         columns = self._learn(chunks).vocabulary_
         if isinstance(chunks, LazyTexts):
-            return self._marked(lazy_counts(self, raw_documents), is_whole=True)
+            return self._marked(lazy_counts(self, raw_documents), None, is_whole=True)
         counts = count_words(chunks.word_counts, columns, binary=self.binary, dtype=self.dtype)
-        return self._marked(as_sparse_interface(counts), is_whole=True)
+        index = index_of(groups) if index_of(raw_documents) is None else index_of(raw_documents)
+        return self._marked(as_sparse_interface(counts), index, is_whole=True)
 
     def transform(self, raw_documents: Iterable[object]) -> Any:
         """Count the words of the vocabulary as scikit-learn does; the counts are raw data."""
         if is_read_in_parts(raw_documents):
             check_is_fitted(self, "vocabulary_")
-            return self._marked(lazy_counts(self, raw_documents))
+            return self._marked(lazy_counts(self, raw_documents), None)
         if self.vocabulary is not None and "vocabulary_" not in vars(self):
             _columns_of(self.vocabulary)  # for its error
         documents = as_documents(raw_documents, "raw_documents")
         if self.input == "content":
             documents = read_documents(self, documents, grouped=False, is_part=True)
         counts = call_untrusted(partial(super().transform, documents), "Counting words")
-        return self._marked(counts)
+        return self._marked(counts, index_of(raw_documents))
 
     def inverse_transform(self, X: object) -> Any:
         """List the words of each row of counts as scikit-learn does; they are raw data."""
@@ -474,10 +475,13 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         n_words = expected_words(plan.threshold, n_documents, self, document_length)
         return WordForecast(n_documents, plan.threshold, n_words, plan.length)
 
-    def _marked(self, counts: object, *, is_whole: bool = False) -> Any:
-        """Counts, marked with their words, and with the unit that the next fit has to share."""
+    def _marked(self, counts: object, index: object, *, is_whole: bool = False) -> Any:
+        """Counts, marked with their words, the index of their rows, if any, and the unit that the
+        next fit has to share.
+        """
         with suppress(AttributeError):
             setattr(counts, WORDS, self.vocabulary_)
+            setattr(counts, INDEX, index)
         if self.fixed_vocabulary_ or "privacy_report_" not in vars(self):
             return counts
         return mark_unit(counts, self.privacy_report_, is_whole=is_whole)

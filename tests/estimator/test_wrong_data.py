@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from operator import methodcaller
 from typing import Any
 
@@ -357,7 +358,18 @@ OF_VALUES = {
             CODES, CODES[:, 1]).fold_in(X[["a", "b"]], labels / 6),
     "values": lambda X, labels, **paid: PrivateCPCompletion(
         1, bounds=(0, 40), shape=(2, 2), unit_mode=0, **paid).fit(X[["a", "b"]], labels),
+    "shares": lambda X, labels, **paid: SHARED.shares_by(X, labels, [*range(37)], **paid),
+    "shares by one of two columns": lambda X, labels, **paid: SHARED.shares_by(
+        sp.csr_array(X.to_numpy()), labels, [*range(37)], groups=pd.Series(range(N), X.index),
+        **paid),
 }  # fmt: skip
+# Doors that take counts of words, which have the index of their texts.
+OF_COUNTS = ("counts", "batches", "chunks", "search", "score", "folds", "shares")
+COUNTED = PrivateCountVectorizer(vocabulary=["a", "b", "c"], token_pattern=r"\w").transform(
+    pd.Series(["a b"] * (N - 1) + ["c"])
+)
+KINDS = np.tile([[9, 0, 1], [0, 9, 1]], (N, 1))[:N]
+SHARED = PrivateSpectralLDA(2, epsilon=np.inf).fit(TABLE * KINDS)
 
 
 def wrong_labels() -> dict[str, Any]:
@@ -405,9 +417,10 @@ def test_labels_in_another_order_are_refused_before_the_charge(door):
     call = {**DOORS, **OF_VALUES}[door]
     owners, budget = pd.Series(np.arange(N) % 37, name="owner"), BudgetAccountant(9.0)
     shifted = owners.set_axis(owners.index + 1)  # each row beside the label of its neighbour
-    for wrong in (owners.sort_values(), shifted):
-        with pytest.raises(ValueError, match=r"Pass (groups|y).reindex\(X.index\)"):
-            call(TABLE, wrong, epsilon=9.0, accountant=budget)
+    tables = (TABLE, COUNTED) if door in OF_COUNTS else (TABLE,)
+    for X, wrong in product(tables, (owners.sort_values(), shifted)):
+        with pytest.raises(ValueError, match=r"Pass (groups|y|by).reindex\((X|texts).index\)"):
+            call(X, wrong, epsilon=9.0, accountant=budget)
     assert budget.total()[0] == 0
     sessions = pd.MultiIndex.from_arrays([TABLE.index, TABLE.index])  # an index of another kind
     call(TABLE.set_axis(sessions), owners, epsilon=9.0, accountant=budget)
