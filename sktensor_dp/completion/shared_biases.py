@@ -338,7 +338,7 @@ class SharedBiases:
         reach = clip + deviations
         shifts = np.clip(self.effects.effects - released.about, -reach, reach)
         mean, slopes = mean_response(clip, shifts, deviations)
-        response, deviation = np.maximum(slopes, LEAST_RESPONSE), math.sqrt(variance)
+        response, deviation = np.maximum(slopes, LEAST_RESPONSE / clip), math.sqrt(variance)
         of_clip = shift_by_clip(clip / deviation, 2 * self.half / deviation)
         return replace(
             released, response=response, about=released.about + shifts - mean / response,

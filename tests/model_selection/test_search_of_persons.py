@@ -132,6 +132,7 @@ def test_the_ledger_knows_what_a_search_protects():
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+@pytest.mark.filterwarnings("ignore:The score lies at an end of its bounds")
 def test_what_the_winner_released_of_parameters_that_may_not_be_meant_is_told():
     X, y = ratings(0, 60)
     search = raters(60, epsilon=INF, param_distributions={"rank": [0]})

@@ -186,5 +186,9 @@ def test_units_of_measurement_do_not_matter(width):
     rng = np.random.default_rng(0)
     X = np.argwhere(rng.random((1000, 6, 5)) < 0.5)
     model = PrivateCPCompletion(2, bounds=(0, width), shape=(1000, 6, 5), unit_mode=0, epsilon=8.0)
-    model.fit(X, width * rng.uniform(0, 1, len(X)))
+    model.fit(X, width * (0.8 * rng.uniform(0, 1, len(X)) + 0.04 * X[:, 1]))
     assert "shared_factor_sums" in [row.name for row in model.privacy_report_.rows]
+    # Six errors of about .0065; effects that are lost err by .1.
+    expected = 0.04 * (np.arange(6) - 2.5)
+    found = model.biases_[1] / width
+    np.testing.assert_allclose(found - found.mean(), expected, atol=0.04)
