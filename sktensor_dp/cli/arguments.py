@@ -106,6 +106,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "write the topics of each text, also of another FILE by a finished run: NOT PROTECTED"),
     ("topics", "--by COLUMN", str, None, "column of groups, as months: shares of topics in each"),
     ("topics", "--by-values LIST", str, None, "all of them, as jan,feb or a file of lines: public"),
+    ("topics", "--texts-per-person N", integer(1, 10**6), None, "with --by: more are scaled down"),
     ("topics", "--id COLUMN", str, None, "column of one name a text, for the file of --shares"),
     ("recommend", "FOLDER", Path, REQUIRED, "output folder of a run of ratings"),
     ("ratings recommend", "FILE", Path, REQUIRED, "who rated what, and how"),
@@ -249,6 +250,12 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
             parser.error(f"--{one} and --{other} both name column {given[one]!r}")
     if (options.by is None) != (options.by_values is None):
         parser.error("--by COLUMN and --by-values LIST go together: a public list of its values")
+    if (
+        options.command == "topics"
+        and options.texts_per_person
+        and not (options.by and options.person)
+    ):
+        parser.error("--texts-per-person needs --by COLUMN and --person COLUMN")
     if options.command == "topics" and options.id is not None and not options.shares:
         parser.error("--id needs --shares: no other file has names of texts")
     if options.command == "topics" and options.file is None:

@@ -45,7 +45,7 @@ class Topics(Run):
     mistake = "--text names another column"
     cure = "Texts without blanks between words, as in Chinese, must be cut into words before. "
     fractions = (0.3, 0.7)  # of the budget: for words, and for topics
-    added, of_added = "shares", ("by", "by_values", "values")
+    added, of_added = "shares", ("by", "by_values", "texts_per_person", "values")
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
@@ -108,8 +108,16 @@ class Topics(Run):
             "topics": PrivateSpectralLDA(**topics),
         }
         if for_shares is not None:
-            self.models["shares"] = TopicShares(self._listed_groups, **common, **for_shares)
+            texts = self.options.texts_per_person or "auto"
+            self.models["shares"] = TopicShares(
+                self._listed_groups, texts_per_person=texts, **common, **for_shares
+            )
         self.models |= self.paid  # fitted by an earlier run, in place of new ones
+        if self.adds and not self._shows_topics():
+            raise NotEnoughDataError(
+                "Of the topics of the finished run in this folder none can be seen above the noise,"
+                " or there is one alone: their shares say nothing. Nothing was spent."
+            )
 
     def has_threshold(self) -> bool:
         """Return True if words have to be found."""
@@ -292,11 +300,24 @@ class Topics(Run):
             name_columns(model, self._names)
             yield "topics"
         self._topics = topics_of(model, self._names)
-        if "shares" in self.models and "shares" not in self.paid:
+        if self.fraction_after and not self._shows_topics():
+            self.fraction_after = 0.0
+        elif "shares" in self.models and "shares" not in self.paid:
             self.models["shares"].fit(
                 model, self._counts, self._group_of_text, **groups, anyway=self.options.anyway
             )
             yield "shares"
+
+    def _shows_topics(self) -> bool:
+        """Return True if shares of topics say something: there are several, and one can be seen."""
+        seen = ~self.models["topics"].below_noise()
+        return len(seen) > 1 and bool(seen.any())
+
+    def hidden(self) -> list[str]:
+        """Say, too, if no topic could be seen and shares by group were not paid for."""
+        unpaid = self.options.by is not None and not self.fraction_after
+        no_shares = "So no shares by group were made, nor paid for; that epsilon is left."
+        return [*super().hidden(), *([no_shares] if unpaid else [])]
 
     def _supported(self) -> int:
         """Number of topics that the released words may tell apart, at most as many as asked for."""

@@ -541,7 +541,8 @@ class PrivateSpectralLDA(
         -------
         TopicShares
             It prints intervals of the shares. ``shares_`` (n_values, n_components_) are NaN where
-            noise hides how many documents there are (``below_noise_``); ``counts_``;
+            noise hides how many documents there are (``below_noise_``); ``counts_``, fewer than
+            there are where units beyond the bound are scaled down;
             ``noise_std_`` and ``sampling_std_``, standard errors by noise and, at most, by chance;
             ``interval(level)``, a ``table()``, ``save`` and ``privacy_report_``.
 

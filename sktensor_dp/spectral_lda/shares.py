@@ -64,7 +64,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         Average over the texts of each group of their topics' shares; NaN where noise hides how
         many texts there are (`below_noise_`).
     counts_ : ndarray of shape (n_values,)
-        Number of texts of each group with a word of the model, as it was released.
+        Texts of each group with a word of the model, as they were released: with noise, and
+        after units beyond the bound were scaled down. There are at least as many, but for noise.
     noise_std_, sampling_std_ : ndarray of shape (n_values, n_topics)
         Standard errors of the shares: by noise, and by chance where texts stand for others that
         might have been written; the latter at most, about.
@@ -122,6 +123,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Release the shares of the topics of a fitted `model`, as its method `shares_by` says."""
         self._check_parameters()
         check_counted_alike(X, groups is not None, self.neighbours)
+        if model.n_components_ < 2:
+            raise NotEnoughDataError("Of a single topic every share is 100 %. Nothing was charged.")
         report = model.privacy_report_
         if (report.unit == "person") != (groups is not None) and math.isfinite(report.epsilon):
             raise ValueError(
@@ -304,11 +307,15 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             )
         ]  # fmt: skip
         topics = (f"topic {number}" for number in range(1, self.sums_.shape[1] + 1))
-        head = ("group", "texts, about", *topics)
+        of_persons = self.privacy_report_.unit == "person"
+        head = ("group", "texts, at least about" if of_persons else "texts, about", *topics)
         notes = ["Within (90%), for noise and chance; topics themselves may be off, in all alike."]
-        if self.privacy_report_.unit == "person":
-            bound = f"{self.texts_per_person_:.3g}"
-            notes.append(f"Persons count by texts: by up to about {bound} of one topic and group.")
+        if of_persons:
+            notes.append(
+                f"Persons count by texts: by up to about {self.texts_per_person_:.3g} of one topic "
+                "and group. Whoever wrote more is scaled down, also in the number of texts; where "
+                "they write of other things, shares are farther off than these intervals say."
+            )
         if self.below_noise_.any():
             notes.append("* noise hides how many texts there are")
         said = "Average shares of topics, by group, in texts with a word of these"
@@ -327,9 +334,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         Returns
         -------
         DataFrame or Table
-            One row for each group and topic: ``group``, ``texts``, ``hidden``, ``topic`` (numbered
-            from 1 as in ``topic_table``), ``share``, ``noise_std``, ``sampling_std``, and the
-            ends of the interval, ``low`` and ``high``.
+            One row for each group and topic: ``group``, ``texts_scaled`` (`counts_`), ``hidden``,
+            ``topic`` (numbered from 1 as in ``topic_table``), ``share``, ``noise_std``,
+            ``sampling_std``, and the ends of the interval, ``low`` and ``high``.
         """
         return new_frame(self.columns(level), backend)
 
@@ -343,7 +350,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         }  # fmt: skip
         return {
             "group": [value for value in self.values for _ in range(k)],
-            "texts": np.repeat(np.maximum(self.counts_.round(), 0), k).tolist(),
+            "texts_scaled": np.repeat(np.maximum(self.counts_.round(), 0), k).tolist(),
             "hidden": np.repeat(self.below_noise_, k).tolist(),
             "topic": n_groups * list(range(1, k + 1)),
             **{name: cells.ravel().tolist() for name, cells in of_cells.items()},

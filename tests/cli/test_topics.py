@@ -496,8 +496,8 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     rows = {(row["group"], row["topic"]): row for row in table(folder / "topics_by_group.csv")}
     assert len(rows) == 6
     # Of 5,973 texts one half is of odd authors; a quarter of the others has no month.
-    assert abs(float(rows["feb", "1"]["texts"]) - 2240) < 60
-    assert abs(float(rows["jan", "1"]["texts"]) - 2240) < 60
+    assert abs(float(rows["feb", "1"]["texts_scaled"]) - 2240) < 60
+    assert abs(float(rows["jan", "1"]["texts_scaled"]) - 2240) < 60
     for (month, _), row in rows.items():
         assert row["hidden"] == ("yes" if month == "never" else "no")
         assert (row["share"] == row["low"] == "") is (month == "never")
@@ -566,4 +566,17 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
     assert most * 0.9 < math.hypot(*shares[:2]) < most
     assert "is finished" in command(*run, "--epsilon", 2, *BY, status=2).err
     assert "is finished" in command(*run, "--epsilon", 2, status=2).err  # topics alone
+    # A public bound for busy persons needs no histogram.
+    command(*run, "--epsilon", 2, *BY, "--texts-per-person", 20)
+    assert BudgetAccountant(path=folder / LEDGER).entries[-2].release == "matching_rows"
+    n_paid = len(BudgetAccountant(path=folder / LEDGER).entries)
+    monkeypatch.setattr(PrivateSpectralLDA, "below_noise", lambda _: np.ones(2, bool))
+    said = command(*run, "--epsilon", 1, *BY[:2], "--by-values", "jan,feb", status=2).err
+    assert "their shares say nothing. Nothing was spent" in said
+    fresh = ("--epsilon", 4, *BY, "--output", "fresh")
+    said = command(*run[:-2], *fresh).err
+    assert "So no shares by group were made, nor paid for" in said
+    assert len(BudgetAccountant(path=folder / LEDGER).entries) == n_paid
+    made = BudgetAccountant(path=tmp_path / "fresh" / LEDGER).entries
+    assert "TopicShares" not in {one.spender for one in made}
     command("report", "check", folder)

@@ -209,7 +209,8 @@ def test_what_is_wrong_is_refused_unspent_and_shows_no_label(wrong, message):
         LDA.shares_by(**(right | {"epsilon": float(least[1])}))
 
 
-TABLE = pd.DataFrame({"post": ["alpha beta", "gamma delta"] * 600, "author": PERSONS, "month": BY})
+POSTS = np.repeat(["alpha beta alpha beta", "gamma delta gamma delta"] * 300, 2)
+TABLE = pd.DataFrame({"post": POSTS, "author": PERSONS, "month": BY})
 
 
 @pytest.mark.parametrize(
@@ -247,3 +248,6 @@ def test_topics_of_persons_are_asked_of_persons():
     with pytest.raises(ValueError, match="groups must be given to both fits or to none"):
         lda.shares_by(X, BY, ["a", "b"])
     lda.shares_by(X, BY, ["a", "b"], groups=PERSONS)
+    single = PrivateSpectralLDA(1, epsilon=8.0).fit(X, groups=PERSONS)
+    with pytest.raises(NotEnoughDataError, match="a single topic every share is 100 %"):
+        single.shares_by(X, BY, ["a", "b"], groups=PERSONS)
