@@ -60,16 +60,22 @@ class Answer:
         reached = np.cumsum(kept) >= quantile * kept.sum()
         return float(edges[1 + int(np.argmax(reached))])
 
-    def edge_beyond(self, edges: Floats, share: float, sigma: float) -> float:
+    def edge_beyond(self, edges: Floats, share: float) -> float:
         """Upper edge of the first bin beyond which noise shows no more than a `share` of units.
 
-        `sigma` is the deviation of the noise of all shares together, from that of their number.
+        It shows what a run of bins has above its noise. Noise alone raises the edge by one at most,
+        on average: a bin shows some by noise as rarely as it is far.
         """
-        # The share beyond an edge is 1 less that of the fewer, noisy bins below it; it is 0 beyond
-        # the last bin, which is open.
-        noise = np.hypot(self.sigma * np.sqrt(np.arange(1, len(edges))), sigma)
-        beyond = 1 - np.cumsum(self.value) - self._level(FALSE_BIN) * noise
-        return float(edges[1 + int(np.argmax(np.append(beyond[:-1], 0.0) <= share))])
+        n_bins = len(self.value)
+        first, last = np.triu_indices(n_bins)  # bins of each run
+        chances = 1 / (n_bins * np.maximum(edges[:-1], 1.0))  # as runs of one bin; the edge is 1
+        levels = np.array([self._level(chance) for chance in chances])
+        sums = np.append(0.0, np.cumsum(self.value))
+        noise = levels[last] * self.sigma * np.sqrt(last - first + 1)
+        shown = np.zeros(n_bins)
+        np.maximum.at(shown, first, sums[last + 1] - sums[first] - noise)
+        beyond = np.maximum.accumulate(shown[::-1])[::-1][1:]
+        return float(edges[1 + int(np.argmax(np.append(beyond, 0.0) <= share))])
 
     def range_of(self, edges: Floats) -> tuple[float, float, bool]:
         """Edges with a tail of noisy bins on either side; True if any exceeds the noise."""

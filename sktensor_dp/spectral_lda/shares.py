@@ -29,7 +29,7 @@ from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning
 from sktensor_dp.model_files.fields import Numbers, Real, SavedState
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.answer import Answer
-from sktensor_dp.privacy.plan import COUNT, ReleasePlan
+from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.norms import NormHistogram
 from sktensor_dp.queries.topic_shares import SharesByGroup, SharesNorm
 from sktensor_dp.tensor.arrays import Floats, Integers
@@ -53,6 +53,7 @@ class SavedShares(SavedState):
     sigma_: Annotated[float, Real("+")]
     texts_per_person_: Annotated[float, Real("+")]
     spread_: Annotated[float, Real("+")]
+    most_beyond_: Annotated[float, Real("+")]
 
 
 class TopicShares(PrivateEstimatorMixin, BaseEstimator):
@@ -75,6 +76,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         Bound on what one unit adds, in texts of one topic and group: given or released.
     spread_ : float
         Number of texts that count like one by their persons, from 1 to that bound.
+    most_beyond_ : float
+        Number of units beyond that bound, which are scaled down: so many at most, but for noise
+        beyond two deviations. All units where the bound was given.
     sums_, sigma_ : ndarray of shape (n_values, n_topics), float
         Released sums of shares, and the standard deviation of the noise of each.
     privacy_report_ : PrivacyReport
@@ -97,6 +101,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     sigma_: float
     texts_per_person_: float
     spread_: float
+    most_beyond_: float
 
     def __init__(
         self,
@@ -151,19 +156,22 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         with self._session(chunks, plan) as ask:
             n = ask.count()
             ask.complete_plan(plan)
-            order, spread = 1 if ask.is_pure else 2, texts
+            order, spread, most_beyond = 1 if ask.is_pure else 2, texts, float(n)
             if ask.left(NormHistogram):
                 beyond = self._noise_of_mean(n, plan) * math.sqrt(math.prod(shape))
                 norms = ask(NormHistogram(SharesNorm(order), EDGES))
-                of_count = sum(row.sigma for row in ask.report().rows if row.name == COUNT)
                 # A larger bound would add more to the noise of all sums together than it takes from
                 # what clipping loses, once so few persons are beyond it (Amin et al., 2019).
-                texts = norms.edge_beyond(EDGES, max(beyond, ROUNDING), of_count / n)
+                texts = norms.edge_beyond(EDGES, max(beyond, ROUNDING))
                 spread = _spread(norms, texts, beyond)
+                within = norms.value[EDGES[1:] <= texts]
+                noise = 2 * norms.sigma * math.sqrt(len(within))
+                most_beyond = n * min(max(1 - within.sum() + noise, 0.0), 1.0)
             sums = ask(SharesByGroup(texts * NORM_SLACK, order)).as_sum()
         found = {
             "sums_": sums.value.reshape(shape), "sigma_": sums.sigma,
             "texts_per_person_": texts, "spread_": spread,
+            "most_beyond_": most_beyond,
         }  # fmt: skip
         self._publish_result(self._with_report(ask, FitResult(found), {}))
         if hidden := [shown(self.values[place]) for place in np.flatnonzero(self.below_noise_)]:
@@ -173,7 +181,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     def _plan(self, grouped: bool, epsilon: float | None = None) -> ReleasePlan:
         """Plan of the release, and of the histogram that bounds what persons add."""
-        # A tenth bounds well where most persons write alike; three would where few write far more.
+        # A tenth bounds well; more would where few persons write far more and noise is large.
         fraction = 0.1 if grouped and self.texts_per_person == "auto" else 0.0
         fractions = {NormHistogram.name: fraction, SharesByGroup.name: 1 - fraction}
         return ReleasePlan.split(epsilon or self.epsilon, self.delta, fractions)
@@ -311,10 +319,12 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         head = ("group", "texts, at least about" if of_persons else "texts, about", *topics)
         notes = ["Within (90%), for noise and chance; topics themselves may be off, in all alike."]
         if of_persons:
+            of_all = f" ({self.most_beyond_:,.0f} persons at most)"
             notes.append(
                 f"Persons count by texts: by up to about {self.texts_per_person_:.3g} of one topic "
-                "and group. Whoever wrote more is scaled down, also in the number of texts; where "
-                "they write of other things, shares are farther off than these intervals say."
+                f"and group. Whoever wrote more{of_all * (self.texts_per_person == 'auto')} is "
+                "scaled down, also in the number of texts; where they write of other things, "
+                "shares are farther off than these intervals say."
             )
         if self.below_noise_.any():
             notes.append("* noise hides how many texts there are")

@@ -25,6 +25,7 @@ from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.query import SIZE_EDGES, bins_of
 from sktensor_dp.queries.samples import LiftedBall
+from sktensor_dp.spectral_lda.shares import EDGES as TEXTS
 
 EDGES = np.concatenate([-SIZE_EDGES[::-1], [0.0], SIZE_EDGES])
 WIDE = (-float(SIZE_EDGES[-1]), float(SIZE_EDGES[-1]))
@@ -222,3 +223,27 @@ def test_where_noise_hides_the_histogram_a_fit_says_so(name, fit, seeded_noise):
     with pytest.warns(NotEnoughDataWarning) as told:
         fit()
     assert f"The released {name} shows nothing" in str(told[0].message)
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_few_busy_units_are_seen_and_noise_alone_adds_little(pure, seed):
+    """Of 4,000 units 3 % are busy, in a bin of their own, and noise has a deviation of 15 units.
+
+    It hides their 120 less the 70 that may be beyond, 3.3 deviations, from a level of 3.0 at that
+    edge (Laplace: 4.0): of most draws it does not. Noise alone shows some beyond 5 texts in one of
+    50 single bins, and beyond 30 units less often: in 15 of 100 draws by one chance in a million.
+    """
+    rng, sigma = np.random.default_rng(seed), 15 / 4000
+    few, none = np.zeros(27), np.zeros(27)
+    none[0] = 1.0
+    few[[0, 10]] = 0.97, 0.03  # about 27 texts
+    draw = (
+        (lambda: rng.laplace(scale=sigma / 2**0.5, size=27))
+        if pure
+        else (lambda: rng.normal(scale=sigma, size=27))
+    )
+    seen = [answer(few + draw(), sigma, pure).edge_beyond(TEXTS, 30 / 4000) for _ in range(100)]
+    assert np.median(seen) >= TEXTS[10]
+    noise = [answer(none + draw(), sigma, pure).edge_beyond(TEXTS, 30 / 4000) for _ in range(100)]
+    assert np.median(noise) == TEXTS[1]
+    assert np.mean(np.array(noise) > 5) < 0.15
