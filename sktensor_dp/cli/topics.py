@@ -241,7 +241,8 @@ class Topics(Run):
             groups = counted(len(self._listed_groups), "group")
             of_groups.append(
                 f"Of each of {groups}, if texts are spread evenly, noise moves the share of a "
-                f"topic by about {noise:.1%} (one deviation)."
+                f"topic by about {noise:.1%} (one deviation); by more in a smaller group, and by "
+                "several times that where some persons write far more than others."
             )
         if self.adds:
             return of_groups
