@@ -137,13 +137,13 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
     """Check rows, fit the models, and write what was found."""
     with Interrupts(progress.note) as interrupts:
         reports = _check_rows(run, folder, progress)
+        stated = run.settings()
+        folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
         if run.paid and not folder.made.names:  # of a finished run, which is moved away now
             _write_statement(run, folder, reports)
             for name in run.paid:
                 source = f"{folder.earlier}/{name}.model"
                 folder.add(f"{name}.model", partial(shutil.copy2, source))
-        stated = run.settings()
-        folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
         interrupts.stop_if_asked()
         with progress.step(f"Learning {run.added if run.adds else run.options.command}"):
             *_, last = run.models
@@ -227,7 +227,9 @@ def _use_models(run: Run, folder: Folder, made: Manifest, names: Sequence[str]) 
         run.of_payer[COUNTED] = f"the run whose {' and '.join(names)} it uses"
     if run.adds:
         run.of_payer[LEARNED] = source
-    if not last.adds:
+    if last.adds:
+        run.of_payer.pop("checked first", None)  # this run has a check of its own
+    else:
         run.options.epsilon = made.epsilon
     run.build()
     if last.is_finished and run.is_paid:  # a file is added to it

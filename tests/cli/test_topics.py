@@ -539,6 +539,7 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
     folder = tmp_path / "private-topics"
     command(*asked, "--epsilon", 8)
     models = {one: (folder / f"{one}.model").read_bytes() for one in ("words", "topics")}
+    checks = [re.search("checked first: .*", (folder / PAGES[0]).read_text("utf-8"))[0]]
     said = command(*asked, "--epsilon", 8, *BY, status=2).err
     assert "would add shares alone to the models of" in said
     assert re.search(r"--epsilon \d\.\d+ is left", said)
@@ -557,7 +558,10 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
         assert "words.model and topics.model of private-topics are used" in done.err
         assert "Learning shares" in done.err
         assert models == {one: (folder / f"{one}.model").read_bytes() for one in models}
-        assert "models learned from: posts.csv" in (folder / PAGES[0]).read_text("utf-8")
+        page = (folder / PAGES[0]).read_text("utf-8")
+        assert "models learned from: posts.csv" in page
+        checks.append(re.search("checked first: .*", page)[0])
+    assert checks[0] not in checks[1:]
     # The whole epsilon is for shares, but for the part of a check.
     budget = BudgetAccountant(path=folder / LEDGER)
     shares = [one.cost.mu for one in budget.entries if one.spender == "TopicShares"]
