@@ -142,18 +142,21 @@ class InputCheck(HasAccountant):
         """
         flags = _flags(matches)
         sizes = None if lengths is None else _lengths(lengths, len(flags))
-        for one in matches.values():  # each must have the order of `groups`, whose labels stay
+        labels = None
+        for one in matches.values():  # labels are the same for each, which must have their order
             labels = checked_groups(groups, one, len(flags), self.neighbours)
         units = Units.single(len(flags))
         if labels is not None:
             order, units = Units.gathered(labels)
             flags = flags if order is None else flags[order]
-            flags = np.column_stack([flags, np.repeat(units.sizes > 1, units.sizes)])
+            has_several = np.repeat(units.sizes > 1, units.sizes)
+            flags = np.column_stack([flags, has_several])
             if sizes is not None:  # of all rows of a unit
                 sizes = sizes if order is None else sizes[order]
                 sizes = np.repeat(np.add.reduceat(sizes, units.starts[:-1]), units.sizes)
         if sizes is not None:
-            flags = np.column_stack([flags, np.log1p(np.minimum(sizes, LONGEST)) / LOG_LONGEST])
+            log_lengths = np.log1p(np.minimum(sizes, LONGEST)) / LOG_LONGEST
+            flags = np.column_stack([flags, log_lengths])
         return HeldOutChunk(flags, y=None, units=units)
 
     def _plan(self, epsilon: float | None = None) -> ReleasePlan:

@@ -53,9 +53,10 @@ def refuse_other_row_order(X: object, beside: object, name: str = "groups") -> N
         return
     if ours.nlevels != theirs.nlevels or len(ours) != len(theirs) or ours.equals(theirs):
         return
-    # If one index only counts rows, as after `reset_index`, it shares some labels by chance.
-    counts_rows = {type(one).__name__ == "RangeIndex" for one in (ours, theirs)}
-    if (shared := ours.isin(theirs)).all() or (shared.any() and len(counts_rows) == 1):
+    # If one index alone counts rows, as after `reset_index`, it shares some labels by chance.
+    ours_counts, theirs_counts = (type(one).__name__ == "RangeIndex" for one in (ours, theirs))
+    shared = ours.isin(theirs)
+    if shared.all() or (shared.any() and ours_counts == theirs_counts):
         rows = "texts.index" if sp.issparse(X) else "X.index"
         raise ValueError(
             f"{name} must be in the order of the rows: its index has labels of theirs in other "

@@ -167,6 +167,10 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
     def _expected(
         self, n_units: int, n_features: int | None, **options: int
     ) -> tuple[str, Sequence[str]] | None:
+        """Verdict and assumptions of a forecast, or None if none can be made.
+
+        The only option that one without features, thus of documents, may have is their length.
+        """
         if n_features is None or not hasattr(self, "forecast"):
             return None
         if n_features == 0:  # no word is expected of documents

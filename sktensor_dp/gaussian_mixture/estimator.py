@@ -623,6 +623,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         return PublicFacts(self._unit, score="log_likelihood", worst_case=self._worst_case)
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
+        """Neighbours of an audit, told apart by their mean along the axis where they differ."""
         return worst_samples(self, n_units, minus_mean)
 
 

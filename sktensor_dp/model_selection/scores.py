@@ -190,11 +190,13 @@ def check_comparable(
     # Likelihoods of rows that a step changed, or of other words, have no common measure. Errors of
     # targets have one, once the range that they are clipped to is the search's own.
     of_rows = SCORES[scoring] == "score_samples"
+    if bounds_given and not of_rows:
+        return
     for full in names:
         step, parameter = owner_of(full, steps)
         private = isinstance(step, PrivateEstimatorMixin)
-        decides = parameter in step._public_facts().scored_by if private else of_rows
-        if decides and (of_rows or not bounds_given):
+        # Any parameter of a step that is not private may change rows.
+        if parameter in step._public_facts().scored_by if private else of_rows:
             advice = "" if of_rows else ", or give score_bounds, the same for all candidates"
             raise ValueError(
                 f"{full!r} cannot be searched over: it decides what {scoring!r} measures, so that "

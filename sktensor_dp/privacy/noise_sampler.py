@@ -191,9 +191,10 @@ def _second_look(density: Density, word: NDArray[np.uint64], words: Words) -> _L
     is_border = density.bounds[cells - 1] == choices  # further bits of choice decide the cell
     # In cells: the middle of all places that begin with the known bits.
     place = ((word & PLACE_MASK).astype(np.float64) + 2.0 ** (LOT_BITS - 1)) * 2.0**-CELL_SHIFT
+    # A draw is accepted with the ratio of densities at its place and at the start of its cell.
     ratio = np.exp(density.energy(cells.astype(np.float64)) - density.energy(cells + place))
     gap = ratio - (lots.astype(np.float64) + 0.5) * 2.0**-LONG_BITS
-    return _Look(choices, lots, cells, gap > 0, is_border | (np.abs(gap) < MARGIN))
+    return _Look(choices, lots, cells, accepted=gap > 0, open=is_border | (np.abs(gap) < MARGIN))
 
 
 @dataclass(frozen=True)

@@ -676,7 +676,8 @@ class PrivateSpectralLDA(
         frequencies, _ = self._public_words(batch.n_features, columns)
         expected = warnings_of_persons(self.privacy_report_)
         with self._session(batch, plan, ticket=stream.ticket, expected=expected) as ask:
-            ask.count()  # releases nothing where the number is public
+            # A private number of units is released first. The plan is the same for any number.
+            ask.count()
             ask.complete_plan(plan)
             fitted = em_step_on_batch(
                 ask, stream, self.clip_norm_, frequencies,

@@ -111,11 +111,9 @@ def shared_effects(
     spread: float | Floats = 1.0,
     max_iter: int = 60,
 ) -> tuple[SharedEffects, Floats]:
-    """Empirical Bayes estimate of the effect of each row of a mode from noisy sums and weights,
-    and how far its means are expected to be above true effects, of shape (n_rows,).
+    """Empirical Bayes estimate of the effect and popularity of each row of a mode from noisy sums
+    and weights, and how far effects are expected to be above true ones, of shape (n_rows,).
     """
-    # Popularity is the logarithm of this power of a row's weight.
-    popularity_power = 0.5
     # Row i reports W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise; responses r in [-1, 1]
     # have mean response * (b_i - about_i) and deviation `spread`. Effects b are normal; weights
     # have any distribution on a grid (Kiefer & Wolfowitz 1956). Both distributions are estimated
@@ -123,7 +121,7 @@ def shared_effects(
     noisy, noisy_weights = (np.asarray(array, dtype=np.float64) for array in (sums, weights))
     total = max(float(noisy_weights.sum()), 1.0)
     largest = max(float(noisy_weights.max()), 1.0)
-    # Logarithmic grid of possible weights; without noise weights are known.
+    # Logarithmic grid of possible weights, one for all rows; without noise each row's own is known.
     grid = np.maximum(noisy_weights, 0.0)[:, None]
     if noise_std > 0:
         ends = np.log(largest * _GRID_RATIO), np.log(largest * _GRID_MARGIN)
@@ -135,7 +133,7 @@ def shared_effects(
     for _ in range(max_iter):
         fit.step()
     log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(total / len(noisy))
-    return fit.effects(popularity_power * log_ratios)
+    return fit.effects(popularity=0.5 * log_ratios)
 
 
 class _GridPosterior:

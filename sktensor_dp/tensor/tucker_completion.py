@@ -227,8 +227,10 @@ class _TuckerPosterior(Posterior):
         moment = self._passes.core_sums(self._factors, targets).ravel()
         gram = self._passes.core_sums(self._second_moments)
         for mode, rank in enumerate(ranks):
+            # Moments hold a triangle (rank (rank + 1) / 2) of each matrix: fill in all rank^2.
             gram = gram.take(packed_places(rank).ravel(), axis=mode)
-        apart = np.arange(2 * n).reshape(n, 2).T.ravel()  # the first axes of all pairs come first
+        # Each mode has a pair of axes: the first ones of all pairs make rows, the others columns.
+        apart = np.arange(2 * n).reshape(n, 2).T.ravel()
         gram = gram.reshape(np.repeat(ranks, 2)).transpose(apart).reshape(size, size)
         # With the eigenvectors V and eigenvalues l of the Gram matrix, covariance and mean are
         # V diag(s / (l + s)) V' and V diag(1 / (l + s)) V' moment, s the noise variance.
