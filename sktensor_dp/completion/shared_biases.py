@@ -102,7 +102,9 @@ class EffectRelease:
         errors = part * lacked + np.einsum("ij,kj->jik", shift, shift)
         of_own = (shifted - _square_distances(np.tensordot(of_rows, errors, 1)))[-1].clip(0)
         of_own[-1] = 0.0
-        errors[:, *np.diag_indices(len(releases))] += np.maximum(noise.T + of_own, least)
+        own = np.diagonal(errors, axis1=1, axis2=2)
+        of_own = np.maximum(noise.T + of_own, np.maximum(least, LEAST_SHARE * own))
+        errors[:, *np.diag_indices(len(releases))] += of_own
         of_effects = np.linalg.solve(errors, np.ones((*responses.T.shape, 1)))[..., 0].T
         # Expected shifts are too uncertain to be extrapolated to no shift by negative weights.
         of_effects = np.maximum(of_effects, 0.0)

@@ -33,6 +33,7 @@ ANEW = (
     "fit_tensor",
     "partial_fit",
     "inverse_transform",
+    "shares_by",  # needs groups of rows, too: see its own tests
 )
 OTHER = r"order|names|must have the columns"
 TABLES = tuple(name for name in READERS if MODELS[name].family not in ("texts", "tensors"))

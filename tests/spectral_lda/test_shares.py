@@ -209,6 +209,13 @@ def test_what_is_wrong_is_refused_unspent_and_shows_no_label(wrong, message):
         LDA.shares_by(**(right | {"epsilon": float(least[1])}))
 
 
+def test_columns_in_another_order_are_refused():
+    table = pd.DataFrame(X, columns=list("uvwxyz"))
+    lda = PrivateSpectralLDA(K, doc_topic_prior=0, epsilon=math.inf).fit(table)
+    with pytest.raises(ValueError, match="order"):
+        lda.shares_by(table[table.columns[::-1]], BY, ["a", "b"])
+
+
 POSTS = np.repeat(["alpha beta alpha beta", "gamma delta gamma delta"] * 300, 2)
 TABLE = pd.DataFrame({"post": POSTS, "author": PERSONS, "month": BY})
 
