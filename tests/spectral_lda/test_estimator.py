@@ -67,7 +67,7 @@ def test_too_little_data_warns_and_enough_does_not(comfortable):
         small = PrivateSpectralLDA(2, epsilon=0.01).partial_fit(comfortable[:100])
     small.partial_fit(comfortable[100:200])
     with pytest.warns(
-        NotEnoughDataWarning, match="No batch adds a topic: the first one, of 100, fo"
+        NotEnoughDataWarning, match="No batch adds a topic: the first one, of 100, found"
     ):
         small.partial_fit(comfortable[200:400])
     with pytest.warns(NotEnoughDataWarning, match="shows 1; .* would help: more documents\\."):
