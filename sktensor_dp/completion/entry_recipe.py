@@ -152,12 +152,14 @@ def _with_released_block(ask: Session, options: ModelOptions) -> EntryModel:
     # Noise may give any numbers; if they are out of the range of queries, the model stays as it is.
     if not 0 < np.abs(rows).max(initial=0.0) <= LARGEST**0.5:
         return model
-    # Scale the factor so that values are linear in it.
-    last = model.factors[-1] * (model.weights if isinstance(model, CPCompletion) else 1.0)
+    # Scale the factor so that values are linear in it. It has their unit, or a core has it.
+    last, unit = model.factors[-1], 1.0
+    if isinstance(model, CPCompletion):
+        last, unit = last * model.weights, half
     residual = max(model.noise_variance, (2 * half * ASSUMED.residual) ** 2)
     # Prior variance of each column; it is kept away from 0, by which the ridge would be divided.
     prior = np.mean(last**2, axis=0)
-    ridge = residual / np.maximum(prior, max(1e-6 * float(prior.max()), (1e-9 * half) ** 2))
+    ridge = residual / np.maximum(prior, max(1e-6 * float(prior.max()), (1e-9 * unit) ** 2))
     query = RidgeBlock(index_set, mode, rows, ridge, half)
     noisy = ask(query).as_sum()
     # The regression is linear in the values, so the part of mean and biases is public.

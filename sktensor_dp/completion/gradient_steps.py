@@ -150,8 +150,10 @@ class _BlockGaussNewton:
         """Set a block (a factor, or the core) to its posterior mean.
         `mean_square` is that of the norm of the derivatives.
         """
-        # A factor that is still 0 does not limit the scale of the others.
-        least = NULL_SPREAD if self._core is None else NULL_SPREAD * self._half**2
+        # A factor that is still 0 does not limit the scale of the others. Derivatives in factors,
+        # not those in the core, have a core in them, which has the unit of values.
+        has_unit = self._core is not None and place < len(self._factors)
+        least = NULL_SPREAD * self._half**2 if has_unit else NULL_SPREAD
         prior = (2 * self._half * ASSUMED.component) ** 2 / max(mean_square, least)
         rows = self._averages[place].posterior(self._residual, prior)
         if place == len(self._factors):

@@ -24,9 +24,10 @@ from sktensor_dp.tensor.shared_parameters import (
 )
 
 # Least sum of weights, to avoid a division by 0.
-LEAST_WEIGHT = 1e-100
-# Least response to effects, least and largest mean square error, of a release: far from overflow.
-LEAST_RESPONSE, LEAST_ERROR, LARGEST_ERROR = 1e-6, 1e-100, 1e100
+LEAST_WEIGHT = 1e-130
+# Least response to effects in units of the clip; least and largest mean square error of a release:
+# far from overflow, and from squares of bounds.
+LEAST_RESPONSE, LEAST_ERROR, LARGEST_ERROR = 1e-6, 1e-130, 1e130
 # Number of EM steps for effects, and the smaller number before another release.
 STEPS, ROUGH_STEPS = 60, 20
 # Least share of units with several entries, to avoid a division by 0.

@@ -5,6 +5,7 @@ Noise is drawn by the test's seed: at one seed nothing here is left to chance.
 
 import numpy as np
 import pytest
+from small_completions import PERTURBATIONS, table
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 
@@ -125,3 +126,32 @@ def test_equal_coordinates(unit_mode, seed):
         # What remains is shrinkage, by 4 / 40 of a variance of 1 at most: .15 of T's deviation.
         assert np.sqrt(np.mean((twice - once) ** 2)) < 0.2 * T.std()
         assert np.sqrt(np.mean((alone - once) ** 2)) > 0.2 * T.std()
+
+
+WAYS = {
+    **{f"entries, {way}": {"perturbation": way} for way in PERTURBATIONS},
+    "persons": {"unit_mode": 0}, "persons, pure": {"unit_mode": 0, "delta": 0.0},
+    "persons, exact": {"unit_mode": 0, "epsilon": INF},
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", MODELS)
+def test_units_of_measurement_do_not_matter(kind, way):
+    """Powers of two, by which all numbers scale exactly: a floor in units of values shows."""
+    X, y, _ = table((200, 6, 5))
+    y = np.clip(y, -4, 4)
+
+    def at_width(width):
+        options = {"bounds": (-4 * width, 4 * width), "shape": (200, 6, 5), "random_state": 0}
+        model = MODELS[kind](2, **{"epsilon": 8.0, **options, **WAYS[way]})
+        with unsafe_seeded_noise(1):
+            model.fit(X, width * y)
+        own = model.fold_in(X, width * y).predict(X)
+        parts = [model.predict(X), own, [model.mean_], *model.biases_]
+        return np.concatenate([*parts, *model.bias_errors_]) / width
+
+    known = at_width(1.0)
+    for width in (2.0**-165, 2.0**164):
+        np.testing.assert_allclose(at_width(width), known, atol=1e-9)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp import PrivateCPCompletion
 from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.queries.persons import (
     MOMENT_WEIGHT,
@@ -178,17 +177,3 @@ def test_moments_have_no_obtuse_angles(seed):
     assert (moments @ moments.T).min() > -1e-15
     assert np.linalg.norm(moments, axis=1).max() <= 1 + 1e-12
     assert np.linalg.eigvalsh(moments.reshape(n, RANK, RANK)).min() > -1e-15
-
-
-@pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-@pytest.mark.parametrize("width", [1e-30, 1e12, 1e40])
-def test_units_of_measurement_do_not_matter(width):
-    rng = np.random.default_rng(0)
-    X = np.argwhere(rng.random((1000, 6, 5)) < 0.5)
-    model = PrivateCPCompletion(2, bounds=(0, width), shape=(1000, 6, 5), unit_mode=0, epsilon=8.0)
-    model.fit(X, width * (0.8 * rng.uniform(0, 1, len(X)) + 0.04 * X[:, 1]))
-    assert "shared_factor_sums" in [row.name for row in model.privacy_report_.rows]
-    # Six errors of about .0065; effects that are lost err by .1.
-    expected = 0.04 * (np.arange(6) - 2.5)
-    found = model.biases_[1] / width
-    np.testing.assert_allclose(found - found.mean(), expected, atol=0.04)
