@@ -485,7 +485,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         Parameters
         ----------
         n_observed : int
-            Number of entries to come.
+            Number of entries to come. With a ``unit_mode`` each is taken to be of any unit as
+            likely: of n units about n (1 - exp(-n_observed / n)) have any.
         shape : sequence of int, optional
             Number of rows of each mode; by default the parameter ``shape``.
         deviation : float, optional

@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import lambertw
 
 from sktensor_dp.checks.display import Table
 from sktensor_dp.completion import defaults
@@ -37,6 +38,7 @@ from sktensor_dp.completion.shared_biases import (
     clip_of_noise,
     mean_to_median,
     shift_by_clip,
+    weights_by_size,
 )
 from sktensor_dp.estimator.forecast import (
     MOST_UNITS,
@@ -192,7 +194,9 @@ def person_errors(
     n_observed: int, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int
 ) -> Errors:
     """Expected errors where units are persons."""
-    each = max(n_observed / shape[plan.unit_mode], 1.0)
+    n_units = units_with_entries(n_observed, shape[plan.unit_mode])
+    shape = (*shape[: plan.unit_mode], n_units, *shape[plan.unit_mode + 1 :])
+    each = n_observed / n_units
     residual = assumed.about_biases
     # Error variance of a unit's level, fitted to its entries with the library's prior, which counts
     # as `prior` more entries: from its distance to the prior mean, and from its entries.
@@ -211,7 +215,7 @@ def person_errors(
     error = math.sqrt(residual + level + math.fsum(biases))
     model = error if explained is None else math.sqrt(error**2 - explained)
     # Noise of the released mean, in a range of width 1, and what `fit_persons` leaves of it.
-    cost, n_units = plan.releases.cost_of(UnitLevels.name), shape[plan.unit_mode]
+    cost = plan.releases.cost_of(UnitLevels.name)
     sigma = sigma_of_mean(UnitLevels(half=0.5), cost, n_units, "replace_one")
     mean_error = math.hypot(
         sigma / math.sqrt(1 + 12 * sigma**2), assumed.deviation / math.sqrt(n_units)
@@ -226,21 +230,22 @@ def person_errors(
     )  # fmt: skip
 
 
+def units_with_entries(n_observed: int, n_units: int) -> int:
+    """Expected number of `n_units` units that have any of as many entries, each as likely whose."""
+    return max(round(-n_units * math.expm1(-n_observed / n_units)), 1)
+
+
 def _bias_variances(
     each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int = 0
 ) -> list[float]:
     """Error variance of an average row's bias of each shared mode, at the budget of biases plus
     `sweeps` sweeps. `each` is the number of entries of a unit.
     """
-    variances = []
-    for mode, n in enumerate(np.delete(shape, plan.unit_mode).tolist()):
-        norm = _count_norm(each, n, shape, plan)
-        weight = shape[plan.unit_mode] * each / n / norm
-        errors = _row_errors(plan, assumed, sweeps, mode, each, weight)
-        variances.append(
-            errors.noise / weight**2 + errors.sampling / weight / norm + errors.shift**2
-        )
-    return assumed.shrunk(variances)
+    modes = range(len(shape) - 1)
+    of_modes = [_row_errors(each, shape, plan, assumed, sweeps, mode) for mode in modes]
+    return assumed.shrunk(
+        [e.noise / e.weight**2 + e.sampling / e.weight / e.norm + e.shift**2 for e in of_modes]
+    )
 
 
 def _count_norm(each: float, n_rows: int, shape: tuple[int, ...], plan: PersonPlan) -> float:
@@ -252,6 +257,14 @@ def _count_norm(each: float, n_rows: int, shape: tuple[int, ...], plan: PersonPl
     return math.sqrt(each * (1 - 1 / n_rows) * apart + each**2 / n_rows)
 
 
+def _alone(each: float, n_rows: int) -> float:
+    """Share of units, with `each` entries on average, that have them in one of `n_rows` rows."""
+    # Numbers are Poisson, of those that have any: the mean with the others in it, by Lambert's W.
+    mean = max(each + float(lambertw(-each * math.exp(-each)).real), 1e-6)
+    in_one = math.exp(mean / n_rows - mean) - math.exp(-mean)
+    return n_rows * in_one / -math.expm1(-mean)
+
+
 def _entries_to_tell(
     each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int = 0
 ) -> float:
@@ -260,16 +273,14 @@ def _entries_to_tell(
     """
     if assumed.bias_deviation == 0:
         return math.nan
-    n = int(np.delete(shape, plan.unit_mode)[0])
-    norm = _count_norm(each, n, shape, plan)
-    errors = _row_errors(plan, assumed, sweeps, 0, each, shape[plan.unit_mode] * each / n / norm)
+    errors = _row_errors(each, shape, plan, assumed, sweeps, 0)
     # The weight w for which noise / w^2 + sampling / (w norm) is what the shift leaves.
     left = assumed.bias_deviation**2 - errors.shift**2
     if left <= 0:
         return math.inf
-    by_entries = errors.sampling / norm / left
+    by_entries = errors.sampling / errors.norm / left
     weight = (by_entries + math.sqrt(by_entries**2 + 4 * errors.noise / left)) / 2
-    return weight * norm
+    return weight * errors.norm
 
 
 class _RowErrors(NamedTuple):
@@ -278,12 +289,17 @@ class _RowErrors(NamedTuple):
     noise: float  # variance by noise, times w^2
     sampling: float  # variance by the row's entries, times w * norm
     shift: float  # root mean square error, as residuals that are clipped are not normal
+    weight: float  # of an average row
+    norm: float
 
 
 def _row_errors(
-    plan: PersonPlan, assumed: Assumed, sweeps: int, mode: int, each: float, weight: float
+    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int, mode: int
 ) -> _RowErrors:
-    """Errors of biases in the shared mode at place `mode`, of rows of average `weight`."""
+    """Errors of biases in the shared mode at place `mode`; others as for `_bias_variances`."""
+    n_rows = int(np.delete(shape, plan.unit_mode)[mode])
+    norm = _count_norm(each, n_rows, shape, plan)
+    weight = shape[plan.unit_mode] * each / n_rows / norm
     # Each round clips as `SharedBiases.release` does, for values whose mean is in the middle.
     rounds, half = plan.n_rounds, 1 / 2
     cost = plan.costs_of_biases()[mode]
@@ -315,9 +331,14 @@ def _row_errors(
     noises, entries, shifts, _ = np.array(parts).T
     precisions = 1 / noises if noises.all() else np.ones(len(parts))
     of_parts = precisions / precisions.sum()
-    return _RowErrors(
-        float(of_parts**2 @ noises), float(of_parts @ entries), float(of_parts @ shifts)
-    )
+    noise, sampling = float(of_parts**2 @ noises), float(of_parts @ entries)
+    # Units with entries in several rows and in one are summed apart, each with noise.
+    alone = min(_alone(each, n_rows) * norm / each, 1.0)
+    shares = np.array([1 - alone, alone])
+    blocks = weights_by_size(weight * shares, 1 / norm, noise, sampling)
+    noise *= float(blocks @ blocks / (blocks @ shares) ** 2)
+    sampling *= float(blocks**2 @ shares / (blocks @ shares) ** 2)
+    return _RowErrors(noise, sampling, float(of_parts @ shifts), weight, norm)
 
 
 class _Search:
@@ -635,7 +656,8 @@ class CompletionForecast(InvertibleForecast):
         none = (
             self.hidden_modes
             if mode is None
-            else asked.numbers["shape"][mode] < self.entries_to_tell
+            else units_with_entries(asked.numbers["n_observed"], asked.numbers["shape"][mode])
+            < self.entries_to_tell
         )
         if none:
             return "likely too few"

@@ -135,10 +135,19 @@ def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floa
     counts = np.mean([one.counts for one in releases], axis=0)
     # Mean weight of a row in each block, less a deviation of its noise.
     sizes = np.maximum(counts.mean(axis=1) - math.sqrt(variance / counts.shape[1]), 0.0)
+    return weights_by_size(sizes, weight_each, float(variance), releases[-1].spread ** 2)
+
+
+def weights_by_size(
+    sizes: Floats, weight_each: float, noise: float, sampling: float | Floats
+) -> Floats:
+    """Weights of both blocks by mean weights of a row in them, `sizes`, and variances of a sum by
+    noise and of an entry.
+    """
     # Errors of sums: of noise, of entries, and of levels, which are taken to be as far off in a row
     # as levels differ.
     of_levels = np.array([0.0, kernel_defaults.LEVEL_VARIANCE]) * sizes
-    errors = variance + (weight_each + of_levels) * releases[-1].spread ** 2 * sizes
+    errors = noise + (weight_each + of_levels) * sampling * sizes
     precisions = sizes / (errors + LEAST_WEIGHT)
     return precisions / precisions.max() if sizes.any() else np.array([1.0, 0.0])
 

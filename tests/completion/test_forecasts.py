@@ -132,6 +132,28 @@ def test_item_averages_are_as_hidden_as_forecast(epsilon, unit_mode, seed):
     assert said.mean_error == pytest.approx(model.mean_error_, rel=0.5, nan_ok=True)
 
 
+@pytest.mark.filterwarnings("ignore:.*do most have a single value")
+@pytest.mark.parametrize(
+    "each", [0.06, 0.3, 1.0, 4.0, pytest.param(20.0, marks=pytest.mark.nightly)]
+)
+def test_forecasts_know_how_many_units_have_entries(each, seed):
+    rng, shape = np.random.default_rng(seed), (20_000, 300)
+    X = np.unique(rng.integers(0, shape, (int(each * shape[0]), 2)), axis=0)
+    items = rng.standard_normal(300)
+    items = 0.4 * (items - items.mean()) / items.std()
+    y = 3 + 0.4 * rng.standard_normal(shape[0])[X[:, 0]] + items[X[:, 1]]
+    y = np.clip(y + 0.8 * rng.standard_normal(len(X)), 1, 5)
+    model = PrivateCPCompletion(0, bounds=(1, 5), shape=shape, unit_mode=0, epsilon=2.0)
+    said = model.forecast(len(y))
+    with unsafe_seeded_noise(seed):
+        found = model.fit(X, y).biases_[1]
+    # The error of 300 items errs by 4 %, four times at most; that values are less far from their
+    # unit's level than from the mean leaves up to a sixth out of the theory.
+    error = math.sqrt(np.mean((found - found.mean() - items) ** 2))
+    assert error == pytest.approx(said.bias_errors[1], rel=0.33)
+    assert 0.5 < model.mean_error_ / said.mean_error < 1.2
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_forecasts_know_who_can_fold_in(model):
     assert math.isfinite(build(model, rank=2).forecast(5000, (50, 20, 3)).of_fold_in)
@@ -238,7 +260,7 @@ def test_forecasts_show_what_they_assume():
         assert part in str(none)
     assert "deviation of 2," in str(sliced(2.0).forecast(120_000, TASTES))
     entries = PrivateCPCompletion(4, bounds=(-4, 4)).forecast(N * EACH, (N, D))
-    few = sliced(0.7).forecast(1200, TASTES)
+    few = sliced(0.7).forecast(8000, TASTES)
     assert "Noise may hide biases, which differ by 0.8: the expected error" in str(few)
     assert few.advice() in str(few)
     assert str(sliced(0.1).forecast(1200, TASTES)).startswith("predict() will be no better than")
