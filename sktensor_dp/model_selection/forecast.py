@@ -113,7 +113,7 @@ class SearchForecast(ScoreForecast):
             f"and scores {self.n_scored:,}.",
             f"Of two candidates the better one wins 19 times in 20 if their scores differ by "
             f"{self.told_apart:.2g}, of a range of {self.width:.3g}; half as wide score_bounds "
-            "halve that.",
+            "halve that, and what is beyond them is cut.",
             f"With a chance of {self.stop:.0%} there is one trial alone.",
         ]
         for verdict in dict.fromkeys(verdict for _, verdict in self.verdicts):
