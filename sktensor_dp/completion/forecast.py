@@ -260,7 +260,9 @@ def _count_norm(each: float, n_rows: int, shape: tuple[int, ...], plan: PersonPl
 def _alone(each: float, n_rows: int) -> float:
     """Share of units, with `each` entries on average, that have them in one of `n_rows` rows."""
     # Numbers are Poisson, of those that have any: the mean with the others in it, by Lambert's W.
-    mean = max(each + float(lambertw(-each * math.exp(-each)).real), 1e-6)
+    # W has a branch point at -1 / e, where all have one.
+    branch = max(-each * math.exp(-each), 1e-12 - 1 / math.e)
+    mean = each + float(lambertw(branch).real)
     in_one = math.exp(mean / n_rows - mean) - math.exp(-mean)
     return n_rows * in_one / -math.expm1(-mean)
 

@@ -132,6 +132,17 @@ def test_item_averages_are_as_hidden_as_forecast(epsilon, unit_mode, seed):
     assert said.mean_error == pytest.approx(model.mean_error_, rel=0.5, nan_ok=True)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_fewer_entries_than_units_are_never_forecast_to_do_as_well(model):
+    before = (math.inf,) * 3
+    for n in (1, 2, 10, 100, 1000, 10_000, 50_000, 1_000_000):
+        said = build(model, unit_mode=0).forecast(n, (50_000, 300, 4))
+        now = (said.mean_error, *said.bias_errors[1:])
+        assert all(0 < one < other for one, other in zip(now, before, strict=True))
+        assert (said.verdict == "likely too few") == (n <= 10)
+        before = now
+
+
 @pytest.mark.filterwarnings("ignore:.*do most have a single value")
 @pytest.mark.parametrize(
     "each", [0.06, 0.3, 1.0, 4.0, pytest.param(20.0, marks=pytest.mark.nightly)]
