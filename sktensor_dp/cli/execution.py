@@ -29,7 +29,7 @@ from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
 from sktensor_dp.input_check import HARDLY_ANY
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
-from sktensor_dp.privacy.payer import COLUMN
+from sktensor_dp.privacy.payer import UNIT_COLUMN
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.statement import load_statement
 
@@ -70,7 +70,7 @@ def _run(options: Namespace) -> int:
     run, progress, folder = RUNS[options.command](options), Progress(), None
     is_demo = options.file is None  # of built-in texts
     path = options.output or Path("demo-output" if is_demo else f"private-{options.command}")
-    column_before = COLUMN.set(options.person)
+    column_before = UNIT_COLUMN.set(options.person)
     try:
         run.build()
         with progress.warned(), ExitStack() as run_alone:
@@ -114,7 +114,7 @@ def _run(options: Namespace) -> int:
             print(_cost(run, folder), file=sys.stderr)
         raise
     finally:
-        COLUMN.reset(column_before)
+        UNIT_COLUMN.reset(column_before)
     return 0
 
 

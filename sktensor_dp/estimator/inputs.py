@@ -27,7 +27,7 @@ from sktensor_dp.checks.frames import (
 from sktensor_dp.data.labels import ONE_GROUP, Labels, are_several, as_labels
 from sktensor_dp.data.units import split_chunk
 from sktensor_dp.exceptions import PrivacyLeakWarning
-from sktensor_dp.privacy.payer import MARK, UnitMark
+from sktensor_dp.privacy.payer import UNIT_MARK, UnitMark
 from sktensor_dp.privacy.report import PrivacyReport
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
@@ -283,7 +283,7 @@ def mark_unit(counts: object, report: PrivacyReport, *, is_whole: bool) -> Any:
     """Mark a result with what its fit protects, and their number where it `is_whole` and public."""
     n_units = report.n_units if is_whole and report.neighbours == "replace_one" else None
     with suppress(AttributeError):
-        setattr(counts, MARK, UnitMark(report.unit == "person", report.neighbours, n_units))
+        setattr(counts, UNIT_MARK, UnitMark(report.unit == "person", report.neighbours, n_units))
     return counts
 
 
@@ -319,7 +319,7 @@ def without_names(estimator: Any, X: object) -> Any:
 
 def check_counted_alike(X: object, grouped: bool, neighbours: str) -> None:
     """Raise ValueError if `X` has the mark of a fit with other units or neighbours."""
-    mark = getattr(X, MARK, UnitMark(grouped, neighbours, n_units=None))
+    mark = getattr(X, UNIT_MARK, UnitMark(grouped, neighbours, n_units=None))
     if mark.persons != grouped:
         raise ValueError(
             "groups must be given to both fits or to none: X was counted by a vocabulary fitted "
@@ -335,7 +335,7 @@ def check_counted_alike(X: object, grouped: bool, neighbours: str) -> None:
 
 def check_marked_number(X: object, n_units: int | None) -> None:
     """Raise ValueError if `X` has the mark of a fit to another, public number of units."""
-    mark = getattr(X, MARK, None)
+    mark = getattr(X, UNIT_MARK, None)
     if mark is not None and mark.n_units not in (None, n_units):
         raise ValueError(
             "groups must be the same for both fits: X was counted by a vocabulary of "

@@ -26,7 +26,7 @@ from sktensor_dp.estimator.inputs import (
     number_is_private,
 )
 from sktensor_dp.estimator.lazy import checked_columns, number_of_units, partitions_by_group
-from sktensor_dp.privacy.payer import MARK
+from sktensor_dp.privacy.payer import UNIT_MARK
 
 
 class PrivateRowsMixin(PrivateEstimatorMixin):
@@ -153,7 +153,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         """Units of a source of announced public sizes, which is read several times."""
         if not isinstance(source, PartitionedSource):
             check_chunks(source)
-            if hasattr(source, MARK):
+            if hasattr(source, UNIT_MARK):
                 check_counted_alike(source, grouped=False, neighbours=self.neighbours)
                 check_marked_number(source, n_samples)
         if not number_is_private(n_samples, self.neighbours):

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
 
 # Number of fits and searches of this thread, as a context, whose releases have begun.
-BEGUN: "ContextVar[int]" = ContextVar("begun", default=0)
+PAID_FITS: "ContextVar[int]" = ContextVar("begun", default=0)
 # Name of the column that says whose row it is, in a fit; public, as names of columns are.
-COLUMN: "ContextVar[object]" = ContextVar("column", default=None)
+UNIT_COLUMN: "ContextVar[object]" = ContextVar("column", default=None)
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Payer:
 
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
         """Check and charge entries of a ledger; None as for :meth:`charge`."""
-        # `telling_spending`, which wraps each method that fits, sets COLUMN and reads BEGUN.
+        # `telling_spending` wraps each method that fits: sets UNIT_COLUMN and reads PAID_FITS.
         receipt, entries = None, self._named(entries)
         self._check_tools(entries)
         if self.accountant is not None and not self.paid_by_earlier_batch:
             receipt = self.accountant.charge(entries, self.ticket)
-        BEGUN.set(BEGUN.get() + 1)
+        PAID_FITS.set(PAID_FITS.get() + 1)
         return receipt
 
     def tell(self, error: BaseException) -> None:
@@ -139,7 +139,7 @@ class Payer:
 
     def _named(self, entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
         """Entries of persons with the name of the column that says whose each row is."""
-        person = person_of(self.column or COLUMN.get())
+        person = person_of(self.column or UNIT_COLUMN.get())
         return [replace(one, unit=person) if one.unit == PERSON else one for one in entries]
 
 
@@ -167,7 +167,7 @@ class UnitMark(NamedTuple):
     n_units: int | None  # of the vocabulary, where it is public and the counts are of all units
 
 
-MARK = "_sktensor_dp_unit"  # attribute of counts with their `UnitMark`
+UNIT_MARK = "_sktensor_dp_unit"  # attribute of counts with their `UnitMark`
 
 
 def tell(error: BaseException, told: str, spent: str = "") -> None:
@@ -182,13 +182,14 @@ def tell(error: BaseException, told: str, spent: str = "") -> None:
 
 
 def telling_spending(method: Any) -> Any:
-    """Decorate a method that fits: set `COLUMN`, and let errors say what is spent and released."""
+    """Decorate a method that fits: set `UNIT_COLUMN`, and say in errors what is spent, released."""
 
     @wraps(method)
     def run(self: Any, *args: object, **options: object) -> Any:
-        n_begun = BEGUN.get()
+        n_begun = PAID_FITS.get()
         X = args[0] if args else options.get("X")
-        token = COLUMN.set(column_of_units(self, X, options.get("groups")) or COLUMN.get())
+        column = column_of_units(self, X, options.get("groups"))
+        token = UNIT_COLUMN.set(column or UNIT_COLUMN.get())
         try:
             return method(self, *args, **options)
         except BaseException as error:
@@ -200,11 +201,11 @@ def telling_spending(method: Any) -> Any:
             said = "".join([str(error), *getattr(error, "__notes__", ())])
             unspent = f"This {type(self).__name__} released nothing."
             # Refusals by the budget say themselves what was charged.
-            is_unspent = BEGUN.get() == n_begun and not isinstance(error, BudgetError)
+            is_unspent = PAID_FITS.get() == n_begun and not isinstance(error, BudgetError)
             if is_unspent and unspent not in said:
                 tell(error, unspent, spent)
             # Counts over a private vocabulary: say how to use it without paying for it again.
-            mark, paid = getattr(X, MARK, None), "The vocabulary of X is paid for:"
+            mark, paid = getattr(X, UNIT_MARK, None), "The vocabulary of X is paid for:"
             if spent and mark is not None and paid not in said:
                 groups = ", groups=groups" * mark.persons
                 how = f"fit this step alone, by fit(vectorizer.transform(texts){groups})."
@@ -212,7 +213,7 @@ def telling_spending(method: Any) -> Any:
                 tell(error, paid, f" {how if left else none}")
             raise
         finally:
-            COLUMN.reset(token)
+            UNIT_COLUMN.reset(token)
 
     return run
 
