@@ -13,7 +13,7 @@ from sktensor_dp.cli.folder import Folder, table_of
 from sktensor_dp.cli.run import MISSING, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
-from sktensor_dp.gaussian_mixture.fitted import move_to_units, warnings_of_one_value
+from sktensor_dp.gaussian_mixture.fitted import move_to_units, warnings_of_ends
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
@@ -29,7 +29,6 @@ CENTRES = (
     "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
     "A cloud of another form may be several groups; noise moves averages and shares.",
 )
-OPTIONS = ("--range", "--log-range")
 NOT_GIVEN = "not given"  # value of a category in cells that are empty, or list a missing one
 CATEGORY = (
     "An average of a category is the share of rows that have it{}; what its column lacks to 1 is "
@@ -260,29 +259,19 @@ class Groups(Run):
         return forecast
 
     def doubts(self) -> str:
-        """Ask for other ranges if averages lie at their ends."""
-        means = self._scaled
-        # Counts of rare events are near 0, where their range begins: only the upper end counts.
-        low = np.where(self._ranges[:, 0] == 0, 0, means.min(axis=0))
-        farthest = np.maximum(means.max(axis=0), -low)  # of means in the scaled range, -1 to 1
-        wrong = "; ".join(
-            f"the averages of {name} lie at the end of its range: is {OPTIONS[int(of_log)]} right?"
-            for name, of_log, end in zip(self._numbers, self._of_logs, farthest, strict=False)
-            if end >= 0.98  # within a hundredth of the range
-        )
+        """Name columns and categories that part groups alone, or lie at the end of a range."""
         shares = self._means[:, len(self._numbers) :]  # of each category in each group
         # A category that groups have nearly all or nothing of, to a tenth, has no spread, and
         # separates most.
         splits = (np.abs(shares - 0.5) >= 0.4).all(axis=0) & (np.ptp(shares, axis=0) > 0.5)
         names = [self._columns[len(self._numbers) + place] for place in np.flatnonzero(splits)]
-        doubts = [f"{wrong}."] if wrong else []
+        doubts = [*map(str, warnings_of_ends(self.models["groups"], self._reach))]
         if names:
             doubts.append(
                 f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "
                 "categories, and may hide groups of the numbers, which a run without --category "
                 "shows."
             )
-        doubts += map(str, warnings_of_one_value(self.models["groups"], means))
         return " ".join(filter(None, [*doubts, super().doubts()]))
 
     def fit(self) -> Iterator[str]:
@@ -304,7 +293,6 @@ class Groups(Run):
             name_columns(model, self._named("log10"))
             move_to_units(model, self._reach)
             yield "groups"
-        self._scaled = self._scaler.transform(model.means_)
         self._take_averages(model, categories)
 
     def _table(self, categories: Sequence[tuple[str, str]]) -> Floats:

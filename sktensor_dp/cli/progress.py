@@ -79,6 +79,7 @@ class Progress(io.TextIOBase):
             # A command that would pay again is refused, unless asked for.
             warnings.filterwarnings("ignore", "This budget paid for the same", UserWarning)
             # A run says this after the fit, by names of columns.
-            warnings.filterwarnings("ignore", "A group has nearly one value", UserWarning)
+            said = "A group has nearly one value|The averages of .* lie at the end"
+            warnings.filterwarnings("ignore", said, UserWarning)
             warnings.showwarning = show
             yield

@@ -30,7 +30,7 @@ from sktensor_dp.gaussian_mixture.fitted import (
     SavedMixture,
     gaussians_of,
     names_of,
-    warnings_of_one_value,
+    warnings_of_ends,
 )
 from sktensor_dp.gaussian_mixture.plan import (
     check_memory,
@@ -598,7 +598,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             ask.complete_plan(plan.releases)
             fitted = fit_mixture(ask, plan)
         self._publish_result(self._with_report(ask, fitted, columns))
-        self._warn(warnings_of_one_value(self, self.means_))
+        self._warn(warnings_of_ends(self))
         return self
 
     def _log_joint(self, X: Any) -> Floats:

@@ -1,5 +1,6 @@
 """Fitted attributes of a mixture: as scikit-learn shapes them, in files, and back."""
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -148,29 +149,50 @@ def names_of(estimator: Any, columns: NDArray[np.bool_]) -> list[str]:
     return [name for name, is_one in zip(names, columns, strict=True) if is_one]
 
 
-def warnings_of_one_value(estimator: Any, scaled: Floats) -> tuple[Warning, ...]:
-    """Warnings of columns in which a group has no spread to speak of, and others have.
+def warnings_of_ends(estimator: Any, ranges: Floats | None = None) -> tuple[Warning, ...]:
+    """Warnings of columns in which groups lie at an end of the range, or have nearly one value.
 
-    `scaled` are means of columns scaled by their ranges to [-1, 1].
+    `ranges` (n_features, 2) are in the units of means; None of columns scaled to [-1, 1], if any.
     """
-    spreads = np.sqrt(estimator.variances_)
+    low, high = (-1.0, 1.0) if ranges is None else ranges.T
+    means = (2 * estimator.means_ - low - high) / (high - low)
+    spreads = 2 * np.sqrt(estimator.variances_) / (high - low)
+    if ranges is not None:
+        means = np.clip(means, -1, 1)
+    to_end = 1 - np.abs(means)
     # From one to ten in spread on, nine in ten rows of two groups of one mean and size are parted
     # by this column alone.
     narrow = spreads < 0.1 * spreads.max(axis=0)
     narrow &= ~narrow.all(axis=1, keepdims=True)  # a small cloud, not one value of a column
-    at_end = np.abs(np.abs(scaled) - 1) < 0.02  # within a hundredth of the range
+    # Rows scaled by ranges have this norm at most; others have no ends that are known.
+    is_scaled = ranges is not None or math.isclose(
+        getattr(estimator, "data_norm_", estimator.data_norm),
+        math.sqrt(means.shape[1]),
+        rel_tol=0.01,
+    )
+    at_end = (np.abs(to_end) < 0.02) & is_scaled  # within a hundredth of the range
+    # Normal groups three deviations from an end have 0.1 % of their values beyond it: a group at
+    # the end is no tail of these.
+    at_one_end = at_end.all(axis=0) & (np.ptp(np.sign(means), axis=0) == 0)
+    gap = (at_end | (to_end > 3 * spreads)).all(axis=0) & ~at_one_end
+    parted = (at_end & (narrow | gap)).any(axis=0)
+    # Ones among zeros and counts of rare events may have the low end as their average.
+    few = (spreads**2 < np.maximum(to_end, 0.0004)).any(axis=0)
+    wrong = low != 0 if ranges is not None else few & at_one_end
+    beyond = (at_end & (wrong | (means > 0))).any(axis=0) & ~parted
     found = {
-        "": (narrow & ~at_end).any(axis=0),
-        ", at the end of its range: many zeros, a code of missing cells such as -9, or logs not "
-        "taken?": (narrow & at_end).any(axis=0),
+        "A group has nearly one value of {}. Groups may part by it alone, and hide others, which a "
+        "fit without it shows.": (narrow & ~at_end).any(axis=0),
+        "A group has nearly one value of {}, at the end of its range: many zeros, a code of "
+        "missing cells such as -9, or logs not taken? Groups may part by it alone, and hide "
+        "others, which a fit without it shows.": parted,
+        "The averages of {} lie at the end of its range: is the range in other units or far too "
+        "wide, or are cells a code such as -9?": beyond,
     }  # fmt: skip
     return tuple(
-        UserWarning(
-            f"A group has nearly one value of {' and '.join(alone)}{where or '.'} Groups may part "
-            "by it alone, and hide others, which a fit without it shows."
-        )
-        for where, columns in found.items()
-        if (alone := names_of(estimator, columns))
+        UserWarning(said.format(" and ".join(names)))
+        for said, columns in found.items()
+        if (names := names_of(estimator, columns))
     )
 
 

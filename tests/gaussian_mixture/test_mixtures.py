@@ -14,6 +14,7 @@ from sklearn.mixture import GaussianMixture
 
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
 from sktensor_dp.data.samples import IncompleteChunk
+from sktensor_dp.gaussian_mixture.fitted import warnings_of_ends
 from sktensor_dp.gaussian_mixture.recipe import of_type, release_start
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
@@ -147,7 +148,34 @@ def test_a_group_of_one_value_is_doubted(names, value, where, seed):
     X = X if names is None else pd.DataFrame(X, columns=names)
     name = "column 1" if names is None else "stays"
     with pytest.warns(UserWarning, match=f"nearly one value of {name}{where}"):
-        PrivateGaussianMixture(2, data_norm=1.5, epsilon=8.0).fit(X)
+        PrivateGaussianMixture(2, data_norm=2**0.5, epsilon=8.0).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("means", "spreads", "said"),
+    [
+        # Values in other units, a code of missing cells with some others, and in k = 1.
+        ([0.998, 0.997, 1.001], [0.002, 0.01, 0.001], "The averages of column 1 lie at the end"),
+        ([-0.998], [0.003], "The averages of column 1 lie at the end of its range"),
+        ([0.1, -0.2, -0.992], [0.14, 0.12, 0.1], "A group has nearly one value of column 1, at"),
+        ([0.999, -0.999], [0.01, 0.02], "A group has nearly one value of column 1, at the end"),
+        # Counts of which one group has hardly any, ones in 1 of 100, and a code that makes no group
+        ([-0.99, -0.7], [0.03, 0.17], ""),
+        ([-0.99, -0.985], [0.14, 0.17], ""),
+        ([-0.31], [0.5], ""),
+    ],
+)
+def test_groups_at_an_end_of_the_range_are_doubted(means, spreads, said):
+    model = PrivateGaussianMixture(3, data_norm=2**0.5, covariance_type="diag")
+    model.means_ = np.column_stack([np.zeros(len(means)), means])
+    model.covariances_ = np.column_stack([np.full(len(means), 0.04), np.square(spreads)])
+    model.weights_ = np.full(len(means), 1 / len(means))
+    text = " ".join(map(str, warnings_of_ends(model)))
+    assert text.startswith(said) if said else not text
+    if min(means) > 0.99:  # ends of raw columns are not known; the command's ranges are
+        model.set_params(data_norm=9.0)
+        assert not warnings_of_ends(model)
+        assert warnings_of_ends(model, np.array([[-1.0, 1.0]] * 2))
 
 
 @pytest.mark.parametrize("d", [2, 8, 30])
