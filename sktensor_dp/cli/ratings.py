@@ -34,6 +34,7 @@ TITLE = "Average ratings of items"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
     "Standard errors are of each average, by noise and sampling; a part is the same for all items. "
+    "If who rates depends on a person's level, items that follow it unequally err by more. "
     "Items rated by few are drawn to the mean, and are off by more where they are far worse."
 )
 ORDER = (
