@@ -188,6 +188,8 @@ def warnings_of_ends(estimator: Any, ranges: Floats | None = None) -> tuple[Warn
         "others, which a fit without it shows.": parted,
         "The averages of {} lie at the end of its range: is the range in other units or far too "
         "wide, or are cells a code such as -9?": beyond,
+        "Nearly all values of {} lie at the end of its range. What few rows have is clipped away: "
+        "averages and intervals do not count it.": at_one_end & (len(means) == 1),
     }  # fmt: skip
     return tuple(
         UserWarning(said.format(" and ".join(names)))
