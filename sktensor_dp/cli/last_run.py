@@ -80,7 +80,8 @@ class LastRun:
             return cls()
         # A setting may differ if no model that was paid for depends on it.
         ignored = OF_PAYER if {*dependent} & {*paid} else (*OF_PAYER, of_last)
-        if not {*of_added} & {*asked}:
+        asks_for_added = not {*of_added}.isdisjoint(asked)
+        if not asks_for_added:
             ignored = (*ignored, *of_added)
         names = [name for name in {**made.asked, **asked} if name not in ignored]
         others = [name for name in names if made.asked.get(name) != asked.get(name)]
@@ -92,13 +93,15 @@ class LastRun:
         if others and not differs:
             differs = ["public lists: of other contents"]
         is_finished = bool(made.protected.get(PAGES[-1]))
-        others_stay = is_finished and others == [of_last]
-        first = [name for name in paid if others_stay and name not in dependent]
         adds = (
-            is_finished and {*of_added} & {*asked} != set() and {*models[:-1]} <= {*paid}
+            is_finished and asks_for_added and {*models[:-1]} <= {*paid}
             and {*others} <= {*of_added, *OF_ROWS, "epsilon"} and others not in ([], ["epsilon"])
         )  # fmt: skip
-        first = [*models[:-1]] if adds else first
+        first: list[str] = []
+        if adds:
+            first = [*models[:-1]]
+        elif is_finished and others == [of_last]:
+            first = [name for name in paid if name not in dependent]
         has_other_rows = is_finished and {*others} <= OF_ROWS
         return cls(paid, is_finished, differs, first, has_other_rows, adds)
 

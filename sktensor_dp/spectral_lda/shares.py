@@ -138,8 +138,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             )
         counts = model._validated_rows(X, reset=False, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, X, counts.shape[0], self.neighbours)
-        refuse_other_row_order(groups, by, "by")
-        places = self._places(by, X, counts.shape[0])
+        places = self._places(by, counts.shape[0])
+        for rows_or_owners in (X, groups):
+            refuse_other_row_order(rows_or_owners, by, "by")
         shape = len(self.values), model.n_components_
         rows = _by_group(counts, places, model, len(self.values))
         chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
@@ -216,10 +217,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             f"it. It needs {' or '.join(ways)}."
         )
 
-    def _places(self, by: Any, X: Any, n_rows: int) -> Integers:
+    def _places(self, by: Any, n_rows: int) -> Integers:
         """Place of each row's label among `values`; -1 for labels that are not listed."""
         labels, kinds = as_labels(by, n_rows, "by"), {*map(type, self.values)}
-        refuse_other_row_order(X, by, "by")
         padded = kinds == {str} and any(value != value.strip() for value in self.values)
         if kinds not in ({str}, {int}) or padded or len({*self.values}) < len(self.values):
             raise ValueError(
@@ -304,16 +304,13 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Intervals of the shares; before the fit the parameters."""
         if not self._fitted_state():
             return repr(self)
-        ends = zip(*self.interval(), strict=True)
-        rows = [
-            (
-                f"{value}{'*' if hidden else ''}", f"{max(n, 0):,.0f}",
-                *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in zip(low, high, strict=True)),
-            )
-            for value, n, hidden, (low, high) in zip(
-                self.values, self.counts_, self.below_noise_, ends, strict=True
-            )
-        ]  # fmt: skip
+        low, high = self.interval()
+        rows = []
+        for row, hidden in enumerate(self.below_noise_):
+            group = f"{self.values[row]}{'*' if hidden else ''}"
+            n = f"{max(self.counts_[row], 0):,.0f}"
+            ends = zip(low[row], high[row], strict=True)
+            rows.append((group, n, *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in ends)))
         topics = (f"topic {number}" for number in range(1, self.sums_.shape[1] + 1))
         of_persons = self.privacy_report_.unit == "person"
         head = ("group", "texts, at least about" if of_persons else "texts, about", *topics)
