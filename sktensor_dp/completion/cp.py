@@ -92,8 +92,7 @@ class PrivateCPCompletion(
         Standard errors of ``biases_``, from noise and sampling, and with ``unit_mode`` of how far
         rows of few entries are drawn to 0; NaN for ``unit_mode``, or where it is None for the
         first mode. These and ``mean_error_`` hold if which entries there are does not depend on
-        values, but for the level of a unit. With ``delta=0`` biases of a ``unit_mode`` are smaller
-        than they say.
+        values, but for the level of a unit, and units do not leave.
     bounds_ : tuple of (low, high)
         Range that values were clamped to.
     shape_ : tuple of int

@@ -102,8 +102,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     for n_left in reversed(range(plan.n_rounds)):
         for of_mode, uses in zip(biases, plan.uses_by_mode, strict=True):
             of_mode.release(biases, n_left, uses)  # about all so far
-        if plan.n_rounds > 1:
-            of_deviation = correct_deviation(biases, levels.deviation, n_with_values)
+        of_deviation = correct_deviation(biases, levels.deviation, n_with_values)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
     about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
     level = Levels.released(ask, about)
@@ -111,8 +110,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         one.level = level.mean
     components = None
     if plan.n_sweeps == 0:
-        # The biases of one release are not subtracted: units then fold in up to .7 % better.
-        noise_variance = residual_variance(biases) if plan.n_rounds > 1 else levels.deviation() ** 2
+        noise_variance = residual_variance(biases)
     elif found := release_components(ask, n_with_values, biases, plan, options):
         components, noise_variance = found
     else:  # what is left of their budget pays for more biases

@@ -396,10 +396,13 @@ def plan_persons(
     # in them; with pure noise the division of epsilon costs more than that.
     has_rounds = delta > 0 or math.isinf(epsilon)
     n_rounds = defaults.ROUNDS if has_rounds else 1
-    shares = {
-        UnitLevels.name: defaults.LEVEL_FRACTION,
-        SharedRowSums.name: 1 - defaults.LEVEL_FRACTION,
-    }
+    of_levels = defaults.LEVEL_FRACTION
+    if not has_rounds:
+        # Errors a / f + b / (1 - f) of two parts of mu squared add up to least at the ratio
+        # f / (1 - f) = (a / b)^(1/2); a / f^2 + b / (1 - f)^2 of parts of epsilon at (a / b)^(1/3).
+        ratio = (of_levels / (1 - of_levels)) ** (2 / 3)
+        of_levels = ratio / (1 + ratio)
+    shares = {UnitLevels.name: of_levels, SharedRowSums.name: 1 - of_levels}
     # Errors of effects are, as noise, in proportion to the number of rows if entries of a unit are
     # spread: their squares add up to least if mu squared is too.
     lengths = np.delete(shape, unit_mode)

@@ -216,6 +216,11 @@ class SharedBiases:
         self.effects = SharedEffects(none, none, none, prior_variance=0.0)
         self.shares, self.weights = none + 1 / len(none), none
 
+    @property
+    def _order(self) -> int:
+        """Order of `SharedRowSums`: 1 where noise needs a bound in L1."""
+        return 1 if self._ask.is_pure and not self._ask.is_exact else 2
+
     def release(
         self,
         biases: Sequence["SharedBiases"],
@@ -234,21 +239,17 @@ class SharedBiases:
         known = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
         deviation = math.sqrt(variance)
         clip = self._clip(deviation, n_left, precision)  # in deviations of residuals
-        is_pure = self._ask.is_pure and not self._ask.is_exact
-        order = 1 if is_pure else 2
         spread = math.sqrt(clipped_variance(clip))
         # Normal residuals have sums of norm `spread`, and larger ones cost noise, if not in L1:
         # norms too are clipped at `clip` deviations, or at one.
-        most = 1.0 if is_pure else min(max(clip, 1.0) * spread, 1.0)
-        query = SharedRowSums(self.mode, self._shape, known, clip * deviation, order, most)
+        most = 1.0 if self._order == 1 else min(max(clip, 1.0) * spread, 1.0)
+        query = SharedRowSums(self.mode, self._shape, known, clip * deviation, self._order, most)
         noisy = self._ask(query, paid_by, uses).as_sum()
         sums, counts = noisy.value
         release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.effects, spread)
         others = _joined(one.effects.effects for one in biases if one is not self)
         self._released.append((release, clip * deviation, others))
-        # Each given the others: twice, as the first is by effects of others before the release.
-        for one in [*biases, *biases]:
-            one._fit(ROUGH_STEPS if n_left else STEPS, biases)
+        fit_together(biases, ROUGH_STEPS if n_left else STEPS)
 
     def explained(self) -> float:
         """Variance of values about a unit's level that biases explain."""
@@ -300,13 +301,13 @@ class SharedBiases:
         lacked = _joined(one.effects.effects for one in others) - then
         uncertain = float(shares @ _joined(one.effects.variances for one in others))
         # An entry weighs one over the norm of its unit's counts, and all of a unit's n entries n.
-        total = float(np.mean([release.counts.sum() for release in releases]))
+        several, self.n_alone = np.mean([one.counts.sum(axis=1) for one in releases], 0).tolist()
+        total = several + self.n_alone
         of_unit = max(total / self._n_units, 1.0)
         known = [one for one in biases if one.weights.any()]
         each = entries_each(known, self._n_units) if known else 1.0
         weight_each = of_unit / max(each, of_unit**2)
         blocks = block_weights(releases, weight_each)
-        self.n_alone = float(np.mean([release.counts[1].sum() for release in releases]))
         linear = [
             self._linear(release.pooled(blocks), clip, float(shares @ effects**2))
             for release, clip, effects in self._released
@@ -321,6 +322,8 @@ class SharedBiases:
         # negative.
         self.shares = np.exp(2 * found.popularity)
         self.shares /= self.shares.sum()
+        if self._order == 1:
+            total = self.n_alone + self._root_of_several(several, releases[-1].sigma)
         self.weights = max(total, 1e-9) * self.shares
         # Noise of both blocks; `sigma` is that of all releases together.
         self.total_variance = 2 * len(self.shares) * release.sigma**2
@@ -332,6 +335,16 @@ class SharedBiases:
             found, effects=np.clip(found.effects - mean, -widest, widest),
             variances=np.minimum(found.variances, widest**2),
         )  # fmt: skip
+
+    def _root_of_several(self, weight: float, sigma: float) -> float:
+        """Sum over units with entries in several rows of n over the norm of their n counts.
+        `weight` is that of order 1, `sigma` the deviation of the noise of a row.
+        """
+        # The weight of a unit is the root of 1 - (norm / n)^2. Where noise hides how many entries
+        # units have, they count as many: one in each row at most.
+        n_several = max(self._n_units - self.n_alone, LEAST_SEVERAL * self._n_units)
+        each = (weight + sigma * math.sqrt(len(self.shares))) / n_several
+        return n_several / math.sqrt(min(max(1 - each**2, 1 / len(self.shares)), 1 / 2))
 
     def _linear(self, released: EffectRelease, clip: float, by_others: float) -> EffectRelease:
         """Release with a linear response to effects, in each row right at the one found.
@@ -350,6 +363,9 @@ class SharedBiases:
         reach = clip + deviations
         shifts = np.clip(self.effects.effects - released.about, -reach, reach)
         mean, slopes = mean_response(clip, shifts, deviations)
+        # The mean of a unit's entries in other rows lacks the row's own part in the mean of all.
+        of_others = (1 - 1 / len(self.shares)) / np.maximum(1 - self.shares, 0.5)
+        mean, slopes = of_others * mean, of_others * slopes
         response, deviation = np.maximum(slopes, LEAST_RESPONSE / clip), math.sqrt(variance)
         of_clip = shift_by_clip(clip / deviation, 2 * self.half / deviation)
         return replace(
@@ -376,7 +392,15 @@ def correct_deviation(
     for one in biases:
         one.deviation = min(measured(1 - alone) / part, one.half)
         one.by_level = by_own_level(each)
+    fit_together(biases, STEPS)
     return (1 - alone) * part
+
+
+def fit_together(biases: Sequence[SharedBiases], n_steps: int) -> None:
+    """Fit biases of each mode given the others, in `n_steps` EM steps."""
+    # Twice, as the first is by effects of others before the last release.
+    for one in [*biases, *biases]:
+        one._fit(n_steps, biases)
 
 
 def _joined(parts: Iterable[Floats]) -> Floats:

@@ -143,9 +143,10 @@ class SharedRowSums(Query):
     laws = (GAUSSIAN, LAPLACE)
 
     # A unit contributes ``(S, C) / |C|``: sums of clipped residuals and numbers of entries in each
-    # row, to one of two blocks. S is shrunk to the norm `most * |C|` where it is longer. Residuals
-    # are about the mean of the unit's entries in other rows, so that its level, which may be why
-    # entries are missing, moves none; if there is no other row, about the mean level.
+    # row, to one of two blocks; for order 1 times the root of the part of entries in other rows. S
+    # is shrunk to the norm `most * |C|` where it is longer. Residuals are about the mean of the
+    # unit's entries in other rows, so that its level, which may be why entries are missing, moves
+    # none; if there is no other row, about the mean level.
 
     mode: int  # any mode but the units'
     shape: tuple[int, ...]  # of the tensor; public
@@ -200,8 +201,10 @@ class SharedRowSums(Query):
         if self.most < 1:
             lengths = norms(np.bincount(pairs, residuals))
             residuals /= np.maximum(lengths / (self.most * norms(counts)), 1.0)
-        # Each entry weighs one over the norm of its unit's counts C; in L1, over their number.
-        weights = 1 / (n_entries if self.order == 1 else norms(counts))
+        # Each entry weighs one over the norm of its unit's counts C, |C|.
+        weights = 1 / norms(counts)
+        if self.order == 1:  # over their number n: sums of weights then tell n by this root
+            weights = np.sqrt(np.where(is_alone, 1.0, n_others / n_entries)) / n_entries
         places = chunk.coordinates[:, self.mode] + size * is_alone
         table = np.stack([weights * residuals, weights], axis=1)
         return sums_by_row(places, table, 2 * size).T.reshape(2, 2, size).copy()

@@ -176,7 +176,9 @@ class _GridPosterior:
         effects **= 2
         effects += variances
         effects *= posterior
-        mean_square = float(np.mean(np.sum(effects, axis=1)))
+        # Over one row less: the mode under a prior by which the variance is not 0 (Chung et al.
+        # 2013), as few rows in much noise would have it.
+        mean_square = float(np.sum(effects)) / max(len(effects) - 1, 1)
         self.prior_variance = max(mean_square, self._least_variance)
         probabilities = posterior.mean(axis=0) + _LEAST_PROBABILITY
         self._probabilities = probabilities / probabilities.sum()

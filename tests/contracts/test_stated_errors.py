@@ -78,6 +78,7 @@ class Case:
     rank: int
     epsilon: float
     finds: bool = False  # components
+    delta: float = 1e-6
 
 
 N = 12_000  # persons who rate
@@ -86,6 +87,9 @@ CASES = [
     Case("shares, more epsilon", Shares(5000), 0, 2.0),
     Case("ratings", Ratings(N), 0, 1.0),
     Case("none found", Ratings(N), 3, 1.0),
+    Case("pure, one value or two each", Ratings(N, each=1.5), 0, 4.0, delta=0),
+    Case("pure, two values each", Ratings(N, unequal=False, each=2), 0, 4.0, delta=0),
+    Case("pure", Ratings(N), 0, 2.0, delta=0),
 ]
 LONG = [
     Case("ratings, equal numbers", Ratings(N, unequal=False), 0, 2.0),
@@ -106,7 +110,7 @@ def test_errors_of_averages_are_as_stated(case, seed):
         X, y, truth = case.of.data(rng, np.random.default_rng(seed))
         model = PrivateCPCompletion(
             case.rank, bounds=case.of.bounds, shape=shape, unit_mode=0, epsilon=case.epsilon,
-            random_state=seed,
+            delta=case.delta, random_state=seed,
         )  # fmt: skip
         with unsafe_seeded_noise(100 * seed + number):
             model.fit(X, y)
