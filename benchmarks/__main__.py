@@ -22,7 +22,7 @@ BENCHES = (
     "forecasts_of_words", "completion_kernels",
     "small_counts", "laws", "long_documents", "real_text", "topics", "topic_intervals",
     "topics_and_gibbs", "people", "budget", "scale", "audit", "words", "public_words",
-    "public_topics", "peers", "chosen_ranges",
+    "peers", "chosen_ranges",
 )  # fmt: skip
 # Benches whose module has another name, as a package that they import has theirs.
 MODULES = {"implicit": "implicit_feedback"}

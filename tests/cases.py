@@ -114,7 +114,6 @@ MODELS: dict[str, Model] = {
     "topics, limits": _topics(clip_norm={"counts": 4.0, "pairs": 3.0}),
     "topics, one a document": _topics(doc_topic_prior=0),
     "topics, public frequencies": _topics(word_frequencies=1 / np.arange(1, D + 1)),
-    "topics, public topics": _topics(public_components=np.full((1, D), 1 / D), epsilon=9.0),
     "topics, plenty": _topics(epsilon=1e4),
     "topics, exact": _topics(epsilon=np.inf),
     "components": _components(),

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Self, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.checks.frames import is_table, named_columns
 from sktensor_dp.exceptions import ModelFileError
 from sktensor_dp.model_files.container import NOT_FINITE, Arrays, require
 from sktensor_dp.privacy.report import PrivacyReport
@@ -58,11 +57,6 @@ def as_json(value: object, arrays: Arrays, where: str) -> Any:
             name: as_json(part, arrays, prefix + name)
             for name, part in parts.items() if part is not ABSENT
         }  # fmt: skip
-    if is_table(value):
-        # A data frame is saved as its columns by name; constructors accept that form too.
-        columns = dict(named_columns(value, "a parameter"))
-        plain_lists = {name: np.float64(column).tolist() for name, column in columns.items()}
-        return as_json(plain_lists, arrays, where)
     if isinstance(value, np.dtype | type) and np.dtype(value).name in NUMBERS:
         return {"dtype": np.dtype(value).name}
     raise TypeError(type(value).__name__)

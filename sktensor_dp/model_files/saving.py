@@ -93,7 +93,7 @@ class ModelFileMixin:
         return _model_in(cls, read_file(path))
 
     def _parameter_to_save(self, name: str) -> Any:
-        """Value of parameter `name` for the file; subclasses turn data frames into plain values."""
+        """Value of parameter `name` for the file; completions turn names of rows into lists."""
         return getattr(self, name)
 
 

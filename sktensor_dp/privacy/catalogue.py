@@ -21,7 +21,6 @@ from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     samples,
     scores,
     texts,
-    topic_gains,
     topic_shares,
 )
 from sktensor_dp.queries.laws import GAUSSIAN_THRESHOLDED

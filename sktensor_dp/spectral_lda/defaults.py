@@ -1,19 +1,19 @@
 """Tuned constants of topics; ``python -m benchmarks ablations`` tests each."""
 
 # Fractions of the budget for few words, many words, and third moments in the space of words. For
-# many words EM steps get the rest, and a held-out test against public topics its own fraction.
+# many words EM steps get the rest.
 FRACTIONS = {
     "few_words": {
         "norm_histogram": 0.02, "word_frequencies": 0.03, "pair_moments": 0.82,
-        "whitened_triple_moments": 0.13, "held_out_scores": 0.02,
+        "whitened_triple_moments": 0.13,
     },
     "many_words": {
         "norm_histogram": 0.02, "word_frequencies": 0.10, "pair_moments": 0.25,
-        "whitened_triple_moments": 0.05, "held_out_scores": 0.02,
+        "whitened_triple_moments": 0.05,
     },
     "word_space": {
         "norm_histogram": 0.02, "word_frequencies": 0.08, "pair_moments": 0.45,
-        "triple_moments": 0.45, "held_out_scores": 0.02,
+        "triple_moments": 0.45,
     },
 }  # fmt: skip
 # Where moments are fitted jointly, the clipped fraction falls with the noise, so that estimates

@@ -46,13 +46,7 @@ from sktensor_dp.spectral_lda.plan import (
     forecast_topics,
     plan_topics,
 )
-from sktensor_dp.spectral_lda.public_words import (
-    DataFrame,
-    check_public_topics,
-    expected_frequencies,
-    frequencies_of_topics,
-    public_topics,
-)
+from sktensor_dp.spectral_lda.public_words import expected_frequencies
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recipe import fit_topics
 from sktensor_dp.spectral_lda.shares import TopicShares
@@ -102,12 +96,6 @@ class PrivateSpectralLDA(
         Public frequencies of the words (:func:`~sktensor_dp.datasets.load_word_frequencies`),
         in the order of columns, or a mapping by names of columns; they need not sum to 1.
         Released frequencies are shrunk towards them unless the evidence is against it.
-    public_components : array-like of shape (k0, n_features), data frame, mapping or None, \
-            default=None
-        Topics of public texts, at most `n_components`, in the order of columns; a data frame, or a
-        mapping of words to k0 numbers, is by names of columns. Rows need not sum to 1. Noisy
-        topics are shrunk towards them as far as the evidence is for it; further ones are
-        learnt. Their mean stands in for `word_frequencies` that are not given.
     perturbation : {"whitened_tensor", "moment_tensor"}, default="whitened_tensor"
         Where the third moment gets its noise: in the k-dimensional space that a released
         whitener spans, or in that of words (AGN; with ``delta=0`` AVN), by far more.
@@ -184,12 +172,10 @@ class PrivateSpectralLDA(
     documents, whose number is private. *Public*: the number of units, unless it is released,
     and of features, all parameters, and the meaning of the columns: a vocabulary that
     ``CountVectorizer`` chose from the documents is not protected (use
-    :class:`~sktensor_dp.PrivateCountVectorizer`). `word_frequencies` and `public_components` must
-    not come from the protected documents. *Releases*:
-    ``norm_histogram``, ``word_frequencies``, ``pair_moments``,
-    ``whitened_triple_moments`` or ``triple_moments``, ``expected_counts``, and
-    ``held_out_scores`` (what topics of a document's words say of its other words), as
-    ``privacy_report_`` lists them. *Not covered*: running time; what ``transform``,
+    :class:`~sktensor_dp.PrivateCountVectorizer`). `word_frequencies` must not come
+    from the protected documents. *Releases*: ``norm_histogram``, ``word_frequencies``,
+    ``pair_moments``, ``whitened_triple_moments`` or ``triple_moments``, and ``expected_counts``,
+    as ``privacy_report_`` lists them. *Not covered*: running time; what ``transform``,
     ``score`` and ``perplexity`` say of the documents handed to them; several
     documents by one person without ``groups``; input that is not counts, for which
     errors are raised.
@@ -223,7 +209,6 @@ class PrivateSpectralLDA(
         "n_components": [Number(1, math.inf, integer=True)],
         "doc_topic_prior": [Number(0, LARGEST_PRIOR), NONE, OneOf("auto")],
         "word_frequencies": [NONE, InstanceOf(Mapping, np.ndarray, list, tuple)],
-        "public_components": [NONE, InstanceOf(Mapping, np.ndarray, list, tuple), DataFrame()],
         "perturbation": [OneOf("whitened_tensor", "moment_tensor")],
         "n_refinements": [Number(0, math.inf, integer=True), OneOf("auto")],
         "clip_norm": [OneOf("auto"), InstanceOf(Mapping)],
@@ -238,7 +223,6 @@ class PrivateSpectralLDA(
         delta: float = 1e-6,
         doc_topic_prior: float | str | None = "auto",
         word_frequencies: Mapping[str, float] | ArrayLike | None = None,
-        public_components: Mapping[str, ArrayLike] | ArrayLike | None = None,
         perturbation: str = "whitened_tensor",
         n_refinements: int | str = "auto",
         clip_norm: str | Mapping[str, float] = "auto",
@@ -252,7 +236,6 @@ class PrivateSpectralLDA(
         self.delta = delta
         self.doc_topic_prior = doc_topic_prior
         self.word_frequencies = word_frequencies
-        self.public_components = public_components
         self.perturbation = perturbation
         self.n_refinements = n_refinements
         self.clip_norm = clip_norm
@@ -648,12 +631,12 @@ class PrivateSpectralLDA(
     ) -> Self:
         """Plan a fit, of the first batch of a stream if it `begins` one; open, ask, publish."""
         n_features = chunks.n_features
-        frequencies, topics = self._public_words(n_features, columns)
-        options = TopicOptions(self._concentration(), self.random_state, frequencies, topics)
+        frequencies = self._public_words(n_features, columns)
+        options = TopicOptions(self._concentration(), self.random_state, frequencies)
         # A private number: the largest, for checks. The session keeps only the plan's total cost
         # until the count.
         plan, limits = self._plan(self._public_number(chunks), n_features), self._checked_limits()
-        check_memory(plan, n_features, topics is not None)
+        check_memory(plan, n_features)
         expected = warnings_of_cap(self.n_components, n_features, "topics")
         if n_features >= WIDE * plan.n_words:
             expected += (UserWarning(
@@ -673,7 +656,7 @@ class PrivateSpectralLDA(
         """Make one EM step on a further batch of the stream: plan, open, ask, publish."""
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         columns = column_attributes(self)
-        frequencies, _ = self._public_words(batch.n_features, columns)
+        frequencies = self._public_words(batch.n_features, columns)
         expected = warnings_of_persons(self.privacy_report_)
         with self._session(batch, plan, ticket=stream.ticket, expected=expected) as ask:
             # A private number of units is released first. The plan is the same for any number.
@@ -691,33 +674,18 @@ class PrivateSpectralLDA(
             n_samples, n_features, self.n_components, epsilon=self.epsilon, delta=self.delta,
             perturbation=self.perturbation,
             n_refinements=None if self.n_refinements == "auto" else int(self.n_refinements),
-            limits=self._checked_limits(), with_public=self.public_components is not None,
+            limits=self._checked_limits(),
         )  # fmt: skip
 
-    def _public_words(
-        self, n_features: int, columns: Mapping[str, object]
-    ) -> tuple[Floats | None, Floats | None]:
-        """Public word frequencies and topics in the order of columns; None where not given."""
-        names, topics = columns.get("feature_names_in_"), None
-        if self.public_components is not None:
-            most = min(self.n_components, n_features)
-            topics = public_topics(self.public_components, most, n_features, names)
-        if self.word_frequencies is not None:
-            return expected_frequencies(self.word_frequencies, n_features, names), topics
-        # If only topics are public, expected frequencies are those of the topics.
-        return None if topics is None else frequencies_of_topics(topics), topics
+    def _public_words(self, n_features: int, columns: Mapping[str, object]) -> Floats | None:
+        """Public word frequencies in the order of columns; None where not given."""
+        if self.word_frequencies is None:
+            return None
+        names = columns.get("feature_names_in_")
+        return expected_frequencies(self.word_frequencies, n_features, names)
 
     def _check_combined(self) -> None:
         self._checked_limits()  # for its errors
-        if self.public_components is None:
-            return
-        check_public_topics(self.public_components, self.n_components)
-        by_moments = self.perturbation == "moment_tensor" and self.n_refinements == "auto"
-        if by_moments or self.n_refinements == 0:
-            raise ValueError(
-                "public_components are what EM steps begin with, and this fit makes none; got "
-                "n_refinements=0, or 'auto' with perturbation='moment_tensor'. Ask for some steps."
-            )
 
     def _concentration(self) -> float | None:
         """Sum of the Dirichlet prior over topic shares; None where it is to be estimated."""

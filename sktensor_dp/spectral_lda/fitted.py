@@ -47,9 +47,6 @@ class FittedTopics:
     coherence: Floats | None = None
     # Sum of the Dirichlet prior in use; 0 for one topic per document.
     concentration: float = USUAL
-    # (k0, n_features): public topics towards which the first topics are shrunk; None if there are
-    # none, or if fitted topics were better.
-    public: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +164,7 @@ STREAM = Part(
         unigram_sigma=Real("+"), n_resolved=Whole(), length=Real("+"),
         topics_std=Maybe(Numbers("kd+")),
         coherence=Maybe(Numbers("k")),
-        concentration=Real("+"), public=Maybe(Numbers("?d+")),
+        concentration=Real("+"),
     ),
     mean=Numbers("kd"), variance=Real("+"), n_first=Whole(),
     budget=Items(Real(), 2, tuple), ticket=Maybe(Plain(str)),
@@ -202,10 +199,6 @@ class SavedTopics(SavedState):
             require(stream.n_first > 0, "a stream has batches")
             epsilon, _ = stream.budget
             noisy = not math.isinf(epsilon)
-            if (public := stream.fitted.public) is not None:
-                topics.append(public)
-                few = 1 <= len(public) <= self.n_components_
-                require(few, "public topics must be among topics")
         sums = all((np.abs(some.sum(axis=1) - 1) <= ROUNDING).all() for some in topics)
         require(sums, "topics must sum to 1")
         require(all(some.sum() > 0 for some in weights), "some topic must have weight")

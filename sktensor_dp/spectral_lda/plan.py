@@ -22,7 +22,6 @@ from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, Whiten
 from sktensor_dp.queries.counts import MIN_TOKENS, WordFrequencies
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.query import Bounded
-from sktensor_dp.queries.topic_gains import TopicGains
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import n_unique
@@ -52,7 +51,6 @@ class TopicPlan:
     n_refinements: int  # number of EM steps
     clip_quantile: float  # quantile of documents' norms at which they are clipped
     releases: ReleasePlan  # the budget
-    asks_public: bool = False  # True for a held-out test of fitted topics against public ones
     # True to multiply with the exact pairs of many words without forming them.
     multiplies_pairs: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
@@ -75,9 +73,6 @@ class TopicOptions:
     # (n_features,): public word frequencies towards which noisy ones are shrunk; positive, of sum
     # 1.
     word_frequencies: Floats | None = None
-    # (k0, n_features): public topics, rows of sum 1; a word that is 0 in all of them is unknown to
-    # them.
-    public_topics: Floats | None = None
 
 
 def plan_topics(
@@ -90,7 +85,6 @@ def plan_topics(
     perturbation: str,
     n_refinements: int | None,
     limits: Mapping[str, float],
-    with_public: bool = False,
 ) -> TopicPlan:
     """Choose the releases of a topic fit and split the budget among them."""
     # Most words whose pairs are released: with more, eigenvectors would take most of the time.
@@ -103,11 +97,10 @@ def plan_topics(
     matches = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * n_numbers
     kind = "word_space" if in_word_space else "few_words" if matches else "many_words"
     n_steps, n_single = _steps(n_refinements, exact, delta, kind)
-    asks_public = n_steps > 0 and n_components > 1 and with_public
     triples = None
     if kind != "many_words" or n_steps == 0:
         triples = "triple_moments" if in_word_space else "whitened_triple_moments"
-    fractions = _fractions(kind, n_steps, triples, asks_public)
+    fractions = _fractions(kind, n_steps, triples)
     n_words = min(n_features, max_words) if n_steps else n_features
     if not (matches or exact):  # as many as their fraction of the budget pays for
         paid = n_effective * math.sqrt(fractions["pair_moments"]) / defaults.DOCUMENTS_PER_WORD
@@ -116,7 +109,7 @@ def plan_topics(
         n_components=min(n_components, n_features), n_words=n_words,
         all_words=n_words == n_features, triples=triples, match_moments=matches,
         clip_quantile=1 - clipped if matches else defaults.LOW_QUANTILE,
-        asks_public=asks_public, multiplies_pairs=exact and n_words > max_words,
+        multiplies_pairs=exact and n_words > max_words,
         n_refinements=n_steps, n_single=n_single,
         releases=_release_plan(epsilon, delta, fractions, triples, n_steps, limits),
     )  # fmt: skip
@@ -138,14 +131,12 @@ def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int
     return defaults.STEPS if delta > 0 else max(round(defaults.STEPS**0.5), 1), 0
 
 
-def _fractions(kind: str, n_steps: int, triples: str | None, asks_public: bool) -> dict[str, float]:
+def _fractions(kind: str, n_steps: int, triples: str | None) -> dict[str, float]:
     """Fraction of the budget of each release, by name; all histograms of norms share one."""
     of_moments = dict(defaults.FRACTIONS[kind])
-    of_test = of_moments.pop(TopicGains.name)
     # EM steps get what the other releases of a fit to many words leave, whatever this fit is,
     # and what triples would get where there are none.
-    many_words = defaults.FRACTIONS["many_words"].items()
-    of_steps = 1 - sum(part for name, part in many_words if name != TopicGains.name)
+    of_steps = 1 - sum(defaults.FRACTIONS["many_words"].values())
     if triples is None:
         of_steps += of_moments.pop("whitened_triple_moments")
     if n_steps == 0:
@@ -154,9 +145,6 @@ def _fractions(kind: str, n_steps: int, triples: str | None, asks_public: bool) 
     fractions = {name: part * (1 - of_steps) / total for name, part in of_moments.items()}
     if n_steps:
         fractions["expected_counts"] = of_steps
-    if asks_public:
-        fractions = {name: part * (1 - of_test) for name, part in fractions.items()}
-        fractions[TopicGains.name] = of_test
     return fractions
 
 
@@ -180,7 +168,7 @@ def _release_plan(
     return ReleasePlan.split(epsilon, delta, fractions, uses)
 
 
-def check_memory(plan: TopicPlan, n_features: int, with_public: bool) -> None:
+def check_memory(plan: TopicPlan, n_features: int) -> None:
     """Raise ValueError if a fit would hold more numbers at once than fit into memory."""
     # Matrices of pairs: a total and a rest of sums, a part's sum, and its sparse product; then the
     # released pairs, corrected ones twice, or those of a joint fit. Cubes of topics: third moments,
@@ -192,17 +180,15 @@ def check_memory(plan: TopicPlan, n_features: int, with_public: bool) -> None:
     # For few words: rows in the history of the joint fit, and squares of curvatures and their
     # inverses for each topic.
     matched_rows, matched_squares = 64, 8
-    # Arrays of words by ratios of the prior, for one centre: likelihoods, posteriors, means and
-    # squares. The grid of word frequencies is half as large again, in eight arrays.
+    # Arrays of words by ratios of the prior: likelihoods, posteriors, means and squares. The grid
+    # of word frequencies is half as large again, in eight arrays.
     prior_arrays = 14
     # Rows of all words for each topic: topics, deviations, averages and answers of steps.
     topic_rows = 24
     # Doubles in blocks and public tables that are worked on at once.
     workspace = 2**21
     k, n_words = plan.n_components, float(plan.n_words)
-    # With public topics the prior of a word has a second centre.
-    priors = prior_arrays * RATIOS.size * (1 + with_public)
-    held = float(n_features) * (topic_rows * k + priors) + cubes * float(k) ** 3
+    held = float(n_features) * (topic_rows * k + prior_arrays * RATIOS.size) + cubes * float(k) ** 3
     held += search_columns * n_words * (k + more_columns)
     if plan.match_moments:
         held += n_words * k * (matched_rows + matched_squares * k)
@@ -238,8 +224,6 @@ class TopicForecast(Forecast):
         EM steps the fit would make, words whose pairs it would release, and all words.
     concentration : float
         Assumed sum of the Dirichlet parameters of the topics' shares in a document.
-    public_topics : bool
-        True if public topics are given. They are assumed to be of no help.
     document_length : float
         Assumed number of tokens of a document.
     """
@@ -249,7 +233,6 @@ class TopicForecast(Forecast):
     n_words: int
     n_kept: int
     concentration: float = USUAL
-    public_topics: bool = False
     document_length: float = 100.0
 
     unit = "document"
@@ -273,8 +256,7 @@ class TopicForecast(Forecast):
         question = self._asked()
 
         def are_too_many(k: int) -> bool:
-            parameters = {"n_components": k, "public_components": None}
-            return not question.forecast(parameters, numbers={}).enough
+            return not question.forecast({"n_components": k}, numbers={}).enough
 
         too_many = least_number(are_too_many, most=self.n_components)
         return self.n_components if too_many is None else too_many - 1
@@ -318,8 +300,6 @@ class TopicForecast(Forecast):
                 said.append(f"Of documents of about {length}: {short.verdict}.")
             if not self.enough:
                 said.append(self.likely)
-        if self.public_topics:
-            said.append("Public topics are assumed to be of no help; good ones need less data.")
         return said
 
 
@@ -376,8 +356,7 @@ def forecast_topics(
     found = TopicForecast(
         tuple(rows), n_samples, max(math.ceil(needed), k), k,
         n_refinements=plan.n_refinements, n_words=plan.n_words, n_kept=n_kept,
-        concentration=concentration, public_topics=plan.asks_public,
-        document_length=document_length, count_sigma=count_sigma,
+        concentration=concentration, document_length=document_length, count_sigma=count_sigma,
     )  # fmt: skip
     if document_length < plan.least_tokens or found.few_words:
         return replace(found, n_samples_needed=math.inf)

@@ -69,11 +69,11 @@ from sktensor_dp.topics.moments import (
     topics_from_components,
 )
 from sktensor_dp.topics.noise_edge import noise_edges, sampling_of_pairs, scaled_edges
-from sktensor_dp.topics.shrinkage import denoise_frequencies, joined_topics, smoothed
+from sktensor_dp.topics.shrinkage import denoise_frequencies, smoothed
 from sktensor_dp.topics.start import topics_of_pairs, varimax
 from sktensor_dp.topics.uncertainty import std_of_decomposed, std_of_frequencies, std_of_matched
 
-# Least released frequency, relative to an even share, to which public topics are adapted.
+# Least released frequency, relative to an even share, in a joint fit of moments.
 LEAST_FREQUENCY = 0.01
 # Largest number of products with blocks of vectors in the search for eigenvectors; the second where
 # each product reads all documents.
@@ -397,14 +397,6 @@ class _SpectralFit:
         )  # fmt: skip
         given = self._options.concentration
         found, moments, assumed = match_with_concentration(starts, moments, given)
-        if self._options.public_topics is not None:
-            start = joined_topics(
-                found.topics, found.weights, unigram, self._options.public_topics,
-                keep_learnt=False,
-            )  # fmt: skip
-            other = match_with_concentration([start], moments, given)
-            if other[0].misfit < found.misfit:
-                found, moments, assumed = other
         # Without noise, frequencies show which words no document has.
         may_occur = (noisy.value > 0) | (noisy.sigma > 0)
         topics = _normalised(found.topics * may_occur)

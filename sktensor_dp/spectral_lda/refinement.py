@@ -11,7 +11,6 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import Clip
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.query import Query
-from sktensor_dp.queries.topic_gains import HeldOutWords, TopicGains
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.clips import count_order
 from sktensor_dp.spectral_lda.fitted import FittedTopics
@@ -22,8 +21,6 @@ from sktensor_dp.topics.concentration import concentration_of_topics
 from sktensor_dp.topics.shrinkage import (
     denoise_frequencies,
     denoise_topics,
-    joined_topics,
-    on_all_words,
     shrink_sampled,
     smoothed,
 )
@@ -81,8 +78,7 @@ def refine(
     """Make the planned EM steps from `start`; each releases expected counts.
 
     `frequencies` are those of words as released, `clip` is the limit on counts. With noise one
-    topic needs no steps: one release takes the budget of all. A further release compares fitted
-    topics with public ones, if there are any.
+    topic needs no steps: one release takes the budget of all.
     """
     is_noisy = frequencies.sigma > 0
     # What counts of each word are divided by before clipping; None for nothing.
@@ -91,13 +87,7 @@ def refine(
         scales = scales_of_words(start.unigram)
         if not plan.match_moments:
             clip = replace(clip, limit=defaults.STEP_LIMIT * clip.limit)
-    public = options.public_topics if plan.asks_public else None
-    if public is not None:
-        topics, weights = joined_topics(
-            start.topics, start.weights, start.unigram, public, keep_learnt=True
-        )
-        start = replace(start, topics=topics, weights=weights, public=public)
-    elif len(start.topics) == 1 and is_noisy:
+    if len(start.topics) == 1 and is_noisy:
         return _words_alone(ask, start, clip, scales, frequencies, options.word_frequencies)
     none = np.zeros_like(start.topics)
     average = StepAverage(1.0 if scales is None else scales, none, 0.0, none)
@@ -109,7 +99,6 @@ def refine(
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1)) if noisy.sigma > 0 else 1.0
         average = average.after(noisy, fitted, rate)
         kept = topics_seen(*average.without_echo())
-        kept[: 0 if public is None else len(public)] = True
         if not kept.all():
             average, weights = average.of(kept), fitted.weights[kept]
             fitted = replace(fitted, topics=fitted.topics[kept], weights=weights / weights.sum())
@@ -130,22 +119,7 @@ def refine(
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
         fitted = replace(fitted, topics=smoothed(topics, fitted.unigram))
-    fitted = with_deviations(fitted, *average.without_echo())
-    return fitted if public is None else _fitted_or_public(ask, fitted, public)
-
-
-def _fitted_or_public(ask: Session, fitted: FittedTopics, public: Floats) -> FittedTopics:
-    """Fitted topics, or the public ones if a release shows that these explain words better."""
-    alone = public_alone(fitted, public)
-    # The session calls this on each chunk of documents.
-    gain = HeldOutWords(
-        fitted.topics, fitted.weights, fitted.concentration,
-        HeldOutWords(alone.topics, alone.weights, alone.concentration),
-        divides_words=not ask.is_exact,
-    )  # fmt: skip
-    gained = ask(TopicGains.of(gain))
-    # Public topics stay as they are if the fitted ones are worse by more than the noise.
-    return alone if gained.value[0] < -gained.sigma else fitted
+    return with_deviations(fitted, *average.without_echo())
 
 
 def topics_seen(counts: Floats, sigma: float | Floats) -> NDArray[np.bool_]:
@@ -181,8 +155,8 @@ def _words_alone(
     unigram = unigram / unigram.sum()
     std = std_of_frequencies(mean_sigma, (1, unigram.size))
     return replace(
-        start, topics=smoothed(unigram, unigram)[None], weights=np.ones(1), public=None,
-        unigram=unigram, topics_std=std,
+        start, topics=smoothed(unigram, unigram)[None], weights=np.ones(1), unigram=unigram,
+        topics_std=std,
     )  # fmt: skip
 
 
@@ -219,18 +193,15 @@ def m_step(
     `frequencies` are another estimate, with its noise: those released, or those of a stream so far.
     """
     topics, unigram, weights = denoise_topics(
-        counts, sigma, frequencies, frequencies_sigma, expected=public_frequencies,
-        public=fitted.public,
-    )  # fmt: skip
+        counts, sigma, frequencies, frequencies_sigma, expected=public_frequencies
+    )
     topics = smoothed(topics, unigram)
     return replace(fitted, topics=topics, weights=weights, unigram=unigram)
 
 
 def with_deviations(fitted: FittedTopics, counts: Floats, sigma: float | Floats) -> FittedTopics:
     """Add standard deviations of topics, by the noise of their expected counts."""
-    std = std_of_refined(
-        counts, sigma, fitted.unigram, fitted.weights, fitted.concentration, fitted.public
-    )
+    std = std_of_refined(counts, sigma, fitted.unigram, fitted.weights, fitted.concentration)
     return replace(fitted, topics_std=std)
 
 
@@ -241,15 +212,3 @@ def scales_of_words(unigram: Floats) -> Floats:
     scales = (unigram + scale_floor / unigram.size) ** defaults.SCALE_POWER
     # A token's scaled count has the mean square 1 again, so that the clip can stay the same.
     return scales * float(np.sqrt((unigram / scales**2).sum()))
-
-
-def public_alone(fitted: FittedTopics, public: Floats) -> FittedTopics:
-    """Public topics as given, with the shares of the topics that EM fitted from them."""
-    topics = on_all_words(public, fitted.unigram)
-    weights = fitted.weights[: len(topics)]
-    # Words that public topics lack have their released frequency.
-    std = np.where(public.any(axis=0), 0.0, fitted.unigram_sigma)
-    return replace(
-        fitted, topics=topics, weights=weights / weights.sum(),
-        topics_std=np.minimum(np.tile(std, (len(topics), 1)), 1.0),
-    )  # fmt: skip

@@ -5,69 +5,12 @@ Kiefer & Wolfowitz, 1956), fitted to the noisy values.
 """
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 from scipy.special import gammainc, gammaln
 
 from sktensor_dp.tensor.arrays import Floats
 
-# Number of steps of each fit: more steps change shares by less than a hundredth.
-PUBLIC_STEPS = 30
 # Least weight of a topic, relative to an even weight.
 LEAST_WEIGHT = 0.2
-
-
-def adapted_topics(public: Floats, weights: Floats, frequencies: Floats) -> Floats:
-    """Rescale words of `public` topics so that their mixture has the given `frequencies`."""
-    topics = on_all_words(public, frequencies)
-    weights = weights / weights.sum()
-    for _ in range(PUBLIC_STEPS):  # iterative proportional fitting, of words and of topics in turn
-        topics = topics * (frequencies / np.maximum(weights @ topics, 1e-300))
-        topics /= topics.sum(axis=1, keepdims=True)
-    return topics
-
-
-def shares_of_topics(public: Floats, frequencies: Floats) -> Floats:
-    """Shares (k,) at which `public` topics fit word `frequencies` best, by EM."""
-    topics, k = on_all_words(public, frequencies), len(public)
-    weights = np.full(k, 1 / k)
-    for _ in range(PUBLIC_STEPS):
-        weights = weights * (topics @ (frequencies / np.maximum(weights @ topics, 1e-300)))
-        weights = np.maximum(weights, LEAST_WEIGHT / k)
-        weights /= weights.sum()
-    return weights
-
-
-def on_all_words(public: Floats, frequencies: Floats) -> Floats:
-    """Extend `public` topics to words that are 0 in all of them, at their `frequencies`."""
-    # Fraction of the word frequencies that is mixed into public topics, so that no word has
-    # probability 0.
-    public_mix = 1e-3
-    has_topic = public.any(axis=0)
-    topics, of_words = np.tile(frequencies, (len(public), 1)), frequencies[has_topic]
-    scaled = (1 - public_mix) * float(of_words.sum()) * public[:, has_topic]
-    topics[:, has_topic] = scaled + public_mix * of_words
-    return np.asarray(topics / topics.sum(axis=1, keepdims=True))
-
-
-def joined_topics(
-    topics: Floats, weights: Floats, frequencies: Floats, public: Floats, *, keep_learnt: bool
-) -> tuple[Floats, Floats]:
-    """Public topics, adapted to word `frequencies`, then learnt `topics` unlike them; and shares.
-
-    With `keep_learnt`, learnt topics take the place of the public ones that they are like.
-    """
-    joined_weights = shares_of_topics(public, frequencies)
-    joined = adapted_topics(public, joined_weights, frequencies)
-    # Bhattacharyya coefficients: 1 for equal distributions.
-    likeness = np.sqrt(joined) @ np.sqrt(np.maximum(topics, 0.0)).T
-    places, matched = linear_sum_assignment(likeness, maximize=True)
-    if keep_learnt:
-        joined[places], joined_weights[places] = topics[matched], weights[matched]
-    others = np.setdiff1d(np.arange(len(topics)), matched)
-    joined_weights = np.concatenate([joined_weights, weights[others]])
-    return np.concatenate([joined, topics[others]]), joined_weights / joined_weights.sum()
-
-
 # Possible ratios of a word's probability in a topic to the expected one. The first stands for equal
 # frequency; the others are half an octave apart.
 RATIOS = np.concatenate([[1.0, 2.0**-6.5], 2.0 ** (np.arange(-11, 21) / 2)])
@@ -163,45 +106,33 @@ def shrink_deviations(noisy: Floats, scale: Floats, sigma: float | Floats) -> Fl
 
 
 def posterior_moments(
-    noisy: Floats, centres: tuple[Floats, ...], sigma: float | Floats
+    noisy: Floats, centres: Floats, sigma: float | Floats
 ) -> tuple[Floats, Floats]:
     """Posterior means and variances of noisy numbers, random multiples of positive `centres`."""
-    # Before noise a number is normal of mean r c and deviation s(r) c, c being one of its centres
-    # and r one of the `RATIOS`. Probabilities of the ratios are a mixture of rows of `_RATIO_PRIOR`
-    # whose weights are fitted to all numbers. Axes: numbers, centres, ratios (or rows of the
-    # prior).
+    # Before noise a number is normal of mean r c and deviation s(r) c, c being its centre and r one
+    # of the `RATIOS`. Probabilities of the ratios are a mixture of rows of `_RATIO_PRIOR` whose
+    # weights are fitted to all numbers. Axes: numbers, 1, ratios (or rows of the prior); products
+    # over the last one are rounded for each number by itself.
     if np.max(sigma) <= 0:
         return noisy, np.zeros_like(noisy)
     noise_variance = np.square(_column(sigma))[..., None]
-    around = np.stack(centres, axis=1)[:, :, None]
+    around = centres[:, None, None]
     prior_variance = (around * RATIO_SPREADS) ** 2
     variance = prior_variance + noise_variance
     away, kept = noisy[:, None, None] - around * RATIOS, prior_variance / variance
     exponents = -0.5 * (away**2 / variance + np.log(variance))
     likelihood = np.exp(exponents - exponents.max(axis=(1, 2), keepdims=True))
     by_prior = likelihood @ _RATIO_PRIOR.T  # likelihood under each row of the prior
-    weights = np.tile(_starting_weights(len(_RATIO_PRIOR)), len(centres)) / len(centres)
+    weights = _starting_weights(len(_RATIO_PRIOR))
     posterior, _ = _fit_mixture(by_prior.reshape(len(noisy), -1), weights, TOPIC_STEPS)
     # Posteriors of the ratios: likelihood times prior, by the posteriors of rows of the prior.
     odds = posterior.reshape(by_prior.shape) / np.maximum(by_prior, 1e-300)
     posterior_ratios = likelihood * (odds @ _RATIO_PRIOR)
     moved = around * RATIOS + kept * away
     mean = (posterior_ratios * moved).sum(axis=(1, 2))
-    # Given centre and ratio the number has the variance kept * noise_variance.
+    # Given its ratio the number has the variance kept * noise_variance.
     squares = kept * noise_variance + (moved - mean[:, None, None]) ** 2
     return mean, (posterior_ratios * squares).sum(axis=(1, 2))
-
-
-def centres_of_topics(
-    base: Floats, weights: Floats, total: float, public: Floats | None
-) -> list[tuple[Floats, ...]]:
-    """Centres towards which each topic's expected counts of `total` tokens are shrunk."""
-    centres: list[tuple[Floats, ...]] = [(weight * total * base,) for weight in weights]
-    if public is not None:
-        adapted = adapted_topics(public, weights[: len(public)], base)
-        for row, topic in enumerate(adapted):
-            centres[row] = (*centres[row], weights[row] * total * topic)
-    return centres
 
 
 def _deviation_posterior(
@@ -246,11 +177,10 @@ def denoise_topics(
     unigram_sigma: float,
     *,
     expected: Floats | None = None,
-    public: Floats | None = None,
 ) -> tuple[Floats, Floats, Floats]:
     """Topics (k, d), unigram and weights of noisy expected counts, shrunk towards `unigram`.
 
-    The first topics are shrunk towards `public` ones too. `expected` holds public frequencies.
+    `expected` holds public frequencies.
     """
     n_components = expected_counts.shape[0]
     total = max(float(expected_counts.sum()), 1e-9)
@@ -267,10 +197,10 @@ def denoise_topics(
     weights = np.maximum(expected_counts.sum(axis=1), LEAST_WEIGHT * total / n_components)
     weights /= weights.sum()
     topics = np.empty_like(expected_counts)
-    centres = centres_of_topics(base, weights, total, public if is_noisy else None)
-    for row, (counts, around) in enumerate(zip(expected_counts, centres, strict=True)):
-        means, _ = posterior_moments(counts, around, sigma)
-        topics[row] = np.maximum(means, LEAST_SHARE * around[0]) if is_noisy else means
+    for row, (counts, weight) in enumerate(zip(expected_counts, weights, strict=True)):
+        centres = weight * total * base
+        means, _ = posterior_moments(counts, centres, sigma)
+        topics[row] = np.maximum(means, LEAST_SHARE * centres) if is_noisy else means
     sums = topics.sum(axis=1, keepdims=True)
     # A topic that no document uses gets the unigram.
     topics = np.where(sums > 1e-12 * total, topics / np.maximum(sums, 1e-300), base)

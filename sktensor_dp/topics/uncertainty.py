@@ -11,7 +11,7 @@ import numpy as np
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import ExplainedTopics
 from sktensor_dp.topics.moments import ReleasedMoments, pair_precision, word_precision
-from sktensor_dp.topics.shrinkage import LEAST_SHARE, centres_of_topics, posterior_moments
+from sktensor_dp.topics.shrinkage import LEAST_SHARE, posterior_moments
 
 # Factor by which 90 % intervals of words hold nine of ten: noise may turn whole topics, which moves
 # all words at once.
@@ -26,7 +26,6 @@ def std_of_refined(
     unigram: Floats,
     weights: Floats,
     concentration: float,
-    public: Floats | None,
 ) -> Floats:
     """Standard deviations (k, d) of topics that come from noisy expected counts."""
     k, d = expected_counts.shape
@@ -34,9 +33,10 @@ def std_of_refined(
         return np.zeros((k, d))
     total = max(float(expected_counts.sum()), 1e-9)
     counts, std = np.empty((k, d)), np.empty((k, d))
-    for row, around in enumerate(centres_of_topics(unigram, weights, total, public)):
-        mean, variance = posterior_moments(expected_counts[row], around, sigma)
-        counts[row], std[row] = np.maximum(mean, LEAST_SHARE * around[0]), np.sqrt(variance)
+    for row, weight in enumerate(weights):
+        centres = weight * total * unigram
+        mean, variance = posterior_moments(expected_counts[row], centres, sigma)
+        counts[row], std[row] = np.maximum(mean, LEAST_SHARE * centres), np.sqrt(variance)
     totals = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     # Noise moves topics that documents mix by as much more; a single topic mixes with none.
     by_mixing = 1 + concentration if k > 1 else 1.0

@@ -166,28 +166,9 @@ PUBLIC = [
         *((np.r_[value, np.ones(WORDS - 1)], "finite numbers >= 0") for value in (-1.0, NAN, INF)),
         (["often"] * WORDS, "word_frequencies"),
     ),
-    *public(
-        "public_components",
-        *((given, "no names of columns") for given in ({"w0": [1.0]}, pd.DataFrame({"w0": [1.0]}))),
-        (np.ones((1, WORDS - 1)), r"each of the 7 columns; got shape \(1, 6\)"),
-        (np.ones(WORDS), "a row for each topic"),
-        (np.ones((3, WORDS)), "at most as many as n_components and columns, 2; got 3"),
-        (np.ones((0, WORDS)), "at least one topic"),
-        (np.zeros((1, WORDS)), "a positive one in every topic"),
-        *((np.full((1, WORDS), value), "finite numbers >= 0") for value in (-1.0, NAN, INF)),
-        ([["often"] * WORDS], "public_components"),
-    ),
 ]
 NAMED_PUBLIC: Wrong = [
     ({"word_frequencies": {"c": 1.0}}, "at least one of them positive"),
-    *public(
-        "public_components",
-        ({"a": [1.0, 2.0], "b": [1.0]}, "public_components"),
-        ({"a": 1.0, "b": 2.0}, "map each word to a list"),
-        ({"c": [1.0]}, "of a word that is among the columns"),
-        (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), "every word once"),
-        (pd.DataFrame({"a": ["x"]}), "public_components"),
-    ),
 ]
 TOPICS += [
     *table("public", topics, TOPIC_CALLS[:3], PUBLIC, (ValueError, TypeError)),
@@ -197,12 +178,8 @@ TOPICS += [
         lambda model: model.fit(COUNTS - NUMBER), lambda model: model.partial_fit(COUNTS - NUMBER),
         TOPIC_CALLS[3],
     ), [
-        ({"public_components": np.zeros((1, WORDS))}, "a positive one in every topic"),
         ({"clip_norm": {"pairs": -1}}, "'clip_norm' parameter"),
     ]),
-    *table("no EM steps", topics, fit(COUNTS), [
-        ({"public_components": np.ones((1, WORDS)), **options}, "EM steps")
-        for options in ({"n_refinements": 0}, {"perturbation": "moment_tensor"})]),
 ]  # fmt: skip
 
 

@@ -361,9 +361,6 @@ CHOOSING_WORDS: dict[str, dict[str, Any]] = {
     ", 300 words, moments": {"epsilon": 3.0, "n_refinements": 0},
     ", 300 words, in word space": {"perturbation": "moment_tensor", "epsilon": 3.0},
     ", 300 public words": {"word_frequencies": 1 / np.arange(1, 301)},
-    ", 300 words, public topics": {
-        "public_components": np.random.default_rng(0).dirichlet(np.ones(300), 2)
-    },
 }
 
 

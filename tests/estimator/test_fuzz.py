@@ -69,7 +69,6 @@ OWN = {
     "covariance_type": ["full", "tied", "diag", "spherical"],
     "analyzer": ["char", "char_wb"], "ngram_range": [(1, 2)], "dtype": [np.float32, "f8", "O"],
     "token_pattern": ["(", "(a)(b)", r"\w+"], "stop_words": ["english", ["cats"]],
-    "public_components": [np.ones((1, 4)), np.full((2, 4), 5e-324), [[1e308] * 4]],
     "bounds": [(0, 1e-300), (-1e308, 1e308), (0, 1e-9), (1e49, 1e50)],
     "row_names": [(None, list("abcde")), (list("abcde"),) * 2, (["a", "a"], None)],
     "encoding": ["ascii", "none-such", "zlib"], "input": ["filename", "file", "content"],

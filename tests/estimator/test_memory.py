@@ -119,7 +119,6 @@ MOMENTS = [
     *(({"perturbation": way, "max_iter": 2}, 3, d) for way in plan.BY_STEPS for d in (30, 10_000)),
 ]
 GAPS = np.where(np.arange(50 * 40).reshape(50, 40) % 7 == 0, np.nan, normal(40))
-PUBLIC = np.full((3, 5000), 1 / 5000)
 MATRIX, LONG, CUBOID = (3000, 2000), (40, 50_000), (300, 200, 150)
 CP, TUCKER = PrivateCPCompletion, PrivateTuckerCompletion
 FITS = [
@@ -127,7 +126,7 @@ FITS = [
       for given, k, d in MOMENTS),
     *((PrivateSpectralLDA, given, k, words(d)) for k, d, given in (
         (3, 30, {}), (3, 20_000, {}), (30, 2000, {}), (3, 20_000, {"delta": 0.0}),
-        (3, 5000, {"public_components": PUBLIC}), (60, 200, {"perturbation": "moment_tensor"}))),
+        (60, 200, {"perturbation": "moment_tensor"}))),
     *((PrivateGaussianMixture, {"data_norm": 3.0, "covariance_type": shape}, k, X)
       for shape, k, X in (
         ("full", 2, normal(2)), ("full", 1, normal(300)), ("full", 3, normal(150)),

@@ -19,8 +19,6 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     unsafe_seeded_noise,
 )
-from sktensor_dp.model_files.container import Arrays
-from sktensor_dp.model_files.fields import as_json as written
 
 pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -71,14 +69,6 @@ def kind(request):
 @pytest.fixture
 def table(kind):
     return TABLES[kind](COUNTS, NAMES)
-
-
-def test_public_topics_are_named_by_any_words(kind):
-    given = TABLES[kind](COUNTS[:2] + 1, NAMES)
-    model = topics(public_components=given)
-    model._check_parameters()
-    columns = dict(zip(NAMES, (COUNTS[:2] + 1.0).T.tolist(), strict=True))
-    assert written(given, Arrays(), "") == written(columns, Arrays(), "")
 
 
 class Labelled:

@@ -4,7 +4,6 @@ from functools import partial
 
 import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse, stats
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
@@ -35,7 +34,6 @@ from sktensor_dp.model_selection import steps
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
 COUNTS = np.random.default_rng(0).poisson(1.0, (200, 6)).astype(float)
-TOPICS = np.eye(2, 6) + 0.1
 CELLS, RATINGS = np.argwhere(np.ones((20, 10))), np.linspace(0, 1, 200)
 ITEMS = [f"film {number}" for number in range(10)]
 NAMED = np.array([(row, ITEMS[column]) for row, column in CELLS.tolist()], dtype=object)
@@ -47,12 +45,7 @@ class MyNormalizer(Normalizer):
     """May do anything."""
 
 
-def public_topics(n_components=3):
-    return PrivateSpectralLDA(
-        n_components, public_components=TOPICS, n_refinements=1, random_state=0
-    )
-
-
+lda = partial(PrivateSpectralLDA, 3, n_refinements=1, random_state=0)
 samples = partial(PrivateTensorPowerMethod, 2, data_norm=5.0, random_state=0)
 entries = partial(PrivateCPCompletion, 1, bounds=(0, 1), random_state=0)
 mixture = partial(PrivateTensorPowerMethod, 1, moment="gaussian_mixture", data_norm=2.0)
@@ -135,13 +128,10 @@ FUSSY = [
     lambda X: np.log(np.zeros((len(X), 2))),
     lambda X: "text",
 ]
-TOO_FEW, NO_NUMBERS = "at most as many as n_components", "finite numbers >= 0"
 TOGETHER = [
-    (public_topics(), {"n_components": [3, 2, 1]}, TOO_FEW),
-    (public_topics(), {"public_components": [TOPICS, -TOPICS]}, NO_NUMBERS),
-    (public_topics(), {"public_components": [{"a": [0.0], "b": [0.0]}]}, NO_NUMBERS),
-    (make_pipeline(calling(), public_topics()),
-     [{"privatespectrallda__n_components": [number]} for number in (3, 1)], TOO_FEW),
+    (lda(), {"clip_norm": [{"counts": 1.0}, {"counts": -1.0}]}, "'clip_norm' parameter"),
+    (make_pipeline(calling(), mixture()),
+     [{"privatetensorpowermethod__whiten": [whiten]} for whiten in (True, False)], "whiten=True"),
     (entries(), {"bounds": [(0, 1), (1, 0)]}, "low < high"),
     (entries(), {"bounds": [(0, 1), (0.4, 0.6)]}, "give score_bounds"),
     (entries(shape=(20, 9), row_names=(None, ITEMS)), {}, "the number of different names"),
@@ -175,8 +165,8 @@ OTHERS = [
     ),
 ]
 DATA = [
-    (public_topics(), (with_one("swordfish", COUNTS),), "must hold numbers"),
-    (public_topics(), (da.from_array(COUNTS, chunks=(100, 6)),), "X must lie in memory"),
+    (lda(), (with_one("swordfish", COUNTS),), "must hold numbers"),
+    (lda(), (da.from_array(COUNTS, chunks=(100, 6)),), "X must lie in memory"),
     *(
         (entries(row_names=names), (CELLS[[*range(199), 0]], RATINGS), "different coordinates")
         for names in (None, (range(20), None))
@@ -196,10 +186,10 @@ DATA = [
     (pipeline(), ([*TEXTS, None],), "item 180 is of type NoneType"),
     *((make_pipeline(step, mixture()), (with_one(np.nan, COUNTS),), "contains NaN")
       for step in (Normalizer(), calling())),
-    (make_pipeline(calling(np.negative), public_topics()), (COUNTS,), "Negative values"),
-    *((make_pipeline(hashing(), public_topics()), ([*TEXTS, odd],), "X must hold texts")
+    (make_pipeline(calling(np.negative), lda()), (COUNTS,), "Negative values"),
+    *((make_pipeline(hashing(), lda()), ([*TEXTS, odd],), "X must hold texts")
       for odd in (3, None, b"bytes", ["word"], float("nan"))),
-    *((make_pipeline(*steps_, calling(fussy), public_topics()), (COUNTS + 50,), "a blank row")
+    *((make_pipeline(*steps_, calling(fussy), lda()), (COUNTS + 50,), "a blank row")
       for fussy in FUSSY for steps_ in ((), (Normalizer(),))),
 ]  # fmt: skip
 # What decides what is scored: the narrowest bounds, or the coarsest table, would win.
@@ -272,19 +262,18 @@ def test_a_forecast_has_the_noise_of_scores_and_warns_before_the_charge(cv, epsi
 
 
 def test_candidates_that_are_right_together_are_tried():
-    """As given they would be refused: one component is less than the two public topics."""
-    model = public_topics(1)
-    words = pd.DataFrame(TOPICS, columns=list("abcdef"))
-    lists = {"n_components": [2, 3], "public_components": [TOPICS, words, words.to_dict("list")]}
-    steps.tried_steps([lists, {"n_components": [4]}], model)
-    with pytest.raises(ValueError, match="n_components"):
-        steps.tried_steps([lists, {"n_components": [1]}], model)
+    """As given they would be refused: streams decompose raw moments alone."""
+    model = mixture(perturbation="stream")
+    lists = {"n_components": [2, 3], "perturbation": ["auto", "moment_tensor"]}
+    steps.tried_steps([lists, {"perturbation": ["auto"]}], model)
+    with pytest.raises(ValueError, match="the raw third moment"):
+        steps.tried_steps([lists, {"perturbation": ["iteration"]}], model)
     # Bounds may be tried where the range of scores is not theirs.
     bounds = {"bounds": [(0, 1), (0.4, 0.6)]}
     PrivateSearchCV(entries(), bounds, score_bounds=(-1, 0))._request(None, {})
     # Too many to try, and those that are drawn, are not.
     drawn = {"n_components": stats.randint(1, 5)}
-    many = {"n_components": list(range(1, 200)), "doc_topic_prior": [0.1, 0.2]}
+    many = {"n_components": list(range(1, 200)), "whiten": [True, False]}
     steps.tried_steps([drawn, many], model)
 
 

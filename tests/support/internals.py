@@ -4,7 +4,7 @@ Releases, seen or replaced; and parts of fitted models, of sources of noise and 
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from operator import attrgetter, methodcaller
 from typing import Any
@@ -17,10 +17,9 @@ from sktensor_dp.estimator.base import FittedStateMixin
 from sktensor_dp.model_selection.costs import TrialAccountant
 from sktensor_dp.model_selection.trials import Trials
 from sktensor_dp.privacy import noise_sampler
-from sktensor_dp.privacy.mechanisms import Mechanism, sigma_of
+from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.scores import HeldOutScores
 from sktensor_dp.tensor import row_effects
 
 # Sessions
@@ -70,18 +69,6 @@ def chunks_of(query: type) -> Iterator[list[Any]]:
     with pytest.MonkeyPatch.context() as patch:
         put(patch, query, "total", total)
         yield found
-
-
-def gains_of(deviations: float) -> AbstractContextManager[None]:
-    """Let all held-out gains be so many deviations of their noise."""
-
-    def gained(usual: Any, law: Mechanism, value: Any, sensitivity: float, *of: Any) -> Any:
-        cost, _, query = of
-        if isinstance(query, HeldOutScores):
-            return np.array([deviations * sigma_of(law.law, sensitivity, cost)])
-        return usual(law, value, sensitivity, *of)
-
-    return answering(gained)
 
 
 def probed(ask: Session, probe: Any) -> Session:

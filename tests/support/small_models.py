@@ -3,10 +3,8 @@
 import copy
 import functools
 import warnings
-from dataclasses import replace
 
 import numpy as np
-from internals import stream_of, with_stream
 from small_completions import INF, X0, Y0, build
 
 from sktensor_dp import (
@@ -37,14 +35,6 @@ DATA = {
 
 def _lda(**parameters):
     return PrivateSpectralLDA(2, random_state=0, **parameters)
-
-
-def _public_topics():
-    """A stream whose topics began with public ones, as noise does not let every stream do."""
-    public = np.full((1, 7), 1 / 7)
-    model = _lda(public_components=public).partial_fit(COUNTS)
-    stream = stream_of(model)
-    return with_stream(model, replace(stream, fitted=replace(stream.fitted, public=public)))
 
 
 def _power(**parameters):
@@ -100,10 +90,9 @@ def _fitted():
 
 
 def fitted_with_tables():
-    """Models that hold public tables: topics, and names of rows."""
+    """Models that hold names of rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        yield "topics-public", _public_topics()
         yield from _tables()
 
 
