@@ -504,8 +504,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         exponential law or more are released without a clip. Where groups share a tail, rows between
         them may be of either. The share of missing cells is estimated for each column, by
         released second moments. Where cells are missing for values that are seen, as by dropout,
-        noise leaves steps unfinished: of 90% intervals about 8 in 10 hold, fewer where most rows
-        lack the column. For values that are not seen, they hold those of rows with the column.
+        noise leaves steps unfinished: of 90% intervals about 8 in 10 hold, and hardly any of a
+        column that most rows lack. For values that are not seen, they hold those of rows with the column.
 
         **Privacy.** Made of released values alone; costs nothing.
 
