@@ -486,15 +486,16 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         Parameters
         ----------
         n_observed : int
-            Number of entries to come. With a ``unit_mode`` each is taken to be of any unit as
-            likely: of n units about n (1 - exp(-n_observed / n)) have any.
+            Number of entries to come. With a ``unit_mode`` each unit is taken to have one, if
+            there are as many, and further ones to be of any unit as likely.
         shape : sequence of int, optional
             Number of rows of each mode; by default the parameter ``shape``.
         deviation : float, optional
             Public knowledge of the standard deviation of values, in their units; a quarter of
             the width of the bounds by default.
         bias_deviation : float, optional
-            Standard deviation of the biases of each mode; by default .4 of `deviation`.
+            Standard deviation of the biases of each mode; by default .4 of `deviation`, with no
+            more of it explained by further modes than by two.
         component_share : float, optional
             Share of components in the variance of values; .08 by default, .04 at rank 1.
 
@@ -521,7 +522,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         plan, ranks = self._plan(n_observed, size)
         self._warn_of_budget(plan.releases)
         width = 1.0 if self._chooses_bounds else high - low
-        assumed = Assumed.given(width, deviation, bias_deviation, component_share, max(ranks))
+        assumed = Assumed.given(
+            width, deviation, bias_deviation, component_share, max(ranks), len(size)
+        )
         found = forecast_completion(n_observed, size, plan, width, max(ranks), assumed)
         question = Question.of(
             self, n_observed=n_observed, shape=size, deviation=deviation,

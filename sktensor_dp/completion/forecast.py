@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import lambertw
 
 from sktensor_dp.checks.display import Table
 from sktensor_dp.completion import defaults
@@ -34,6 +33,8 @@ from sktensor_dp.completion.plan import (
     trial_sweeps,
 )
 from sktensor_dp.completion.shared_biases import (
+    LEAST_ERROR,
+    LEAST_SHARE,
     by_own_level,
     clip_of_noise,
     mean_to_median,
@@ -231,8 +232,8 @@ def person_errors(
 
 
 def units_with_entries(n_observed: int, n_units: int) -> int:
-    """Expected number of `n_units` units that have any of as many entries, each as likely whose."""
-    return max(round(-n_units * math.expm1(-n_observed / n_units)), 1)
+    """Number of `n_units` units that have entries, if all do for whom there are any."""
+    return min(n_observed, n_units)
 
 
 def _bias_variances(
@@ -259,12 +260,8 @@ def _count_norm(each: float, n_rows: int, shape: tuple[int, ...], plan: PersonPl
 
 def _alone(each: float, n_rows: int) -> float:
     """Share of units, with `each` entries on average, that have them in one of `n_rows` rows."""
-    # Numbers are Poisson, of those that have any: the mean with the others in it, by Lambert's W.
-    # W has a branch point at -1 / e, where all have one.
-    branch = max(-each * math.exp(-each), 1e-12 - 1 / math.e)
-    mean = each + float(lambertw(branch).real)
-    in_one = math.exp(mean / n_rows - mean) - math.exp(-mean)
-    return n_rows * in_one / -math.expm1(-mean)
+    # All have one, and a Poisson number of others.
+    return math.exp((each - 1) * (1 / n_rows - 1))
 
 
 def _entries_to_tell(
@@ -331,8 +328,11 @@ def _row_errors(
         noise = (sigma / slope) ** 2
         parts.append((noise, entries, apart * shift_by_clip(clip, widest), most))
     noises, entries, shifts, _ = np.array(parts).T
-    precisions = 1 / noises if noises.all() else np.ones(len(parts))
-    of_parts = precisions / precisions.sum()
+    # Rounds weigh by the covariance of their errors, as in `EffectRelease.combined`.
+    errors = np.diag(noises / weight**2) + np.outer(shifts, shifts)
+    errors += np.diag(LEAST_SHARE * errors.diagonal() + LEAST_ERROR)
+    of_parts = np.maximum(np.linalg.solve(errors, np.ones(len(parts))), 0.0)
+    of_parts /= of_parts.sum()
     noise, sampling = float(of_parts**2 @ noises), float(of_parts @ entries)
     # Units with entries in several rows and in one are summed apart, each with noise.
     alone = min(_alone(each, n_rows) * norm / each, 1.0)
@@ -569,7 +569,7 @@ class CompletionForecast(InvertibleForecast):
         >>> from sktensor_dp import PrivateCPCompletion
         >>> model = PrivateCPCompletion(2, epsilon=0.5, bounds=(1, 5), unit_mode=0)
         >>> model.forecast(60_000, (1000, 500)).what_helps()
-        {'units': 26796.0}
+        {'units': 26797.0}
         """
         asked = self._asked()
         n, shape = asked.numbers["n_observed"], asked.numbers["shape"]

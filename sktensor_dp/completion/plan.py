@@ -35,7 +35,7 @@ class Assumed:
     deviation : float
         Of values about their mean. Ratings of books have .25, of jokes .26, of films .28.
     bias_deviation : float
-        Of the biases of each mode; those of two explain variance of values, at least.
+        Of the biases of each mode.
     component_share : float
         Share of components in the variance of values.
     residual : float
@@ -50,6 +50,8 @@ class Assumed:
     each : int
         Entries of a unit, where their number is private and nobody says it; ``--each`` of the
         command.
+    n_biased : int
+        Number of modes whose biases explain variance of values: two, or all if it is said how much.
     """
 
     deviation: float = 1 / 4
@@ -60,6 +62,7 @@ class Assumed:
     n_components: int = 3
     observed_share: float = 1 / 4
     each: int = 20
+    n_biased: int = 2
 
     @classmethod
     def given(
@@ -69,6 +72,7 @@ class Assumed:
         bias_deviation: float | None,
         component_share: float | None,
         rank: int,
+        n_modes: int = 2,
     ) -> "Assumed":
         """Assumptions from the caller's numbers in the units of the data; None takes the default.
         `width` is that of the bounds. Biases are by default in proportion to `deviation`, and one
@@ -90,21 +94,21 @@ class Assumed:
             share = float(component_share)
         # Biases have nine tenths of the variance that components leave at most.
         most = math.sqrt(max(0.9 * (1 - share), 0.0) / 2)
-        bias = min(cls.bias_deviation / cls.deviation, most) * total_deviation
+        bias, n_biased = min(cls.bias_deviation / cls.deviation, most) * total_deviation, 2
         if bias_deviation is not None:
-            bias = float(bias_deviation)
-        if 2 * (bias / total_deviation) ** 2 + share > 0.99:
+            bias, n_biased = float(bias_deviation), n_modes
+        if n_biased * (bias / total_deviation) ** 2 + share > 0.99:
             raise ValueError(
-                "The 'bias_deviation' of two modes and the 'component_share' must leave at "
+                f"The 'bias_deviation' of {n_biased} modes and the 'component_share' must leave at "
                 f"least a hundredth of the variance. Got {bias!r} and {share!r} at a deviation "
                 f"of {total_deviation!r}."
             )
-        return cls(total_deviation / width, bias / width, share)
+        return cls(total_deviation / width, bias / width, share, n_biased=n_biased)
 
     @property
     def about_biases(self) -> float:
-        """Variance of values about mean and biases, if those of further modes are the same."""
-        return self.deviation**2 - 2 * self.bias_deviation**2
+        """Variance of values about mean and biases."""
+        return self.deviation**2 - self.n_biased * self.bias_deviation**2
 
     def shrunk(self, noise: Sequence[float]) -> list[float]:
         """Error variance of the bias of each mode after shrinkage, by those before."""
