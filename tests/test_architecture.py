@@ -16,7 +16,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Layers from the top. Each module or package at the first level of sktensor_dp imports from layers
 # below its own and from no neighbour on it.
 LAYERS = (
-    ("cli", "opendp"),
+    ("cli",),
     (
         *("completion", "gaussian_mixture", "power_method", "spectral_lda", "text"),
         *(
@@ -55,7 +55,6 @@ CORE = {
     "trials": core("conversions noise plan"),
     "partition_selection": core("noise plan /queries.laws"),
     "report": core("/checks composition plan trials /queries.laws"),
-    "opendp_registry": core("report"),
     # It reads what anyone may have written, and adds it up without data or noise.
     "statement_schema": core(""),
     "statement": core(
@@ -84,7 +83,7 @@ COUNTER = core(
 BESIDE = {
     "published": core("conversions noise"),
     "cli": core(
-        "accountant conversions composition ledger opendp_registry payer plan report spending "
+        "accountant conversions composition ledger payer plan report spending "
         "statement statement_schema"
     ),
 }

@@ -38,10 +38,7 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "report": (
         "check privacy statements, show what they say, write a page for a data protection officer",
         "check results",
-        (
-            "check results", "show results", "page statement.json", "registry results",
-            "schema",
-        ),
+        ("check results", "show results", "page statement.json", "schema"),
     ),
     "budget": ("show what was spent", "show results", ("show results",)),
 }  # fmt: skip
@@ -167,7 +164,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     (READS, "--quoting HOW", ("standard", "none"), None, "whether cells are quoted"),
     ("ratings recommend groups", "--decimal C", (".", ","), None, "decimal mark; else a point"),
     (READS, "--encoding NAME", str, None, "such as cp1252; utf-8 if not given"),
-    ("report-check report-show report-page report-registry", "FILE", str, LIST,
+    ("report-check report-show report-page", "FILE", str, LIST,
      "output folder of a run, statement.json, or a model of Python"),
     ("report-page", "--output FOLDER", Path, None, "where to write; beside FILE if not given"),
     ("report-check report-show", "--at-most E", POSITIVE, math.inf,

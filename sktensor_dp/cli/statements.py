@@ -2,7 +2,6 @@
 
 import argparse
 import inspect
-import json
 import math
 import os
 import sys
@@ -23,7 +22,6 @@ from sktensor_dp.model_files.saving import load_any
 from sktensor_dp.privacy.accountant import BudgetAccountant, charges_by_fit
 from sktensor_dp.privacy.composition import Composition, cover, unit_costs
 from sktensor_dp.privacy.ledger import Ledger
-from sktensor_dp.privacy.opendp_registry import registry_entry
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
 from sktensor_dp.privacy.spending import column_of
@@ -150,9 +148,7 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> tuple[
         report = _sound(path, changed)
         _refuse_beyond(at_most, report.epsilon, report.seeded)
         budget, total, runs = _totals(path, report, at_most)
-        if kind == "registry":
-            said = json.dumps(registry_entry(report), indent=2)
-        elif kind == "page":
+        if kind == "page":
             said = _write_page(path, output or path.parent, report, budget)
         else:
             files = f"{counted(n_files, 'file')} as in {MANIFEST}. " if n_files else ""

@@ -212,7 +212,7 @@ def test_wrong_input_ends_in_one_line(command, arguments, told, tmp_path):
     [
         *("", "topics", "ratings", "groups", "recommend", "forecast", "report", "budget"),
         *("forecast topics", "forecast ratings", "forecast groups", "budget show"),
-        *(f"report {kind}" for kind in ("check", "show", "page", "registry", "schema")),
+        *(f"report {kind}" for kind in ("check", "show", "page", "schema")),
     ],
 )
 def test_help_fits_a_screen_and_has_an_example(command, name, monkeypatch):

@@ -235,6 +235,3 @@ def test_cells_are_as_probable_as_the_exponentials_say(law, digits):
         sums = itertools.accumulate(height / total for height in heights)
         for one, seen in zip(found, sums, strict=True):
             assert abs(mpmath.mpf(str(one)) - seen) < mpmath.mpf(10) ** (9 - digits)
-
-
-# Against OpenDP: two samplers of the same law, by other hands.
