@@ -34,7 +34,6 @@ from sktensor_dp.data.labels import Labels
 from sktensor_dp.data.sources import is_read_in_parts
 from sktensor_dp.data.sums import OneThread
 from sktensor_dp.data.units import Chunks
-from sktensor_dp.estimator.callbacks import Callbacks
 from sktensor_dp.estimator.facts import PublicFacts, unit_of
 from sktensor_dp.estimator.pipelines import charges_of_later_steps
 from sktensor_dp.estimator.scoring import check_scoring_of_tools
@@ -56,7 +55,7 @@ from sktensor_dp.privacy.payer import (
 )
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.session import LARGEST_UNIT_COUNT, Session, printer
+from sktensor_dp.privacy.session import LARGEST_UNIT_COUNT, Session
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.tensor.arrays import Floats
 
@@ -235,7 +234,7 @@ def check_output(estimator: object) -> None:
         importlib.import_module(container)
 
 
-class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMixin, ModelFileMixin):
+class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFileMixin):
     """Base of private estimators: the parameters of the guarantee, and the life of a fit.
 
     Its parameters are ``epsilon, delta, accountant, random_state, verbose``. A subclass lists its
@@ -381,7 +380,7 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         paid_by_earlier_batch: bool = False,
         expected: Sequence[Warning] = (),
     ) -> Iterator[Session]:
-        """Open a session of this fit, which its callbacks follow; it charges the whole plan.
+        """Open a session of this fit; it charges the whole plan.
 
         `unit` and `neighbours` are those of the estimator unless given. For batches of a stream,
         `ticket` is what the one before left, and `paid_by_earlier_batch` says that the same fit
@@ -417,21 +416,17 @@ class PrivateEstimatorMixin(Documented, Callbacks, HasAccountant, FittedStateMix
         self._warn(expected)
         if not (counts_units or paid_by_earlier_batch):
             self._warn(self._warnings_of_delta(plan, chunks.n_units, unit))
-        watchers = [printer(payer.spender)] if self.verbose else []
-        # An incomplete plan does not say how many releases it will have.
-        n_releases = None if counts_units else sum(one.uses for one in plan.planned)
         # Products are small or limited by memory. On a busy machine more threads made fits ten
         # times slower, and on an idle one no faster.
-        with OneThread(), self._followed(n_releases) as follower:
-            ask = Session(
-                chunks, plan, payer, neighbours=relation, unit=unit,
-                watchers=[*watchers, *follower.watchers],
-            )  # fmt: skip
-            with ask:
-                yield ask
+        with (
+            OneThread(),
+            Session(
+                chunks, plan, payer, neighbours=relation, unit=unit, verbose=bool(self.verbose)
+            ) as ask,
+        ):
+            yield ask
         if counts_units:
             ask.warnings.extend(self._warnings_of_delta(plan, ask.n_units, unit))
-        ask.warnings.extend(follower.warnings)
 
     def _with_report(
         self,

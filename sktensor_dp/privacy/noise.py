@@ -37,7 +37,7 @@ ROUNDED_UP = 1 + 2.0**-50
 FORKED = (
     "This process was forked while a fit was running, and cannot go on with it: both would draw "
     "the same noise, and one charge would pay for two answers. Fork before a fit or after it, not "
-    "from a source of chunks or a callback."
+    "from a source of chunks."
 )
 
 

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 # probability below 1e-340.
 FARTHEST, FARTHEST_PURE = 40.0, 600.0
 LARGEST_UNIT_COUNT = 2**53
-
-# Called before each release is made, with its record, its number and the number of planned
-# releases: `printer` makes such a function, and so does `estimator/callbacks.py`.
-Watcher = Callable[[ReleaseRecord, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ class Session(AbstractContextManager["Session"]):
         *,
         unit: str = "unit",
         neighbours: str = "replace_one",
-        watchers: Iterable[Watcher] = (),
+        verbose: bool = False,
     ) -> None:
         self._plan, self._payer, self._unit, self._neighbours = plan, payer, unit, neighbours
         # Made before the charge: where exact values are recorded, it refuses other processes at no
@@ -81,7 +77,7 @@ class Session(AbstractContextManager["Session"]):
         self._noise = NoiseSource()
         self._chunks: Chunks | None = chunks  # until the session is closed
         self._is_open = False
-        self._watchers = [*watchers]
+        self._verbose = verbose
         # Divisor of sums, and bound on the number of their terms. With a private number both are 1
         # until it is released.
         self.n_units = self._most_units = 1 if self.number_is_private else chunks.n_units
@@ -265,20 +261,28 @@ class Session(AbstractContextManager["Session"]):
         return paying, left, cost
 
     def _record(self, query: Query, release: _Admitted) -> None:
-        """Announce a release to watchers and the ledger's receipt, and add it to the report."""
+        """Announce a release on request and to the ledger, and add it to the report."""
         row = ReleaseRecord(
             name=query.name, description=query.description, sensitivity=release.sensitivity,
             sigma=release.sigma, uses=1, mechanism=release.mechanism.law.id, **asdict(release.cost),
         )  # fmt: skip
-        count = sum(planned.uses for planned in self._plan.planned)
-        for watch in self._watchers:
-            watch(row, count - sum(self._left.values()), count)
+        if self._verbose:
+            self._print_line(row.name)
         if self._receipt is not None:
             self._receipt.announce(row.name, row.sensitivity, row.sigma)
         # A release like the last one counts as one more use of it.
         if self._records and replace(self._records[-1], uses=1) == row:
             row = replace(row, uses=self._records.pop().uses + 1)
         self._records.append(row)
+
+    def _print_line(self, release: str) -> None:
+        """Write the number of a release, of all that are planned, to standard error."""
+        # All public. Times are not printed, as a release may take longer for some data.
+        count = sum(planned.uses for planned in self._plan.planned)
+        number = count - sum(self._left.values())
+        line = f"[{self._payer.spender}] release {number} of {count}: {release}"
+        with suppress(OSError, ValueError):  # a closed stream must not lose a paid fit
+            print(line, file=sys.stderr, flush=True)
 
     def _noisy_mean(self, query: Query, mechanism: Mechanism, release: _Admitted) -> Floats:
         """Mean of a query with the noise that was paid for."""
@@ -313,18 +317,6 @@ class Session(AbstractContextManager["Session"]):
             return sums.value()
         # numpy's message names the array's shape, which may depend on one unit.
         raise MemoryError("there is too little memory for this release.")
-
-
-def printer(spender: str) -> Watcher:
-    """Watcher that writes a line per release to standard error."""
-
-    def write_line(row: ReleaseRecord, number: int, count: int) -> None:
-        # All public. Times are not printed, as a release may take longer for some data.
-        line = f"[{spender}] release {number} of {count}: {row.name}"
-        with suppress(OSError, ValueError):  # a closed stream must not lose a paid fit
-            print(line, file=sys.stderr, flush=True)
-
-    return write_line
 
 
 def released_sensitivity(
