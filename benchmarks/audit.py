@@ -28,13 +28,9 @@ from sktensor_dp import (
 from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.audit import (
     audit,
-    audit_in_one_run,
     audit_samples,
-    guesses_from_scores,
-    one_run_audit,
     worst_case,
 )
-from sktensor_dp.privacy.conversions import gaussian_epsilon
 from sktensor_dp.privacy.noise import NoiseSource
 
 __all__ = ["run"]
@@ -52,7 +48,6 @@ def run(report: Report) -> None:
     scale = 5 if report.quick else 1
     run_releases(report, 20_000 // scale)
     run_estimators(report, 400 // scale)
-    run_one_run(report)
 
 
 def gaussian_laws() -> dict[str, tuple[tuple[int, ...], Law]]:
@@ -187,32 +182,3 @@ def run_estimators(report: Report, n_runs: int) -> None:
     report.bar("largest share of an estimator's claim", max(shares_of.values()), 1.0)
     topics = [share for name, share in shares_of.items() if name.startswith("PrivateSpectralLDA")]
     report.bar("largest share of a topic model's claim", max(topics), TOPICS_BAR, at_least=True)
-
-
-def run_one_run(report: Report) -> None:
-    rows: list[list[Any]] = []
-    X = np.argwhere(np.ones((50, 40)))
-    low, high = np.zeros(len(X)), np.ones(len(X))
-    for epsilon in (1.0, 4.0):
-        model = PrivateCPCompletion(
-            1, bounds=(0, 1), perturbation="input", epsilon=epsilon, delta=0, random_state=0
-        )
-        found = audit_in_one_run(model, (X, high), (X, low), score=lambda m: m.predict(X))
-        rows.append(["completion, input", epsilon, found.epsilon_lower, "", found.n_correct])
-        source = NoiseSource()
-        coins = source.integers(2, len(X)).astype(bool)
-        noisy = mechanisms.gaussian_vector(coins * 1.0, 1.0, epsilon, source)
-        claim = gaussian_epsilon(epsilon, DELTA)
-        rows.append([f"gaussian release, mu={epsilon:g}", claim, *one_run(noisy, coins)])
-    report.table(
-        f"one run on {len(X)} canaries",
-        ["mechanism", "epsilon", "by epsilon", "by mu", "right guesses"], rows,
-        file="audit_in_one_run", how="bounds on epsilon with confidence .95",
-    )  # fmt: skip
-    report.bar("largest share of a claim in one run", max(row[2] / row[1] for row in rows), 1.0)
-
-
-def one_run(scores: np.ndarray, coins: np.ndarray) -> list[float]:
-    found = one_run_audit(guesses_from_scores(scores, 200), coins, delta=DELTA)
-    by_mu = gaussian_epsilon(found.mu_lower, DELTA)
-    return [found.epsilon_lower, by_mu, found.n_correct]

@@ -67,7 +67,7 @@ CORE = {
     "mechanisms": core("conversions noise plan /queries.laws /queries.query.Coordinates /tensor"),
     "parts": core("noise /data.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
-    "audit": core("/exceptions accountant conversions noise report"),
+    "audit": core("/exceptions accountant report"),
     "catalogue": core("mechanisms partition_selection /queries"),
     "answer": core("plan"),
     "folds": core("/checks /exceptions spending"),

@@ -8,56 +8,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
-from scipy.special import expit, ndtr, ndtri
-from scipy.stats import beta, binom
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+from scipy.stats import beta
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import OPENED
-from sktensor_dp.privacy.noise import NoiseSource
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.tensor.arrays import Floats
 
 __all__ = [
     "AuditResult",
-    "OneRunResult",
     "WorstCase",
     "audit",
-    "audit_in_one_run",
     "audit_samples",
-    "guesses_from_scores",
-    "one_run_audit",
     "worst_case",
 ]
-# Grid for the largest rejected epsilon; no number of canaries shows more than its end.
-TRIED = np.linspace(0.0, 30.0, 60_001)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Bounds:
-    """Lower bounds on the privacy parameters of a mechanism, beside its claims."""
-
-    epsilon_lower: float
-    mu_lower: float
-    delta: float
-    confidence: float
-    epsilon_claim: float | None = None
-    mu_claim: float | None = None
-
-    @property
-    def refutes_claim(self) -> bool:
-        """True if a bound exceeds its claim: the claim is false, with this confidence."""
-        pairs = ((self.epsilon_lower, self.epsilon_claim), (self.mu_lower, self.mu_claim))
-        return any(claim is not None and lower > claim for lower, claim in pairs)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditResult(_Bounds):
+class AuditResult:
     """Lower bounds on the privacy parameters of a mechanism.
 
     Attributes
@@ -77,10 +48,22 @@ class AuditResult(_Bounds):
         Runs counted on each data set; those that chose the event are not among them.
     """
 
+    epsilon_lower: float
+    mu_lower: float
+    delta: float
+    confidence: float
     threshold: float
     true_positive_rate: float
     false_positive_rate: float
     n_runs: int
+    epsilon_claim: float | None = None
+    mu_claim: float | None = None
+
+    @property
+    def refutes_claim(self) -> bool:
+        """True if a bound exceeds its claim: the claim is false, with this confidence."""
+        pairs = ((self.epsilon_lower, self.epsilon_claim), (self.mu_lower, self.mu_claim))
+        return any(claim is not None and lower > claim for lower, claim in pairs)
 
     def __str__(self) -> str:
         def beside_claim(lower: float, claim: float | None) -> str:
@@ -278,7 +261,7 @@ def _fitted_clone(estimator: object, data: object) -> Any:
     with warnings.catch_warnings():
         # The thousand fits of an audit may have too little data: no warning each time.
         warnings.simplefilter("ignore", NotEnoughDataWarning)
-        return fresh.fit(*_arguments(data))
+        return fresh.fit(*(data if isinstance(data, tuple) else (data,)))
 
 
 def audit(
@@ -405,239 +388,3 @@ def worst_case(estimator: object, n_units: int | None = None) -> WorstCase:
             f"PrivateEstimatorMixin; got a {type(estimator).__name__}, which does not."
         )
     return WorstCase(*neighbours(n_units))
-
-
-@dataclass(frozen=True, kw_only=True)
-class OneRunResult(_Bounds):
-    """Lower bounds on epsilon and mu from one fit on many canaries.
-
-    Attributes
-    ----------
-    epsilon_lower, mu_lower : float
-        Lower bounds on epsilon and on mu of Gaussian differential privacy; both hold together.
-    delta, confidence : float
-        Delta at which epsilon is bounded, and the probability with which both bounds hold.
-    epsilon_claim, mu_claim : float or None
-        What the report claims; None without a report, and for mu where it claims none.
-    n_canaries, n_guesses, n_correct : int
-        Number of slots, of guesses about them, and of right guesses.
-    """
-
-    n_canaries: int
-    n_guesses: int
-    n_correct: int
-
-
-def p_value_of_guesses(
-    n_canaries: int, n_guesses: int, n_correct: int, epsilon: ArrayLike, delta: float
-) -> Any:
-    """Upper bound on the probability of `n_correct` right guesses at (epsilon, delta)-DP."""
-    # docs/proofs/audits.md. A guess is right with probability e^epsilon / (1 + e^epsilon) at most.
-    right = expit(np.asarray(epsilon, dtype=np.float64))
-    chance = binom.sf(n_correct - 1, n_guesses, right)
-    return np.minimum(chance + n_canaries * delta * (1 - right), 1.0)
-
-
-def one_run_audit(
-    guesses: ArrayLike,
-    included: ArrayLike,
-    *,
-    delta: float = 0.0,
-    confidence: float = 0.95,
-    epsilon_claim: float | None = None,
-    mu_claim: float | None = None,
-) -> OneRunResult:
-    """Bound epsilon and mu from below by guesses about which slots hold canaries.
-
-    Parameters
-    ----------
-    guesses : array-like of shape (n_canaries,)
-        1 for a canary, -1 for something harmless, 0 for no guess, from the mechanism's output.
-        How many are not 0 is fixed before the output is seen.
-    included : array-like of bool of shape (n_canaries,)
-        True where the slot held a canary, drawn by fair and independent coins.
-    delta, confidence, epsilon_claim, mu_claim
-        As for :func:`audit_samples`.
-
-    Returns
-    -------
-    OneRunResult
-        The bounds; 0 where guesses are no better than chance allows.
-
-    Raises
-    ------
-    ValueError
-        If the arrays differ in shape, or a guess or parameter is outside its range.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> coins = rng.random(10_000) < 0.5
-    >>> lies = rng.random(10_000) > np.exp(2) / (1 + np.exp(2))
-    >>> result = one_run_audit(np.where(coins ^ lies, 1, -1), coins)
-    >>> 1.85 < result.epsilon_lower < 2
-    True
-    """
-    signs, coins = np.asarray(guesses), np.asarray(included)
-    if signs.ndim != 1 or signs.shape != coins.shape or coins.dtype != bool or signs.size == 0:
-        raise ValueError(
-            "guesses and included must be arrays of one shape (n_canaries,), included of "
-            f"booleans, got shapes {signs.shape} and {coins.shape} and type {coins.dtype}."
-        )
-    if not np.isin(signs, (-1, 0, 1)).all():
-        raise ValueError("guesses must be -1, 0 or 1.")
-    _check_rate("delta", delta, may_be_zero=True)
-    _check_rate("confidence", confidence)
-    is_guess = signs != 0
-    n_canaries, n_guesses = signs.size, int(is_guess.sum())
-    n_correct = int((is_guess & ((signs > 0) == coins)).sum())
-    error = (1 - confidence) / 2  # for each of both bounds
-    p_values = p_value_of_guesses(n_canaries, n_guesses, n_correct, TRIED, delta)
-    rejected = np.flatnonzero(p_values < error)
-    return OneRunResult(
-        epsilon_lower=float(TRIED[rejected[-1]]) if rejected.size else 0.0,
-        mu_lower=_gaussian_bound(n_canaries, n_guesses, n_correct, error),
-        delta=delta, confidence=confidence, epsilon_claim=epsilon_claim, mu_claim=mu_claim,
-        n_canaries=n_canaries, n_guesses=n_guesses, n_correct=n_correct,
-    )  # fmt: skip
-
-
-def _gaussian_bound(n_canaries: int, n_guesses: int, n_correct: int, error: float) -> float:
-    """Largest mu at which this many right guesses have a probability below `error`."""
-    # docs/proofs/audits.md: T_0 > 1 rejects mu, where T_0 = (R_0 + W_0) m / r of m canaries and
-    # r guesses follows from R_c = c / m * error and W_c = (r - c) / m * error by
-    # W_{j-1} = max(W_j, Phi(Phi^-1(R_j) - mu)) for j = c, ..., 1. Where W_j is g more than
-    # W_{j+1}, R_j is j / (r - j) * g more than R_{j+1}.
-
-    def excess(mu: float) -> float:
-        right = error * n_correct / n_canaries  # R_c, then R_j
-        wrong = error * (n_guesses - n_correct) / n_canaries  # W_c, then W_j
-        for j in range(n_correct - 1, -1, -1):
-            more = max(float(ndtr(ndtri(min(right, 1.0)) - mu)) - wrong, 0.0)
-            right, wrong = right + j / (n_guesses - j) * more, wrong + more
-        # Do not reject because of a rounding error.
-        return (right + wrong) * n_canaries / n_guesses - 1 - 1e-9
-
-    if n_correct == 0 or excess(0.0) <= 0:
-        return 0.0
-    # Less than the root by more than its error.
-    return max(float(brentq(excess, 0.0, TRIED[-1], xtol=1e-9)) - 2e-9, 0.0)
-
-
-def guesses_from_scores(scores: ArrayLike, n_guesses: int | None = None) -> NDArray[np.int_]:
-    """Guess a canary where scores are highest, and a harmless unit where they are lowest.
-
-    Parameters
-    ----------
-    scores : array-like of shape (n_canaries,)
-        Scores of the slots, larger where a canary is more likely.
-    n_guesses : int, optional
-        Number of guesses, half of either kind; by default one for every slot.
-
-    Returns
-    -------
-    ndarray of shape (n_canaries,)
-        Guesses -1, 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If scores are not one-dimensional or hold NaN, or `n_guesses` is not between 1
-        and the number of scores.
-
-    Examples
-    --------
-    >>> guesses_from_scores([0.3, 0.1, 0.8, 0.5], n_guesses=2)
-    array([ 0, -1,  1,  0])
-    """
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or np.isnan(values).any():
-        raise ValueError(f"scores must be a vector without NaN, got shape {values.shape}.")
-    number = values.size if n_guesses is None else n_guesses
-    if not (isinstance(number, numbers.Integral) and 1 <= number <= values.size):
-        raise ValueError(f"n_guesses must be an int from 1 to {values.size}, got {n_guesses!r}.")
-    order = np.argsort(values, kind="stable")
-    guesses = np.zeros(values.size, dtype=np.int_)
-    guesses[order[: number // 2]] = -1
-    guesses[order[values.size - (number - number // 2) :]] = 1
-    return guesses
-
-
-def audit_in_one_run(
-    estimator: object,
-    canaries: object,
-    harmless: object,
-    *,
-    score: Callable[[Any], ArrayLike],
-    rest: object = None,
-    n_guesses: int | None = None,
-    delta: float | None = None,
-    confidence: float = 0.95,
-) -> OneRunResult:
-    """Bound epsilon and mu of an estimator from below by one fit on many canaries.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator; one clone of it without accountant is fitted.
-    canaries, harmless : array-like or sparse matrix of n_canaries rows, or tuple of such
-        Slot i holds row i of `canaries` or of `harmless`, by a fair coin. Tuples hold the
-        arguments of ``fit``. They must be public or made up: fits are not charged. The
-        estimator's claim must be about replacing one row.
-    score : callable
-        ``fitted estimator -> array of shape (n_canaries,)``, larger for likelier canaries.
-    rest : like `canaries`, optional
-        Rows that are always there, after those of the slots.
-    n_guesses : int, optional
-        As for :func:`guesses_from_scores`. With Gaussian noise fewer guesses, where scores
-        are extreme, give a larger bound.
-    delta, confidence : float, default=None and 0.95
-        As for :func:`audit`.
-
-    Returns
-    -------
-    OneRunResult
-        The bounds, beside the claims of the report.
-
-    Raises
-    ------
-    ValueError, RuntimeError
-        As :func:`audit`, or if scores are not a vector without NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp import PrivateCPCompletion
-    >>> X = np.argwhere(np.ones((20, 20)))
-    >>> high, low = np.ones(400), np.zeros(400)
-    >>> model = PrivateCPCompletion(1, bounds=(0, 1), epsilon=2.0, delta=0)
-    >>> result = audit_in_one_run(model, (X, high), (X, low), score=lambda m: m.predict(X))
-    >>> result.n_canaries, result.epsilon_claim
-    (400, 2.0)
-    """
-    pairs = list(zip(_arguments(canaries), _arguments(harmless), strict=True))
-    n_slots = _num_samples(_arguments(canaries)[0])
-    coins = NoiseSource().integers(2, n_slots).astype(bool)
-    # Slot i takes row i of the canaries, or of the harmless rows that are stacked below them.
-    rows = np.arange(n_slots) + np.where(coins, 0, n_slots)
-    data = [_safe_indexing(_stacked(*pair), rows) for pair in pairs]
-    if rest is not None:
-        data = [_stacked(*pair) for pair in zip(data, _arguments(rest), strict=True)]
-    fitted = _fitted_clone(estimator, tuple(data))
-    guesses = guesses_from_scores(score(fitted), n_guesses)
-    return one_run_audit(guesses, coins, confidence=confidence, **_claims(fitted, delta))
-
-
-def _arguments(data: object) -> tuple[Any, ...]:
-    """Arguments of ``fit``: those in a tuple, or the one that is given."""
-    return data if isinstance(data, tuple) else (data,)
-
-
-def _stacked(above: Any, below: Any) -> Any:
-    """Rows of `above` followed by the rows of `below`."""
-    if sp.issparse(above):
-        return sp.vstack([above, below], format="csr")
-    if isinstance(above, list):
-        return [*above, *below]
-    return np.concatenate([np.asarray(above), np.asarray(below)])

@@ -166,9 +166,7 @@ print(
 #
 # - :doc:`/gallery/privacy/plot_epsilon_as_odds`: what epsilon means, in
 #   pictures.
-# - :doc:`/audit`: audits of every estimator, audits in one run, and
-#   what was found.
+# - :doc:`/audit`: audits of every estimator, and what was found.
 # - :doc:`/guarantee`: what is promised.
-# - :func:`~sktensor_dp.privacy.audit.audit`,
-#   :func:`~sktensor_dp.privacy.audit.worst_case` and
-#   :func:`~sktensor_dp.privacy.audit.audit_in_one_run`.
+# - :func:`~sktensor_dp.privacy.audit.audit` and
+#   :func:`~sktensor_dp.privacy.audit.worst_case`.
