@@ -664,11 +664,11 @@ class _Files:
 
 
 def _parts(container: str, X: np.ndarray, groups: Any) -> Any:
-    """Source of chunks; persons lie across several, but not across those of threads."""
+    """Source of chunks, between persons."""
     cuts, order = [25, 26], np.arange(len(X))
-    if container == "threads" and groups is not None:
+    if groups is not None:
         people = np.unique(np.asarray(groups), return_inverse=True)[1]
-        order = np.argsort(people, kind="stable")
+        order = np.argsort(-people, kind="stable")
         starts = np.flatnonzero(np.diff(people[order])) + 1
         cuts = [int(starts[len(starts) // 2])]
     make = sp.csr_array if container == "sparse chunks" else _unchanged

@@ -1,12 +1,9 @@
 """Rows of units of privacy: labels, chunks, and rows of a group brought together."""
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import repeat
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +19,10 @@ from sktensor_dp.tensor.arrays import Floats, Integers, blocks, read_only
 
 MIXED = "Every chunk must be a pair (X, groups), or none may be."
 CHANGED = "The chunks have other groups than when they were read first."
+PARTED = (
+    "All rows of a group must be in one chunk, or it would count as several. Cut chunks between "
+    "groups, of rows that are sorted by group; fit() takes rows in any order, in memory or of Dask."
+)
 
 Rows = Any  # array or CSR matrix (n_rows, n_features): scipy has no types
 Piece = tuple[Rows, Labels]  # rows and their labels
@@ -33,89 +34,6 @@ def split_chunk(part: object) -> tuple[object, object]:
         refuse_other_row_order(*part)
         return part
     return part, None
-
-
-@dataclass(frozen=True, eq=False)
-class GroupTable:
-    """Sorted labels of all groups in a source, their sizes, and the last chunk of each."""
-
-    labels: Labels
-    sizes: Integers
-    last: Integers  # number of the last chunk that has a row of the group
-
-    @classmethod
-    def of(cls, source: Iterable[object], least: int = 2) -> Self:
-        """Read the labels of every chunk of `source`, of `least` groups or more."""
-        labels_of_chunks, counts_of_chunks = [], []  # each label once, and its number of rows
-        for chunk in read_each(source, "The source of chunks"):
-            _, groups = split_chunk(chunk)
-            if groups is None:
-                raise ValueError(MIXED)
-            present, label_of_row = distinct(as_labels(groups, None))
-            labels_of_chunks.append(present)
-            counts_of_chunks.append(np.bincount(label_of_row))
-        labels, places = distinct(joined(labels_of_chunks))
-        if len(labels) < least:
-            raise ValueError(ONE_GROUP)
-        counts, n_labels = np.concatenate(counts_of_chunks), list(map(len, labels_of_chunks))
-        last = np.zeros(len(labels), np.intp)
-        # Later chunks overwrite earlier ones, so the last chunk of each group stays.
-        last[places] = np.repeat(np.arange(len(n_labels)), n_labels)
-        return cls(labels, np.bincount(places, counts, len(labels)).astype(np.intp), last)
-
-    @cached_property
-    def _place_of(self) -> dict[object, int]:
-        return {label: place for place, label in enumerate(self.labels.tolist())}
-
-    def places(self, labels: Labels) -> Integers:
-        """Index of each of `labels` in the table; ValueError if one is not in it."""
-        found = map(self._place_of.get, labels.tolist(), repeat(-1))
-        places = np.fromiter(found, np.intp, len(labels))
-        if (places < 0).any():
-            raise ValueError(CHANGED)
-        return places
-
-
-class GroupBuffer:
-    """Buffer that holds rows of a group back until the last chunk of the group was read."""
-
-    def __init__(self, table: GroupTable) -> None:
-        self._table = table
-        self._left = table.sizes.copy()  # rows of each group that are still to come
-        self._n_chunks = 0
-        # Waiting rows by the chunk that completes their groups: each row is moved once.
-        self._waiting: defaultdict[int, list[tuple[Rows, Integers]]] = defaultdict(list)
-
-    def add(self, rows: Rows, labels: Labels) -> tuple[Rows, Integers] | None:
-        """Take labelled rows; return rows of groups that are complete now and each row's group."""
-        places = self._table.places(labels)
-        present, counts = np.unique(places, return_counts=True)
-        self._left[present] -= counts
-        this_chunk, self._n_chunks = self._n_chunks, self._n_chunks + 1
-        last_chunk = self._table.last[places]  # (n_rows,): the one that completes each row's group
-        if (self._left[present] < 0).any() or (last_chunk < this_chunk).any():
-            raise ValueError(CHANGED)
-        if (last_chunk == this_chunk).all():  # no row has to wait
-            self._waiting[this_chunk].append((rows, places))
-        else:
-            # Copy: the caller may reuse the memory of a chunk for the next one.
-            order = np.argsort(last_chunk, kind="stable")
-            for run in np.split(order, np.flatnonzero(np.diff(last_chunk[order])) + 1):
-                end = int(last_chunk[run[0]])
-                self._waiting[end].append((rows[run], places[run]))
-        waited = self._waiting.pop(this_chunk, [])
-        complete = [(X, groups) for X, groups in waited if len(groups)]
-        if not complete:
-            return None
-        group_of_row = np.concatenate([groups for _, groups in complete])
-        if self._left[group_of_row].any():
-            raise ValueError(CHANGED)
-        return stacked([X for X, _ in complete]), group_of_row
-
-    def check_empty(self) -> None:
-        """Raise ValueError if the source ended before the last row of a group."""
-        if self._left.any():
-            raise ValueError(CHANGED)
 
 
 def stacked(parts: list[Rows]) -> Rows:
@@ -344,7 +262,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
         self.grouped = groups is not None  # as far as is known before reading
         self._whole: list[ChunkT] | None = None
         self._source: Iterable[Any] = ()
-        self._table: GroupTable | None = None
+        self._labels: set[object] | None = None  # of all groups, as they were read first
         self._partitions: PartitionedSource | None = None
         self._prepared = prepared
         if isinstance(source, PartitionedSource):
@@ -409,41 +327,36 @@ class RowChunks(Chunks, Generic[ChunkT]):
         return [self._chunk(*part) for part in _parts(X, units)]
 
     def _read(self) -> Iterator[tuple[Rows, Units]]:
-        """Yield (rows, units) from the source; rows of a group wait until its last one was read."""
-        waiting: GroupBuffer | None = None
-        rows, has_yielded = None, False  # `rows` of the last chunk; whether any were complete
+        """Yield (rows, units) from the source, of which each unit is in one chunk."""
+        rows, seen, label = None, set[object](), np.zeros(0, np.int64)  # an earlier one
         for number, chunk in enumerate(read_each(self._source, "The source of chunks")):
             X, groups = split_chunk(chunk)
-            if number == 0 and groups is not None:
-                # Where the number of groups is private, it may be anything.
-                least = 2 if self._announced_units is not None else 0
-                self._table = self._table or GroupTable.of(self._source, least)
-                self.grouped, waiting = True, GroupBuffer(self._table)
-            if (groups is None) != (self._table is None):
+            if number == 0:
+                self.grouped = groups is not None
+            if (groups is not None) != self.grouped:
                 raise ValueError(MIXED)
-            if waiting is None:
+            if groups is None:
                 for block in _blocks_of(X):
                     rows = call_unquoted(partial(self._checked_part, block), "a chunk")
-                    has_yielded = True
                     yield rows, Units.single(rows.shape[0])
                 continue
             rows = call_unquoted(partial(self._checked_part, X), "a chunk")
-            complete = waiting.add(rows, as_labels(groups, rows.shape[0]))
-            if complete is not None:
-                has_yielded = True
-                rows_ready, group_of_row = complete
-                order, units = in_order(group_of_row)
-                yield rows_ready if order is None else rows_ready[order], units
-        if waiting is not None:
-            waiting.check_empty()
-        if self._announced_units is None and not has_yielded:
-            # A private number of units may be 0: then yield a chunk without rows. A source without
-            # chunks is a mistake.
-            if rows is None:
-                raise ValueError(
-                    "source must yield a chunk, which may have no rows; it yielded none."
-                )
-            yield rows, Units.single(0)
+            labels, places = distinct(as_labels(groups, rows.shape[0]))
+            label = joined([label, labels])[:1]  # for its error
+            if not seen.isdisjoint(labels.tolist()):
+                raise ValueError(PARTED)
+            seen.update(labels.tolist())
+            order, units = in_order(places)
+            yield rows if order is None else rows[order], units
+        if len(seen) == 1 and self._announced_units is not None:
+            raise ValueError(ONE_GROUP)
+        self._labels = seen if self._labels is None else self._labels
+        if seen != self._labels:
+            raise ValueError(CHANGED)
+        # A private number of units may be 0, in a chunk without rows. A source without chunks is a
+        # mistake.
+        if self._announced_units is None and rows is None:
+            raise ValueError("source must yield a chunk, which may have no rows; it yielded none.")
 
 
 def chunks_of_partition(

@@ -94,9 +94,8 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         ----------
         source : iterable of array-likes or sparse matrices, or of pairs
             Chunks of rows, or pairs ``(X, groups)`` of rows and labels as :meth:`fit` takes
-            them. Read once for validation (twice with groups), and once per release: a list or
-            an object with ``__iter__``, not a generator. Rows of a group in several chunks are
-            held in memory from the first to the last.
+            them; all rows of a group are in one chunk. Read once for validation, and once per
+            release: a list or an object with ``__iter__``, not a generator.
         n_samples, n_features : int or None, default=None
             Rows, or groups, in all chunks together, and columns; public. With
             ``neighbours="add_remove"`` the number of rows is private and must not be given.

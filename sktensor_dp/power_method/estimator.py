@@ -277,10 +277,9 @@ class PrivateTensorPowerMethod(
         ----------
         source : iterable of array-likes or sparse matrices, or of pairs
             Chunks of rows, or pairs ``(X, groups)`` of rows and labels as :meth:`fit` takes
-            them. For ``"stream"`` each is a batch, read once, and no group may be in several.
-            Otherwise all are read to validate them (twice with groups) and once per release: a
-            list or an object with ``__iter__``, not a generator. Rows of a group in several
-            chunks are held in memory from the first to the last.
+            them; all rows of a group are in one chunk. For ``"stream"`` each is a batch, read once.
+            Otherwise all are read to validate them and once per release: a list or an object with
+            ``__iter__``, not a generator.
         n_samples, n_features : int or None, default=None
             Rows, or groups, in all chunks together, and columns; public. Not needed for
             ``"stream"``, which ``"auto"`` is where they are not given. With
