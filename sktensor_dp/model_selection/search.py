@@ -317,7 +317,6 @@ class PrivateSearchCV(
         payer = Payer(type(self).__name__, self._accountant_to_charge(), column=column)
         charge = replace(request.charge, unit=unit)
         payer.check_several([charge])
-        self._warn(payer.warnings_of_repetition([charge]))
         payer.charge_entries([charge])
         self._say("search begins")
         try:
