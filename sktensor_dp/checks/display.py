@@ -2,22 +2,11 @@
 
 import html
 import math
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from sktensor_dp.checks.frames import new_frame
-
-# Environment variable with the address of a documentation site: a server or a folder.
-VARIABLE = "SKTENSOR_DP_DOCS"
-
-
-def link_to(page: str) -> str:
-    """Address of a page on the site in the environment variable `VARIABLE`; empty if unset."""
-    site = os.environ.get(VARIABLE, "")
-    return f"{site.rstrip('/')}/{page}" if site and page else ""
-
 
 Row = Sequence[str]
 # Columns of costs; a release has a value in those of its kind of noise.
@@ -39,9 +28,6 @@ class Table:
 class TableDisplay:
     """Mixin that displays an object as the table that its ``_table`` returns."""
 
-    # Page of the documentation that explains the object.
-    _page: ClassVar[str] = ""
-
     def _table(self) -> Table:
         """Table that the object is displayed as."""
         raise NotImplementedError
@@ -57,7 +43,7 @@ class TableDisplay:
         printer.text(repr(self) if cycle else str(self))
 
     def _repr_html_(self) -> str:
-        return as_html(self._table(), link_to(self._page))
+        return as_html(self._table())
 
 
 def cell(name: str, value: object) -> str:
@@ -84,8 +70,8 @@ def as_text(table: Table) -> str:
     return "\n".join([printable(table.title), *lines, *map(printable, table.notes)])
 
 
-def as_html(table: Table, link: str = "") -> str:
-    """HTML of a table: title with a `link` to the documentation, cells and notes, all escaped."""
+def as_html(table: Table) -> str:
+    """HTML of a table: title, cells and notes, all escaped."""
 
     def cells(row: Row, tag: str) -> str:
         return "".join(
@@ -95,11 +81,8 @@ def as_html(table: Table, link: str = "") -> str:
 
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in table.rows)
     below = "".join(f"<p>{html.escape(note)}</p>" for note in table.notes)
-    about = ""
-    if link:
-        about = f' <a rel="noreferrer" target="_blank" href="{html.escape(link)}">Documentation</a>'
     return (
-        f"<div><p><strong>{html.escape(table.title)}</strong>{about}</p>"
+        f"<div><p><strong>{html.escape(table.title)}</strong></p>"
         f"<table><thead><tr>{cells(table.head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
         f"{below}</div>"
     )

@@ -507,8 +507,6 @@ class CompletionForecast(InvertibleForecast):
     entries_to_tell: float
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
-    _page = "completion.html"
-
     @property
     def deviation(self) -> float:
         """Standard deviation that values are assumed to have."""

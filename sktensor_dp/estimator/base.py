@@ -20,7 +20,7 @@ from sklearn import get_config
 from sklearn.utils.metaestimators import available_if
 
 from sktensor_dp.checks.callers import level_of_caller
-from sktensor_dp.checks.display import link_to, plain
+from sktensor_dp.checks.display import plain
 from sktensor_dp.checks.floating_point import OwnErrors, under_own_errors
 from sktensor_dp.checks.parameters import (
     Constraint,
@@ -95,10 +95,7 @@ class FittedStateMixin:
 
 
 class Documented(OwnErrors):
-    """Mixin that names the nearest parameter for a wrong one, and links diagrams to pages."""
-
-    _doc_link_module = "sktensor_dp"
-    _doc_link_template = "{address}"
+    """Mixin that names the nearest parameter for a wrong one."""
 
     def __new__(cls, *args: object, **parameters: object) -> Self:
         """Make an estimator; TypeError names the nearest parameter for one that does not exist."""
@@ -109,9 +106,6 @@ class Documented(OwnErrors):
             names = [name for name in possible if name != "self"]
             raise TypeError(f"{cls.__name__} takes no {nearest(unknown[0], names)}")
         return super().__new__(cls)
-
-    def _doc_link_url_param_generator(self) -> dict[str, str]:
-        return {"address": link_to(f"reference/generated/sktensor_dp.{type(self).__name__}.html")}
 
 
 NONE = OneOf(None)

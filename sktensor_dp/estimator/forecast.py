@@ -142,7 +142,6 @@ class Forecast(InvertibleForecast):
     law: str = field(default="", kw_only=True, repr=False)
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
-    _page = "tuning.html"
     unit: ClassVar[str] = "sample"
     _verdict_is_for: ClassVar[str] = ""
     # Verdicts, each with its least ratio of available to needed samples; a smaller ratio is "too

@@ -202,7 +202,6 @@ class BudgetAccountant(TableDisplay):
     (0.5, 1e-06)
     """
 
-    _page = "reference/generated/sktensor_dp.BudgetAccountant.html"
     # Fits without accountant in other threads are refused while a block is open.
     _holds_others = True
     _part_of_search = False  # whether a search pays for all fits that it charges

@@ -96,8 +96,6 @@ class PrivacyReport(TableDisplay):
     composition: Composition
     notes: tuple[str, ...] = ()
 
-    _page = "reference/generated/sktensor_dp.PrivacyReport.html"
-
     @property
     def rows(self) -> tuple[ReleaseRecord, ...]:
         """One row per release; those of equal batches are one row with the sum of their uses."""

@@ -149,7 +149,6 @@ def planned_by(step: Any, X: Any, n_units: int) -> Any:
 
 
 table_of = methodcaller("_table")  # shown of a report, a statement or a forecast
-page_of = attrgetter("_page")  # of the site, that what is shown links to
 
 
 def homes() -> dict[str, str]:
