@@ -2,11 +2,9 @@
 
 import html
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from sktensor_dp.checks.frames import new_frame
 
 Row = Sequence[str]
 # Columns of costs; a release has a value in those of its kind of noise.
@@ -86,11 +84,6 @@ def as_html(table: Table) -> str:
         f"<table><thead><tr>{cells(table.head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
         f"{below}</div>"
     )
-
-
-def as_frame(rows: Sequence[Mapping[str, object]], columns: Sequence[str], backend: str) -> Any:
-    """Table of pandas, polars or pyarrow (`backend`) from dicts by column."""
-    return new_frame({name: [row[name] for row in rows] for name in columns}, backend)
 
 
 def finite(value: object) -> Any:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, replace
-from datetime import UTC
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from sktensor_dp.checks.display import (
     COSTS,
     Table,
     TableDisplay,
-    as_frame,
     cell,
     counted,
     finite,
@@ -519,44 +517,18 @@ class BudgetAccountant(TableDisplay):
             parts.append({"epsilon": epsilon, "delta": delta})
         return parts
 
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the charges as a table, one row per planned release.
-
-        Parameters
-        ----------
-        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
-            Library of the table.
-
-        Returns
-        -------
-        pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            Charges, in order; ImportError without that library.
-
-        Raises
-        ------
-        ImportError
-            If that library is not installed.
-        """
-        now, entries, _ = self._ledger.contents()
-        whens = [None if e.when is None else e.when.astimezone(UTC) for e in entries]
-        rows = [{**row, "when": when} for row, when in zip(_rows(now, entries), whens, strict=True)]
-        return as_frame(rows, HEAD + NUMBERS, backend)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return all of the ledger as plain values; infinity as the string ``"inf"``."""
+    def to_json(self) -> str:
+        """Return budget, its changes, total and charges as JSON; infinity as ``"inf"``."""
         now, entries, changes = self._ledger.contents()
-        stated = [
+        listed = [
             {**asdict(change), "when": change.when.isoformat(timespec="seconds")}
             for change in changes
         ]
-        return finite({
+        stated = finite({
             "scope": self.scope, "path": self.path, "epsilon": now.epsilon, "delta": now.delta,
-            "spent": now.spent_epsilon, "changes": stated, "entries": _rows(now, entries),
+            "spent": now.spent_epsilon, "changes": listed, "entries": _rows(now, entries),
         })  # fmt: skip
-
-    def to_json(self) -> str:
-        """Return budget, its changes, total and charges as JSON."""
-        return json.dumps(self.to_dict(), indent=2)
+        return json.dumps(stated, indent=2)
 
     def _table(self) -> Table:
         """Table of the charges, with budget and total in its title."""

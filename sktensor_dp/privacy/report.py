@@ -2,11 +2,11 @@
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sktensor_dp import __version__
-from sktensor_dp.checks.display import Table, TableDisplay, as_frame, cell, counted, finite, plain
+from sktensor_dp.checks.display import Table, TableDisplay, cell, counted, finite, plain
 from sktensor_dp.privacy.composition import (
     Composition,
     Part,
@@ -267,27 +267,6 @@ class PrivacyReport(TableDisplay):
         it up again. Infinity is written as the string ``"inf"``.
         """
         return json.dumps(finite(written(self)), indent=2)
-
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the rows as a table, which needs its library.
-
-        Parameters
-        ----------
-        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
-            Library of the table.
-
-        Raises
-        ------
-        ImportError
-            If that library is not installed.
-        """
-        rows = [
-            {**asdict(row), "fraction": fraction}
-            for row, fraction in zip(self.rows, self.fractions, strict=True)
-        ]
-        return as_frame(
-            rows, [*(field.name for field in fields(ReleaseRecord)), "fraction"], backend
-        )
 
     def _table(self) -> Table:
         """Table of the releases, with the guarantee as its title."""

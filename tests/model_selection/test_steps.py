@@ -159,7 +159,7 @@ def test_missing_cells_reach_the_step_that_takes_them_and_are_refused_by_others(
     for model in (PrivateTensorPowerMethod(1, data_norm=2.0), PrivateSpectralLDA(2)):
         with pytest.raises(ValueError, match="contains NaN"):
             make_pipeline(scale, model.set_params(accountant=budget)).fit(X)
-    assert not budget.to_dict()["entries"]
+    assert not budget.entries
     model = PrivateGaussianMixture(2, data_norm=2.0, epsilon=np.inf, random_state=0)
     found = make_pipeline(scale, model).fit(X).predict_proba(X)
     scaled = np.where(np.isnan(X), np.nan, X / 4.5 - 1)

@@ -92,11 +92,8 @@ def test_html_escapes_whatever_it_shows(name):
     assert NASTY in parser.text
 
 
-def test_frames_have_a_row_per_release_and_reports_of_nothing_can_be_shown():
-    frame, empty = report().to_frame(), report(rows=(), notes=())
-    assert list(frame["name"]) == ["mean", "pairs"]
-    assert frame.loc[0, "sigma"] == 0.5
-    assert len(empty.to_frame()) == 0
+def test_reports_of_nothing_can_be_shown():
+    empty = report(rows=(), notes=())
     assert str(empty).count("\n") == 2
     assert "<td>" not in empty._repr_html_()
 
@@ -202,7 +199,9 @@ def test_fractions_of_a_ledger_are_of_its_budget_and_add_up_to_all_of_it():
     rest = gaussian_mu(second["epsilon"], second["delta"])
     budget.charge([LedgerEntry("Words", "counts", 1, PrivacyCost(mu=mu, delta=reserved))])
     budget.charge([LedgerEntry("Topics", "pairs", 4, PrivacyCost(mu=rest / 2))])
-    assert [row["fraction"] for row in budget.to_dict()["entries"]] == pytest.approx([0.3, 0.7])
+    assert [row["fraction"] for row in json.loads(budget.to_json())["entries"]] == pytest.approx(
+        [0.3, 0.7]
+    )
     for shown in (str(budget), budget._repr_html_()):
         for said in ("30.0%", "70.0%", "fraction: of the budget"):
             assert said in shown

@@ -46,4 +46,4 @@ print(best.n_components_, "groups by the released gains")
 
 public = GaussianMixture(3, covariance_type="spherical", random_state=0).fit(X)
 print(f"score {best.score(X):.2f}, without privacy {public.score(X):.2f}")
-print(budget.to_frame()[["estimator", "release", "fraction"]].head(3))
+print(budget)
