@@ -92,39 +92,39 @@ def partitions_by_group(X: object, groups: object) -> DaskPartitions:
     rows = row_partitions(X)
     if groups is None:
         return DaskPartitions(rows)
-    labels = partitions_beside(groups, X, len(rows), "groups", "label")
+    labels = labels_beside(groups, X, len(rows))
     return DaskPartitions.shuffled(rows, labels)
 
 
-def partitions_beside(given: Lazy, X: Lazy, n_parts: int, name: str, noun: str) -> list[Lazy]:
-    """Delayed parts of `given`, an item (`noun`) for each row of `X`, in the partitions of X."""
-    unequal = ValueError(f"{name} must hold one {noun} for each row of X.")
+def labels_beside(groups: Lazy, X: Lazy, n_parts: int) -> list[Lazy]:
+    """Delayed parts of `groups`, a label for each row of `X`, in the partitions of X."""
+    unequal = ValueError("groups must hold one label for each row of X.")
     is_array = hasattr(type(X), "chunks")  # of Dask, and no frame
     n_rows = X.shape[0] if is_array else math.nan
-    if not is_dask(given):
+    if not is_dask(groups):
         if math.isnan(n_rows):
             raise TypeError(
-                f"{name} must be a Dask array or series with the partitions of X, whose rows are "
-                f"not counted yet; got a {type(given).__name__}."
+                "groups must be a Dask array or series with the partitions of X, whose rows are "
+                f"not counted yet; got a {type(groups).__name__}."
             )
         import dask.array as da
 
-        items = call_unquoted(lambda: np.asarray(given), name)
+        items = call_unquoted(lambda: np.asarray(groups), "groups")
         if items.shape != (n_rows,):
             raise unequal
         # Without `name=False` Dask would name the array by a digest of the data.
-        given = da.from_array(items, chunks=(X.chunks[0],), name=False)
-    elif is_array and hasattr(type(given), "chunks"):
-        if given.ndim != 1:
+        groups = da.from_array(items, chunks=(X.chunks[0],), name=False)
+    elif is_array and hasattr(type(groups), "chunks"):
+        if groups.ndim != 1:
             raise unequal
-        if not (math.isnan(given.shape[0]) or math.isnan(n_rows)):
-            if given.shape[0] != n_rows:
+        if not (math.isnan(groups.shape[0]) or math.isnan(n_rows)):
+            if groups.shape[0] != n_rows:
                 raise unequal
-            given = given.rechunk((X.chunks[0],))
-    parts = row_partitions(given)
+            groups = groups.rechunk((X.chunks[0],))
+    parts = row_partitions(groups)
     if len(parts) != n_parts:
         raise ValueError(
-            f"{name} must have the partitions of X, which are {n_parts}; got {len(parts)}."
+            f"groups must have the partitions of X, which are {n_parts}; got {len(parts)}."
         )
     return parts
 
