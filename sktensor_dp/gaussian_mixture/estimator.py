@@ -479,8 +479,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         low, high : ndarray of shape (n_components_, n_features)
-            Bounds; noise may put them beyond ``data_norm``. NaN of a column in which several groups
-            are skewed (``skewness_``): they share its tail.
+            Bounds; noise may put them beyond ``data_norm``. Of more groups than one NaN of a column
+            in which they are skewed (``skewness_``), as they share its tail, or one has nearly one
+            value: what clips take of rare values is not known.
 
         Warns
         -----
@@ -500,12 +501,14 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         and rates leave of the way from the start. They are for means of samples clamped to ranges
         and scaled down to ``data_norm``, and do not count what lies beyond. They count what clips
         take of log-normal tails that are as skewed as released shifts are, within noise; of longer
-        tails they may hold too few. Of one group, means of columns that are skewed as an
-        exponential law or more are released without a clip. Where groups share a tail, rows between
+        tails they may hold too few. Means of one group have no clip, and noise in proportion to
+        ``data_norm``; where cells are seen to be missing, only in columns that are skewed as an
+        exponential law or more, or have nearly one value. Where groups share a tail, rows between
         them may be of either. The share of missing cells is estimated for each column, by
         released second moments. Where cells are missing for values that are seen, as by dropout,
         noise leaves steps unfinished: of 90% intervals about 8 in 10 hold, and hardly any of a
-        column that most rows lack. For values that are not seen, they hold those of rows with the column.
+        column that most rows lack. For values that are not seen, they hold those of rows with the
+        column.
 
         **Privacy.** Made of released values alone; costs nothing.
 
@@ -549,8 +552,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             std = np.full(self.means_.shape, np.nan)
         elif skewed := names_of(self, np.isnan(std[0])):
             none = (
-                f"There are no intervals of {' and '.join(skewed)}: several groups are skewed "
-                "there, as by many zeros or a long tail, and how they share it is not known."
+                f"There are no intervals of {' and '.join(skewed)}: groups are skewed there, or "
+                "have nearly one value, as by many zeros or a long tail; how they share it is not "
+                "known."
             )
         reach = float(ndtri((1 + level) / 2)) * std
         return self.means_ - reach, self.means_ + reach, none

@@ -21,11 +21,11 @@ from sktensor_dp.tensor.arrays import Floats
 
 @dataclass(frozen=True, eq=False)
 class TailErrors:
-    """Skewness of whitened columns, and errors of their means and deviations by clips."""
+    """Skewness of whitened columns, and what clips leave of their means and deviations."""
 
     skewness: Floats  # (d,): in any group, where it is seen
-    unmade: Floats  # (k, d): part of means that is clipped, or noise of whole means
-    spread: Floats  # (k, d): true deviation; 0 where groups share the tail of a column
+    unmade: Floats  # (k, d): part of means that is clipped, or noise of means that are not
+    spread: Floats  # (k, d): true deviation, whitened; 0 where groups share the tail of a column
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +119,8 @@ def move_to_units(estimator: Any, ranges: Floats) -> None:
     estimator.means_ = (low + high) / 2 + halves * model.means
     covariances = model.covariances * np.outer(halves, halves)
     estimator.covariances_ = in_sklearn_shape(covariances, estimator.covariance_type)
+    if hasattr(estimator, "_unmade"):
+        estimator._unmade = halves * estimator._unmade
     estimator.set_params(data_norm=None)
 
 
@@ -188,8 +190,6 @@ def warnings_of_ends(estimator: Any, ranges: Floats | None = None) -> tuple[Warn
         "others, which a fit without it shows.": parted,
         "The averages of {} lie at the end of its range: is the range in other units or far too "
         "wide, or are cells a code such as -9?": beyond,
-        "Nearly all values of {} lie at the end of its range. What few rows have is clipped away: "
-        "averages and intervals do not count it.": at_one_end & (len(means) == 1),
     }  # fmt: skip
     return tuple(
         UserWarning(said.format(" and ".join(names)))

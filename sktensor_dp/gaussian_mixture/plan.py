@@ -62,12 +62,9 @@ class MixturePlan:
         return self.clip.scales(self.n_shape, alone=self.n_components == 1)
 
     @property
-    def n_for_tails(self) -> int:
-        """Number of steps of one group that measure tails instead if columns are skewed.
-
-        More groups would describe a skewed column together.
-        """
-        return self.n_steps // 2 if self.n_components == 1 else 0
+    def n_whole(self) -> int:
+        """Number of steps of one group, half of all or more, whose rows are not clipped."""
+        return (self.n_steps + 1) // 2 if self.n_components == 1 else 0
 
 
 def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan:

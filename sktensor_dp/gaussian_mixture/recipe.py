@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.estimator.data_norm import chosen_ball, warnings_of_norm, with_norm
@@ -17,11 +18,10 @@ from sktensor_dp.gaussian_mixture.fitted import (
 from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group
 from sktensor_dp.mixtures.clipping import clipping_at, limits_of_fewer
 from sktensor_dp.mixtures.gaussians import Gaussians, joined, merged_levels, mixture_of
-from sktensor_dp.mixtures.shrinkage import clip_eigenvalues
+from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST, clip_eigenvalues
 from sktensor_dp.mixtures.skewness import (
     EARLY,
     expected_tails,
-    moved_along,
     scales_of_shifts,
     seen_skewness,
 )
@@ -72,22 +72,24 @@ def release_mixture(
     """Release a start by `second` moments, EM steps from it, and gains, which choose the number of
     groups.
     """
-    start, n_tails = release_start(ask, ball, plan, second), plan.n_for_tails
+    start = release_start(ask, ball, plan, second)
     share, error = observed_share(ball, second)
     # Of covariances, by which steps fill in what is missing: pairs are whole in a square of it.
     added = (max(share, error) ** -2 - 1) * plan.n_steps / ask.n_units
-    model, average, noise = release_steps(ask, ball, plan, start, plan.n_steps - n_tails, added)
-    whole = np.zeros(0, np.intp)  # columns whose means are released without a clip
-    if n_tails:
-        tails = release_tails(ask, ball, plan, second, model, noise)
-        whole = np.flatnonzero(tails.skewness)
-        if len(whole):
-            seen = observed_cells(ball, second, model)[whole]
-            model, of_whole = release_whole(ask, ball, plan, model, whole, seen)
-            tails.unmade[:, whole], tails.spread[:, whole] = of_whole, 1.0
-        else:
-            model, _, noise = release_steps(ask, ball, plan, model, n_tails, added, average)
+    n_whole = plan.n_whole
+    model, average, noise = release_steps(ask, ball, plan, start, plan.n_steps - n_whole, added)
     square = float(model.weights @ np.square(model.means).sum(axis=1))
+    whole = np.zeros(0, np.intp)  # columns whose means are released without a clip
+    if n_whole:
+        # Where no cell is seen to be missing all are: nothing is filled in by other columns.
+        whole, tails = np.arange(plan.n_features), None
+        if share < 1 - 2 * error:
+            tails = release_tails(ask, ball, plan, second, model, noise)
+            whole = np.flatnonzero((tails.skewness > 0) | one_valued(model, ball.radius))
+        if len(whole):
+            model, of_whole = release_whole(ask, ball, plan, second, model, whole)
+        else:
+            model, _, noise = release_steps(ask, ball, plan, model, n_whole, added, average)
     parts = merged_levels(model, plan.n_components)
     levels = [of_type(mixture_of(level), plan, ball.radius) for level in parts]
     gains, k, most = np.zeros(0), 1, len(levels)  # fewer than asked for if spheres were left out
@@ -99,9 +101,12 @@ def release_mixture(
     # A joined group may have the noise of all its parts. It came from where they start together;
     # no way describes whole means.
     found, noise = levels[k - 1], noise.times((most - k + 1) ** 0.5)
-    if not n_tails:
+    if not n_whole or tails is None:
         tails = release_tails(ask, ball, plan, second, found, noise)
-        tails.spread[:, tails.skewness > 0] = 0.0  # groups share a tail: no deviation is known
+    if len(whole):
+        tails.unmade[:, whole], tails.spread[:, whole] = of_whole, 1.0
+    elif not n_whole:  # groups share a tail, or clips take all but one value
+        tails.spread[:, (tails.skewness > 0) | one_valued(found, ball.radius)] = 0.0
     way = way_from(joined(start, parts[k - 1]), found)
     way[:, 1 + whole] = 0.0
     observed = observed_cells(ball, second, model)
@@ -191,39 +196,49 @@ def release_tails(
     of_means = noise.shift / max(float(observed_cells(ball, second, model).mean()), 1 / ask.n_units)
     deviations = np.sqrt((of_shifts**2 + of_means**2) / shares**2 + by_chance)
     cut, spread = expected_tails(shifts, deviations, plan.clip, early)
-    return TailErrors(seen_skewness(shifts, deviations, early), cut, spread)
+    unmade = np.sqrt(np.einsum("jab,jb->ja", np.square(model.factors), np.square(cut)))
+    return TailErrors(seen_skewness(shifts, deviations, early), unmade, spread)
+
+
+def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
+    """Columns (d,) in which a group's variance is hardly more than the least that steps leave."""
+    variances = np.diagonal(model.covariances, axis1=1, axis2=2)
+    largest = np.linalg.norm(model.covariances, 2, axis=(1, 2))
+    least = np.maximum(LEAST_OF_LARGEST * largest, LEAST_VARIANCE * radius**2)
+    return np.asarray((variances < 2 * least[:, None]).any(axis=0))
 
 
 def release_whole(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, columns: Integers,
-    seen: Floats,
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
+    columns: Integers,
 ) -> tuple[Gaussians, Floats]:  # fmt: skip
-    """One group moved by whole means of skewed whitened `columns`; their noise, whitened.
+    """One group moved to means of `columns` in which no row of the ball is clipped; their noise.
 
-    No sample of the ball is clipped in them. Missing cells are at the former mean: a share `seen`
-    of a move shows.
+    Missing cells are at the former mean: a share of a move shows. A variance grows by what it has
+    beyond that of clipped steps.
     """
-    width, radius = len(columns), ball.radius
-    lengths = radius * np.linalg.norm(model.whiteners[0][columns], axis=1)
-    directions = model.whiteners[0][columns] / lengths[:, None]  # in radii
-    limit = float(np.linalg.norm(directions, 2) * (radius + np.linalg.norm(model.means)))
-    query = MixtureStatistics(
-        model.means, directions[None], np.zeros(1), limit=limit, centre=0.0,
-        scales=scales_of_shifts(width), radius=MOST_RADII * radius,
-        shape_part="diag" if width > 1 else "spherical", fill=model.means[0],
+    radius, former, width = ball.radius, model.means[0], len(columns)
+    query = MixtureStatistics(  # about the middle of the ball, where its rows are shortest
+        np.zeros_like(model.means), np.eye(plan.n_features)[None, columns] / radius, np.zeros(1),
+        limit=1.0, centre=0.0, scales=scales_of_shifts(width), radius=radius,
+        shape_part="diag" if width > 1 else "spherical", fill=former,
     )  # fmt: skip
-    answers = [ask(query) for _ in range(plan.n_for_tails)]
+    answers = [ask(query) for _ in range(plan.n_whole)]
     mean = replace(answers[0], value=np.mean([answer.value for answer in answers], axis=0))
     sigma = mean.sigma / math.sqrt(len(answers))
     _, shifts, sizes, shapes = query.decoded(clipped_statistics(mean))
-    squares = np.diagonal(shapes[0]) + sizes[0] / width
-    seen = np.maximum(seen, 1 / ask.n_units)  # at least one cell
-    in_means, in_squares = lengths / seen, lengths**2 / seen
-    of_squares = sigma * limit**2 / math.sqrt(query.scales.size) * in_squares
-    moved = moved_along(model, columns, in_means * shifts[0], in_squares * squares, of_squares)
-    moved = of_type(moved, plan, radius)
-    stretches = np.diagonal(moved.factors[0]) / np.diagonal(model.factors[0])
-    return moved, sigma * limit * in_means / stretches[columns]
+    seen = np.maximum(observed_cells(ball, second, model)[columns], 1 / ask.n_units)
+    found, at = radius * shifts[0], former[columns]
+    noise = sigma * radius / seen
+    moves = (found - at) / seen
+    squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / width)
+    squares = (squares - 2 * at * found + at**2) / seen - np.square(moves)
+    of_squares = noise * np.hypot(radius / math.sqrt(query.scales.size), 2 * (at + moves))
+    means, covariance = former.copy(), model.covariances[0].copy()
+    means[columns] += moves
+    beyond = np.maximum(squares - covariance[columns, columns], 1e-300)
+    covariance[columns, columns] += np.maximum(beyond**2 - of_squares**2, 0.0) / beyond
+    return of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius), noise
 
 
 def clipped_statistics(answer: Answer) -> Floats:

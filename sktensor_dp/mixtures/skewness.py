@@ -8,8 +8,7 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 
 from sktensor_dp.mixtures.clipping import Clipping, Scales
-from sktensor_dp.mixtures.gaussians import Gaussians
-from sktensor_dp.tensor.arrays import Floats, Integers
+from sktensor_dp.tensor.arrays import Floats
 
 # Quantile of the length of standard normal rows at which rows are clipped early: low, as skewness
 # shows there; half a deviation of one column, as integers that are a deviation apart fall to both
@@ -106,18 +105,3 @@ def seen_skewness(shifts: Floats, noise: Floats, early: Clipping) -> Floats:
     is_seen = np.square(shifts / noise[:, None]).sum(axis=0) > chi2.isf(FALSE_ALARMS / d, k)
     is_long = found > np.maximum(exponential - 2 * noise, 0)[:, None]
     return np.asarray(np.where(is_seen & is_long, found / exponential, 0.0).max(axis=0))
-
-
-def moved_along(
-    model: Gaussians, columns: Integers, means: Floats, squares: Floats, noise: Floats
-) -> Gaussians:
-    """One Gaussian moved along whitened columns by their means, with variances by `squares`.
-
-    A variance grows by what it has beyond the fitted one, shrunk by its noise.
-    """
-    beyond = np.maximum(squares - np.square(means) - 1, 0)
-    stretches = np.ones(len(model.means[0]))
-    stretches[columns] += np.maximum(beyond**2 - noise**2, 0) / np.maximum(beyond, 1e-300)
-    factor = model.factors[0]
-    covariance = (factor * stretches) @ factor.T
-    return Gaussians(model.weights, model.means + factor[:, columns] @ means, covariance[None])

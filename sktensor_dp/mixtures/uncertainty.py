@@ -112,7 +112,7 @@ def std_of_means(
         sampled = np.maximum(spread[j], 1)[:, None] * by_sampling[j]
         by_chance = factor @ np.hstack([sampled, by_noise[j]])
         squares = np.square(by_chance).sum(axis=1) + np.square(factor @ way_left[j])
-        squares += np.square(model.factors[j]) @ (unmade_variance[j] + np.square(unmade[j]))
+        squares += np.diagonal(model.covariances[j]) * unmade_variance[j] + np.square(unmade[j])
         if (spread == 0).any():
             moves = overlaps[j] / weight * (model.means - model.means[j]).T
             squares += np.square(moves).sum(axis=1)

@@ -112,6 +112,47 @@ def test_means_are_those_of_all_rows_where_some_drop_out_for_what_is_seen(seed):
     assert abs(np.mean(made, axis=0)[-1]) < 1.4 - 0.7 * ndtri(CHANCE / 2)
 
 
+# Columns in [-1, 1]: a share of 1 among -1, or of -1 among 1, and tails.
+RARE = {
+    **{f"{share} of rows": (share, 1) for share in (0.002, 0.005, 0.01, 0.02, 0.05, 0.5)},
+    **{f"all but {share} of rows": (share, -1) for share in (0.005, 0.02)},
+    "counts with a long tail": (lambda rng, n: rng.negative_binomial(0.3, 0.1, n) / 50 - 1),
+    "zeros and some long stays": (
+        lambda rng, n: (rng.random(n) < 0.05) * rng.exponential(20, n).round() / 50 - 1
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The averages of:UserWarning", "ignore:A group has:UserWarning")
+@pytest.mark.parametrize(
+    ("k", "epsilon"),
+    [(1, 1.0), *(pytest.param(*row, marks=pytest.mark.nightly) for row in [
+        (1, 4.0), (1, np.inf), (2, 1.0), (2, 4.0), (2, np.inf),
+    ])],
+)  # fmt: skip
+def test_averages_of_rare_values_are_right_or_have_no_interval(k, epsilon, seed):
+    """Clips took all ones in 1 of 100 rows, also without noise; intervals were .0001 wide."""
+    held = []
+    for place, made in enumerate(RARE.values()):
+        rng, n = np.random.default_rng([seed, place]), 4000
+        groups = rng.integers(k, size=n)
+        if callable(made):
+            column = np.minimum(made(rng, n), 1.0)
+        else:
+            column = made[1] * (2.0 * (rng.random(n) < made[0]) - 1)
+        X = np.column_stack([column, rng.normal(groups - 0.5, 0.15), rng.normal(0, 0.2, n)])
+        X = np.clip(X, -1, 1)
+        model = PrivateGaussianMixture(k, data_norm=3**0.5, epsilon=epsilon, random_state=0).fit(X)
+        low, high, _ = model._intervals(0.9)
+        shares = model.predict_proba(X)
+        exact = (shares.T @ column) / shares.sum(axis=0)
+        held += list(((low[:, 0] <= exact) & (exact <= high[:, 0]))[~np.isnan(low[:, 0])])
+        if k == 1 and epsilon == np.inf:
+            np.testing.assert_allclose(model.means_, X.mean(axis=0)[None], atol=1e-6)
+    assert len(held) == len(RARE) or k > 1
+    assert sum(held) >= binom.ppf(CHANCE / 10, len(held), 0.9 if k == 1 else 0.8)
+
+
 @pytest.mark.parametrize(("share", "least"), [(1.0, 1.0), (0.9, 0.6), (0.5, 0.0)])
 def test_a_column_has_the_cells_that_no_other_can_lack(share, least):
     """Whatever noise says of its squares: whole means are divided by its share."""
@@ -132,7 +173,7 @@ def test_a_skewed_column_of_groups_has_no_intervals(names, seed):
         X = X if names is None else pd.DataFrame(X, columns=names)
         model = PrivateGaussianMixture(2, data_norm=9.0, epsilon=4.0, random_state=0).fit(X)
         name = "column 1" if names is None else "cost"
-        with pytest.warns(NotEnoughDataWarning, match=f"no intervals of .*{name}: several groups"):
+        with pytest.warns(NotEnoughDataWarning, match=f"no intervals of .*{name}: groups are"):
             table = model.groups_table()
         assert table["mean_low"][1::2].isna().all()
         ages = table[::2].sort_values("mean")
