@@ -9,7 +9,7 @@ from sklearn.base import clone
 from small_completions import MODELS, SHAPE, SLICE, TASTES, build, tastes
 
 from sktensor_dp import BudgetAccountant, PrivateCPCompletion, unsafe_seeded_noise
-from sktensor_dp.completion.forecast import entry_errors
+from sktensor_dp.completion.entry_errors import entry_errors
 from sktensor_dp.completion.plan import Assumed, plan_completion
 
 pytestmark = [
@@ -72,14 +72,14 @@ def test_predictions_and_own_entries_do_as_forecast(epsilon, seed):
 def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
     assumed = Assumed.given(4.0, None, None, None, 3)
     for way in ("input", "sufficient_statistics"):
-        before = (math.inf,) * 5
+        before = (math.inf,) * 6
         for epsilon in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 40.0, math.inf):
             plan = plan_completion(
                 10**6, (10**4, 200), 3, epsilon=epsilon, delta=1e-6, perturbation=way, max_iter=None
             )  # fmt: skip
             now = entry_errors(10**6, (10**4, 200), plan, assumed, 3)
             assert now[1] <= now[0]
-            now = (*now[:3], *now.bias_variances)
+            now = (*now[:4], *now.bias_variances)
             assert all(one <= other * (1 + 1e-12) for one, other in zip(now, before, strict=True))
             before = now
 

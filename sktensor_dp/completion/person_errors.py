@@ -1,0 +1,280 @@
+"""Expected errors of completions where units are persons, from public numbers alone."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sktensor_dp.completion import defaults
+from sktensor_dp.completion.directions import (
+    columns_worth,
+    edge_of_noise,
+    forgetting_factor,
+    gain_of_components,
+    moment_noise,
+    untold_of_weight,
+    variance_by_chance,
+)
+from sktensor_dp.completion.entry_errors import Errors
+from sktensor_dp.completion.plan import (
+    UNCLIPPED,
+    Assumed,
+    PersonPlan,
+    judged_sweeps,
+    residual_clip,
+    row_weight,
+    trial_sweeps,
+)
+from sktensor_dp.completion.shared_biases import (
+    LEAST_ERROR,
+    LEAST_SHARE,
+    by_own_level,
+    clip_of_noise,
+    mean_to_median,
+    shift_by_clip,
+    weights_by_size,
+)
+from sktensor_dp.estimator.forecast import sigma_of_mean
+from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.tensor import defaults as kernel_defaults
+from sktensor_dp.tensor.shared_parameters import clipped_response, clipped_variance
+
+
+def person_errors(
+    n_observed: int, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int
+) -> Errors:
+    """Expected errors where units are persons."""
+    n_units = min(n_observed, shape[plan.unit_mode])  # all have entries for whom there are any
+    shape = (*shape[: plan.unit_mode], n_units, *shape[plan.unit_mode + 1 :])
+    each = n_observed / n_units
+    residual = assumed.about_biases
+    # Error variance of a unit's level, fitted to its entries with the library's prior, which counts
+    # as `prior` more entries: from its distance to the prior mean, and from its entries.
+    prior = 1 / kernel_defaults.LEVEL_VARIANCE
+    level = (assumed.bias_deviation**2 * prior**2 + residual * each) / (each + prior) ** 2
+    rows = _errors_of_rows(each, shape, plan, assumed)
+    biases, explained = _bias_variances(rows, assumed), None
+    if plan.n_sweeps > 0:
+        n_left = plan.n_sweeps - trial_sweeps(plan.n_sweeps)
+        more = _errors_of_rows(each, shape, plan, assumed, n_left)
+        of_more = _bias_variances(more, assumed)
+        gain_of_biases = math.fsum(biases) - math.fsum(of_more)
+        explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
+        if explained is None:
+            rows, biases = more, of_more
+    error = math.sqrt(residual + level + math.fsum(biases))
+    model = error if explained is None else math.sqrt(error**2 - explained)
+    # Noise of the released mean, in a range of width 1, and what `fit_persons` leaves of it.
+    cost = plan.releases.cost_of(UnitLevels.name)
+    sigma = sigma_of_mean(UnitLevels(half=0.5), cost, n_units, "replace_one")
+    mean_error = math.hypot(
+        sigma / math.sqrt(1 + 12 * sigma**2), assumed.deviation / math.sqrt(n_units)
+    )
+    # Of a unit without own entries nothing is known but the mean.
+    of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + math.fsum(biases))
+    biases.insert(plan.unit_mode, math.nan)
+    return Errors(
+        of_biases=error, of_model=model, of_fold_in=model, finds=explained is not None,
+        bias_variances=biases, mean_error=mean_error, of_predict=of_predict,
+        entries_to_tell=rows[0].entries_to_tell(assumed.bias_deviation),
+    )  # fmt: skip
+
+
+def _bias_variances(rows: list["_RowErrors"], assumed: Assumed) -> list[float]:
+    """Error variance of an average row's bias of each shared mode."""
+    return assumed.shrunk(
+        [e.noise / e.weight**2 + e.sampling / e.weight / e.norm + e.shift**2 for e in rows]
+    )
+
+
+class _RowErrors(NamedTuple):
+    """Errors of the bias of a row of weight w, whose entries weigh one over `norm` each."""
+
+    noise: float  # variance by noise, times w^2
+    sampling: float  # variance by the row's entries, times w * norm
+    shift: float  # root mean square error, as residuals that are clipped are not normal
+    weight: float  # of an average row
+    norm: float
+
+    def entries_to_tell(self, bias_deviation: float) -> float:
+        """Number of entries of a row at which the error of its bias is as large as biases differ,
+        so that shrinkage halves both.
+        """
+        if bias_deviation == 0:
+            return math.nan
+        # The weight w for which noise / w^2 + sampling / (w norm) is what the shift leaves.
+        left = bias_deviation**2 - self.shift**2
+        if left <= 0:
+            return math.inf
+        by_entries = self.sampling / self.norm / left
+        weight = (by_entries + math.sqrt(by_entries**2 + 4 * self.noise / left)) / 2
+        return weight * self.norm
+
+
+def _errors_of_rows(
+    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int = 0
+) -> list[_RowErrors]:
+    """Errors of biases of each shared mode at the budget of biases plus `sweeps` sweeps.
+    `each` is the number of entries of a unit.
+    """
+    found = []
+    n_cells = math.prod(shape) // shape[plan.unit_mode]
+    for place, n_rows in enumerate(np.delete(shape, plan.unit_mode).tolist()):
+        # Norm of a unit's numbers of entries in rows, all as likely. A cell has one entry at most:
+        # numbers are hypergeometric. `cell_weights` has rows of other shares.
+        apart = max(n_cells - each, 0.0) / max(n_cells - 1, 1)
+        norm = math.sqrt(each * (1 - 1 / n_rows) * apart + each**2 / n_rows)
+        weight = shape[plan.unit_mode] * each / n_rows / norm
+        noise, sampling, shift = _errors_of_rounds(each, weight, plan, assumed, sweeps, place)
+        # Units with entries in several rows and in one are summed apart, each with noise. All have
+        # one, and a Poisson number of others.
+        alone = min(math.exp((each - 1) * (1 / n_rows - 1)) * norm / each, 1.0)
+        shares = np.array([1 - alone, alone])
+        blocks = weights_by_size(weight * shares, 1 / norm, noise, sampling)
+        noise *= float(blocks @ blocks / (blocks @ shares) ** 2)
+        sampling *= float(blocks**2 @ shares / (blocks @ shares) ** 2)
+        found.append(_RowErrors(noise, sampling, shift, weight, norm))
+    return found
+
+
+def _errors_of_rounds(
+    each: float, weight: float, plan: PersonPlan, assumed: Assumed, sweeps: int, place: int
+) -> tuple[float, float, float]:
+    """Variances by noise and by entries, and shift, of all rounds of the shared mode at `place`,
+    of which a row has the `weight`: as `_RowErrors` has them, of one block.
+    """
+    # Each round clips as `SharedBiases.release` does, for values whose mean is in the middle.
+    rounds, half = plan.n_rounds, 1 / 2
+    cost = plan.costs_of_biases()[place]
+    mus = [cost.mu / math.sqrt(rounds)] * rounds
+    if sweeps and plan.longest == place:
+        mus.append(plan.releases.cost_of(SharedFactorSums.name).mu * math.sqrt(sweeps))
+    about, by_effects = assumed.about_biases, assumed.bias_deviation**2
+    least = residual_clip(math.sqrt(about + by_effects), half)
+    apart = float(mean_to_median(least / UNCLIPPED, assumed.bias_deviation, half))
+    parts: list[tuple[float, float, float]] = []
+    most = 1.0  # length of a unit's sum, in that of its counts
+    for number, mu in enumerate(mus):
+        # About no effects yet, residuals have theirs in them.
+        deviation = math.sqrt(about + (by_effects if number == 0 else 0.0))
+        clip, widest = least if rounds > 1 else UNCLIPPED, 2 * half / deviation
+        if number > 0:
+            # All rounds but the first are averaged, and what is paid by sweeps.
+            alike = (rounds - 1) * mus[0] ** 2 + sum(one**2 for one in mus[rounds : number + 1])
+            hidden = SharedRowSums.farthest(most) / math.sqrt(alike)
+            clip = clip_of_noise(hidden, weight * apart / deviation, least, widest)
+        most = min(max(clip, 1.0) * math.sqrt(clipped_variance(clip)), 1.0)
+        sigma = SharedRowSums.farthest(most) / mu if mu > 0 else math.sqrt(2) * 4 / cost.epsilon
+        varied = deviation * math.sqrt(1 + by_own_level(each))
+        slope = clipped_response(clip * deviation / varied, varied)
+        entries = clipped_variance(clip * deviation / varied) / slope**2
+        parts.append(((sigma / slope) ** 2, entries, apart * shift_by_clip(clip, widest)))
+    noises, entries, shifts = np.array(parts).T
+    # Rounds weigh by the covariance of their errors, as in `EffectRelease.combined`.
+    errors = np.diag(noises / weight**2) + np.outer(shifts, shifts)
+    errors += np.diag(LEAST_SHARE * errors.diagonal() + LEAST_ERROR)
+    of_parts = np.maximum(np.linalg.solve(errors, np.ones(len(parts))), 0.0)
+    of_parts /= of_parts.sum()
+    return float(of_parts**2 @ noises), float(of_parts @ entries), float(of_parts @ shifts)
+
+
+class _Search:
+    """Expected course of the search for components: squared cosine with the truth by sweep.
+    Components are taken to be alike. `overlap` is the squared cosine after the last sweep.
+    """
+
+    def __init__(
+        self,
+        each: float,
+        shape: tuple[int, ...],
+        plan: PersonPlan,
+        assumed: Assumed,
+        rank: int,
+        gain_of_biases: float,
+    ) -> None:
+        self._gain_of_biases = gain_of_biases
+        n_units = shape[plan.unit_mode]
+        n_cells = math.prod(shape) // n_units  # of a unit
+        self._each, self._plan, self._n_units = each, plan, n_units
+        self._trial = trial_sweeps(plan.n_sweeps)
+        self._weight = row_weight(n_units, each, n_cells)
+        weights = np.full(n_cells, self._weight)
+        self._n_columns = columns_worth(weights, n_units, plan, rank)
+        self._by_chance = variance_by_chance(weights, n_units, self._n_columns)
+        self._residual = assumed.about_biases
+        # As many components as have the assumed variance and as were asked for, and the share of
+        # each in the variance about biases; columns may hold fewer. Of ratings of films and jokes
+        # the largest holds half of what all components do.
+        share = assumed.component_share * assumed.deviation**2 / self._residual
+        number = max(min(max(round(share / defaults.COMPONENT_VARIANCE), 2), rank), 1)
+        self._n_components, self._one_share = min(number, self._n_columns), share / number
+        mu = plan.releases.cost_of(SharedFactorSums.name).mu
+        self._deviation = SharedFactorSums.farthest / mu  # of the noise of one sweep
+        self._cosine = min(self._n_columns / n_cells, 1.0)  # of random directions
+        self.overlap = self._cosine
+        # Sum of a row in one column: expected value for a component of size one there, and variance
+        # by noise; and the weight of all releases in it.
+        self._signal = self._noise_variance = self._weight_of_all = 0.0
+        # Variance of one release's sum by units.
+        self._by_units_once = self._weight / math.sqrt(each) / self._n_columns
+        # Variance that all directions explain, by sweep, in units of that assumed of one.
+        self._explained: list[float] = []
+
+    def explained(self) -> float | None:
+        """Variance of values that components will explain; None if the trial will reject them."""
+        for step in range(self._plan.n_sweeps):
+            by_chance = self._add_sweep(step)
+            if step + 1 == self._trial and not self._worth_more_than_biases(by_chance):
+                return None
+        snr = self._snr_of_weight()
+        share = self._n_components * self._one_share * self.overlap
+        # A unit's weights keep s / (1 + s) of their variance, s = snr / (1 - share), as residuals
+        # lack what components explain.
+        return self._residual * share * snr / (1 + snr - share)
+
+    def _add_sweep(self, step: int) -> float:
+        """Add a sweep's sums, which moves `overlap`; return the variance explained by chance."""
+        # Mean length of a unit's weights over its root mean square, for a few columns, times the
+        # loss by unequal components and random starts. Fitted to synthetic ratings at budgets from
+        # 0.5 to 10.
+        mean_length = 0.78
+        kept = 0.0  # of the sums of earlier sweeps
+        if step > 0:
+            # Noise is new in each sweep, sums over the same units are not: the larger the share of
+            # noise in the variance of a sweep, the more earlier sweeps add.
+            explained = np.array(self._one_share * self.overlap / defaults.COMPONENT_VARIANCE)
+            by_noise = self._deviation**2 / (self._deviation**2 + self._by_units_once)
+            kept = float(forgetting_factor(explained, self._cosine, self._trial, by_noise))
+        snr = self._snr_of_weight()
+        # Weights are divided by their norm: each column counts 1 by chance, and `snr` more for a
+        # component in it.
+        norm_of_weights = math.sqrt(self._n_columns + self._n_components * snr)
+        response = mean_length * math.sqrt(snr) / norm_of_weights
+        self._signal = kept * self._signal + self._weight * math.sqrt(self._one_share) * response
+        self._noise_variance = kept**2 * self._noise_variance + self._deviation**2
+        self._weight_of_all = kept * self._weight_of_all + 1
+        # Random units give the variance_by_chance, the same in all sweeps.
+        by_units = self._weight_of_all**2 * self._by_units_once
+        ratio = self._signal**2 / (self._noise_variance + by_units)
+        # The first sweep is no worse than the random start.
+        self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
+        share = self._n_components * self._one_share * self.overlap
+        self._explained.append(share / defaults.COMPONENT_VARIANCE)
+        # What chance explains is of units; noise in sums leaves less of it.
+        return self._by_chance * by_units / (by_units + self._noise_variance)
+
+    def _snr_of_weight(self) -> float:
+        """Squared signal-to-noise ratio of a unit's weight of one component."""
+        return self._each * self._one_share * self.overlap
+
+    def _worth_more_than_biases(self, by_chance: float) -> bool:
+        """True if components are expected to gain more than biases, by the test of `Directions`."""
+        last, untold = judged_sweeps(self._trial), untold_of_weight(self._each)
+        sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - untold) ** 2
+        noise = float(moment_noise(sigma, self._n_columns, last))
+        eigenvalue = math.fsum(self._explained[-last:]) / last / self._n_components
+        # An eigenvalue is visible if it exceeds half the edge of the noise.
+        hidden = eigenvalue <= edge_of_noise(noise, self._n_columns) / 2
+        explained = 0.0 if hidden else eigenvalue - noise - by_chance
+        gain = gain_of_components(np.full(self._n_components, explained), self._each, 1.0)
+        return gain * self._residual > self._gain_of_biases
