@@ -119,7 +119,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     NotEnoughDataWarning
         If groups were joined, or the histogram of norms shows nothing.
     UserWarning
-        If released moments show that nearly all rows were scaled down to `data_norm`.
+        If released moments show that nearly all rows were scaled down to `data_norm`, or that rows
+        of persons (``groups``) lack cells: an average then weighs persons by their rows that have
+        its column, as the report says, too.
 
     See Also
     --------
@@ -600,7 +602,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             # Nothing is released here where the number is public.
             plan = plan_mixture(self, ask.count(), chunks.n_features)
             ask.complete_plan(plan.releases)
-            fitted = fit_mixture(ask, plan)
+            fitted = fit_mixture(ask, plan, grouped=chunks.grouped)
         self._publish_result(self._with_report(ask, fitted, columns))
         self._warn(warnings_of_ends(self))
         return self

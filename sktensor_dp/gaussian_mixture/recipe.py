@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.estimator.data_norm import chosen_ball, warnings_of_norm, with_norm
+from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.gaussian_mixture.fitted import (
     FittedMixture,
@@ -53,8 +54,16 @@ MOST_RADII = 8.0
 MOST = 4.0
 
 
-def fit_mixture(ask: Session, plan: MixturePlan) -> FitResult:
-    """Fit a mixture to released values; return fitted attributes and warnings."""
+# Said of fits to persons whose rows are seen to lack cells.
+UNEVEN = (
+    "Cells are missing, and rows of a person weigh alike: averages and intervals of a column count "
+    "each person by the part of their rows that have it. For averages over persons fit one row of "
+    "averages for each."
+)
+
+
+def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
+    """Fit a mixture to released values of rows, or `grouped` ones of persons."""
     # A constant coordinate shows the mean among the second moments.
     ball, norms_stand_out = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), True
     if plan.chooses_norm:
@@ -62,7 +71,9 @@ def fit_mixture(ask: Session, plan: MixturePlan) -> FitResult:
     second = ask(SecondMoments(ball))
     found = release_mixture(ask, ball, plan, second)
     warnings = warnings_of_norm(second, ball, found.square) or warnings_of_noise(found, plan)
-    fitted = FitResult(attributes_of(found, plan), warnings)
+    notes = (UNEVEN,) if grouped and lacks_cells(ball, second) else ()
+    warnings += tuple(map(DoubtfulParameterWarning, notes))
+    fitted = FitResult(attributes_of(found, plan), warnings, notes)
     return with_norm(fitted, ball, seen=norms_stand_out) if plan.chooses_norm else fitted
 
 
@@ -83,7 +94,7 @@ def release_mixture(
     if n_whole:
         # Where no cell is seen to be missing all are: nothing is filled in by other columns.
         whole, tails = np.arange(plan.n_features), None
-        if share < 1 - 2 * error:
+        if lacks_cells(ball, second):
             tails = release_tails(ask, ball, plan, second, model, noise)
             whole = np.flatnonzero((tails.skewness > 0) | one_valued(model, ball.radius))
         if len(whole):
@@ -167,6 +178,12 @@ def observed_share(ball: LiftedBall, second: Answer) -> tuple[float, float]:
     """Share of cells that are observed, by `second` moments, and its error; both at most 1."""
     share = 2 * second.value[-1, -1] / ball.offset**2 - 1  # as `SecondMoments.total` has it
     return float(np.clip(share, 0, 1)), min(2 * second.sigma / ball.offset**2, 1.0)
+
+
+def lacks_cells(ball: LiftedBall, second: Answer) -> bool:
+    """True if more cells are missing than two deviations of noise explain."""
+    share, error = observed_share(ball, second)
+    return share < 1 - 2 * error
 
 
 def observed_cells(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:

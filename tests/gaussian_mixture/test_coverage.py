@@ -13,7 +13,10 @@ from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.skewness import EARLY, FALSE_ALARMS, expected_tails
 from sktensor_dp.mixtures.uncertainty import observed_shares
 
-pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
+    pytest.mark.filterwarnings("ignore:Cells are missing, and rows:UserWarning"),
+]
 D = 4
 # Chance of a sound fit to fail a test, of which there are some hundreds over all seeds.
 CHANCE = 1e-6
@@ -151,6 +154,19 @@ def test_averages_of_rare_values_are_right_or_have_no_interval(k, epsilon, seed)
             np.testing.assert_allclose(model.means_, X.mean(axis=0)[None], atol=1e-6)
     assert len(held) == len(RARE) or k > 1
     assert sum(held) >= binom.ppf(CHANCE / 10, len(held), 0.9 if k == 1 else 0.8)
+
+
+def test_averages_of_persons_who_lack_cells_say_whom_they_weigh(seed):
+    """A column of first rows only weighs persons of many rows less: four half-widths off."""
+    rng = np.random.default_rng(seed)
+    persons = np.repeat(np.arange(4000), rng.integers(1, 5, 4000))
+    X = rng.normal(0, 0.3, (len(persons), 2))
+    model = PrivateGaussianMixture(1, data_norm=1.5, epsilon=4.0)
+    assert not model.fit(X, groups=persons).privacy_report_.notes
+    X[np.diff(persons, prepend=-1) == 0, 1] = np.nan
+    with pytest.warns(UserWarning, match="count each person by the part of their rows"):
+        model.fit(X, groups=persons)
+    assert "part of their rows" in model.privacy_report_.notes[-1]
 
 
 @pytest.mark.parametrize(("share", "least"), [(1.0, 1.0), (0.9, 0.6), (0.5, 0.0)])
