@@ -4,7 +4,9 @@ Each is set to its neutral value in turn. The change of held-out completion perp
 texts, and of the topic error of documents drawn from the model, is in percent, with its standard
 error over noise seeds 0 to 4; positive numbers say that the part helps. Ten topics of texts, of
 which titles are the shortest. What forecasts alone assume changes the number of verdicts that the
-committed fits do not keep: neutral is the strength of drawn topics, which share no words.
+committed fits do not keep: neutral is the strength of drawn topics, which share no words. The
+histogram of shares by group changes how many intervals of level 90 % miss the exact share, from
+10 % on.
 
     python -m benchmarks ablations_of_topics
     python -m benchmarks ablations_of_topics --quick          one epsilon, two seeds, two sets
@@ -12,6 +14,7 @@ committed fits do not keep: neutral is the strength of drawn topics, which share
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,8 @@ from benchmarks.ablations import SEEDS, TITLE, Ablation, change, constant, shown
 from benchmarks.forecasts import verdicts_lost
 from benchmarks.laws import Law, error
 from benchmarks.report import Cell, Report
+from benchmarks.seeding import reproducible_noise
+from sktensor_dp import PrivateSpectralLDA
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.topics import shrinkage
 
@@ -41,6 +46,14 @@ TEXTS = {"newsgroups": (8.0,), "six tokens": (20.0,), "titles": (8.0,), "kos": (
 OF_LAWS = (8.0,)
 # What only forecasts have.
 OF_FORECASTS = constant("topics.STRENGTH", 4.0)
+# What only shares by group have, of persons of which a part has 10 to 100 texts of one topic.
+OF_SHARES = Ablation(
+    "FRACTIONS: shares_by_group 0.01", (),
+    {f"{DEFAULTS}.FRACTIONS": {
+        **defaults.FRACTIONS, "shares_by_group": {"norm_histogram": 0.01, "topic_shares": 0.99},
+    }},
+)  # fmt: skip
+BUSY, PERSONS = (0.01, 0.03, 0.1), ((4000, 2.0), (8000, 0.5), (8000, 2.0))  # and epsilon
 # What only fits without noise have.
 EXACT = "EXACT_STEPS"
 Measure = Callable[[float, int], float]
@@ -81,6 +94,7 @@ ABLATIONS = (
     _part("short documents of one topic", "spectral_lda.recipe.has_one_topic", lambda *_: False),
     _part("mixture of gamma priors", "topics.shrinkage._RATIO_PRIOR", ONE_SHAPE),
     OF_FORECASTS,
+    OF_SHARES,
 )
 
 
@@ -88,7 +102,8 @@ def _of_set(epsilon: float) -> list[Ablation]:
     """Parts of fits with noise, or without."""
     return [
         one for one in ABLATIONS
-        if one.name.startswith(EXACT) == math.isinf(epsilon) and one is not OF_FORECASTS
+        if one.name.startswith(EXACT) == math.isinf(epsilon)
+        and one not in (OF_FORECASTS, OF_SHARES)
     ]  # fmt: skip
 
 
@@ -98,6 +113,35 @@ def of_forecasts() -> list[Cell]:
     with OF_FORECASTS.made():
         changed = change(np.array([verdicts_lost()]), whole)
     return [OF_FORECASTS.name, "verdicts of forecasts", "", *changed]
+
+
+def _missed_shares(n: int, epsilon: float, busy: float, seed: int) -> float:
+    """Fraction of intervals that miss the shares of three topics in four groups of n persons."""
+    rng, words = np.random.default_rng(seed), np.kron(np.eye(3), [[6, 3]])
+    lda = PrivateSpectralLDA(3, doc_topic_prior=0, epsilon=math.inf).fit(words.repeat(9, axis=0))
+    is_busy = rng.random(n) < busy
+    sizes = np.where(is_busy, rng.integers(10, 101, n), 1 + rng.poisson(1.5, n))
+    groups, by = np.repeat(np.arange(n), sizes), rng.integers(4, size=sizes.sum())
+    X = words[np.where(is_busy[groups], 2, rng.integers(3, size=len(by)))]
+    shares = lda.transform(X)
+    exact = np.array([shares[by == value].mean(axis=0) for value in range(4)])
+    with reproducible_noise(seed):
+        low, high = lda.shares_by(X, by, range(4), groups=groups, epsilon=epsilon).interval()
+    return float(np.mean((low > exact) | (exact > high)))
+
+
+def of_shares(seeds: range) -> Iterator[list[Cell]]:
+    """Rows of what only shares by group have."""
+    for n, epsilon in PERSONS:
+        missed = []
+        for made in (nullcontext(), OF_SHARES.made()):
+            with made:
+                found = [
+                    [_missed_shares(n, epsilon, busy, seed) for busy in BUSY] for seed in seeds
+                ]
+            missed.append(np.maximum(np.mean(found, axis=1), 0.1))
+        name = f"intervals that miss a share, {n} persons"
+        yield [OF_SHARES.name, name, epsilon, *change(missed[1], missed[0])]
 
 
 def _measures(data: Path, report: Report) -> Iterator[tuple[str, Measure]]:
@@ -120,7 +164,7 @@ def _measures(data: Path, report: Report) -> Iterator[tuple[str, Measure]]:
 def run(report: Report, data: Path) -> None:
     """Measure all parts on all sets that are there."""
     seeds = range(2 if report.quick else SEEDS)
-    rows: list[list[Cell]] = [of_forecasts()]
+    rows: list[list[Cell]] = [of_forecasts(), *of_shares(seeds)]
     for name, measure in _measures(data, report):
         if report.quick and name not in ("kos", str(LAWS[0])):
             continue

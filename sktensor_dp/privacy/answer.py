@@ -61,21 +61,19 @@ class Answer:
         return float(edges[1 + int(np.argmax(reached))])
 
     def edge_beyond(self, edges: Floats, share: float) -> float:
-        """Upper edge of the first bin beyond which noise shows no more than a `share` of units.
+        """Upper edge of the first bin beyond which no run of bins shows more than a `share`.
 
-        It shows what a run of bins has above its noise. Noise alone raises the edge by one at most,
-        on average: a bin shows some by noise as rarely as it is far.
+        It shows what it has above its noise. Noise alone shows units in a bin as rarely as it is
+        far: it raises the lower edge of the last one by about one at most, on average.
         """
         n_bins = len(self.value)
         first, last = np.triu_indices(n_bins)  # bins of each run
-        chances = 1 / (n_bins * np.maximum(edges[:-1], 1.0))  # as runs of one bin; the edge is 1
+        chances = 1 / (n_bins * np.maximum(edges[:-1], 1.0))
         levels = np.array([self._level(chance) for chance in chances])
         sums = np.append(0.0, np.cumsum(self.value))
         noise = levels[last] * self.sigma * np.sqrt(last - first + 1)
-        shown = np.zeros(n_bins)
-        np.maximum.at(shown, first, sums[last + 1] - sums[first] - noise)
-        beyond = np.maximum.accumulate(shown[::-1])[::-1][1:]
-        return float(edges[1 + int(np.argmax(np.append(beyond, 0.0) <= share))])
+        is_shown = sums[last + 1] - sums[first] - noise > share
+        return float(edges[1 + max(first[is_shown], default=0)])
 
     def range_of(self, edges: Floats) -> tuple[float, float, bool]:
         """Edges with a tail of noisy bins on either side; True if any exceeds the noise."""

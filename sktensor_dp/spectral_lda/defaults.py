@@ -1,7 +1,8 @@
 """Tuned constants of topics; ``python -m benchmarks ablations`` tests each."""
 
 # Fractions of the budget for few words, many words, and third moments in the space of words. For
-# many words EM steps get the rest.
+# many words EM steps get the rest. Shares by group are a release of their own; its histogram finds
+# the few persons who write most.
 FRACTIONS = {
     "few_words": {
         "norm_histogram": 0.02, "word_frequencies": 0.03, "pair_moments": 0.82,
@@ -15,6 +16,7 @@ FRACTIONS = {
         "norm_histogram": 0.02, "word_frequencies": 0.08, "pair_moments": 0.45,
         "triple_moments": 0.45,
     },
+    "shares_by_group": {"norm_histogram": 0.2, "topic_shares": 0.8},
 }  # fmt: skip
 # Where moments are fitted jointly, the clipped fraction falls with the noise, so that estimates
 # converge: so many effective documents (n mu) are clipped, of at most this fraction. Third moments

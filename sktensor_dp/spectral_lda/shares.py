@@ -32,12 +32,13 @@ from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.norms import NormHistogram
 from sktensor_dp.queries.topic_shares import SharesByGroup, SharesNorm
+from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.topics.inference import proportions
 
 # Edges of the histogram of norms of persons: texts of one topic in one group, about. A person with
 # one text, or none, is in the first bin.
-EDGES = np.append(0.0, 1.01 * 2 ** (np.arange(27) / 2))
+EDGES = np.append(0.0, 1.01 * 2.0 ** np.arange(21))
 SIZES = np.append(1.0, (EDGES[1:-1] + EDGES[2:]) / 2)  # of persons in each bin, about
 # Deviations of noise within which a count is hidden: those of an interval of level 95 %.
 HIDDEN = float(ndtri(0.975))
@@ -159,10 +160,11 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             ask.complete_plan(plan)
             order, spread, most_beyond = 1 if ask.is_pure else 2, texts, float(n)
             if ask.left(NormHistogram):
-                beyond = self._noise_of_mean(n, plan) * math.sqrt(math.prod(shape))
+                beyond = self._noise_of_mean(n, plan) * math.sqrt(shape[0])
                 norms = ask(NormHistogram(SharesNorm(order), EDGES))
-                # A larger bound would add more to the noise of all sums together than it takes from
-                # what clipping loses, once so few persons are beyond it (Amin et al., 2019).
+                # A larger bound would add more to the noise of all sums of a topic than it takes
+                # from what clipping loses of them, once so few persons are beyond it (Amin et al.,
+                # 2019): of the topic that all of them write about.
                 texts = norms.edge_beyond(EDGES, max(beyond, ROUNDING))
                 spread = _spread(norms, texts, beyond)
                 within = norms.value[EDGES[1:] <= texts]
@@ -182,9 +184,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     def _plan(self, grouped: bool, epsilon: float | None = None) -> ReleasePlan:
         """Plan of the release, and of the histogram that bounds what persons add."""
-        # A tenth bounds well; more would where few persons write far more and noise is large.
-        fraction = 0.1 if grouped and self.texts_per_person == "auto" else 0.0
-        fractions = {NormHistogram.name: fraction, SharesByGroup.name: 1 - fraction}
+        chooses = grouped and self.texts_per_person == "auto"
+        whole = {SharesByGroup.name: 1.0}
+        fractions = defaults.FRACTIONS["shares_by_group"] if chooses else whole
         return ReleasePlan.split(epsilon or self.epsilon, self.delta, fractions)
 
     def _noise_of_mean(self, n_units: int, plan: ReleasePlan) -> float:
@@ -320,8 +322,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             notes.append(
                 f"Persons count by texts: by up to about {self.texts_per_person_:.3g} of one topic "
                 f"and group. Whoever wrote more{of_all * (self.texts_per_person == 'auto')} is "
-                "scaled down, also in the number of texts; where they write of other things, "
-                "shares are farther off than these intervals say."
+                "scaled down, also in the number of texts; if they wrote far more, and of other "
+                "things, shares are farther off than these intervals say."
             )
         if self.below_noise_.any():
             notes.append("* noise hides how many texts there are")

@@ -84,25 +84,27 @@ def test_noise_is_as_large_as_said_and_falls_with_persons_and_epsilon(neighbours
     """
     rng, said = np.random.default_rng(seed), []
     lda = MODELS[neighbours]
-    for n, epsilon in ((2000, 1.0), (8000, 1.0), (2000, 4.0)):
+    for n, epsilon in ((2000, 4.0), (8000, 4.0), (2000, 16.0)):
         X, by, persons = posts(rng, n)
-        given, errors, inside = {"groups": persons, "delta": delta}, [], []
+        given, errors, ratios, inside = {"groups": persons, "delta": delta}, [], [], []
         for _ in range(20):
             found = lda.shares_by(X, by, VALUES, epsilon=epsilon, **given)
             given["texts_per_person"] = found.texts_per_person_
             exact = lda.shares_by(X, by, VALUES, epsilon=math.inf, **given)
             given["texts_per_person"] = "auto"
-            errors.append((found.shares_ - exact.shares_) / found.noise_std_)
+            errors.append((found.sums_ - exact.sums_) / found.sigma_)
+            ratios.append((found.shares_ - exact.shares_) / found.noise_std_)
             low, high = found.interval(0.9, sampling=False)
             inside += [
                 *((low <= exact.shares_) & (exact.shares_ <= high))[~found.below_noise_].flat
             ]
-        assert abs(np.nanstd(errors) - 1) < 0.25
+        assert abs(np.std(errors) - 1) < 0.25
         assert abs(np.mean(inside) - 0.9) < 0.08
         said.append(found.sigma_ / found.texts_per_person_)
+    assert abs(np.nanstd(ratios) - 1) < 0.25  # of few persons noise takes shares to 0
     few, many, sharp = said  # of sums, which grow with the number of persons
     assert few == pytest.approx(many)
-    ratio = gaussian_mu(4.0, 1e-6) / gaussian_mu(1.0, 1e-6) if delta else 4.0
+    ratio = gaussian_mu(16.0, 1e-6) / gaussian_mu(4.0, 1e-6) if delta else 4.0
     assert few / sharp == pytest.approx(ratio)
 
 
@@ -129,6 +131,31 @@ def test_intervals_hold_the_shares_of_others_who_might_have_written(each, seed):
         ratios += [*((found.shares_ - wanted) / std)[at]]
     assert np.mean(inside) > 0.9 - 0.11
     assert np.nanstd(ratios) > 0.6  # intervals are no wider than that
+
+
+def test_intervals_hold_shares_where_few_persons_write_far_more(seed):
+    """Of 8,000 persons 0 to 10 % have 10 to 100 texts, all of one topic.
+
+    Noise hides 1 % at epsilon 0.5, who may all be beyond the bound, and then the result says so.
+    """
+    rng, inside = np.random.default_rng(seed), []
+    for part in (0.0, 0.01, 0.03, 0.1):
+        for epsilon in (0.5, 2.0, math.inf):
+            is_busy = rng.random(8000) < part
+            sizes = np.where(is_busy, rng.integers(10, 101, 8000), 1 + rng.poisson(1.5, 8000))
+            persons, busy = np.repeat(np.arange(8000), sizes), np.repeat(is_busy, sizes)
+            by = np.array(VALUES)[rng.integers(4, size=len(busy))].tolist()
+            rows = TEXTS[np.where(busy, 2, rng.integers(K, size=len(busy)))]
+            truth = averages(rows, by)
+            for _ in range(1 if math.isinf(epsilon) else 3):
+                found = LDA.shares_by(rows, by, VALUES, groups=persons, epsilon=epsilon)
+                low, high = found.interval()
+                holds = (low <= truth + 1e-9) & (truth - 1e-9 <= high)
+                if (part, epsilon) != (0.01, 0.5):
+                    inside.append(holds[~found.below_noise_].mean())
+                elif holds.mean() < 0.5:
+                    assert found.most_beyond_ > 0.5 * is_busy.sum()
+    assert np.mean(inside) > 0.85
 
 
 @pytest.mark.parametrize("neighbours", MODELS)
