@@ -52,6 +52,7 @@ from sktensor_dp.tensor.symmetric import multilinear
 from sktensor_dp.tensor.whitening import (
     FramedWhitener,
     NoisyWhitener,
+    n_eigenvalues_above,
     noisy_whitener,
     top_eigenpairs,
 )
@@ -272,19 +273,19 @@ class _SpectralFit:
         with words weighted or not; at least as many as are asked for.
         """
         pure, asked = self._ask.is_pure, min(self._plan.n_components, len(corrected))
-        weights, *_ = scaled_edges(*chance, self._ask.n_units, pure=pure)
-        both = [np.ones_like(weights), weights]
-        spectra = [np.linalg.eigvalsh(w[:, None] * corrected * w) for w in both]
-        shifts = [correction.pair_shift * float(w.max()) ** 2 for w in both]
+
+        def n_above(weights: Floats, most: float) -> int:
+            edge = correction.pair_scale * most + correction.pair_shift * float(weights.max()) ** 2
+            return n_eigenvalues_above(weights[:, None] * corrected * weights, edge)
 
         def n_beyond(n_topics: int) -> int:
-            *_, most = noise_edges(*chance, pure=pure, n_topics=n_topics)
-            *_, weighted = scaled_edges(*chance, self._ask.n_units, pure=pure, n_topics=n_topics)
-            above = (correction.pair_scale * x for x in (most, weighted))
-            seen = zip(spectra, above, shifts, strict=True)
-            return max(asked, *(int((values > x + shift).sum()) for values, x, shift in seen))
+            _, most = noise_edges(*chance, pure=pure, n_topics=n_topics)
+            scaled = scaled_edges(*chance, self._ask.n_units, pure=pure, n_topics=n_topics)
+            weights, _, weighted = scaled
+            return max(asked, n_above(np.ones_like(weights), most), n_above(weights, weighted))
 
-        return n_beyond(max(n_beyond(asked) - 1, asked))
+        n_seen = n_beyond(asked)
+        return n_beyond(n_seen - 1) if n_seen - 1 > asked else n_seen
 
     def _from_pairs(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Rotated eigenvectors, fitted to all pairs; True if the concentration is assumed."""

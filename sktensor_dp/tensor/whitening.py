@@ -366,6 +366,18 @@ def noisy_whitener(
     return NoisyWhitener(vectors[:, :kept], np.sqrt(eigenvalues), eigenvalues, n_resolved)
 
 
+def n_eigenvalues_above(matrix: Floats, bound: float) -> int:
+    """Number of eigenvalues of a symmetric matrix above a bound, by Sylvester's law of inertia."""
+    shifted = np.array(matrix, dtype=np.float64, order="F")
+    shifted[np.diag_indices_from(shifted)] -= bound
+    # L D L' of Bunch & Kaufman (1977): blocks of two rows of D have an eigenvalue of either sign.
+    factors, pivots, _ = scipy.linalg.lapack.dsytrf(
+        shifted, lower=1, lwork=64 * len(shifted), overwrite_a=1
+    )
+    in_pairs = pivots < 0
+    return int((np.diag(factors)[~in_pairs] > 0).sum() + in_pairs.sum() // 2)
+
+
 def components_of_pairs(
     sums: Floats, counts: Floats, response: float, noise_std: float, n_components: int
 ) -> Floats:

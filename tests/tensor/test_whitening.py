@@ -10,7 +10,7 @@ from sktensor_dp.tensor import (
     whitener,
 )
 from sktensor_dp.tensor.symmetric import multilinear
-from sktensor_dp.tensor.whitening import noisy_whitener
+from sktensor_dp.tensor.whitening import n_eigenvalues_above, noisy_whitener
 
 LARGE = 620  # beyond the size that is reduced densely
 
@@ -213,3 +213,13 @@ def test_topics_are_read_from_a_third_moment_in_any_frame(seed):
     # Rounding, times the ratio of the moment's eigenvalues.
     np.testing.assert_allclose(found, weights[order] ** -0.5, rtol=1e-6)
     np.testing.assert_allclose(found[:, None] * framed.unwhiten(vectors), topics[order], atol=1e-6)
+
+
+@pytest.mark.parametrize("dim", [1, 7, 150])
+def test_eigenvalues_above_a_bound_are_counted_without_them(dim, seed):
+    rng = np.random.default_rng(seed)
+    matrix = rng.normal(size=(dim, dim))
+    matrix += matrix.T
+    values = np.linalg.eigvalsh(matrix)
+    for bound in (*values[:5] - 1e-9, *values[-5:] + 1e-9, 0.0, *rng.normal(size=5)):
+        assert n_eigenvalues_above(matrix, bound) == (values > bound).sum()
