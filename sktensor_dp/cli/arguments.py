@@ -3,6 +3,8 @@
 import argparse
 import difflib
 import math
+import sys
+from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -214,6 +216,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         for name in names.split():
             defaults[name][option] = default
             _add(parsers[name], option, values, reader, default, does)
+    arguments = sys.argv[1:] if arguments is None else arguments
     options, unknown = top.parse_known_args(arguments)
     given = vars(options)
     for option in ("kind", *(usage.split()[0] for _, usage, *_ in OPTIONS)):
@@ -226,6 +229,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         close = " and ".join(match for matches in near for match in matches)
         guess = f"; did you mean {close}?" if close else ""
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{guess}")
+    counts = Counter(one.partition("=")[0] for one in arguments)
+    for option in ("--missing", "--by-values"):  # of several values; else the last counts
+        if counts[option] > 1:
+            parser.error(f"{option} is given twice: give it once, with all of its values")
     required = [option for option, default in defaults[name].items() if default is REQUIRED]
     if lacking := [option for option in required if given[_attribute(option)] is None]:
         parser.error(f"the following arguments are required: {', '.join(lacking)}")

@@ -108,11 +108,9 @@ class Groups(Run):
             raise ValueError(
                 f"--category {min(both)}: the column is one of --range or --person too; use it once"
             )
-        is_repeated = len({*categorical}) < len(categorical)
-        if is_repeated or len({*self._columns}) < len(self._columns):
-            raise ValueError(
-                "--category names a category twice, or a column both with and without values"
-            )
+        given = [column for column, *_ in options.category]
+        if len({*given}) < len(given) or len({*self._columns}) < len(self._columns):
+            raise ValueError("--category names a column or a category twice: list all values once")
 
     def _arrange(self, categories: Sequence[tuple[str, str]]) -> None:
         """Set names, ranges and scaler of the columns: numbers, the last ones as logarithms, then

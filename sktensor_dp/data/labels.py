@@ -67,6 +67,8 @@ def read_labels(groups: object, n_rows: int | None, name: str) -> Labels:
     if checked is None:
         # Types of texts say how long the longest label is.
         kind = "" if labels.dtype.kind in "OST" else f"; got type {labels.dtype}"
+        if labels.dtype.kind == "M" or hasattr(labels[0], "strftime"):
+            kind += ". Write dates as text, by .dt.strftime('%Y-%m') for months"
         raise ValueError(f"{expected}{kind}.")
     return checked
 

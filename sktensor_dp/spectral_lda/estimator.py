@@ -501,9 +501,11 @@ class PrivateSpectralLDA(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Counts, of the fit or others.
+            Counts in memory, of the fit or others.
         by : array-like of shape (n_samples,)
             Group of each document: integers or strings, none missing. Which it is stays private.
+            Its index is compared with those of texts and `groups` where two are of pandas; the
+            order of arrays cannot be checked.
         values : array-like of shape (n_values,)
             Public list of the groups. Documents of others do not count, and neither do those
             without any word of the model.

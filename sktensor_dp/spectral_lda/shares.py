@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.display import Table, as_text, counted
-from sktensor_dp.checks.frames import new_frame, refuse_other_row_order
+from sktensor_dp.checks.frames import is_dask, new_frame, refuse_other_row_order
 from sktensor_dp.checks.parameters import Condition, Constraint, Number, OneOf, shown
 from sktensor_dp.data.counts import ShareChunks
 from sktensor_dp.data.labels import as_labels
@@ -128,6 +128,11 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     ) -> Self:
         """Release the shares of the topics of a fitted `model`, as its method `shares_by` says."""
         self._check_parameters()
+        if any(map(is_dask, (X, by, groups))):
+            raise TypeError(
+                "X, by and groups must be in memory, got a collection of Dask: pass what .compute()"
+                " returns. Nothing was charged."
+            )
         check_counted_alike(X, groups is not None, self.neighbours)
         if model.n_components_ < 2:
             raise NotEnoughDataError("Of a single topic every share is 100 %. Nothing was charged.")

@@ -399,7 +399,7 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path, given, said
         assert encoder.transform(pd.DataFrame({"side": ["south"]})).toarray().tolist() == [[0, 1]]
         again = command(*asked, "--groups", 3, "--raise-budget", 200).err
         assert "categories.model of private-groups are used: they are paid for; this run" in again
-    for category, told in (("north", "names a category twice"), ("a,b", "no commas")):
+    for category, told in (("north", "names a column or a category twice"), ("a,b", "no commas")):
         again = command(*asked, "--category", "side", category, status=2)
         assert told in again.err
 
@@ -674,8 +674,8 @@ def test_the_number_of_units_can_be_private(command, visits, tmp_path, whose):
         ((*RANGES, "--range", "age", 0, 9), "--range names a column twice"),
         (("--range", "weight", 0, 9, "--groups", 1), "'weight' does not exist"),
         (
-            ("--range", "age", 0, 9, "--category", "visits", "--category", "visits", "1"),
-            "a column both with and without values",
+            ("--range", "age", 0, 9, "--category", "visits", "1", "--category", "visits", "2"),
+            "--category names a column or a category twice: list all values once",
         ),
         (("--range", "age", 0, 9, "--category", "age", "1"), "--category age: the column is one"),
         (

@@ -74,6 +74,10 @@ WRONG = [
     (("topics", "posts.xlsx", "--text", "post"), "'posts.xlsx' is a spreadsheet: save its sheet"),
     (("topics", "-", "--text", "post"), "standard input cannot be read several times"),
     ((*TEXT, "--pers", "author"), "unrecognized arguments: --pers author"),
+    (
+        (*TEXT, "--by", "month", "--by-values", "a", "--by-values", "b"),
+        "--by-values is given twice",
+    ),
     ((*TEXT, "--encoding", "klingon"), "encoding 'klingon' is not one"),
     ((*TEXT, "--quoting", "maybe"), "--quoting: invalid choice"),
     ((*TEXT, "--delimiter", ";;"), "delimiter must be one character"),

@@ -3,6 +3,8 @@
 import math
 import re
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -78,7 +80,7 @@ def test_averages_are_of_texts_where_busy_persons_differ(seed):
     ],
 )  # fmt: skip
 def test_noise_is_as_large_as_said_and_falls_with_persons_and_epsilon(neighbours, delta, seed):
-    """Of 20 tables of 12 shares, a third of which add up to 1: the error of a deviation is 6 %.
+    """Of 30 tables of 12 sums the error of a deviation is 6 % (Laplace), of 240 shares 5 %.
 
     A factor of a root of 2 in noise or counts would be one of 29 % or more.
     """
@@ -87,21 +89,22 @@ def test_noise_is_as_large_as_said_and_falls_with_persons_and_epsilon(neighbours
     for n, epsilon in ((2000, 4.0), (8000, 4.0), (2000, 16.0)):
         X, by, persons = posts(rng, n)
         given, errors, ratios, inside = {"groups": persons, "delta": delta}, [], [], []
-        for _ in range(20):
+        for _ in range(30):
             found = lda.shares_by(X, by, VALUES, epsilon=epsilon, **given)
             given["texts_per_person"] = found.texts_per_person_
             exact = lda.shares_by(X, by, VALUES, epsilon=math.inf, **given)
             given["texts_per_person"] = "auto"
             errors.append((found.sums_ - exact.sums_) / found.sigma_)
-            ratios.append((found.shares_ - exact.shares_) / found.noise_std_)
+            unclipped = found.sums_ / found.counts_[:, None]
+            ratios.append((unclipped - exact.shares_) / found.noise_std_)
             low, high = found.interval(0.9, sampling=False)
             inside += [
                 *((low <= exact.shares_) & (exact.shares_ <= high))[~found.below_noise_].flat
             ]
-        assert abs(np.std(errors) - 1) < 0.25
+        assert abs(np.std(errors) - 1) < 0.27
         assert abs(np.mean(inside) - 0.9) < 0.08
         said.append(found.sigma_ / found.texts_per_person_)
-    assert abs(np.nanstd(ratios) - 1) < 0.25  # of few persons noise takes shares to 0
+    assert abs(np.nanstd(ratios) - 1) < 0.25  # of counts that are large beside their noise
     few, many, sharp = said  # of sums, which grow with the number of persons
     assert few == pytest.approx(many)
     ratio = gaussian_mu(16.0, 1e-6) / gaussian_mu(4.0, 1e-6) if delta else 4.0
@@ -207,6 +210,9 @@ X, BY, PERSONS = np.repeat(TEXTS, 400, axis=0), ["a", "b", "secret"] * 400, np.a
         ({"by": BY[1:]}, "by must hold one label per row"),
         ({"by": [None, *BY[1:]]}, "by must hold one label per row"),
         ({"by": pd.Series(BY).iloc[::-1], "X": pd.DataFrame(X)}, "by must be in the order"),
+        ({"by": pd.Series(pd.date_range("2024", periods=1200))}, r"by \.dt\.strftime\('%Y-%m'\)"),
+        ({"by": dd.from_pandas(pd.Series(BY), npartitions=2)}, "got a collection of Dask"),
+        ({"X": da.from_array(X)}, "got a collection of Dask"),
         ({"by": range(1200)}, "by and values must both hold integers, or both strings"),
         ({"values": [1, 2]}, "by and values must both hold integers, or both strings"),
         ({"values": []}, "values must be a list of .*: of one at least"),
@@ -227,7 +233,7 @@ X, BY, PERSONS = np.repeat(TEXTS, 400, axis=0), ["a", "b", "secret"] * 400, np.a
 def test_what_is_wrong_is_refused_unspent_and_shows_no_label(wrong, message):
     budget = BudgetAccountant(8.0, 1e-6)
     right = {"X": X, "by": BY, "values": ["a", "b"], "groups": PERSONS, "accountant": budget}
-    error = NotEnoughDataError if "epsilon=" in message else (ValueError, RuntimeError)
+    error = NotEnoughDataError if "epsilon=" in message else (TypeError, ValueError, RuntimeError)
     with pytest.raises(error, match=f"(?s){message}") as raised:
         LDA.shares_by(**(right | wrong))
     assert "secret" not in str(raised.value)
