@@ -124,11 +124,14 @@ def _errors_of_rows(
         # numbers are hypergeometric. `cell_weights` has rows of other shares.
         apart = max(n_cells - each, 0.0) / max(n_cells - 1, 1)
         norm = math.sqrt(each * (1 - 1 / n_rows) * apart + each**2 / n_rows)
+        # All units have one entry, and a Poisson number of others: this part has them in one row.
+        in_one = math.exp((each - 1) * (1 / n_rows - 1))
+        if not plan.costs_of_biases()[place].mu > 0:  # `SharedRowSums` of order 1
+            norm = each / (in_one + (1 - in_one) * math.sqrt(max(1 - (norm / each) ** 2, 0.5)))
         weight = shape[plan.unit_mode] * each / n_rows / norm
         noise, sampling, shift = _errors_of_rounds(each, weight, plan, assumed, sweeps, place)
-        # Units with entries in several rows and in one are summed apart, each with noise. All have
-        # one, and a Poisson number of others.
-        alone = min(math.exp((each - 1) * (1 / n_rows - 1)) * norm / each, 1.0)
+        # Units with entries in several rows and in one are summed apart, each with noise.
+        alone = min(in_one * norm / each, 1.0)
         shares = np.array([1 - alone, alone])
         blocks = weights_by_size(weight * shares, 1 / norm, noise, sampling)
         noise *= float(blocks @ blocks / (blocks @ shares) ** 2)

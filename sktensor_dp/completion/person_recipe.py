@@ -124,7 +124,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
         components=components, level_variance=level_variance,
         # By noise, and as units are a sample, whose levels vary no more than values.
-        level_error=math.sqrt(level.variance + levels.deviation() ** 2 / n_with_values),
+        level_error=math.sqrt(level.variance + biases[0].deviation ** 2 / n_with_values),
     )  # fmt: skip
     state = {
         **attributes_of_units(model, ask.n_units, options.ranks),
