@@ -44,7 +44,7 @@ from sktensor_dp import (
     unsafe_recorded_releases,
     unsafe_seeded_noise,
 )
-from sktensor_dp.data.partitions import ThreadedPartitions
+from sktensor_dp.data.partitions import PartsInOrder
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.privacy.report import PrivacyReport
 
@@ -182,7 +182,7 @@ SPARSE = (
 )
 FRAMES = ("pandas", "pandas of arrow", "polars", "arrow")
 DASK = ("dask array", "dask frame", "dask csr", "dask unknown")
-PARTS = ("chunks", "sparse chunks", "threads", "files")
+PARTS = ("chunks", "sparse chunks", "partitions", "files")
 NAMED = (*FRAMES, "dask frame")
 EVERYWHERE = {
     "payer": ("memory", "file", "none"),
@@ -674,8 +674,8 @@ def _parts(container: str, X: np.ndarray, groups: Any) -> Any:
     make = sp.csr_array if container == "sparse chunks" else _unchanged
     rows = np.split(order, cuts)
     parts = [make(X[part]) if groups is None else (make(X[part]), groups[part]) for part in rows]
-    if container == "threads":
-        return ThreadedPartitions(parts, 2, grouped=groups is not None)
+    if container == "partitions":
+        return PartsInOrder(parts, grouped=groups is not None)
     return _Files(parts) if container == "files" else parts
 
 

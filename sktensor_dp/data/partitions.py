@@ -1,73 +1,31 @@
-"""Data in partitions: chunks that threads read, and delayed partitions of Dask, summed there."""
+"""Data in partitions: parts that are read in order, and those of Dask, summed on its workers."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 from sktensor_dp.checks.errors import call_untrusted, error_or, read_each
-from sktensor_dp.checks.frames import column_names, refuse_other_columns
-from sktensor_dp.checks.parameters import check_sizes
-from sktensor_dp.data.sources import PartitionedSource, check_chunks
+from sktensor_dp.data.sources import PartitionedSource
 from sktensor_dp.data.sums import PartialQuery, PartialSum
-from sktensor_dp.data.units import gathered, piece_of, split, split_chunk
+from sktensor_dp.data.units import gathered, piece_of, split
 
 # Partition, result or task of Dask, which has no types.
 Delayed = Any
 
-__all__ = ["PartialQuery", "PartialSum", "PartitionedSource", "ThreadedPartitions"]
+__all__ = ["PartialQuery", "PartialSum", "PartitionedSource"]
 # Number of sums that one task merges.
 FAN_IN = 8
 
 
-class ThreadedPartitions(PartitionedSource):
-    """Chunks of data that are read and summed in several threads, one chunk per partition.
+class PartsInOrder(PartitionedSource):
+    """Parts of an iterable, read and summed one after the other in this process."""
 
-    Parameters
-    ----------
-    source : iterable
-        Chunks as ``fit_chunks`` takes them, iterated over once per release. All rows of a
-        group must be in one chunk.
-    n_threads : int
-        Number of threads; memory holds as many chunks, and twice as many sums.
-    grouped : bool, default=False
-        Whether chunks are pairs ``(X, groups)``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktensor_dp import PrivateSpectralLDA
-    >>> from sktensor_dp.data.partitions import ThreadedPartitions
-    >>> chunks = [np.random.default_rng(i).poisson(1.0, (500, 6)) for i in range(4)]
-    >>> lda = PrivateSpectralLDA(1, epsilon=10.0)
-    >>> lda = lda.fit_chunks(ThreadedPartitions(chunks, 2), n_samples=2000, n_features=6)
-    >>> lda.components_.shape
-    (1, 6)
-    """
-
-    def __init__(self, source: Iterable[object], n_threads: int, *, grouped: bool = False) -> None:
-        check_chunks(source)
-        check_sizes(n_threads=n_threads)
-        self._source, self._n_threads, self.grouped = source, int(n_threads), grouped
+    def __init__(self, source: Iterable[object], *, grouped: bool = False) -> None:
+        self._source, self.grouped = source, grouped
 
     def sum(self, query: PartialQuery) -> PartialSum:
-        """Sum a query over all chunks, as :meth:`PartitionedSource.sum`."""
-        with ThreadPoolExecutor(self._n_threads) as pool:
-            return query.merge(self._in_order(query, pool))
-
-    def _in_order(self, query: PartialQuery, pool: ThreadPoolExecutor) -> Iterator[PartialSum]:
-        """Yield sums of the chunks in order, at most twice as many waiting as threads."""
-        waiting: deque[Future[PartialSum]] = deque()
-        columns = None
-        for chunk in read_each(self._source, "The source of chunks"):
-            rows, _ = split_chunk(chunk)
-            refuse_other_columns(rows, columns, "a chunk")
-            columns = columns or column_names(rows)
-            waiting.append(pool.submit(query, chunk))
-            if len(waiting) >= 2 * self._n_threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        """Sum a query over all parts."""
+        return query.merge(map(query, read_each(self._source, "The source of chunks")))
 
 
 class DaskPartitions(PartitionedSource):

@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.frames import as_documents
-from sktensor_dp.data.partitions import DaskPartitions, ThreadedPartitions
+from sktensor_dp.data.partitions import DaskPartitions, PartsInOrder
 from sktensor_dp.data.sources import TextsInParts
 from sktensor_dp.data.sums import PartialQuery
 from sktensor_dp.data.texts import TextChunks, WordCounts
@@ -161,7 +161,7 @@ def counts_of_part(vectorizer: CountVectorizer, vocabulary: dict[str, int], part
 class LazyTexts(Chunks):
     """Texts in the partitions of a lazy collection; workers sum queries over them."""
 
-    partitions: DaskPartitions | ThreadedPartitions  # the data
+    partitions: DaskPartitions | PartsInOrder  # the data
     vectorizer: CountVectorizer  # copy that splits texts into words, with nothing fitted
     n_units: int  # number of documents, or of groups, as it was announced; 0 where it is private
 
@@ -203,10 +203,9 @@ def lazy_texts(
     n_rows, *_ = getattr(raw_documents, "shape", (math.nan,))
     n_rows = n_rows if isinstance(n_rows, int) else math.nan  # not known before it is computed
     n_units = lazy.number_of_units(vectorizer, n_rows, groups, n_samples, "documents")
-    partitions: DaskPartitions | ThreadedPartitions
+    partitions: DaskPartitions | PartsInOrder
     if in_parts:
-        # More threads gain nothing: Python, which splits texts into words, runs one at a time.
-        partitions = ThreadedPartitions(raw_documents, 1)
+        partitions = PartsInOrder(raw_documents)
     else:
         partitions = lazy.partitions_by_group(raw_documents, groups)
     return LazyTexts(partitions, lazy.worker_copy(vectorizer, NOT_FOR_WORKERS), n_units or 0)

@@ -28,7 +28,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.data.counts import CountChunks
-from sktensor_dp.data.partitions import PartialQuery, PartitionedSource, ThreadedPartitions
+from sktensor_dp.data.partitions import PartialQuery, PartitionedSource, PartsInOrder
 from sktensor_dp.data.sums import AccurateSum
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 from sktensor_dp.queries.texts import KeyedSum
@@ -185,11 +185,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-@pytest.mark.parametrize("threads", [False, True])
-def test_errors_of_partitions_show_no_data_and_leave_the_charge(kind, threads):
+def test_errors_of_partitions_show_no_data_and_leave_the_charge(kind):
     parts, budget = [*parts_of(documents(0)), WRONG[kind]], BudgetAccountant(1.0, 1e-6)
     # What cannot be pickled is not sent: only queries and sums are.
-    source = ThreadedPartitions(parts, 2) if threads else Apart(parts)
+    source = Apart(parts)
     model = topics(accountant=budget)
     before = set(vars(model))
     with pytest.raises((ValueError, TypeError, RuntimeError, ArithmeticError)) as caught:
@@ -244,7 +243,7 @@ def test_merged_sums_err_by_one_rounding(seed):
 
 def test_what_is_sent_holds_no_data():
     """The query of a fit whose chunks are at hand: neither they nor their number of rows."""
-    chunks = CountChunks(ThreadedPartitions([documents(0)], 1), N, D)
+    chunks = CountChunks(PartsInOrder([documents(0)]), N, D)
     sent = pickle.dumps(PartialQuery(WordFrequencies(Clip(CountNorm(1), 5.0)), reader_of(chunks)))
     assert len(sent) < 2000
 
@@ -272,8 +271,6 @@ def test_other_data_that_adds_up_is_no_source(source):
     budget = BudgetAccountant(1.0, 1e-6)
     with pytest.raises(TypeError, match="source must be an iterable of chunks, got"):
         topics(accountant=budget).fit_chunks(source, n_samples=N, n_features=D)
-    with pytest.raises(TypeError, match="source must be an iterable of chunks, got"):
-        ThreadedPartitions(source, 1)
     assert budget.entries == ()
 
 
@@ -310,15 +307,9 @@ def test_a_source_is_told_by_its_class_and_its_errors_show_no_data():
         assert caught.value.__cause__ is caught.value.__context__ is None
 
 
-def test_sources_are_read_in_threads():
+def test_a_stream_takes_no_source():
     with pytest.raises(TypeError, match="iterable of batches"):
         components(perturbation="stream").fit_chunks(Apart([]))
-    with pytest.raises(TypeError, match="must be re-iterable"):
-        ThreadedPartitions(iter([documents(0)]), 1)
-    assert ThreadedPartitions([documents(0)], np.int64(1)).grouped is False
-    for wrong in (0, 1.0, True):
-        with pytest.raises(ValueError, match=f"n_threads must be an int >= 1, got {wrong}"):
-            ThreadedPartitions([documents(0)], wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.nightly

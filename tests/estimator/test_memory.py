@@ -20,7 +20,7 @@ from sktensor_dp import (
     spectral_lda,
 )
 from sktensor_dp.checks.parameters import memory_size
-from sktensor_dp.data.partitions import ThreadedPartitions
+from sktensor_dp.data.partitions import PartsInOrder
 from sktensor_dp.power_method import plan
 from sktensor_dp.tensor import symmetric
 
@@ -91,7 +91,7 @@ def test_pairs_of_words_are_counted_as_often_as_they_are_held(memory_of):
     """Of all that sums of them hold: 8 d^2 numbers, which the message says before a charge."""
     memory_of(2.3 * GIGABYTE)
     model = PrivateSpectralLDA(2, epsilon=1e9, n_refinements=0, accountant=BudgetAccountant())
-    X = ThreadedPartitions([sp.csr_array((60, 50_000), dtype=np.int64)], 1)
+    X = PartsInOrder([sp.csr_array((60, 50_000), dtype=np.int64)])
     with pytest.raises(ValueError, match=r"needs about 160 GB of memory; there are 2\.3"):
         model.fit_chunks(X, n_samples=60, n_features=50_000)
     assert model.accountant.entries == ()
