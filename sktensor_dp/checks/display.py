@@ -1,6 +1,5 @@
-"""Render reports and forecasts as text, HTML, a data frame or plain values."""
+"""Render reports and forecasts as text or plain values."""
 
-import html
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,6 @@ from typing import Any
 Row = Sequence[str]
 # Columns of costs; a release has a value in those of its kind of noise.
 COSTS = ("mu", "epsilon", "delta")
-NUMBER = ' style="text-align:right"'
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,6 @@ class TableDisplay:
         # IPython calls this, also for classes whose repr is one line.
         printer.text(repr(self) if cycle else str(self))
 
-    def _repr_html_(self) -> str:
-        return as_html(self._table())
-
 
 def cell(name: str, value: object) -> str:
     """Text of a release's cell; empty for None and for a cost of another kind of noise."""
@@ -66,24 +61,6 @@ def as_text(table: Table) -> str:
         for row in cells
     ]
     return "\n".join([printable(table.title), *lines, *map(printable, table.notes)])
-
-
-def as_html(table: Table) -> str:
-    """HTML of a table: title, cells and notes, all escaped."""
-
-    def cells(row: Row, tag: str) -> str:
-        return "".join(
-            f"<{tag}{'' if name in table.left else NUMBER}>{html.escape(cell)}</{tag}>"
-            for name, cell in zip(table.head, row, strict=True)
-        )
-
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in table.rows)
-    below = "".join(f"<p>{html.escape(note)}</p>" for note in table.notes)
-    return (
-        f"<div><p><strong>{html.escape(table.title)}</strong></p>"
-        f"<table><thead><tr>{cells(table.head, 'th')}</tr></thead><tbody>{body}</tbody></table>"
-        f"{below}</div>"
-    )
 
 
 def finite(value: object) -> Any:

@@ -167,10 +167,8 @@ def test_exports(path):
     budget = BudgetAccountant(3.0, 1e-6, path=path, scope="<b>survey</b>")
     budget.charge([LedgerEntry("<script>", "a&b", 2, PrivacyCost(mu=0.1), "<u>")])
     budget.spend(0.5, 0)
-    page, content = budget._repr_html_(), json.loads(budget.to_json())
+    content = json.loads(budget.to_json())
     assert [row["estimator"] for row in content["entries"]] == ["<script>", "caller"]
-    assert all(said in page for said in ("&lt;script&gt;", "a&amp;b"))
-    assert not any(tag in page for tag in ("<script>", "<b>"))
     assert content["spent"] == budget.total()[0]
     assert [row["uses"] for row in content["entries"]] == [2, 1]
     assert json.loads(BudgetAccountant().to_json())["epsilon"] == "inf"

@@ -278,7 +278,7 @@ def watch(
     }
     report = getattr(estimator, "privacy_report_", None)
     if seen.error is None and report is not None:
-        seen.shown["report"] = (str(report), report._repr_html_(), report.to_json())
+        seen.shown["report"] = (str(report), report.to_json())
         seen.shown["pickle"] = _bytes(lambda: pickle.dumps(estimator))
         seen.shown["file"] = _bytes(lambda: _file(estimator))
         seen.shown["use"] = state(use(estimator))
