@@ -9,7 +9,6 @@ import math
 import os
 import sqlite3
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
@@ -30,8 +29,7 @@ from sktensor_dp.privacy.spending import (
 
 APPLICATION = int.from_bytes(b"skdp", "big")
 VERSION = 1
-# Seconds to wait for other processes, and between two attempts; a charge takes milliseconds.
-PATIENCE, PAUSE = 60.0, 0.001
+PATIENCE = 60.0  # seconds to wait for other processes; a charge takes milliseconds
 
 # Exact sums are stored as text: SQLite's integers have too few digits.
 SCHEMA = (
@@ -83,24 +81,6 @@ def connect(file: Path, mode: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _begin(connection: sqlite3.Connection, statement: str) -> None:
-    """Start a transaction, trying every millisecond for up to a minute while others hold a lock."""
-    # SQLite waits up to a tenth of a second between attempts: another process that charges in a
-    # loop would keep this one out for seconds.
-    deadline = time.monotonic() + PATIENCE
-    connection.execute("PRAGMA busy_timeout = 0")
-    while True:
-        try:
-            connection.execute(statement)
-            break
-        except sqlite3.OperationalError as error:
-            busy = (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_BUSY
-            if not busy or time.monotonic() > deadline:
-                raise
-            time.sleep(PAUSE)
-    connection.execute(f"PRAGMA busy_timeout = {int(1000 * PATIENCE)}")
 
 
 def _explanation(file: Path | None, error: Exception) -> str:
@@ -330,7 +310,7 @@ class Ledger:
         try:
             with _gate, self._connected(mode) as connection:
                 try:
-                    _begin(connection, begin)
+                    connection.execute(begin)
                     _prepare(self.file, connection, create=mode == "rwc")
                     yield connection
                     connection.execute("COMMIT")
