@@ -88,11 +88,11 @@ def officer_text(
     else:
         ask, several = f"Can anybody be behind more than one {unit}?", SEVERAL.format(unit=unit)
         whole = "taken by itself"
-    units, presence = counted(report.n_units, unit), PRESENCE
-    number, change = f"The number {report.n_units:,} itself is public.", "was replaced by another"
+    units, presence = printable(report.units), PRESENCE
+    number, change = "How many there are is public.", "was replaced by another"
     if report.neighbours == "add_remove":
         number, change = "That number is noisy: the true one is not public.", "was there at all"
-        units, presence = f"about {units}", ""
+        presence = ""
     elif report.neighbours != "replace_one":
         number, change = f"The promise compares {printable(report.neighbours)}.", "was another"
     released = {row.name for row in report.rows}

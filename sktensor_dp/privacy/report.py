@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -67,7 +68,8 @@ class PrivacyReport(TableDisplay):
     neighbours : str
         ``"replace_one"`` unit, or ``"add_remove"`` one; otherwise the neighbours in words.
     n_units : int
-        Number of units; public, or with ``"add_remove"`` the noisy count that was released.
+        Number of units; public, or with ``"add_remove"`` the noisy count that was released. Of fits
+        to several data sets the largest.
     seeded : bool
         True if the noise was seeded or exact values were recorded: then nothing is protected.
     composition, notes : Composition, tuple of str
@@ -108,7 +110,7 @@ class PrivacyReport(TableDisplay):
             return "NOT PRIVATE: the noise was seeded, or its releases recorded (unsafe_...)"
         if math.isinf(self.epsilon):
             return "epsilon: inf (no noise, not private)"
-        change = f"for replacing one {self.unit} of {self.n_units:,}"
+        change = f"for replacing one {self.unit} of {self.n_units:,}{self._in_other_data}"
         if self.neighbours == "add_remove":
             several = f"about {self.n_units:,}, a released count"
             change = f"for adding or removing one {self.unit} of {several}"
@@ -122,9 +124,21 @@ class PrivacyReport(TableDisplay):
         """Unit and guarantee in a few words, for the footer of a figure."""
         if self.seeded or math.isinf(self.epsilon):
             return "not private"
+        return f"{self.units}, epsilon {self.epsilon:.4g}, delta {plain(self.delta)}"
+
+    @property
+    def units(self) -> str:
+        """Number of units in words, of each data set if fits to several follow each other."""
         about = "about " if self.neighbours == "add_remove" else ""
-        several = f"{about}{counted(self.n_units, self.unit)}"
-        return f"{several}, epsilon {self.epsilon:.4g}, delta {plain(self.delta)}"
+        return f"{about}{counted(self.n_units, self.unit)}{self._in_other_data}"
+
+    @property
+    def _in_other_data(self) -> str:
+        """Other public numbers of units, of fits to other data, in brackets; "" without any."""
+        others = {*_numbers(self.composition)} - {self.n_units}
+        if not others or self.neighbours == "add_remove":  # each fit counts units with noise
+            return ""
+        return f" ({' and '.join(f'{n:,}' for n in sorted(others, reverse=True))} in other data)"
 
     @property
     def mu(self) -> float | None:
@@ -223,29 +237,27 @@ class PrivacyReport(TableDisplay):
         )  # fmt: skip
 
     def followed_by(self, later: "PrivacyReport", delta: float | None = None) -> "PrivacyReport":
-        """Report on this and a `later` fit of the same units: sequential composition.
+        """Report on this and a `later` fit, for a unit that is in both: sequential composition.
 
         Parameters
         ----------
         later : PrivacyReport
-            Report on a further fit, such as topics after a vocabulary.
+            Report on a further fit, such as topics after a vocabulary; of the same data, or of
+            others in which units may be again, as in those of the next month.
         delta : float, default=None
             Delta at which epsilon is stated; by default the sum of both.
 
         Returns
         -------
         PrivacyReport
-            One epsilon for all releases; ValueError if the reports protect different units.
+            One epsilon for all releases, and the larger of two public numbers of units.
 
         Raises
         ------
         ValueError
             If the reports protect different units.
         """
-        names = ["unit", "neighbours"]
-        if self.neighbours != "add_remove":  # else each fit counts units with noise
-            names.append("n_units")
-        for name in names:
+        for name in ("unit", "neighbours"):
             if (here := getattr(self, name)) != (there := getattr(later, name)):
                 raise ValueError(
                     "later must be a report on another fit of the same units: its "
@@ -253,9 +265,11 @@ class PrivacyReport(TableDisplay):
                 )
         parts = tuple(Part("fit", fit.n_units, fit.composition) for fit in (self, later))
         whole = Composition("sequence", parts=parts)
+        # A noisy count is that of the later fit.
+        n_units = max(later.n_units, 0 if self.neighbours == "add_remove" else self.n_units)
         delta = self.delta + later.delta if delta is None else delta
         return replace(
-            later, epsilon=whole.epsilon_at(delta), delta=delta, composition=whole,
+            later, epsilon=whole.epsilon_at(delta), delta=delta, composition=whole, n_units=n_units,
             seeded=self.seeded or later.seeded,
             notes=tuple(dict.fromkeys(self.notes + later.notes)),
         )  # fmt: skip
@@ -289,6 +303,13 @@ class PrivacyReport(TableDisplay):
             f"{mu}a test of what one {self.unit} holds, with false alarms in {alarms}, misses "
             f"at least {missed}."
         ]
+
+
+def _numbers(node: Composition) -> Iterator[int]:
+    """Yield numbers of units of the parts of a sequence."""
+    for part in node.parts if node.kind == "sequence" else ():
+        yield part.n_units
+        yield from _numbers(part.composition)
 
 
 def number_cells(row: ReleaseRecord, fraction: float | None) -> list[str]:

@@ -216,9 +216,9 @@ def _template(name: str) -> str:
 
 def _facts(report: PrivacyReport) -> dict[str, str]:
     """Return unit, number of units, epsilon and delta of a report as text for the page, escaped."""
-    unit, about = escape(report.unit), "about " if report.neighbours == "add_remove" else ""
+    unit = escape(report.unit)
     return {
-        "unit": unit, "units": f"{unit}s", "several": f"{about}{counted(report.n_units, unit)}",
+        "unit": unit, "units": f"{unit}s", "several": escape(report.units),
         "epsilon": f"{report.epsilon:.4g}", "delta": plain(report.delta),
     }  # fmt: skip
 

@@ -18,6 +18,7 @@ from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan, budget_fractions
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.spending import LedgerEntry
+from sktensor_dp.privacy.statement import load_statement
 
 NASTY = "<script>alert(\"x\")</script> & 'co'"
 
@@ -88,10 +89,24 @@ def test_disjoint_batches_cost_what_the_dearest_costs():
     assert "disjoint" in str(joined)
 
 
-@pytest.mark.parametrize(("name", "value"), [("n_units", 21), ("unit", "person")])
+@pytest.mark.parametrize(("name", "value"), [("neighbours", "add_remove"), ("unit", "person")])
 def test_reports_of_other_units_are_not_joined_and_say_why(name, value):
     with pytest.raises(ValueError, match=f"its {name}={value!r}, where this report has"):
         report().followed_by(report(**{name: value}))
+
+
+def test_fits_to_several_data_sets_add_up_for_whoever_is_in_all_of_them():
+    """Whatever comes first: each number of units is named, the largest is that of the whole."""
+    several = [report((MEAN,), n_units=n) for n in (20, 7, 20)]
+    for first, *others in (several, several[::-1], several[1:]):
+        whole = first
+        for later in others:
+            whole = whole.followed_by(later)
+        assert whole.n_units == 20
+        assert "replacing one document of 20 (7 in other data)\n" in str(whole)
+        assert whole.in_brief.startswith("20 documents (7 in other data), epsilon")
+        assert whole.mu == pytest.approx(0.2 * len([first, *others]) ** 0.5)
+        assert load_statement(whole.to_json()) == whole
 
 
 # Costs: mu, pure epsilon, delta that fails; and delta of the report.

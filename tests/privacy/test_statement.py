@@ -34,6 +34,8 @@ BATCHES = report_of("topics", container="batches")
 STATEMENTS = {name: json.loads(report_of(name).to_json()) for name in NAMES}
 STATEMENTS["topics, batches"] = json.loads(BATCHES.to_json())
 TOPICS = STATEMENTS["topics"]
+NEXT_MONTH = report_of("topics").followed_by(replace(report_of("topics"), n_units=7))
+STATEMENTS["topics, next month"] = json.loads(NEXT_MONTH.to_json())
 every_statement = pytest.mark.parametrize("name", STATEMENTS)
 Place = tuple[Any, ...]
 
@@ -163,6 +165,8 @@ REASONS = {
     ),
     "a cheap search": (other_report("search", epsilon=2.0), "the selection allows"),
     "batches of fewer units": (other_report("components, stream", n_units=240), "together"),
+    "fits to fewer units": (other_report("topics, next month", n_units=9000), "up to"),
+    "fits to more units": (other_report("topics, next month", n_units=8), "but there are 8"),
 }  # fmt: skip
 
 
