@@ -21,7 +21,7 @@ from sktensor_dp.cli.manifest import MANIFEST, Manifest
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, officer_text, write_officer_pages
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings, recommend
-from sktensor_dp.cli.run import HOPEFUL, Run
+from sktensor_dp.cli.run import BUILT_IN, HOPEFUL, Run
 from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budget, time_now
 from sktensor_dp.cli.topics import SHARES, Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
@@ -88,7 +88,8 @@ def _run(options: Namespace) -> int:
                     raise
                 progress.note(f"warning: a run would be refused: {error}")
             settings = [f"{what}: {value}" for what, value in run.settings().items()]
-            progress.note("; ".join(filter(None, [*settings, spending])))
+            used = [] if run.applies else settings
+            progress.note("; ".join(filter(None, [*used, spending])))
             _show_expected(run, path, progress, has_noise=math.isfinite(epsilon))
             if folder is None or options.forecast:
                 if unchecked := run.unchecked():
@@ -97,7 +98,7 @@ def _run(options: Namespace) -> int:
                 return 0
             _refuse_or_write_budget(run, folder)
             run.build(folder.ledger)
-            if folder.last.is_finished and run.is_paid:
+            if run.applies:
                 with progress.step(f"Applying {' and '.join(run.paid)}"):
                     list(run.fit())  # fits no model: all are paid for
                     before = set(os.listdir(path))
@@ -195,13 +196,16 @@ def _take_up(run: Run, folder: Folder) -> None:
     made = Manifest.of(path)
     folder.last = last = LastRun.left(made, settings, [*run.models], run.option, run.of_added)
     wants_free = bool(run.free and vars(options)[run.free])
+    if wants_free and last.is_finished and not (options.again and last.differs):
+        _apply_models(run, folder, made)
+        return
     folder.made.asked = settings
-    if taken := last.usable(free=wants_free, again=options.again):
+    if taken := last.usable(again=options.again):
         _use_models(run, folder, made, taken)
     goes_on = bool(taken) and not last.first
     if goes_on or options.again or not folder.is_limited():
         return
-    is_in_the_way = not taken and last.is_in_the_way(free=wants_free)
+    is_in_the_way = not taken and last.is_in_the_way()
     paid_before = [(path, last, run.free)] if is_in_the_way else []
     for earlier in sorted(path.glob("earlier-*")):
         made = Manifest.of(earlier)
@@ -216,29 +220,39 @@ def _take_up(run: Run, folder: Folder) -> None:
         raise BudgetError(" ".join(filter(None, said)))
 
 
+def _load_models(run: Run, path: Path, made: Manifest, names: Sequence[str]) -> None:
+    """Load models of a run, which `made` lists, and say what file they were learned from."""
+    run.paid = {name: run.models[name].load(path / f"{name}.model") for name in names}
+    source = made.asked.get(LEARNED, made.asked.get("file", BUILT_IN))
+    run.source = source if source != run.file_name else ""
+
+
+def _apply_models(run: Run, folder: Folder, made: Manifest) -> None:
+    """Use all models of the finished run that `made` lists, to add a file to it."""
+    run.applies, run.fraction_after, folder.made = True, 0.0, made
+    _load_models(run, folder.path, made, [name for name in folder.last.paid if name != run.added])
+    run.build()
+
+
 def _use_models(run: Run, folder: Folder, made: Manifest, names: Sequence[str]) -> None:
     """Use models of the last run, which `made` lists, at its epsilon; set what is in the folder."""
     last, settings = folder.last, folder.made.asked
-    run.paid = {name: run.models[name].load(folder.path / f"{name}.model") for name in names}
+    _load_models(run, folder.path, made, names)
     run.of_payer = {name: made.asked[name] for name in OF_PAYER if name in made.asked}
-    source = run.of_payer.pop(LEARNED, made.asked.get("file", ""))
+    run.of_payer.pop(LEARNED, None)
     run.adds = last.adds or (not last.first and LEARNED in made.asked)
     if last.first:
         run.of_payer[COUNTED] = f"the run whose {' and '.join(names)} it uses"
     if run.adds:
-        run.of_payer[LEARNED] = source
+        run.of_payer[LEARNED] = run.source or run.file_name
     if last.adds:
         run.of_payer.pop("checked first", None)  # this run has a check of its own
     else:
         run.options.epsilon = made.epsilon
     run.build()
-    if last.is_finished and run.is_paid:  # a file is added to it
-        folder.made = made
-        run.source = source if source != settings.get("file", "") else ""
-    else:
-        # Other files of a finished run are moved away before the first of this one is written.
-        files, asked = Manifest() if last.first else made, {**settings, **run.of_payer}
-        folder.made = replace(files, asked=asked, epsilon=run.options.epsilon)
+    # Other files of a finished run are moved away before the first of this one is written.
+    files, asked = Manifest() if last.first else made, {**settings, **run.of_payer}
+    folder.made = replace(files, asked=asked, epsilon=run.options.epsilon)
 
 
 def _cost(run: Run, folder: Folder | None) -> str:
@@ -247,8 +261,10 @@ def _cost(run: Run, folder: Folder | None) -> str:
         return "Nothing was spent."
     where = folder.where()
     files = f"\nWhat it found before is in {where}" if where else ""
-    if any(f"{name}.model" in folder.made.protected for name in run.models):
-        files += "\nThe same command goes on from there: what is paid for is not paid again"
+    saved = [name for name in map("{}.model".format, run.models) if name in folder.made.protected]
+    if saved:
+        files += "\nThe same command goes on from there, and does not pay again for "
+        files += " and ".join(saved)
     elif run.checked is not None and isinstance(sys.exception(), KeyboardInterrupt):
         files += "\nThe same command takes what is left; --no-check does not pay the check again"
     return f"What was charged is spent. {folder.summary()}{files}"
@@ -257,17 +273,17 @@ def _cost(run: Run, folder: Folder | None) -> str:
 def _show_expected(run: Run, path: Path, progress: Progress, *, has_noise: bool) -> None:
     """Print who is protected, what weakens that, and the forecast; ValueError for a large delta."""
     options, unit, column = run.options, run.unit, run.options.person
-    if run.source:
-        progress.note(
-            f"{' and '.join(run.models)} were learned from {run.source}: they are applied to "
-            f"{options.file}, and nothing is learned from it"
-        )
-        return
-    first_paid = next(iter(run.paid), None)
-    if options.file is not None and run.of_payer.get(LEARNED) not in (None, options.file.name):
-        first_paid = None  # another file may well be younger
+    # Another file than that of the models may well be younger.
+    first_paid = None if run.source else next(iter(run.paid), None)
     if first_paid and (changed := _changed_since(options.file, path / f"{first_paid}.model")):
         progress.note(f"warning: {changed}")
+    if run.applies:
+        progress.note(
+            f"{' and '.join(run.models)} were learned from {run.source or run.file_name}: they are "
+            f"applied to {run.file_name}, and nothing is learned from it. Other settings do not "
+            "count (--again learns all anew)"
+        )
+        return
     # Without noise there is no promise that delta could weaken.
     weak = large_delta(options.delta, run.n_units, unit) if has_noise else ""
     if weak and not options.forecast:
@@ -410,6 +426,8 @@ def _write_officer_pages(
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
         "what it shows": run.shown(),
     }  # fmt: skip
+    if other := settings.get(COUNTED):
+        settings["epsilon"] = f"{settings['epsilon']}, and {report.epsilon:.4g} with {other}"
     names = ", ".join(dict.fromkeys([*folder.made.protected, *PAGES]))
     source = (
         f"Each of these files ({MANIFEST} has the SHA-256 of each, which sktensor-dp report check "

@@ -12,7 +12,7 @@ COUNTED = "counted with it"
 LEARNED = "models learned from"  # file, where a run adds but the last step to them
 OF_PAYER = ("checked first", "words per text", COUNTED, LEARNED)
 DIGESTS = ("lists", "values")  # settings that are digests of public lists
-# Settings that say which rows are read, and how: models can be applied to those of other files.
+# Settings that say which rows are read, and how: a model can be added of those of other files.
 OF_ROWS = {
     "file", "text", "person", "persons", "number", "delimiter", "quoting", "encoding",
     "normalise_labels", "no_check",
@@ -29,10 +29,11 @@ class LastRun:
     new                     pays for all (`paid` is empty)
     stopped  the same       goes on, and pays for the rest
     stopped  others         is refused: what was paid for would be lost
-    finished the same       is refused, but for a file that can be made of what was paid for
-    finished other rows     as with others; what was paid for makes that file of them, too
+    finished any            makes a file that costs nothing, if it asks for it: what was paid for
+                            suffices, and no setting counts but which rows are read
+    finished the same       is refused
     finished others         pays for all, or for all but the first model if that does not depend
-                            on them; is refused if it asks for that file
+                            on them
     finished of an added    pays for the step that the settings are of, as of --by, with all of
              step, and rows its epsilon: it may have another
     ======== ============== ==================================================================
@@ -47,8 +48,6 @@ class LastRun:
         Those of its settings, in words, that are others now.
     first : sequence of str
         Names of the models of a finished run that do not depend on those.
-    has_other_rows : bool
-        True if it is finished, and those say no more than which rows were read.
     adds : bool
         True if it is finished, and the last model that is asked for can be added to its others.
     """
@@ -57,7 +56,6 @@ class LastRun:
     is_finished: bool = False
     differs: Sequence[str] = ()
     first: Sequence[str] = ()
-    has_other_rows: bool = False
     adds: bool = False
 
     @classmethod
@@ -102,18 +100,17 @@ class LastRun:
             first = [*models[:-1]]
         elif is_finished and others == [of_last]:
             first = [name for name in paid if name not in dependent]
-        has_other_rows = is_finished and {*others} <= OF_ROWS
-        return cls(paid, is_finished, differs, first, has_other_rows, adds)
+        return cls(paid, is_finished, differs, first, adds)
 
-    def usable(self, *, free: bool, again: bool) -> Sequence[str]:
-        """Models that a run uses without paying: of a finished one all for a `free` file alone."""
-        if self.differs and not (free and self.has_other_rows and not again):
-            return () if again or (free and not self.adds) else self.first
-        return () if self.is_finished and not free else self.paid
+    def usable(self, *, again: bool) -> Sequence[str]:
+        """Models that a run uses without paying, to go on from there or to learn others."""
+        if self.differs:
+            return () if again else self.first
+        return () if self.is_finished else self.paid
 
-    def is_in_the_way(self, *, free: bool) -> bool:
+    def is_in_the_way(self) -> bool:
         """Return True if a run that pays would pay again for what there is, or lose it."""
-        return bool(self.paid) and (free or self.is_finished != bool(self.differs))
+        return bool(self.paid) and self.is_finished != bool(self.differs)
 
     def told(self, path: object, free: str) -> str:
         """Sentence on what is in the folder, and what costs nothing: also the option `free`."""
@@ -126,8 +123,7 @@ class LastRun:
                 f"A run that stopped in {path} has paid for {paid}; with its settings ({settings}) "
                 "the command goes on from there, and does not pay again"
             )
-        said, option = f"This run is finished: its results are in {path}", f"--{free}"
+        said = f"This run is finished: its results are in {path}"
         if self.differs:
             said = f"The run in {path} is finished, with other settings ({settings})"
-            option = f"{option} by it" if self.has_other_rows else f"with these {option}"
-        return f"{said}; {option} costs nothing" if free else said
+        return f"{said}; --{free} by it costs nothing" if free else said

@@ -20,8 +20,16 @@ def public_names(path: Path, fallback: str | None) -> list[str]:
 
 
 def public_values(text: str, fallback: str | None) -> list[str]:
-    """Different values with commas between them, or the lines of a file."""
-    cells = text.split(",") if "," in text else public_names(Path(text), fallback)
+    """Different values with commas between them, a comma after a single one, or lines of a file."""
+    if "," in text:
+        cells = text.removesuffix(",").split(",")
+    elif Path(text).exists():
+        cells = public_names(Path(text), fallback)
+    else:
+        raise ValueError(
+            f"nothing is at {text!r}: --by-values takes a file with a value in each line, or "
+            f"values with commas; of one value '{text},'"
+        )
     values = [composed(cell).strip() for cell in cells]
     if "" in values or len({*values}) < len(values) or not values:
         raise ValueError(f"--by-values {text}: values must be different, and none empty")

@@ -44,6 +44,7 @@ MEASURED = {
     "second_moments": "how columns vary together",
     "mixture_statistics": "averages of groups, in standard deviations",
 }
+BUILT_IN = "built-in texts"  # name of data without a file
 HOPEFUL = VERDICTS[:2]  # others stop a run
 
 
@@ -86,7 +87,8 @@ class Run:
     # Models that an earlier run of the same settings paid for, by their names, and what it stated.
     paid: Mapping[str, Any] = MappingProxyType({})
     of_payer: Mapping[str, str] = MappingProxyType({})
-    source = ""  # name of the file that all models were learned from, if it is another one
+    applies = False  # True if it makes the file `free` by the models of a finished run, no more
+    source = ""  # name of the file that models which it uses were learned from, if another one
     added = ""  # model that may be added to those of a finished run, and settings for it alone
     of_added: Collection[str] = ()
     adds = False  # True if this run does so: its whole epsilon is for that model
@@ -139,6 +141,11 @@ class Run:
         """Epsilon that the run spends: less than that of its options where models are paid for."""
         epsilon = float(self.options.epsilon)
         return self.charge(epsilon).cost.epsilon_at(self.options.delta) if self.paid else epsilon
+
+    @property
+    def file_name(self) -> str:
+        """Name of the file of the data."""
+        return self.options.file.name if self.options.file else BUILT_IN
 
     @property
     def units(self) -> str:

@@ -239,10 +239,14 @@ class Topics(Run):
         if self.fraction_after:
             noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
             groups = counted(len(self._listed_groups), "group")
+            spread = "; by several times that where some persons write far more than others"
+            if bound := self.options.texts_per_person:
+                one = min(noise * bound, 1)
+                spread = f" if each person writes {bound:,} texts, by {one:.0%} if each writes one"
             of_groups.append(
                 f"Of each of {groups}, if texts are spread evenly, noise moves the share of a "
-                f"topic by about {noise:.1%} (one deviation); by more in a smaller group, and by "
-                "several times that where some persons write far more than others."
+                f"topic by about {noise:.1%} (one deviation){spread * (self.unit == 'person')}; by "
+                "more in a smaller group."
             )
         if self.adds:
             return of_groups
@@ -362,7 +366,8 @@ class Topics(Run):
         if not self.fraction_after:
             return super().shown()
         hidden = self.models["shares"].below_noise_
-        return f"{super().shown()} So can their shares, of {sum(~hidden)} of {len(hidden)} groups."
+        groups = counted(len(hidden), "group")
+        return f"{super().shown()} So can their shares, of {sum(~hidden)} of {groups}."
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the page, leading words, all words, and if asked the shares of texts."""
@@ -407,7 +412,7 @@ class Topics(Run):
         """
         name = SHARES
         if self.source:  # else the shares of another file would be replaced
-            name = f"{Path(SHARES).stem}-of-{self.options.file.name.removesuffix('.csv')}.csv"
+            name = f"{Path(SHARES).stem}-of-{self.file_name.removesuffix('.csv')}.csv"
         if (path := folder.path / name).exists() and not self._ids:
             with path.open(encoding="utf-8", newline="") as file:
                 column, *_ = next(csv.reader(file), ["text"])

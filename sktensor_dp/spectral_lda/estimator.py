@@ -508,7 +508,8 @@ class PrivateSpectralLDA(
             order of arrays cannot be checked.
         values : array-like of shape (n_values,)
             Public list of the groups. Documents of others do not count, and neither do those
-            without any word of the model.
+            without any word of the model. Which of them occur is private: nobody checks, and a
+            list of which none does is paid for, too.
         groups : array-like of shape (n_samples,), optional
             Label of the person behind each document, as for :meth:`fit`: protects all of their
             documents. A person counts by documents, up to a bound.

@@ -184,7 +184,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         self._publish_result(self._with_report(ask, FitResult(found), {}))
         if hidden := [shown(self.values[place]) for place in np.flatnonzero(self.below_noise_)]:
             names = ", ".join(hidden[:5]) + f" and {len(hidden) - 5} more" * (len(hidden) > 5)
-            self._warn([NotEnoughDataWarning(f"Noise hides how many texts there are of {names}.")])
+            doubt = " Are values written as in by?" * (len(hidden) == len(self.values))
+            said = f"Noise hides how many texts there are of {names}.{doubt}"
+            self._warn([NotEnoughDataWarning(said)])
         return self
 
     def _plan(self, grouped: bool, epsilon: float | None = None) -> ReleasePlan:
@@ -321,7 +323,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         topics = (f"topic {number}" for number in range(1, self.sums_.shape[1] + 1))
         of_persons = self.privacy_report_.unit == "person"
         head = ("group", "texts, at least about" if of_persons else "texts, about", *topics)
-        notes = ["Within (90%), for noise and chance; topics themselves may be off, in all alike."]
+        notes = [
+            "Within (90%), for noise and chance, under these topics: groups that write more than "
+            "others of a topic that was not found differ in these, too."
+        ]
         if of_persons:
             of_all = f" ({self.most_beyond_:,.0f} persons at most)"
             notes.append(

@@ -317,7 +317,8 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
     where = " is in private-topics: statement.json, words.model, topics.model\nThe same command "
     ends = {
         "check": "\nThe same command takes what is left; --no-check does not pay the check again\n",
-        "fit": f"{where}goes on from there: what is paid for is not paid again\n",
+        "fit": f"{where}goes on from there, and does not pay again for words.model and "
+        "topics.model\n",
     }
     charged = "Stopped. What was charged is spent. All runs in this folder: epsilon"
     assert (charged in done.err) == (at in ends)
@@ -359,7 +360,7 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
     if kept != ["words.model"]:
         return
     assert "folder: epsilon 1." in command("report", "check", folder).out
-    assert "goes on from there: what is paid for is not paid again" in done.err
+    assert "goes on from there, and does not pay again for words.model\n" in done.err
     # Words that were found in data are not public, and are not bought twice.
     words = ("--vocabulary", folder / "words.model", "--output", "other")
     assert "those of words.model were found" in command(*arguments, *words, status=2).err
@@ -386,10 +387,10 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
 
 
 STOPPED = "A run that stopped in private-topics has paid for words.model; with its settings ("
-FINISHED = "This run is finished: its results are in private-topics; --shares costs nothing."
+FINISHED = "This run is finished: its results are in private-topics; --shares by it costs nothing."
 OTHERS = (
-    "The run in private-topics is finished, with other settings (epsilon: 2); with these --shares "
-    "costs nothing."
+    "The run in private-topics is finished, with other settings (epsilon: 2); --shares by it costs "
+    "nothing."
 )
 # What a run of topics left, options of the next one, the models that it does not pay for, and why
 # it is refused, if it is.
@@ -411,9 +412,9 @@ LEFT = [
     ("all", ("--shares", "--again"), "words.model and topics.model", ""),
     ("all", ("--topics", 3), "words.model", ""),
     ("all", ("--topics", 3, "--again"), "", ""),
-    ("all", ("--topics", 3, "--shares"), "", f"{OTHERS.replace('epsilon', 'topics')} To pay for"),
+    ("all", ("--topics", 3, "--shares"), "words.model and topics.model", ""),
     ("all", ("--epsilon", 1.8), "", ""),
-    ("all", ("--epsilon", 1.8, "--shares"), "", f"{OTHERS} To pay for all again: --again."),
+    ("all", ("--epsilon", 1.8, "--shares"), "words.model and topics.model", ""),
     ("all", ("--epsilon", 1.8, "--shares", "--again"), "", ""),
     ("all", ("--epsilon", 3), "", OTHERS),
 ]  # fmt: skip

@@ -295,18 +295,17 @@ def test_a_finished_run_gives_the_topics_of_texts_in_other_files(command, posts,
     texts = ("Alpha1 beta2 alpha1", "omega3 alpha2 omega1", "nothing") * 20
     lines = "".join(f"{i};{text}\n" for i, text in enumerate(texts))
     (tmp_path / "next.csv").write_text(f"nr;body\n{lines}", "utf-8")
-    asked = ("--epsilon", 4, "--output", "out", *SMALL)
-    first = ("topics", posts, "--text", "post", "--person", "author", *asked)
-    other = ("topics", "next.csv", "--text", "body", *asked)
+    out = ("--output", "out")
+    first = ("topics", posts, "--text", "post", "--person", "author", *out, "--epsilon", 4, *SMALL)
+    other = ("topics", "next.csv", "--text", "body", *out)
     command(*first, "--shares")
     folder, name = tmp_path / "out", "PRIVATE-document-shares-of-next.csv"
     before = {path: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
     refused = command(*other, status=2).err
     assert "finished, with other settings (file: posts.csv, text: " in refused
     assert "; --shares by it costs nothing. " in refused
-    assert "with these --shares costs" in command(*other, "--shares", "--topics", 3, status=2).err
-    for replaced in ("", ", in the place of the former one"):
-        done = command(*other, "--shares", "--id", "nr")
+    for settings, replaced in (((), ""), (("--topics", 3), ", in the place of the former one")):
+        done = command(*other, *settings, "--shares", "--id", "nr")
         assert f"{name}{replaced}, and nothing else." in done.out
         assert "words and topics were learned from posts.csv: they are applied to" in done.err
     assert {path: path.read_bytes() for path in before} == before
@@ -518,10 +517,19 @@ def test_groups_are_a_public_list(command, dated, tmp_path):
     (tmp_path / "months.txt").write_text("jan\nfeb\n", "utf-8")
     said = command(*asked, "--by-values", "months.txt", "--forecast").err
     assert "by values: months.txt;" in said
+    given = ("--by-values", "months.txt", "--texts-per-person", 20, "--forecast")
+    few, many = re.search(
+        "about (.*)% [(].* 20 texts, by (.*)% if", command(*asked, *given).err
+    ).groups()
+    assert float(many) == pytest.approx(20 * float(few), rel=0.2)
     for values, why in (
         ("jan,jan", "values must be different, and none empty"),
-        ("jan,", "values must be different, and none empty"),
-        ("none.txt", "nothing is at 'none.txt'"),
+        ("jan,,", "values must be different, and none empty"),
+        (
+            "2025-07",
+            "nothing is at '2025-07': --by-values takes a file with a value in each line, "
+            "or values with commas; of one value '2025-07,'",
+        ),
     ):
         assert why in command(*asked, "--by-values", values, status=2).err
     assert "--by COLUMN and --by-values LIST go together" in command(*asked, status=2).err
@@ -550,16 +558,21 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
     with monkeypatch.context() as patched:
         patched.setattr("sktensor_dp.spectral_lda.shares.TopicShares.fit", interrupted)
         command(*asked, "--epsilon", 2, *BY, status=130)
-    for path in (dated, dated.with_name("next.csv")):
-        if not path.exists():
-            dated.rename(path)
+    following, (head, *rows) = dated.with_name("next.csv"), dated.read_text("utf-8").splitlines()
+    of_1000 = [row for row in rows if re.search(r"author\d{1,3},", row)]
+    following.write_text("\n".join([head, *of_1000]), "utf-8")
+    for path in (dated, following):
         run = ("topics", path, *asked[2:-2], "--raise-budget", 20)
         done = command(*run, "--epsilon", 2, *BY)
+        assert stated(folder).n_units == N_PERSONS  # the larger
         assert "words.model and topics.model of private-topics are used" in done.err
         assert "Learning shares" in done.err
         assert models == {one: (folder / f"{one}.model").read_bytes() for one in models}
         page = (folder / PAGES[0]).read_text("utf-8")
         assert "models learned from: posts.csv" in page
+        whole = f"- epsilon: 2, and {stated(folder).epsilon:.4g} with the run whose words and"
+        assert whole in page
+        assert ("(1,000 in other data)" in page) is (path == following)
         checks.append(re.search("checked first: .*", page)[0])
     assert checks[0] not in checks[1:]
     # The whole epsilon is for shares, but for the part of a check.
@@ -574,6 +587,11 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
     command(*run, "--epsilon", 2, *BY, "--texts-per-person", 20)
     assert BudgetAccountant(path=folder / LEDGER).entries[-2].release == "matching_rows"
     n_paid = len(BudgetAccountant(path=folder / LEDGER).entries)
+    # Shares of texts are free, and need no more than the texts.
+    for more in ((), (*BY, "--epsilon", 8, "--person", "author")):
+        done = command("topics", following, "--text", "post", "--shares", *more)
+        assert "PRIVATE-document-shares-of-next.csv, " in done.out
+        assert "words and topics were learned from posts.csv: they are applied to" in done.err
     monkeypatch.setattr(PrivateSpectralLDA, "below_noise", lambda _: np.ones(2, bool))
     said = command(*run, "--epsilon", 1, *BY[:2], "--by-values", "jan,feb", status=2).err
     assert "their shares say nothing. Nothing was spent" in said

@@ -177,7 +177,7 @@ def test_texts_of_unknown_words_or_other_groups_do_not_count(neighbours, seed):
     np.testing.assert_allclose(numbered.sums_, found.sums_, atol=1e-9)
 
 
-def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed):
+def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed, monkeypatch):
     X, by, persons = posts(np.random.default_rng(seed))
     budget, values = BudgetAccountant(3.0, 1e-6), [*VALUES, "never", "ever"]
     lda = PrivateSpectralLDA(K, doc_topic_prior=0, epsilon=math.inf).fit(TEXTS.repeat(9, axis=0))
@@ -199,6 +199,10 @@ def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed):
     found.save(tmp_path / "shares.model")
     loaded = TopicShares.load(tmp_path / "shares.model")
     pd.testing.assert_frame_equal(loaded.table(0.5), found.table(0.5))
+    assert "of a topic that was not found differ in these, too." in " ".join(str(found).split())
+    monkeypatch.setattr(TopicShares, "below_noise_", np.ones(4, bool))
+    with pytest.warns(NotEnoughDataWarning, match="Are values written as in by?"):
+        lda.shares_by(X, by, VALUES, groups=persons, epsilon=0.5)
 
 
 X, BY, PERSONS = np.repeat(TEXTS, 400, axis=0), ["a", "b", "secret"] * 400, np.arange(1200) // 2
