@@ -29,7 +29,8 @@ from sktensor_dp.completion.shared_biases import (
     LEAST_ERROR,
     LEAST_SHARE,
     by_own_level,
-    clip_of_noise,
+    clip_of_least_error,
+    longest_sum,
     mean_to_median,
     shift_by_clip,
     weights_by_size,
@@ -156,7 +157,6 @@ def _errors_of_rounds(
     least = residual_clip(math.sqrt(about + by_effects), half)
     apart = float(mean_to_median(least / UNCLIPPED, assumed.bias_deviation, half))
     parts: list[tuple[float, float, float]] = []
-    most = 1.0  # length of a unit's sum, in that of its counts
     for number, mu in enumerate(mus):
         # About no effects yet, residuals have theirs in them.
         deviation = math.sqrt(about + (by_effects if number == 0 else 0.0))
@@ -164,10 +164,10 @@ def _errors_of_rounds(
         if number > 0:
             # All rounds but the first are averaged, and what is paid by sweeps.
             alike = (rounds - 1) * mus[0] ** 2 + sum(one**2 for one in mus[rounds : number + 1])
-            hidden = SharedRowSums.farthest(most) / math.sqrt(alike)
-            clip = clip_of_noise(hidden, weight * apart / deviation, least, widest)
-        most = min(max(clip, 1.0) * math.sqrt(clipped_variance(clip)), 1.0)
-        sigma = SharedRowSums.farthest(most) / mu if mu > 0 else math.sqrt(2) * 4 / cost.epsilon
+            together = weight * apart / deviation
+            clip = clip_of_least_error(1 / math.sqrt(alike), together, least, widest)
+        farthest = SharedRowSums.farthest(longest_sum(clip))
+        sigma = farthest / mu if mu > 0 else math.sqrt(2) * 4 / cost.epsilon
         varied = deviation * math.sqrt(1 + by_own_level(each))
         slope = clipped_response(clip * deviation / varied, varied)
         entries = clipped_variance(clip * deviation / varied) / slope**2

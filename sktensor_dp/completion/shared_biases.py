@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
-from scipy.optimize import brentq, nnls
+from scipy.optimize import minimize_scalar, nnls
 
 from sktensor_dp.completion.model import LEAST_SHARE_OF_NOISE, unexplained_variance
 from sktensor_dp.completion.plan import UNCLIPPED, residual_clip
@@ -32,8 +32,6 @@ LEAST_RESPONSE, LEAST_ERROR, LARGEST_ERROR = 1e-6, 1e-130, 1e130
 STEPS, ROUGH_STEPS = 60, 20
 # Least share of units with several entries, to avoid a division by 0.
 LEAST_SEVERAL = 1e-3
-# Noise hides a shift of half its deviation: with both, errors are an eighth larger.
-HIDDEN = 0.5
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
 LEAST_VARIANCE = 1e-12
 # Least error variance of a release, relative to its mean square: far above rounding errors.
@@ -176,15 +174,25 @@ def shift_by_clip(clip: float, widest: float) -> float:
     return max((1 + clip) * math.exp(-clip) - (1 + widest) * math.exp(-widest), 0.0)
 
 
-def clip_of_noise(noise: float, apart: float, least: float, widest: float) -> float:
-    """Least clip, in deviations, whose expected shift noise hides.
-    `noise` is that of a row's sum, `apart` the sum of distances from mean to median.
+def longest_sum(clip: float) -> float:
+    """Length to clip a unit's sums to, in that of its counts, for a clip in deviations."""
+    # Normal residuals have sums as long as their deviation, and longer ones cost noise: lengths are
+    # clipped at `clip` deviations too, or at one.
+    return min(max(clip, 1.0) * math.sqrt(clipped_variance(clip)), 1.0)
+
+
+def clip_of_least_error(noise: float, apart: float, least: float, widest: float) -> float:
+    """Clip, in deviations, at which noise and the expected shift have the least mean square.
+    `noise` is that of a row's sum of sensitivity 1, `apart` the sum of distances from mean to
+    median.
     """
 
-    def excess(clip: float) -> float:
-        return apart * shift_by_clip(clip, widest) - HIDDEN * noise / clipped_response(clip)
+    def square_error(clip: float) -> float:
+        sigma = noise * SharedRowSums.farthest(longest_sum(clip))
+        shift = apart * shift_by_clip(clip, widest)
+        return shift**2 + (sigma / clipped_response(clip)) ** 2
 
-    return least if excess(least) <= 0 else float(brentq(excess, least, widest))
+    return float(minimize_scalar(square_error, bounds=(least, widest), method="bounded").x)
 
 
 def _square_distances(products: Floats) -> Floats:
@@ -202,6 +210,7 @@ class SharedBiases:
     total_variance: float  # of all weights together, by noise
     n_alone: float  # weight of units with entries in one row alone: their number
     by_level: float = 0.0  # as `by_own_level`
+    _noise: float  # of a sum of sensitivity 1, in the last release
 
     def __init__(
         self, ask: Session, mode: int, level: float, deviation: float, n_units: int
@@ -240,11 +249,10 @@ class SharedBiases:
         deviation = math.sqrt(variance)
         clip = self._clip(deviation, n_left, precision)  # in deviations of residuals
         spread = math.sqrt(clipped_variance(clip))
-        # Normal residuals have sums of norm `spread`, and larger ones cost noise, if not in L1:
-        # norms too are clipped at `clip` deviations, or at one.
-        most = 1.0 if self._order == 1 else min(max(clip, 1.0) * spread, 1.0)
+        most = 1.0 if self._order == 1 else longest_sum(clip)  # which costs nothing in L1
         query = SharedRowSums(self.mode, self._shape, known, clip * deviation, self._order, most)
         noisy = self._ask(query, paid_by, uses).as_sum()
+        self._noise = noisy.sigma / query.l2_sensitivity
         sums, counts = noisy.value
         release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.effects, spread)
         others = _joined(one.effects.effects for one in biases if one is not self)
@@ -268,7 +276,7 @@ class SharedBiases:
     def _clip(self, residual: float, n_left: int, precision: float) -> float:
         """Clip of the next release's residuals, in their deviations; `n_left` are to be made.
 
-        After the first release it is the least one whose expected shift noise hides.
+        After the first release it is the one of the least expected error.
         """
         widest = 2 * self.half / residual
         if self._ask.is_exact:
@@ -282,8 +290,7 @@ class SharedBiases:
         # Releases from the second on are clipped alike, and are averaged. This one is `precision`
         # times as precise as the last.
         n_alike = len(self._released) - 1 + n_left + precision
-        noise = self._released[-1][0].sigma / math.sqrt(n_alike)
-        return clip_of_noise(noise, apart, least, widest)
+        return clip_of_least_error(self._noise / math.sqrt(n_alike), apart, least, widest)
 
     def _apart(self) -> Floats:
         """Distances of rows' means from their medians."""

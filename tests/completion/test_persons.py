@@ -19,12 +19,18 @@ from sktensor_dp import (
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.directions import Directions, forgetting_factor
 from sktensor_dp.completion.plan import plan_persons
-from sktensor_dp.completion.shared_biases import EffectRelease, SharedBiases
+from sktensor_dp.completion.shared_biases import (
+    EffectRelease,
+    SharedBiases,
+    clip_of_least_error,
+    longest_sum,
+    shift_by_clip,
+)
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.queries.persons import MOMENT_WEIGHT
+from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedRowSums
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE
-from sktensor_dp.tensor.shared_parameters import SharedEffects
+from sktensor_dp.tensor.shared_parameters import SharedEffects, clipped_response
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.PrivacyLeakWarning"),
@@ -465,3 +471,16 @@ def test_clamped_values_and_lists_that_match_nothing_are_doubted(names, level, d
     if level > 1:
         with pytest.warns(UserWarning, match=doubted):
             model.set_params(unit_mode=None, row_names=None, shape=None).fit(X, y + level)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 0.1, 3.0])
+@pytest.mark.parametrize("apart", [0.0, 0.02, 1.0])
+def test_clips_of_biases_have_the_least_expected_error(noise, apart):
+    least, widest = 0.6, 4.0
+
+    def square_error(clip):
+        sigma = noise * SharedRowSums.farthest(longest_sum(clip)) / clipped_response(clip)
+        return sigma**2 + (apart * shift_by_clip(clip, widest)) ** 2
+
+    found = clip_of_least_error(noise, apart, least, widest)
+    assert square_error(found) <= (1 + 1e-6) * min(map(square_error, np.linspace(least, widest)))
