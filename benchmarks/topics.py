@@ -160,7 +160,7 @@ class HeldOut:
             del shares["norm_histogram"]
         plan = ReleasePlan.split(epsilon, DELTA, shares)
         with reproducible_noise(seed), Session(chunks, plan) as ask:
-            noisy = ask(WordFrequencies(Clips(ask, {}).of_counts(0.1)))
+            noisy = ask(WordFrequencies(Clips(ask, {}).release_for_counts(0.1)))
         found = denoise_frequencies(noisy.value, noisy.sigma) + 1e-12
         return np.asarray(found / found.sum())
 

@@ -83,7 +83,7 @@ class InputCheck(HasAccountant):
     length: float | None = field(init=False, default=None)
     length_sigma: float | None = field(init=False, default=None)
 
-    def ask(
+    def release(
         self, matches: Any, groups: Any, may_fail: Collection[str], lengths: Any = None
     ) -> list[str]:
         """Release fractions, and the typical length; return the tests that too few rows pass."""
@@ -105,7 +105,7 @@ class InputCheck(HasAccountant):
             chunk, plan.before_count() if number_is_private else plan, payer,
             unit=unit_of(self.unit, groups is not None), neighbours=self.neighbours,
         ) as ask:  # fmt: skip
-            self.n_units = ask.count()
+            self.n_units = ask.release_count()
             ask.complete_plan(plan)
             answer = ask(query)
         report = ask.report()
@@ -334,7 +334,7 @@ def check_inputs(
     constraints["unit"] = [OneOf(*UNITS)]
     constraints["neighbours"] = [OneOf("replace_one", "add_remove")]
     check_parameters(check, constraints)
-    if low := check.ask(matches, groups, may_fail, lengths):
+    if low := check.release(matches, groups, may_fail, lengths):
         shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in low)
         reason = f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). {WHY}"
         reason = HARDLY_ANY if low == [SEVERAL_ROWS] else reason

@@ -314,3 +314,24 @@ def test_one_catalogue_lists_every_query() -> None:
     """Also one whose module nobody but an estimator imports."""
     found = subprocess.run([sys.executable, "-c", UNLISTED], capture_output=True, text=True)
     assert (found.stdout, found.stderr) == ("", "")
+
+
+def unnamed_releases(path: Path) -> list[str]:
+    """Functions that are given a session, ask it or hand it on to be asked, and do not say so."""
+
+    def asks(call: ast.Call) -> bool:
+        name = last_name(call.func)
+        return name in ("ask", "_ask") or name.lstrip("_").startswith(("release", "fit"))
+
+    return [
+        node.name
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef)
+        and not node.name.lstrip("_").startswith(("release", "fit"))
+        and ("ask" in [arg.arg for arg in node.args.args] or "self._ask" in ast.unparse(node))
+        and any(asks(call) for call in ast.walk(node) if isinstance(call, ast.Call))
+    ]
+
+
+def test_what_asks_the_session_is_called_release_or_fit() -> None:
+    assert offenders(unnamed_releases) == []

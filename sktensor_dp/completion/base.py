@@ -87,7 +87,7 @@ NAMES = (
 )
 
 
-def choose_bounds(ask: Session) -> tuple[tuple[float, float], bool]:
+def release_bounds(ask: Session) -> tuple[tuple[float, float], bool]:
     """Release a histogram of values; return the range (low, high) that it shows, and True if
     anything is above the noise.
     """
@@ -260,7 +260,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         n_observed = n_units  # entries; of persons as released, if components were sought
         with self._session(chunks, plan.releases, unit=unit, expected=expected) as ask:
             if self._chooses_bounds:
-                bounds, seen = choose_bounds(ask)
+                bounds, seen = release_bounds(ask)
                 ask.clip_values(bounds)
             if isinstance(plan, PersonPlan):
                 fitted, n_observed = fit_persons(ask, plan, options)

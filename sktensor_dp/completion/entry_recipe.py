@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from sktensor_dp.completion.gradient_steps import fit_gradients
+from sktensor_dp.completion.gradient_steps import fit_by_gradient
 from sktensor_dp.completion.model import EntryModel, SharedModel, unexplained_variance
 from sktensor_dp.completion.person_recipe import AT_EDGE
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
@@ -50,10 +50,10 @@ NOT_SETTLED = (
 def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> FitResult:
     """Make all releases of the plan and fit the model: recipe of a completion of entries."""
     recipes: dict[str, Callable[[Session, ModelOptions], EntryModel]] = {
-        "input": _from_values,
-        "sufficient_statistics": _from_sums,
-        "output": _with_released_block,
-        "gradient": partial(fit_gradients, n_steps=plan.n_steps),
+        "input": _fit_by_input,
+        "sufficient_statistics": _fit_by_sufficient_statistics,
+        "output": _fit_by_output,
+        "gradient": partial(fit_by_gradient, n_steps=plan.n_steps),
     }
     model = recipes[plan.perturbation](ask, options)
     # Public facts of `EntryChunks`: half the width of the bounds, their middle, the coordinates.
@@ -64,7 +64,7 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
         noise_variance = (width * piecewise_deviation(spent)) ** 2
     # What units share, the effects and factors of all modes but the first, by which rows fold in.
     if plan.with_pairs:
-        columns, residual_variance = released_pair_components(ask, model, options)
+        columns, residual_variance = release_pair_components(ask, model, options)
         # A Tucker model stays: only `_shared` has these components, so `core_` is 0.
         model = with_columns(model, columns)
         components = SharedComponents((columns,), full_core=False) if columns.size else None
@@ -104,7 +104,7 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
     return FitResult(state, told)
 
 
-def _from_values(ask: Session, options: ModelOptions) -> EntryModel:
+def _fit_by_input(ask: Session, options: ModelOptions) -> EntryModel:
     """Model fitted to released values, whose noise variance is known."""
     # The noise of the piecewise mechanism depends on the value; `sigma` is for the middle of the
     # range.
@@ -126,7 +126,7 @@ def _from_values(ask: Session, options: ModelOptions) -> EntryModel:
     )  # fmt: skip
 
 
-def _from_sums(ask: Session, options: ModelOptions) -> EntryModel:
+def _fit_by_sufficient_statistics(ask: Session, options: ModelOptions) -> EntryModel:
     """Model of mean and biases alone, from released row sums."""
     index_set, half = ask.public("index_set"), ask.public("half")
     # First, from coordinates alone: the weights of entries, made later, need not be in memory too.
@@ -142,9 +142,9 @@ def _from_sums(ask: Session, options: ModelOptions) -> EntryModel:
     return tucker_of_cp(model, options.ranks) if options.full_core else model
 
 
-def _with_released_block(ask: Session, options: ModelOptions) -> EntryModel:
+def _fit_by_output(ask: Session, options: ModelOptions) -> EntryModel:
     """Model of released values whose last factor is replaced by a released ridge regression."""
-    model, half = _from_values(ask, options), ask.public("half")
+    model, half = _fit_by_input(ask, options), ask.public("half")
     index_set: IndexSet = ask.public("index_set")
     mode = index_set.n_modes - 1
     core = None if isinstance(model, CPCompletion) else model.core
@@ -176,7 +176,7 @@ def _with_released_block(ask: Session, options: ModelOptions) -> EntryModel:
     )
 
 
-def released_pair_components(
+def release_pair_components(
     ask: Session, model: EntryModel, options: ModelOptions
 ) -> tuple[Floats, float]:
     """Release the sums over rows of products of residuals in two columns; return loadings of the

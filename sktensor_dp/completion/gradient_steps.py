@@ -17,9 +17,9 @@ from sktensor_dp.tensor.tucker_completion import with_orthonormal_factors
 NULL_SPREAD = 1e-12
 
 
-def fit_gradients(ask: Session, options: ModelOptions, n_steps: int) -> EntryModel:
+def fit_by_gradient(ask: Session, options: ModelOptions, n_steps: int) -> EntryModel:
     """Model after `n_steps` steps of descent, each of which is a release."""
-    return _BlockGaussNewton(ask, options).run(n_steps)
+    return _BlockGaussNewton(ask, options).fit(n_steps)
 
 
 class _BlockGaussNewton:
@@ -52,10 +52,10 @@ class _BlockGaussNewton:
         self._weights: Floats = np.zeros(self._ranks[0])
         self._averages: list[_Average] = [_Average() for _ in range(len(shape) + full_core)]
 
-    def run(self, n_steps: int) -> EntryModel:
+    def fit(self, n_steps: int) -> EntryModel:
         """Take `n_steps` steps and return the model in its standard form."""
         for step in range(n_steps):
-            self._step(step)
+            self._release_step(step)
         if self._core is not None:
             rows = self._factors[0]
             return with_orthonormal_factors(
@@ -64,7 +64,7 @@ class _BlockGaussNewton:
         *others, last = self._factors
         return with_factors(self._offsets, [*others, last * self._weights])
 
-    def _step(self, step: int) -> None:
+    def _release_step(self, step: int) -> None:
         """Release a gradient, add it to the averages, fit mean and biases, and move one block."""
         index_set, n_modes = self._index_set, self._index_set.n_modes
         factor_scale, core_scale = self._scales()

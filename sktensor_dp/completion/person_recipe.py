@@ -64,7 +64,7 @@ class Levels:
     half: float
 
     @classmethod
-    def released(cls, ask: Session, about: ReleasedEffects | None = None) -> "Levels":
+    def release(cls, ask: Session, about: ReleasedEffects | None = None) -> "Levels":
         """Release levels of units' values, or of these less the effects of their rows."""
         half = ask.public("half")  # the width of the bounds
         answer = ask(UnitLevels(half, about))
@@ -94,7 +94,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits.
     With the number of entries of all units by released sums, if components were sought.
     """
-    levels, n_modes = Levels.released(ask), len(ask.public("shape"))
+    levels, n_modes = Levels.release(ask), len(ask.public("shape"))
     n_with_values = max(round(levels.share * ask.n_units), 1)
     modes = [mode for mode in range(n_modes) if mode != plan.unit_mode]
     known = levels.mean, levels.deviation(), n_with_values
@@ -105,7 +105,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         of_deviation = correct_deviation(biases, levels.deviation, n_with_values)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
     about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
-    level = Levels.released(ask, about)
+    level = Levels.release(ask, about)
     for one in biases:
         one.level = level.mean
     components = None

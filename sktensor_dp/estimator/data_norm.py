@@ -25,7 +25,7 @@ def check_data_norm(estimator: Any) -> None:
         )
 
 
-def chosen_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, bool]:
+def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, bool]:
     """Release a histogram of norms, and scale a ball of norm 1 to the norm that most samples are
     within; True if the histogram shows anything above its noise.
     """

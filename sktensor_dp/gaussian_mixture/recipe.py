@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.estimator.base import FitResult
-from sktensor_dp.estimator.data_norm import chosen_ball, warnings_of_norm, with_norm
+from sktensor_dp.estimator.data_norm import release_ball, warnings_of_norm, with_norm
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.gaussian_mixture.fitted import (
@@ -67,7 +67,7 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     # A constant coordinate shows the mean among the second moments.
     ball, norms_stand_out = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), True
     if plan.chooses_norm:
-        ball, norms_stand_out = chosen_ball(ask, ball)
+        ball, norms_stand_out = release_ball(ask, ball)
     second = ask(SecondMoments(ball))
     found = release_mixture(ask, ball, plan, second)
     warnings = warnings_of_norm(second, ball, found.square) or warnings_of_noise(found, plan)

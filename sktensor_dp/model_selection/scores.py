@@ -76,7 +76,7 @@ def held_out(
 def row_by_row(question: Callable[[Any], Any], X: Any) -> Floats:
     """Value of `question`, a method of a model, for each row separately; NaN where it fails."""
 
-    def ask(rows: Any) -> Floats:
+    def answers(rows: Any) -> Floats:
         values = np.asarray(question(rows), dtype=np.float64)
         if values.shape != (n_rows(rows),):
             raise ValueError("a model must say one number of each row")
@@ -84,19 +84,19 @@ def row_by_row(question: Callable[[Any], Any], X: Any) -> Floats:
 
     # An error would depend on a row, so none leaves.
     with suppress(Exception):
-        return ask(X)
+        return answers(X)
     rows = X.tocsr() if sp.issparse(X) else X  # of other formats none can be taken
     refused = np.ones(n_rows(X), dtype=bool)
     for row in range(n_rows(X)):
         with suppress(Exception):
-            ask(one_row(rows, row))
+            answers(one_row(rows, row))
             refused[row] = False
     if not refused.all():
         # Ask again with another row in the place of each refused one: with equally many rows the
         # answers about the others stay the same to the last bit.
         whole = take(rows, np.where(refused, np.argmin(refused), np.arange(len(refused))))
         with suppress(Exception):
-            return np.where(refused, math.nan, ask(whole))
+            return np.where(refused, math.nan, answers(whole))
     return np.full(n_rows(X), math.nan)
 
 
@@ -322,7 +322,7 @@ def release_score(
     charged = plan.before_count() if neighbours == "add_remove" else plan
     payer = Payer(spender, accountant, column=column)
     with Session(chunks, charged, payer, unit=unit, neighbours=neighbours) as ask:
-        ask.count()
+        ask.release_count()
         ask.complete_plan(plan)
         answer = ask(query)
     noisy, half = float(answer.value[0]), (query.high - query.low) / 2

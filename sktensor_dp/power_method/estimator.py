@@ -45,7 +45,7 @@ from sktensor_dp.power_method.plan import (
     plan_tensor,
 )
 from sktensor_dp.power_method.recipe import fit_by_steps, fit_moments
-from sktensor_dp.power_method.stream import power_step_on_batch, random_batches, warnings_of_stream
+from sktensor_dp.power_method.stream import fit_batch, random_batches, warnings_of_stream
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise import OneProcess
 from sktensor_dp.privacy.payer import telling_spending
@@ -665,7 +665,7 @@ class PrivateTensorPowerMethod(
         check_memory(plan)
         capped = base.warnings_of_cap(self.n_components, chunks.n_features)
         with self._session(chunks, plan.releases, expected=capped) as ask:
-            ask.count()  # releases nothing where the number is public
+            ask.release_count()
             ask.complete_plan(plan.releases)  # the same, whatever the number of units
             fitted = fit_moments(ask, plan)
         return self._publish_result(self._with_report(ask, fitted, columns))
@@ -714,9 +714,9 @@ class PrivateTensorPowerMethod(
             batch, plan.releases, ticket=ticket, paid_by_earlier_batch=paid_by_earlier_batch,
             expected=expected,
         ) as ask:  # fmt: skip
-            ask.count()  # releases nothing where the number is public
+            ask.release_count()
             ask.complete_plan(plan.releases)  # the same, whatever the number of units
-            fitted = power_step_on_batch(ask, plan, stream)
+            fitted = fit_batch(ask, plan, stream)
         return self._with_report(ask, fitted, columns, earlier)
 
     def _coordinates(self, samples: Floats | sp.csr_matrix) -> Floats:

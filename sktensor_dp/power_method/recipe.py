@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import FitResult, warnings_of_more
-from sktensor_dp.estimator.data_norm import chosen_ball, with_norm
+from sktensor_dp.estimator.data_norm import release_ball, with_norm
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.power_method import defaults
 from sktensor_dp.power_method.fitted import (
@@ -63,7 +63,7 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     """Components of samples: choose the norm if it is "auto", ask for moments, decompose them."""
     ball, norms_stand_out = LiftedBall(plan.radius, plan.offset), True
     if plan.chooses_norm:
-        ball, norms_stand_out = chosen_ball(ask, ball)
+        ball, norms_stand_out = release_ball(ask, ball)
     if plan.offset > 0:  # the constant coordinate of Gaussians
         components = fit_spherical_gaussians(ask, ball, plan)
     elif plan.perturbation == "iteration":
@@ -174,15 +174,15 @@ def release_third_moments(
 ) -> ReleasedThirdMoments:
     """Release the whitened third moment, and that of residuals if `rho` is above 0."""
     if plan.perturbation == "whitened_tensor":
-        return release_clipped_moments(ask, ball, white.matrix, rho)
-    third = release_moments(ask, ThirdMoments(white.basis, ball, rho))
+        return release_clipped_third_moments(ask, ball, white.matrix, rho)
+    third = release_projected_third_moments(ask, ThirdMoments(white.basis, ball, rho))
     tensor = multilinear(third.tensor, white.transform)
     # Noise of a cube grows with the mean of its squared scales, to the power 3 / 2.
     growth = float(np.mean(white.scale**-2.0)) ** 1.5
     return ReleasedThirdMoments(tensor, third.residual / white.scale, third.sigma * growth)
 
 
-def release_clipped_moments(
+def release_clipped_third_moments(
     ask: Session, ball: LiftedBall, basis: Floats, rho: float
 ) -> ReleasedThirdMoments:
     """Release mean third moments in the span of `basis`, clipped at a noisy quantile of norms."""
@@ -193,10 +193,12 @@ def release_clipped_moments(
         edges = largest * np.geomspace(1e-8, 1.0, 97)
         histogram = ask(ThirdMomentHistogram(basis, ball, rho, edges=edges))
         limit = histogram.edge_at(edges, 1 - defaults.CLIPPED)
-    return release_moments(ask, ProjectedThirdMoments(basis, ball, rho, limit))
+    return release_projected_third_moments(ask, ProjectedThirdMoments(basis, ball, rho, limit))
 
 
-def release_moments(ask: Session, query: ProjectedThirdMoments) -> ReleasedThirdMoments:
+def release_projected_third_moments(
+    ask: Session, query: ProjectedThirdMoments
+) -> ReleasedThirdMoments:
     """Release third moments in the span of a query's basis, and those of residuals."""
     answer, size = ask(query), query.basis.shape[1]
     n_cubes = n_unique(size, 3)
@@ -215,7 +217,7 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
     variance = common_variance(spectrum, plan.n_components, second.sigma, radius, ask.n_units)
     n_seen = n_groups_seen(second, spectrum, ball, ask.n_units)
     white = whitener_of_means(second, variance, ball, plan, ask.n_units)
-    third, by_variance = release_moments_of_means(
+    third, by_variance = release_third_moments_of_means(
         ask, ball, plan, white, variance, np.append(mean, ball.offset)
     )
     vectors = decomposed(third.tensor, white.n_components, plan)
@@ -276,7 +278,7 @@ def n_groups_seen(second: Answer, spectrum: Floats, ball: LiftedBall, n_units: i
     return int((np.linalg.eigvalsh(moment) > edge * largest_over_edge(len(moment))).sum())
 
 
-def release_moments_of_means(
+def release_third_moments_of_means(
     ask: Session, ball: LiftedBall, plan: MomentPlan, white: Whitener, variance: float, mean: Floats
 ) -> tuple[ReleasedThirdMoments, Floats]:
     """Whitened third moment whose components are the means, and ``sum_i w_i v_i m_i``.

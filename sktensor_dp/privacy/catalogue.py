@@ -36,7 +36,7 @@ class Release:
     pure: Mechanism | PartitionSelection | None = None  # for a pure epsilon, if there is one
 
 
-def _release(query: type[Query]) -> Release:
+def _entry(query: type[Query]) -> Release:
     """Entry of a query; TypeError unless it has one law in mu and at most one pure law."""
     if [law.pure for law in query.laws] not in ([], [False], [False, True]):
         raise TypeError(f"{query.name}: laws must be one in mu, and then none or a pure one.")
@@ -51,4 +51,4 @@ def _release(query: type[Query]) -> Release:
     return Release(query, *mechanisms)
 
 
-CATALOGUE: dict[str, Release] = {name: _release(query) for name, query in REGISTERED.items()}
+CATALOGUE: dict[str, Release] = {name: _entry(query) for name, query in REGISTERED.items()}

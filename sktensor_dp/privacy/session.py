@@ -58,8 +58,7 @@ class Session(AbstractContextManager["Session"]):
     """
 
     # With neighbours="add_remove" the number of units is private. The plan is then incomplete
-    # (ReleasePlan.before_count): `count` releases the number, and `complete_plan` takes the plan
-    # that it leads to.
+    # (ReleasePlan.before_count), until `complete_plan` takes the one that `release_count` leads to.
 
     def __init__(
         self,
@@ -152,8 +151,8 @@ class Session(AbstractContextManager["Session"]):
         """Number of planned uses of a query that are left."""
         return self._left.get(query.name, 0)
 
-    def count(self) -> int:
-        """Number of units: the public one; where it is private, a noisy one, released here."""
+    def release_count(self) -> int:
+        """Number of units: the public one, for which nothing is released, or a noisy one."""
         if self.number_is_private:
             counted = self(UnitCount())
             farthest = FARTHEST_PURE if self.is_pure else FARTHEST

@@ -36,21 +36,23 @@ class Clips:
         self._ask, self._public_limits = ask, public_limits  # by the names of CLIPPED_NORMS
         self.limits: dict[str, float] = {}
 
-    def of_counts(self, quantile: float) -> Clip:
+    def release_for_counts(self, quantile: float) -> Clip:
         """Clip mean counts at a noisy quantile of their norm."""
         bins = TOKENS if self._ask.is_pure else CLIPPED_NORMS["counts"]
-        return self._clip("counts", CountNorm(count_order(self._ask)), quantile, bins)
+        return self._release("counts", CountNorm(count_order(self._ask)), quantile, bins)
 
-    def of_pairs(self, quantile: float, words: NDArray[np.intp] | None) -> Clip:
+    def release_for_pairs(self, quantile: float, words: NDArray[np.intp] | None) -> Clip:
         """Clip the :class:`PairNorm` of `words` (all if None) at a noisy quantile."""
         norm = PairNorm(DIAGONAL_WEIGHT, words)
-        return self._clip("pairs", norm, quantile, CLIPPED_NORMS["pairs"], min_tokens=2)
+        return self._release("pairs", norm, quantile, CLIPPED_NORMS["pairs"], min_tokens=2)
 
-    def of_triples(self, quantile: float, norm: Norm, clips: tuple[Clip, ...] = ()) -> Clip:
+    def release_for_triples(
+        self, quantile: float, norm: Norm, clips: tuple[Clip, ...] = ()
+    ) -> Clip:
         """Clip a `norm` of third moments of units scaled by `clips` at a noisy quantile."""
-        return self._clip("triples", norm, quantile, CLIPPED_NORMS["triples"], clips, MIN_TOKENS)
+        return self._release("triples", norm, quantile, CLIPPED_NORMS["triples"], clips, MIN_TOKENS)
 
-    def _clip(
+    def _release(
         self,
         name: str,
         norm: Norm,

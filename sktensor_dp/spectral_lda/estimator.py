@@ -50,7 +50,7 @@ from sktensor_dp.spectral_lda.public_words import expected_frequencies
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recipe import fit_topics
 from sktensor_dp.spectral_lda.shares import TopicShares
-from sktensor_dp.spectral_lda.stream import em_step_on_batch
+from sktensor_dp.spectral_lda.stream import fit_batch
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
 from sktensor_dp.topics.inference import (
     log_likelihoods,
@@ -638,18 +638,18 @@ class PrivateSpectralLDA(
         options = TopicOptions(self._concentration(), self.random_state, frequencies)
         # A private number: the largest, for checks. The session keeps only the plan's total cost
         # until the count.
-        plan, limits = self._plan(self._public_number(chunks), n_features), self._checked_limits()
-        check_memory(plan, n_features)
+        largest_plan = self._plan(self._public_number(chunks), n_features)
+        limits = self._checked_limits()
+        check_memory(largest_plan, n_features)
         expected = warnings_of_cap(self.n_components, n_features, "topics")
-        if n_features >= WIDE * plan.n_words:
+        if n_features >= WIDE * largest_plan.n_words:
             expected += (UserWarning(
                 f"{n_features:,} columns are many more than so many units show topics of: pairs of "
-                f"{plan.n_words:,} are released, and time grows with all columns. Pass a smaller "
-                "n_features to HashingVectorizer, or choose words by PrivateCountVectorizer."
+                f"{largest_plan.n_words:,} are released, and time grows with all columns. Pass a "
+                "smaller n_features to HashingVectorizer or choose words by PrivateCountVectorizer."
             ),)  # fmt: skip
-        with self._session(chunks, plan.releases, expected=expected) as ask:
-            # Where the number of units is public, nothing is released here and the plan stays.
-            plan = self._plan(ask.count(), n_features)
+        with self._session(chunks, largest_plan.releases, expected=expected) as ask:
+            plan = self._plan(ask.release_count(), n_features)
             ask.complete_plan(plan.releases)
             budget = (self.epsilon, self.delta) if begins else None
             fitted = fit_topics(ask, limits, plan, options, budget)
@@ -662,10 +662,9 @@ class PrivateSpectralLDA(
         frequencies = self._public_words(batch.n_features, columns)
         expected = warnings_of_persons(self.privacy_report_)
         with self._session(batch, plan, ticket=stream.ticket, expected=expected) as ask:
-            # A private number of units is released first. The plan is the same for any number.
-            ask.count()
-            ask.complete_plan(plan)
-            fitted = em_step_on_batch(
+            ask.release_count()
+            ask.complete_plan(plan)  # the same, whatever the number of units
+            fitted = fit_batch(
                 ask, stream, self.clip_norm_, frequencies,
                 min(self.n_components, batch.n_features),
             )  # fmt: skip

@@ -45,7 +45,7 @@ from sktensor_dp.spectral_lda.pairs import (
     product_of,
 )
 from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
-from sktensor_dp.spectral_lda.refinement import refine
+from sktensor_dp.spectral_lda.refinement import release_steps
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.power_method import orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import multilinear
@@ -106,8 +106,7 @@ def fit_topics(
     The first batch of a stream has the `budget` (epsilon, delta) of later ones.
     """
     clips = Clips(ask, limits)
-    fit = _SpectralFit(ask, clips, plan, options)
-    topics, assumed = fit.run()
+    topics, assumed = _SpectralFit(ask, clips, plan, options).fit()
     attributes = {**attributes_of(topics), "clip_norm_": clips.limits}
     if budget is not None:
         stream = TopicStream.of_first_batch(topics, ask.n_units, budget, ask.ticket)
@@ -134,15 +133,15 @@ class _SpectralFit:
         self._unigram: Floats
         self._length: float
 
-    def run(self) -> tuple[FittedTopics, bool]:
+    def fit(self) -> tuple[FittedTopics, bool]:
         """Make all releases and return the topics that they give; True if the concentration is
         assumed.
         """
         plan, options = self._plan, self._options
-        count_clip = self._clips.of_counts(plan.clip_quantile)
+        count_clip = self._clips.release_for_counts(plan.clip_quantile)
         query = WordFrequencies(count_clip)
         if plan.all_words:  # pairs of them follow: a document has one weight in all moments
-            pair_clip = self._pair_clip(words=None, count_clip=count_clip)
+            pair_clip = self._release_pair_clip(words=None, count_clip=count_clip)
             query = WordFrequencies(count_clip, (pair_clip,), plan.least_tokens)
         noisy = self._ask(query)
         self._length = max(float(noisy.value.sum()), 1e-9)  # noise may make the sum negative
@@ -151,31 +150,33 @@ class _SpectralFit:
             self._frequencies.value, self._frequencies.sigma, expected=options.word_frequencies
         ))  # fmt: skip
         if plan.all_words:
-            pairs = self._pairs(words=None, pair_clip=pair_clip, count_clip=count_clip)
+            pairs = self._release_pairs(words=None, pair_clip=pair_clip, count_clip=count_clip)
         else:
             words = np.sort(np.argsort(-self._unigram, kind="stable")[: plan.n_words])
-            pairs = self._pairs(words, self._pair_clip(words, count_clip), count_clip=None)
+            pairs = self._release_pairs(words, self._release_pair_clip(words, count_clip), None)
         if plan.triples is None:
-            fitted, assumed = self._from_pairs(pairs)
+            fitted, assumed = self._fit_by_pairs(pairs)
         elif plan.match_moments:
-            fitted, assumed = self._from_all_moments(pairs)
+            fitted, assumed = self._fit_by_all_moments(pairs)
         else:
-            fitted, assumed = self._from_third_moment(pairs)
+            fitted, assumed = self._fit_by_third_moment(pairs)
         if plan.n_refinements > 0:
             by_moments = fitted.concentration
-            fitted = refine(self._ask, plan, options, self._frequencies, count_clip, pairs, fitted)
+            fitted = release_steps(
+                self._ask, plan, options, self._frequencies, count_clip, pairs, fitted
+            )
             # Steps may have found the concentration that pairs did not tell.
             assumed = assumed and fitted.concentration == by_moments
         coherence = coherence_of(pairs, fitted.topics)
         return replace(fitted, n_resolved=pairs.white.n_resolved, coherence=coherence), assumed
 
-    def _pair_clip(self, words: NDArray[np.intp] | None, count_clip: Clip) -> Clip:
+    def _release_pair_clip(self, words: NDArray[np.intp] | None, count_clip: Clip) -> Clip:
         """Release a clip on documents' pairs; with pure noise, the clip on counts serves."""
         if self._ask.is_pure:
             return count_clip
-        return self._clips.of_pairs(self._plan.clip_quantile, words)
+        return self._clips.release_for_pairs(self._plan.clip_quantile, words)
 
-    def _pairs(
+    def _release_pairs(
         self, words: NDArray[np.intp] | None, pair_clip: Clip, count_clip: Clip | None
     ) -> WhitenedPairs:
         """Release pair moments of `words`, or of all if None; correct them for the prior, and
@@ -287,7 +288,7 @@ class _SpectralFit:
         n_seen = n_beyond(asked)
         return n_beyond(n_seen - 1) if n_seen - 1 > asked else n_seen
 
-    def _from_pairs(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
+    def _fit_by_pairs(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Rotated eigenvectors, fitted to all pairs; True if the concentration is assumed."""
         topics, weights = varimax_topics(pairs.white)
         concentration, assumed = self._concentration(topics, weights, pairs)
@@ -315,7 +316,7 @@ class _SpectralFit:
             estimate = concentration_of_pairs(topics, weights, *E2)
         return (USUAL, True) if estimate is None else (estimate, False)
 
-    def _from_third_moment(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
+    def _fit_by_third_moment(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Release the third moment in the whitened space, and decompose it."""
         concentration, assumed = self._concentration(*varimax_topics(pairs.white), pairs)
         # Pairs were whitened at the usual concentration, as was none given.
@@ -323,7 +324,7 @@ class _SpectralFit:
             pairs = pairs.with_concentration(concentration)
             white = self._whitener(pairs.released, pairs.corrected, pairs.correction)
             pairs = replace(pairs, white=white)
-        basis, triples = self._triples(pairs)
+        basis, triples = self._release_triples(pairs)
         topics, weights, framed, vectors = self._decomposition(basis, triples, pairs)
         # Factor by which the transform of all three modes enlarges the deviation of noise, finite.
         volume = min(float(np.mean(np.linalg.norm(framed.transform, axis=0) ** 2)), 1e60) ** 1.5
@@ -334,7 +335,7 @@ class _SpectralFit:
         )  # fmt: skip
         return self._on_all_words(pairs, topics, weights, concentration, std), assumed
 
-    def _triples(self, pairs: WhitenedPairs) -> tuple[Floats, Answer]:
+    def _release_triples(self, pairs: WhitenedPairs) -> tuple[Floats, Answer]:
         """Release the third moment in a basis (d, m) of released values; return both, the moment
         in units of one document of mean weight.
         """
@@ -345,7 +346,7 @@ class _SpectralFit:
             if self._ask.is_pure:  # this clip is on counts, and bounds triples too
                 clip = pairs.pair_clip
             else:
-                clip = self._clips.of_triples(quantile, TripleNorm())
+                clip = self._clips.release_for_triples(quantile, TripleNorm())
             query = TripleMoments(basis, clip, pairs.clips, words)
         else:
             norms = np.linalg.norm(pairs.white.matrix, axis=1)
@@ -353,7 +354,7 @@ class _SpectralFit:
             # The largest contribution of a document is least with rows of equal length.
             basis = pairs.white.matrix / norms[:, None]
             norm = WhitenedTripleNorm(basis, words)
-            clip = self._clips.of_triples(quantile, norm, pairs.clips)
+            clip = self._clips.release_for_triples(quantile, norm, pairs.clips)
             query = WhitenedTripleMoments(basis, clip, pairs.clips, words)
         return basis, self._ask(query).over(pairs.total)
 
@@ -374,13 +375,13 @@ class _SpectralFit:
         topics = topics_from_components(framed.unwhiten(vectors))
         return topics, weights / weights.sum(), framed, vectors
 
-    def _from_all_moments(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
+    def _fit_by_all_moments(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Release the third moment; fit topics, shares and, unless given, the concentration to all
         moments jointly.
         """
         released, noisy = pairs.released, self._frequencies
         assert released.matrix is not None
-        basis, triples = self._triples(pairs)
+        basis, triples = self._release_triples(pairs)
         starts, white = [], pairs.white
         least = min(max(white.n_resolved, 1), white.n_components)
         for k in range(least, white.n_components + 1):

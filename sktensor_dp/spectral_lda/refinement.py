@@ -66,7 +66,7 @@ class StepAverage:
         return (counts - echo) / rest, self.scales * self.variance**0.5 / rest
 
 
-def refine(
+def release_steps(
     ask: Session,
     plan: TopicPlan,
     options: TopicOptions,
@@ -88,13 +88,15 @@ def refine(
         if not plan.match_moments:
             clip = replace(clip, limit=defaults.STEP_LIMIT * clip.limit)
     if len(start.topics) == 1 and is_noisy:
-        return _words_alone(ask, start, clip, scales, frequencies, options.word_frequencies)
+        return _release_words_alone(ask, start, clip, scales, frequencies, options.word_frequencies)
     none = np.zeros_like(start.topics)
     average = StepAverage(1.0 if scales is None else scales, none, 0.0, none)
     fitted = start
     for step in range(plan.n_refinements):
         concentration = 0.0 if step < plan.n_single else start.concentration
-        noisy = expected_counts(ask, fitted.topics, fitted.weights, concentration, clip, scales)
+        noisy = release_expected_counts(
+            ask, fitted.topics, fitted.weights, concentration, clip, scales
+        )
         # A step weighs at least as much as one of `STEPS` equal steps; without noise all.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1)) if noisy.sigma > 0 else 1.0
         average = average.after(noisy, fitted, rate)
@@ -104,7 +106,7 @@ def refine(
             fitted = replace(fitted, topics=fitted.topics[kept], weights=weights / weights.sum())
             if len(weights) == 1 and ask.left(ExpectedCounts) > 0:
                 expected = options.word_frequencies
-                return _words_alone(ask, fitted, clip, scales, frequencies, expected)
+                return _release_words_alone(ask, fitted, clip, scales, frequencies, expected)
         fitted = m_step(
             fitted, *average.without_echo(), frequencies=frequencies.value,
             frequencies_sigma=frequencies.sigma, public_frequencies=options.word_frequencies,
@@ -131,7 +133,7 @@ def topics_seen(counts: Floats, sigma: float | Floats) -> NDArray[np.bool_]:
     return np.asarray((noise == 0) | (tokens >= min(most, float(tokens.max()))))
 
 
-def _words_alone(
+def _release_words_alone(
     ask: Session,
     start: FittedTopics,
     clip: Clip,
@@ -142,7 +144,7 @@ def _words_alone(
     """One topic is the word frequencies: release them again, at the budget of all steps, and weigh
     them with those released before, `frequencies`.
     """
-    noisy = expected_counts(
+    noisy = release_expected_counts(
         ask, start.unigram[None], np.ones(1), 0.0, clip, scales, paid_by=ExpectedCounts
     )
     divisors: Floats | float = 1.0 if scales is None else scales
@@ -160,7 +162,7 @@ def _words_alone(
     )  # fmt: skip
 
 
-def expected_counts(
+def release_expected_counts(
     ask: Session,
     topics: Floats,
     weights: Floats,

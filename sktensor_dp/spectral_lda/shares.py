@@ -161,7 +161,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         is_given = chunks.grouped and self.texts_per_person != "auto"
         texts = float(self.texts_per_person) if is_given else 1.0
         with self._session(chunks, plan) as ask:
-            n = ask.count()
+            n = ask.release_count()
             ask.complete_plan(plan)
             order, spread, most_beyond = 1 if ask.is_pure else 2, texts, float(n)
             if ask.left(NormHistogram):

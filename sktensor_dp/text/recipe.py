@@ -23,7 +23,7 @@ from sktensor_dp.text import defaults
 from sktensor_dp.text.plan import WordPlan, where_kept
 
 
-def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> FitResult:
+def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> FitResult:
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
     weights, most = np.ones(N_BUCKETS), 0  # `most`: words for which a unit counts in `sizes`
     sizes = np.zeros(0)  # (n_words,): units that hold each word, or a number that ranks words so
@@ -38,7 +38,7 @@ def learn_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> 
         weights = np.where(buckets >= plan.needed, np.minimum(ratios, 1 / ratios), 0.0)
     words = ask(WordVotes(plan.max_words, plan.largest, weights)).keys or []
     if words and plan.frequencies:
-        most = len(words) if plan.exact else _most_counted(ask, words)
+        most = len(words) if plan.exact else _release_most_words(ask, words)
         sizes = ask(DocumentFrequencies(most, tuple(words))).as_sum().value
         # A released word is in at least one unit; without noise numbers are whole.
         sizes = np.clip(np.rint(sizes) if plan.exact else sizes, 1.0, ask.n_units)
@@ -72,7 +72,7 @@ def _notes(plan: WordPlan, most: int) -> Iterator[str]:
         )
 
 
-def _most_counted(ask: Session, words: list[str]) -> int:
+def _release_most_words(ask: Session, words: list[str]) -> int:
     """Release how many of the `words` documents have; return a number that few exceed."""
     edges = np.append(0.0, np.geomspace(1, max(len(words), 2), 32))
     _, high, _ = ask(NormHistogram(NumberOfWords(tuple(words)), edges)).range_of(edges)

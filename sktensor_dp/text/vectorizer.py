@@ -54,7 +54,7 @@ from sktensor_dp.text.plan import (
     plan_words,
     worst_texts,
 )
-from sktensor_dp.text.recipe import learn_vocabulary
+from sktensor_dp.text.recipe import fit_vocabulary
 
 # Remains of contractions and addresses after texts are split at punctuation.
 PIECES = (
@@ -520,9 +520,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             self._check_charge(plan.releases, chunks)
         check_words(self, plan, None if self._number_is_private else chunks.n_units)
         with self._session(chunks, plan.releases) as ask:
-            plan = self._plan(chunks, ask.count())
+            plan = self._plan(chunks, ask.release_count())
             ask.complete_plan(plan.releases)
-            fitted = learn_vocabulary(ask, plan, self.max_features)
+            fitted = fit_vocabulary(ask, plan, self.max_features)
         return self._publish_result(self._with_report(ask, fitted, self._attributes_of(chunks)))
 
     def _attributes_of(self, chunks: Texts) -> dict[str, Any]:

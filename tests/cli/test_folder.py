@@ -331,8 +331,8 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("within", "presses", "status", "kept"),
     [
-        ("text.vectorizer.learn_vocabulary", 1, 130, ["words.model"]),
-        ("text.vectorizer.learn_vocabulary", 2, 130, []),
+        ("text.vectorizer.fit_vocabulary", 1, 130, ["words.model"]),
+        ("text.vectorizer.fit_vocabulary", 2, 130, []),
         ("spectral_lda.estimator.fit_topics", 1, 0, ["topics.model", "words.model"]),
     ],
 )

@@ -14,11 +14,11 @@ from sktensor_dp import (
     PrivateGaussianMixture,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp.completion.base import choose_bounds
+from sktensor_dp.completion.base import release_bounds
 from sktensor_dp.data.entries import EntryChunks
 from sktensor_dp.data.persons import PersonChunks
 from sktensor_dp.data.samples import SampleChunks
-from sktensor_dp.estimator.data_norm import chosen_ball
+from sktensor_dp.estimator.data_norm import release_ball
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
@@ -113,7 +113,7 @@ def test_the_ball_has_the_norm_that_was_released():
     X = np.vstack([np.full((95, 4), 1.0), np.full((5, 4), 50.0)])
     plan = ReleasePlan(INF, 1e-6, (PlannedRelease("norm_histogram", PrivacyCost(mu=INF)),))
     with Session(SampleChunks(X, *X.shape), plan) as ask:
-        ball, seen = chosen_ball(ask, LiftedBall(1, 0.5))
+        ball, seen = release_ball(ask, LiftedBall(1, 0.5))
     assert seen
     assert (ball.radius, ball.offset) == (100.0, 50.0)
 
@@ -186,7 +186,7 @@ def test_no_query_sees_more_than_the_chosen_range(unit_mode, seeded_noise):
     if unit_mode == 0:
         units = PersonChunks(X, y, (500, 10), 0, WIDE)
     with Session(units, plan) as ask:
-        bounds, seen = choose_bounds(ask)
+        bounds, seen = release_bounds(ask)
         assert (bounds, seen) == ((0.89, 5.0), True)
         ask.clip_values(bounds)
         read, half, middle = data_of(ask), ask.public("half"), ask.public("middle")

@@ -94,12 +94,12 @@ def test_nothing_is_released_before_the_count():
             ask(FREQUENCIES)
         with pytest.raises(RuntimeError, match="have not been counted"):
             ask.complete_plan(plan_of())
-        n_units = ask.count()
+        n_units = ask.release_count()
         with pytest.raises(RuntimeError, match="not in the plan"):
             ask(FREQUENCIES)
         ask.complete_plan(plan_of())
         with pytest.raises(RuntimeError, match="used up"):
-            ask.count()
+            ask.release_count()
         ask(FREQUENCIES)
         with pytest.raises(RuntimeError, match="not left open"):
             ask.complete_plan(plan_of())
@@ -124,7 +124,7 @@ OTHER_PLANS = {
 def test_a_plan_by_the_count_keeps_to_what_was_charged(name):
     changed, delta = OTHER_PLANS[name]
     with opened(plan_of(1.0, delta).before_count()) as ask:
-        ask.count()
+        ask.release_count()
         with pytest.raises(RuntimeError, match="not covered"):
             ask.complete_plan(changed)
 
@@ -141,7 +141,7 @@ def test_the_split_may_follow_from_the_count(delta):
 def test_rounding_is_paid_for_by_more_units_than_there_can_be():
     """Of a count that fell short by forty deviations, and for a sum that moves by half as much."""
     with answering(lambda usual, *of: np.array([3e6])), opened(plan_of().before_count()) as one:
-        one.count()
+        one.release_count()
         one.complete_plan(plan_of())
         one(FREQUENCIES)
         count, row = one.report().rows
@@ -153,7 +153,7 @@ def test_rounding_is_paid_for_by_more_units_than_there_can_be():
 @pytest.mark.parametrize(("value", "taken"), [(-5.0, 1), (0.4, 1), (2.6, 3), (1e15, 10**15)])
 def test_a_released_count_is_a_number_to_divide_by(value, taken):
     with answering(lambda *_: np.array([value])), opened(plan_of().before_count(), 0) as ask:
-        assert ask.count() == taken
+        assert ask.release_count() == taken
 
 
 def test_the_plan_is_made_for_the_released_count_and_may_not_cost_more():

@@ -21,9 +21,9 @@ from sktensor_dp.data.samples import (
     as_samples,
 )
 from sktensor_dp.power_method.recipe import (
-    release_clipped_moments,
-    release_moments,
+    release_clipped_third_moments,
     release_power_step,
+    release_projected_third_moments,
 )
 from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.noise import NoiseSource
@@ -227,8 +227,8 @@ def test_answers_are_means_in_everyday_form(offset, seed):
     with session_of(X, plan) as ask:
         second = ask(SecondMoments(ball))
         np.testing.assert_allclose(second.value, z.T @ z / len(X), atol=1e-9)
-        third = release_moments(ask, ProjectedThirdMoments(basis, ball, 0.3))
-        whole = release_moments(ask, ThirdMoments(frame, ball, 0.5))
+        third = release_projected_third_moments(ask, ProjectedThirdMoments(basis, ball, 0.3))
+        whole = release_projected_third_moments(ask, ThirdMoments(frame, ball, 0.5))
         for found, y in ((third, z @ basis), (whole, z @ frame)):
             np.testing.assert_allclose(found.tensor, sum(map(cube, y)) / len(X), atol=1e-9)
             np.testing.assert_allclose(found.residual, squares @ y / len(X), atol=1e-9)
@@ -245,7 +245,9 @@ def test_a_limit_is_searched_where_norms_can_be(delta, seed):
     rng, X = np.random.default_rng(seed), data(seed)
     names = {"third_moment_histogram": 1.0, "projected_third_moments": 1.0}
     with questions() as asked, session_of(X, ReleasePlan.split(1.0, delta, names)) as ask:
-        release_clipped_moments(ask, LiftedBall(RADIUS, 0.0), rng.standard_normal((D, 3)), 0.0)
+        release_clipped_third_moments(
+            ask, LiftedBall(RADIUS, 0.0), rng.standard_normal((D, 3)), 0.0
+        )
         sensitivity = ask.report().rows[-1].sensitivity
     histogram, _ = asked
     norms = np.linalg.norm([parts(z, histogram.basis, 0.0) for z in embedded(X, 0.0)], axis=1)

@@ -190,7 +190,7 @@ def test_noise_in_a_histogram_of_norms_is_not_taken_for_long_documents(seed, del
     limits = []
     for _ in range(200):
         with Session(chunks, plan.releases) as ask:
-            limits.append(Clips(ask, {}).of_counts(plan.clip_quantile).limit)
+            limits.append(Clips(ask, {}).release_for_counts(plan.clip_quantile).limit)
     # With false alarms at 1 in 200, 9 or more have a probability of 1e-6.
     assert np.sum(np.array(limits) > 10) <= 8
 
