@@ -64,7 +64,7 @@ ABLATIONS = (
         "completion.entry_recipe.residual_clip": lambda *_: 0.25,
     }),
     _part("components of people", PERSON, f"{PLAN}.snr_in_person_sums", lambda *_: 0.0),
-    _part("test of directions", PERSON, "completion.directions.gain_of_components",
+    _part("test of directions", PERSON, "completion.component_search.gain_of_components",
           lambda *_: math.inf),
     _part("products of pairs", ENTRY, f"{PLAN}.pair_fraction", lambda *_: 0.0),
     _part("released values", ENTRY, f"{PLAN}.values_are_worth_it", lambda *_: False),

@@ -52,9 +52,9 @@ CORE = {
     "conversions": core(""),
     "plan": core("conversions"),
     "composition": core("plan"),
-    "trials": core("conversions noise plan"),
+    "selection": core("conversions noise plan"),
     "partition_selection": core("noise plan /queries.laws"),
-    "report": core("/checks composition plan trials /queries.laws"),
+    "report": core("/checks composition plan selection /queries.laws"),
     # It reads what anyone may have written, and adds it up without data or noise.
     "statement_schema": core(""),
     "statement": core(
@@ -95,8 +95,8 @@ EXTRA_NAMES = core(
     "mechanisms.PIECEWISE_EPSILONS mechanisms.piecewise_deviation mechanisms.piecewise_variance "
     "mechanisms.sigma_of noise.OneProcess "
     "partition_selection.largest_weight partition_selection.selection_threshold "
-    "trials.failure_of_trials trials.secret_trials trials.stop_probability trials.trial_cost "
-    "unsafe.refuse_recording"
+    "selection.failure_of_trials selection.secret_trials selection.stop_probability "
+    "selection.trial_cost unsafe.refuse_recording"
 )
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
 DATA_WRAPPERS = {

@@ -22,7 +22,7 @@ from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import least_epsilon
-from sktensor_dp.model_selection.steps import encodable
+from sktensor_dp.model_selection.pipeline_steps import encodable
 from sktensor_dp.plotting import ComponentDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport

@@ -26,7 +26,9 @@ from sktensor_dp.checks.parameters import (
     check_sizes,
     shown,
 )
-from sktensor_dp.completion.coordinates import (
+from sktensor_dp.completion.entry_recipe import fit_entries
+from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
+from sktensor_dp.completion.inputs import (
     LARGEST_SIZE,
     checked_bounds,
     checked_values,
@@ -38,8 +40,6 @@ from sktensor_dp.completion.coordinates import (
     unit_labels,
     with_numbered_units,
 )
-from sktensor_dp.completion.entry_recipe import fit_entries
-from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.model import EntryModel, SharedModel, count_components
 from sktensor_dp.completion.person_recipe import fit_persons
 from sktensor_dp.completion.plan import (

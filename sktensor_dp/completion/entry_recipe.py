@@ -22,7 +22,7 @@ from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums
 from sktensor_dp.queries.gradients import LARGEST, Jacobian, RidgeBlock
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp, with_factors
-from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features
+from sktensor_dp.tensor.entry_biases import fit_row_sums, incidence_features
 from sktensor_dp.tensor.shared_parameters import (
     SharedComponents,
     SharedEffects,

@@ -14,7 +14,7 @@ from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import refuse_other_columns, refuse_other_row_order, taken
-from sktensor_dp.completion.coordinates import (
+from sktensor_dp.completion.inputs import (
     OF_NUMBERS,
     checked_values,
     columns_to_numbers,

@@ -9,8 +9,8 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, with_factors
+from sktensor_dp.tensor.entry_biases import fit_row_sums
 from sktensor_dp.tensor.normal_equations import core_equations, posterior_rows
-from sktensor_dp.tensor.row_effects import fit_row_sums
 from sktensor_dp.tensor.tucker_completion import with_orthonormal_factors
 
 # Least mean square of products of factors that counts; factors have mean square 1 or 0.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.directions import (
+from sktensor_dp.completion.component_search import (
     columns_worth,
     edge_of_noise,
     forgetting_factor,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sktensor_dp.completion.directions import Directions, columns_worth
+from sktensor_dp.completion.component_search import Directions, columns_worth
 from sktensor_dp.completion.model import SharedModel, attributes_of_units
 from sktensor_dp.completion.plan import ModelOptions, PersonPlan, trial_sweeps
 from sktensor_dp.completion.shared_biases import (

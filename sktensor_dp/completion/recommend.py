@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.parameters import check_sizes, shown
-from sktensor_dp.completion.coordinates import refuse_beyond
 from sktensor_dp.completion.fold_in import FoldInMixin, UnitParameters
+from sktensor_dp.completion.inputs import refuse_beyond
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import checked_mode, names_of, row_number
 from sktensor_dp.tensor.arrays import Floats, Integers, TopRows, blocks, top_rows, top_rows_by_parts

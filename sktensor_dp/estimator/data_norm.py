@@ -10,7 +10,7 @@ from sktensor_dp.estimator.base import FitResult, warnings_of_range
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.query import SIZE_EDGES
 from sktensor_dp.queries.samples import LiftedBall, SampleNorm
 

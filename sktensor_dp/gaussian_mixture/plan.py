@@ -15,7 +15,7 @@ from sktensor_dp.mixtures.uncertainty import n_scores
 from sktensor_dp.privacy.conversions import gaussian_mu, spherical_spread
 from sktensor_dp.privacy.plan import ReleasePlan, with_histogram
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
-from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.tensor.symmetric import n_unique
 
 # Numbers of EM steps: the fewest, the most, and without noise.

@@ -13,8 +13,8 @@ from sktensor_dp.privacy.composition import Composition, Part
 from sktensor_dp.privacy.conversions import gaussian_delta, gaussian_epsilon
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.selection import failure_of_trials, trial_cost
 from sktensor_dp.privacy.spending import LedgerEntry
-from sktensor_dp.privacy.trials import failure_of_trials, trial_cost
 
 # Fractions of a trial with folds: for the last fit on all units, and for the score of a unit.
 REFIT_FRACTION, SCORE_FRACTION = 0.5, 0.05

@@ -26,14 +26,14 @@ from sktensor_dp.estimator.facts import unit_of
 from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.exceptions import DoubtfulParameterWarning, NotEnoughDataWarning
 from sktensor_dp.model_selection.forecast import ScoreForecast, sigma_of_score
-from sktensor_dp.model_selection.splits import checked_units, n_rows, one_row, take
-from sktensor_dp.model_selection.steps import (
+from sktensor_dp.model_selection.pipeline_steps import (
     calling_row_by_row,
     checked_rows,
     owner_of,
     private_steps,
     steps_of,
 )
+from sktensor_dp.model_selection.splits import checked_units, n_rows, one_row, take
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.answer import is_at_end
 from sktensor_dp.privacy.payer import HasAccountant, Payer, column_of_units

@@ -49,16 +49,7 @@ from sktensor_dp.exceptions import (
 )
 from sktensor_dp.model_selection.costs import costs_of_trials, report_of_search, set_budgets
 from sktensor_dp.model_selection.forecast import SearchForecast
-from sktensor_dp.model_selection.scores import (
-    check_comparable,
-    check_scoring,
-    checked_score_bounds,
-    checked_targets,
-    unit_labels_in,
-    word_counter,
-)
-from sktensor_dp.model_selection.splits import MOST_FOLDS, checked_units, n_rows, split_units
-from sktensor_dp.model_selection.steps import (
+from sktensor_dp.model_selection.pipeline_steps import (
     before_private,
     candidates_of,
     check_fractions,
@@ -69,13 +60,22 @@ from sktensor_dp.model_selection.steps import (
     steps_of,
     tried_steps,
 )
+from sktensor_dp.model_selection.scores import (
+    check_comparable,
+    check_scoring,
+    checked_score_bounds,
+    checked_targets,
+    unit_labels_in,
+    word_counter,
+)
+from sktensor_dp.model_selection.splits import MOST_FOLDS, checked_units, n_rows, split_units
 from sktensor_dp.model_selection.trials import Request, Trial, Trials
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.payer import HasAccountant, Payer, attribute_of_payment, column_of_units
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.selection import stop_probability
 from sktensor_dp.privacy.spending import LedgerEntry
-from sktensor_dp.privacy.trials import stop_probability
 from sktensor_dp.privacy.unsafe import refuse_recording
 
 # For smaller epsilon the cost of a trial becomes 0.

@@ -25,19 +25,19 @@ from sktensor_dp.model_selection.costs import (
     part_of,
     set_budgets,
 )
-from sktensor_dp.model_selection.scores import UnitScores, held_out, release_score, word_counter
-from sktensor_dp.model_selection.splits import Mask, Splits, take
-from sktensor_dp.model_selection.steps import (
+from sktensor_dp.model_selection.pipeline_steps import (
     candidates_of,
     configured,
     key_until_charge,
     private_steps,
 )
+from sktensor_dp.model_selection.scores import UnitScores, held_out, release_score, word_counter
+from sktensor_dp.model_selection.splits import Mask, Splits, take
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.plan import PlannedRelease, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
+from sktensor_dp.privacy.selection import secret_trials
 from sktensor_dp.privacy.spending import LedgerEntry
-from sktensor_dp.privacy.trials import secret_trials
 from sktensor_dp.queries.scores import HeldOutScores
 
 

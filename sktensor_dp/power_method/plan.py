@@ -13,7 +13,7 @@ from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, 
 from sktensor_dp.power_method import defaults
 from sktensor_dp.privacy.conversions import spherical_spread
 from sktensor_dp.privacy.plan import COUNT, ReleasePlan, with_histogram
-from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.samples import (
     LiftedBall,
     PowerIterations,

@@ -16,7 +16,7 @@ from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     expected_counts,
     gradients,
     mixtures,
-    norms,
+    norm_histogram,
     persons,
     samples,
     scores,

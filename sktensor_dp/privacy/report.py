@@ -18,7 +18,7 @@ from sktensor_dp.privacy.composition import (
     unit_costs,
 )
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, budget_fractions, fraction_of
-from sktensor_dp.privacy.trials import stop_probability, trial_cost
+from sktensor_dp.privacy.selection import stop_probability, trial_cost
 from sktensor_dp.queries.laws import law_of
 
 # Privacy statement, or an object in it, as plain values.

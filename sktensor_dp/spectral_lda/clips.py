@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import MIN_TOKENS, Clip, CountNorm, Norm, PairNorm
-from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.norm_histogram import NormHistogram
 
 # Norms that are clipped. Without a public limit a histogram chooses one: its least edge, largest
 # edge and number of bins reach from documents of one token to about a million.

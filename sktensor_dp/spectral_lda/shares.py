@@ -30,7 +30,7 @@ from sktensor_dp.model_files.fields import Numbers, Real, SavedState
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.topic_shares import SharesByGroup, SharesNorm
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.tensor.arrays import Floats, Integers

@@ -19,7 +19,7 @@ from sktensor_dp.privacy.plan import (
     PrivacyCost,
     ReleasePlan,
 )
-from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.texts import DocumentFrequencies, WordBuckets, WordVotes
 from sktensor_dp.text import defaults
 

@@ -10,7 +10,7 @@ from sktensor_dp.checks.display import counted, plain
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.texts import (
     N_BUCKETS,
     DocumentFrequencies,

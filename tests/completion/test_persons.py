@@ -17,7 +17,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.directions import Directions, forgetting_factor
+from sktensor_dp.completion.component_search import Directions, forgetting_factor
 from sktensor_dp.completion.plan import plan_persons
 from sktensor_dp.completion.shared_biases import (
     EffectRelease,

@@ -23,7 +23,7 @@ from sktensor_dp.queries.counts import (
     WordFrequencies,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.query import UnitCount
 
 D = 6

@@ -11,7 +11,7 @@ from contracts.sensitivities import Case, Extreme, Floats, Rng
 
 from sktensor_dp.data.samples import SampleChunk, SampleChunks, TensorChunk, as_samples
 from sktensor_dp.data.sums import NORM_SLACK
-from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.samples import (
     LiftedBall,
     PowerIterations,

@@ -14,7 +14,7 @@ from sktensor_dp import (
     check_inputs,
 )
 from sktensor_dp.checks.parameters import InstanceOf, Number, OneOf
-from sktensor_dp.model_selection.steps import check_fractions
+from sktensor_dp.model_selection.pipeline_steps import check_fractions
 from sktensor_dp.privacy.accountant import BudgetAccountant
 
 NO_NUMBERS = [math.nan, np.nan, True, np.True_, "1", None, 1j, [1.0], np.ones(1), np.array(1.0)]

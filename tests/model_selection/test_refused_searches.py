@@ -29,7 +29,7 @@ from sktensor_dp import (
     make_private_scorer,
     scale_by_ranges,
 )
-from sktensor_dp.model_selection import steps
+from sktensor_dp.model_selection import pipeline_steps
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
@@ -265,16 +265,16 @@ def test_candidates_that_are_right_together_are_tried():
     """As given they would be refused: streams decompose raw moments alone."""
     model = mixture(perturbation="stream")
     lists = {"n_components": [2, 3], "perturbation": ["auto", "moment_tensor"]}
-    steps.tried_steps([lists, {"perturbation": ["auto"]}], model)
+    pipeline_steps.tried_steps([lists, {"perturbation": ["auto"]}], model)
     with pytest.raises(ValueError, match="the raw third moment"):
-        steps.tried_steps([lists, {"perturbation": ["iteration"]}], model)
+        pipeline_steps.tried_steps([lists, {"perturbation": ["iteration"]}], model)
     # Bounds may be tried where the range of scores is not theirs.
     bounds = {"bounds": [(0, 1), (0.4, 0.6)]}
     PrivateSearchCV(entries(), bounds, score_bounds=(-1, 0))._request(None, {})
     # Too many to try, and those that are drawn, are not.
     drawn = {"n_components": stats.randint(1, 5)}
     many = {"n_components": list(range(1, 200)), "whiten": [True, False]}
-    steps.tried_steps([drawn, many], model)
+    pipeline_steps.tried_steps([drawn, many], model)
 
 
 TEXTS = [f"a{i % 7} b{i % 5} c{i % 3}" for i in range(400)]

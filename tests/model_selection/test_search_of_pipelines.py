@@ -14,17 +14,17 @@ from small_texts import pipeline, search, texts
 
 from sktensor_dp import BudgetAccountant, BudgetError, NotEnoughDataError, make_private_scorer
 from sktensor_dp.model_selection.costs import TrialCosts, as_parameters, divided_among
+from sktensor_dp.model_selection.pipeline_steps import calling_row_by_row
 from sktensor_dp.model_selection.scores import UNKNOWN_WORD, UnitScores, word_counter
-from sktensor_dp.model_selection.steps import calling_row_by_row
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.statement import load_statement
-from sktensor_dp.privacy.trials import (
+from sktensor_dp.privacy.selection import (
     failure_of_trials,
     selection_delta,
     stop_probability,
     trial_cost,
 )
+from sktensor_dp.privacy.statement import load_statement
 
 INF = float("inf")
 PER_TOKEN = "log_likelihood_per_token"

@@ -29,7 +29,7 @@ from sktensor_dp.queries.counts import (
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.queries.mean_field import MeanField, single_precision
-from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.samples import (
     LiftedBall,

@@ -29,7 +29,7 @@ from sktensor_dp.queries.counts import (
     WordFrequencies,
 )
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.norms import NormHistogram
+from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.query import Product
 
 D, WORDS = 7, np.array([1, 2, 5])

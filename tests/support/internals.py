@@ -20,7 +20,7 @@ from sktensor_dp.privacy import noise_sampler
 from sktensor_dp.privacy.mechanisms import Mechanism
 from sktensor_dp.privacy.partition_selection import PartitionSelection
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.tensor import row_effects
+from sktensor_dp.tensor import entry_biases
 
 # Sessions
 data_of = methodcaller("_read")  # raw data that a session holds
@@ -90,7 +90,7 @@ words_of = attrgetter("_words")  # draws 64 random bits at a time
 
 # Kernels
 
-leading_pairs = row_effects._singular_vectors
+leading_pairs = entry_biases._singular_vectors
 
 
 def unit_norms(query: Any, chunk: Any) -> np.ndarray:

@@ -6,7 +6,7 @@ from internals import leading_pairs
 from scipy.stats import norm
 from small_tensors import rms
 
-from sktensor_dp.tensor.row_effects import fit_row_sums, incidence_features, standardised
+from sktensor_dp.tensor.entry_biases import fit_row_sums, incidence_features, standardised
 from sktensor_dp.tensor.shared_parameters import (
     clipped_variance,
     mean_response,

@@ -21,7 +21,7 @@ from sktensor_dp import (
     scale_by_ranges,
 )
 from sktensor_dp.checks.frames import column_names, new_frame
-from sktensor_dp.model_selection.steps import RowByRow
+from sktensor_dp.model_selection.pipeline_steps import RowByRow
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
