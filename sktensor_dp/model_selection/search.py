@@ -303,7 +303,7 @@ class PrivateSearchCV(
         trials = self._prepared(request, X, y, groups)
         unit = unit_of(request.last._public_facts().unit, trials.labels is not None)
         self._check_budget(request)
-        trials.refuse()
+        trials.refuse_by_unpaid_fits()
         if not request.number_is_private:
             number = trials.splits.n_units
             self._warn_of_delta(request.delta, number, unit)
@@ -315,9 +315,9 @@ class PrivateSearchCV(
                 )
         column = column_of_units(request.last, X, groups)
         payer = Payer(type(self).__name__, self._accountant_to_charge(), column=column)
-        charge = replace(request.charge, unit=unit)
-        payer.check_several([charge])
-        payer.charge_entries([charge])
+        entry = replace(request.entry, unit=unit)
+        payer.check_several([entry])
+        payer.charge_entries([entry])
         self._say("search begins")
         try:
             best = trials.run_all()
@@ -462,7 +462,7 @@ class PrivateSearchCV(
     def _check_budget(self, request: Request) -> None:
         """Raise BudgetError where the accountant would refuse the search, or it strands epsilon."""
         if (accountant := self._accountant_to_charge()) is not None:
-            accountant._check_search([request.charge])
+            accountant._check_search([request.entry])
 
     def _warn_of_delta(self, delta: float, n_units: int, unit: str) -> None:
         """Warn where delta is large for a public or released number of units."""
@@ -507,12 +507,12 @@ class PrivateSearchCV(
         names = dict.fromkeys(chain.from_iterable(distributions))
         bounds_given = self.score_bounds is not None
         check_comparable(names, steps_of(self.estimator), scoring, bounds_given=bounds_given)
-        charge = LedgerEntry(
+        entry = LedgerEntry(
             type(self).__name__, "private_selection", uses=1,
             cost=PrivacyCost(epsilon=float(self.epsilon), delta=delta),
             neighbours=last.neighbours,
         )  # fmt: skip
-        return Request(steps, distributions, scoring, delta, stop, costs, charge)
+        return Request(steps, distributions, scoring, delta, stop, costs, entry)
 
     def _attributes(
         self, best: Trial, delta: float, bounds: tuple[float, float], paid: bool

@@ -63,7 +63,7 @@ class Request:
     delta: float  # of the search, at which the epsilon of each fit is stated; 0 for pure noise
     stop: float  # probability that a trial is the last
     costs: TrialCosts  # of each fit and score of a trial
-    charge: LedgerEntry  # for the whole search
+    entry: LedgerEntry  # of the charge for the whole search
 
     @property
     def last(self) -> PrivateEstimatorMixin:
@@ -96,7 +96,7 @@ class Trials:
     bounds: tuple[float, float]  # that all scores are clipped to
     n_features: int | None  # columns of X, where the step that scores is given them
 
-    def refuse(self) -> None:
+    def refuse_by_unpaid_fits(self) -> None:
         """Begin a fit of each candidate, to refuse unpaid what fits refuse before their charge."""
         parts = [np.ones(self.splits.n_units, dtype=bool)]
         if self.labels is None and not self.request.number_is_private:
@@ -109,9 +109,9 @@ class Trials:
             model = configured(self.estimator, params, np.random.RandomState(0))
             refused[key] = None
             for chosen in parts:
-                payer = RefusingAccountant(self.request.costs.fit)
+                accountant = RefusingAccountant(self.request.costs.fit)
                 try:
-                    self._guarded(partial(self._fitted, model, chosen, payer), "A fit")
+                    self._guarded(partial(self._fitted, model, chosen, accountant), "A fit")
                 except ChargeReached:
                     pass
                 except NotEnoughDataError as error:  # a trial may lose by it
@@ -162,8 +162,8 @@ class Trials:
         caught: list[warnings.WarningMessage] = []
         try:
             for train, test in self.splits.pairs:
-                payer = TrialAccountant(self.request.costs.fit)
-                model, warned = self._fitted(template, train, payer)
+                accountant = TrialAccountant(self.request.costs.fit)
+                model, warned = self._fitted(template, train, accountant)
                 score, report, doubts = self._scored(model, test)
                 scores.append(score)
                 caught += [*warned, *doubts]
@@ -185,14 +185,14 @@ class Trials:
         return replace(trial, model=model, parts=parts, warnings=(*trial.warnings, *warned))
 
     def _fitted(
-        self, template: BaseEstimator, chosen: Mask, payer: TrialAccountant
+        self, template: BaseEstimator, chosen: Mask, accountant: TrialAccountant
     ) -> tuple[BaseEstimator, list[warnings.WarningMessage]]:
-        """Clone of `template`, fitted to the `chosen` units at all that `payer` allows, and its
-        warnings.
+        """Clone of `template`, fitted to the `chosen` units at all that `accountant` allows, and
+        its warnings.
         """
         model = clone(template)
         steps = private_steps(model)
-        set_budgets(steps, payer.allowed, self.step_fractions, self.request.delta)
+        set_budgets(steps, accountant.allowed, self.step_fractions, self.request.delta)
         rows = self.splits.rows(chosen)
         X, y, groups = take(self.X, rows), take(self.y, rows), {}
         if self.units_in_data:
@@ -200,11 +200,11 @@ class Trials:
             X = model._set_to_units(X, int(chosen.sum()))
         elif self.labels is not None:
             groups = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
-        # `_accountant_to_charge` of each step finds the trial's accountant, which is entered last,
-        # not an enclosing block, which the whole search was charged to. Groups are passed by names
-        # of steps; requests for routing would interfere.
+        # `_accountant_to_charge` of each step finds this accountant, the last of `OPENED` in
+        # privacy/accountant.py, not an enclosing block, which the whole search was charged to.
+        # Groups are passed by names of steps; requests for routing would interfere.
         unrouted = config_context(enable_metadata_routing=False)
-        with payer, unrouted, warnings.catch_warnings(record=True) as caught:
+        with accountant, unrouted, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(X, **groups) if y is None else model.fit(X, y, **groups)
         return model, caught
