@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion.gradient_steps import fit_by_gradient
-from sktensor_dp.completion.model import EntryModel, SharedModel, unexplained_variance
-from sktensor_dp.completion.person_recipe import AT_EDGE
+from sktensor_dp.completion.model import AT_EDGE, EntryModel, SharedModel, unexplained_variance
 from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.estimator.base import FitResult
@@ -21,6 +20,7 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums
 from sktensor_dp.queries.gradients import LARGEST, Jacobian, RidgeBlock
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.column_pairs import components_of_pairs
 from sktensor_dp.tensor.cp_completion import CPCompletion, complete_cp, with_factors
 from sktensor_dp.tensor.entry_biases import fit_row_sums, incidence_features
 from sktensor_dp.tensor.shared_parameters import (
@@ -34,7 +34,6 @@ from sktensor_dp.tensor.tucker_completion import (
     tucker_of_cp,
     with_orthonormal_factors,
 )
-from sktensor_dp.tensor.whitening import components_of_pairs
 
 # Least variance of values about the model, relative to the assumed one: exact data may have none,
 # and a ridge must be positive.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sktensor_dp.completion.component_search import Directions, columns_worth
-from sktensor_dp.completion.model import SharedModel, attributes_of_units
+from sktensor_dp.completion.model import AT_EDGE, SharedModel, attributes_of_units
 from sktensor_dp.completion.plan import ModelOptions, PersonPlan, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
     SharedBiases,
@@ -34,11 +34,6 @@ from sktensor_dp.tensor.sorted_entries import mode_product
 LEAST_DEVIATION = 1 / 16
 # Least share of units that have values, to avoid a division by 0.
 LEAST_SHARE = 1e-9
-AT_EDGE = (
-    "The average that was found lies at the edge of the range of values, as where they are clamped "
-    "to bounds that are too narrow: are the bounds right, and is it the right column of values? "
-    "check_inputs, by default in the command, tells before a fit how many values lie within."
-)
 UNLISTED = (
     "Hardly any value is of a row that counts: is each name written in the public lists as it is "
     "in the data, and is each column at its place?"

@@ -3,9 +3,11 @@
 import math
 import numbers
 import os
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import repeat
 from types import NoneType
 from typing import Any
@@ -32,6 +34,20 @@ MISSING = "Drop missing documents, or replace them by ''."
 NOT_FOR_WORKERS = (
     "vocabulary_", "document_frequencies_", "threshold_", "privacy_report_", "stop_words_",
 )  # fmt: skip
+
+
+@cache
+def word_pattern() -> re.Pattern[str]:
+    r"""Pattern of words of two characters or more, of letters, digits and ``_`` with their marks.
+
+    To Python's ``\w`` words end at combining marks, such as vowel signs of Hindi and Thai, and at
+    joiners. In texts without these it finds what scikit-learn's default pattern does.
+    """
+    variants_of_emoji = range(0xFE00, 0xFE10)
+    characters = (chr(i) for i in range(0x300, 0x20000) if i not in variants_of_emoji)
+    marks = "".join(one for one in characters if unicodedata.category(one) in ("Mn", "Mc"))
+    # The lookahead is for speed: most words end at a blank.
+    return re.compile(rf"\w(?:\w+|(?![\0-\u02ff])[{marks}\u200c\u200d]+)+")
 
 
 def read_documents(

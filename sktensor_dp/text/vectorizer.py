@@ -24,7 +24,7 @@ from sktensor_dp.checks.parameters import (
     OneOf,
     check_sizes,
 )
-from sktensor_dp.checks.words import composed, word_pattern
+from sktensor_dp.checks.words import composed
 from sktensor_dp.data.sources import is_read_in_parts
 from sktensor_dp.data.texts import TextChunks
 from sktensor_dp.estimator.base import NEIGHBOURS, NONE, FitResult, PrivateEstimatorMixin
@@ -44,6 +44,7 @@ from sktensor_dp.text.documents import (
     lazy_texts,
     read_documents,
     text_chunks,
+    word_pattern,
 )
 from sktensor_dp.text.plan import (
     WordForecast,

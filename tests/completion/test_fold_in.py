@@ -12,7 +12,7 @@ from small_completions import INF, MODELS, PERTURBATIONS, SLICE, X0, Y0, build, 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.plan import loss_by_pairs, plan_completion
-from sktensor_dp.tensor.whitening import components_of_pairs
+from sktensor_dp.tensor.column_pairs import components_of_pairs
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
