@@ -167,17 +167,17 @@ class InputCheck(HasAccountant):
     def _refuse_noise(self, query: MatchingRows, n_units: int) -> None:
         """Raise NotEnoughDataError, uncharged, if noise will hide whether rows match."""
 
-        def sigma(epsilon: float) -> float:
+        def sigma_at(epsilon: float) -> float:
             cost = self._plan(epsilon).cost_of(query.name)
             return sigma_of_mean(query, cost, n_units, self.neighbours)
 
-        if sigma(self.epsilon) > USELESS:
-            least = least_epsilon(lambda epsilon: sigma(epsilon) <= USELESS)
+        if sigma_at(self.epsilon) > USELESS:
+            least = least_epsilon(lambda epsilon: sigma_at(epsilon) <= USELESS)
             ways = ["more units"] if least is None else [f"epsilon={least:g}", "more units"]
             raise NotEnoughDataError(
                 f"Noise would hide how many rows match: a check of {counted(n_units, 'unit')} at "
-                f"this epsilon has noise with a deviation of {sigma(self.epsilon):.0%}. Nothing "
-                f"was charged. It needs {' or '.join(ways)}, or look at a few rows instead."
+                f"this epsilon has noise with a deviation of {sigma_at(self.epsilon):.0%}. "
+                f"Nothing was charged. It needs {' or '.join(ways)}, or look at a few rows instead."
             )
 
     @property

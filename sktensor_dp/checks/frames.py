@@ -159,6 +159,7 @@ def column_names(data: Any) -> list[str] | None:
         data = data._meta
     if not is_table(data):
         return None
+    # Of pandas; other tables are read by narwhals.
     names = list(data.columns if hasattr(type(data), "iloc") else _wrapped(data, "X").columns)
     if all(isinstance(one, str) for one in names):
         return names

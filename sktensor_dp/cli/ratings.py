@@ -313,7 +313,7 @@ class Ratings(Run):
         return display.figure_
 
     def _notes(self) -> list[str]:
-        """Sentences on numbers, order and directions, but for what `hidden` says."""
+        """Sentences on numbers, on their order, and on directions where all asked for are seen."""
         order = [] if self.options.by_rating else [ORDER]
         return [ESTIMATES, *order, *([] if super().hidden() else [self.seen()])]
 

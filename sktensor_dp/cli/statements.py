@@ -115,7 +115,7 @@ def _together(totals: Sequence[Total], at_most: float) -> int:
     units = sorted({one.unit for one in totals})
     delta = max(one.delta for one in totals)
     cost = PrivacyCost.total((one.cost, 1) for one in totals)
-    if math.isinf(epsilon := cost.epsilon_at(delta)):  # each may set a part of delta aside
+    if math.isinf(epsilon := cost.epsilon_at(delta)):  # more was set aside than one delta
         delta = sum(one.delta for one in totals)
         epsilon = cost.epsilon_at(delta)
     said = f"epsilon is {epsilon:.4g} at delta {plain(delta)} for whoever is in all of them"

@@ -46,8 +46,8 @@ class Directions:
         self._deviation = biases[0].deviation
         self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
         n_columns = start.shape[1]
-        self._sums = np.zeros((len(start), n_columns))
-        self._weights = cell_weights(biases, n_units)
+        self._sums = np.zeros((len(start), n_columns))  # of all sweeps, (n_cells, r)
+        self._weights = cell_weights(biases, n_units)  # (n_cells,): of the cells in these sums
         self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
         root_each = root_of_entries(self._weights, n_units)
         self._n_entries_each = root_each**2
@@ -163,16 +163,16 @@ class Directions:
         return np.asarray((vectors * kept) @ vectors.T)
 
     def _shrunk_rows(self) -> Floats:
-        """Rows fitted to the sums and shrunk by their noise, up to a common factor."""
+        """Rows fitted to the sums and shrunk by their noise; their scale does not matter."""
         r, weights = self._sums.shape[1], self._weights
         grams = weights[:, None, None] * np.eye(r)
         noise = np.broadcast_to((self._covariance + self._covariance.T) / 2, grams.shape)
-        residual = self._variance_by_units()
+        by_units = self._variance_by_units()
         # EM for the prior variance of a row starts from the noise of an average row; without noise
         # any start is right.
         noise_variance = float(np.mean(self._covariance.diagonal()))
         prior = (noise_variance / max(float(np.mean(weights)) ** 2, 1e-100)) or 1.0
-        return posterior_rows(self._sums, grams, noise, residual, prior)
+        return posterior_rows(self._sums, grams, noise, by_units, prior)
 
     def _variance_by_units(self) -> float:
         """Variance of a row of all sums, over its weight, caused by the units themselves."""

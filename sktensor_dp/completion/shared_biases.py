@@ -304,16 +304,16 @@ class SharedBiases:
         others = [one for one in biases if one is not self]
         shares = _joined(one.shares for one in others)
         releases = [release for release, *_ in self._released]
-        then = np.stack([effects for *_, effects in self._released])
-        lacked = _joined(one.effects.effects for one in others) - then
+        effects_then = np.stack([effects for *_, effects in self._released])
+        lacked = _joined(one.effects.effects for one in others) - effects_then
         uncertain = float(shares @ _joined(one.effects.variances for one in others))
-        # An entry weighs one over the norm of its unit's counts, and all of a unit's n entries n.
+        # An entry weighs one over the norm of its unit's counts: all n of a unit weigh n over it.
         several, self.n_alone = np.mean([one.counts.sum(axis=1) for one in releases], 0).tolist()
         total = several + self.n_alone
         of_unit = max(total / self._n_units, 1.0)
         known = [one for one in biases if one.weights.any()]
-        each = entries_each(known, self._n_units) if known else 1.0
-        weight_each = of_unit / max(each, of_unit**2)
+        n_each = entries_each(known, self._n_units) if known else 1.0
+        weight_each = of_unit / max(n_each, of_unit**2)
         blocks = block_weights(releases, weight_each)
         linear = [
             self._linear(release.pooled(blocks), clip, float(shares @ effects**2))

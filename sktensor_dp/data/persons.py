@@ -65,7 +65,7 @@ class PersonChunks(ValueRange):
         return np.asarray(1 / np.bincount(self.unit_of_entry)[self.unit_of_entry])
 
     def pairs(self, mode: int) -> tuple[Integers, Integers]:
-        """Number of the (unit, row of `mode`) pair of each entry, and the unit of each pair."""
+        """Index of the (unit, row of `mode`) pair of each entry, and the unit of each pair."""
         if mode not in self._pairs:
             units, rows = self.unit_of_entry, self.coordinates[:, mode]
             if len(self.shape) == 2:  # entries are distinct

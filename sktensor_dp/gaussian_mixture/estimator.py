@@ -488,7 +488,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Warns
         -----
         NotEnoughDataWarning
-            If there are none of a column.
+            If a column has no intervals.
 
         Raises
         ------
@@ -498,19 +498,21 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
         Notes
         -----
-        Another run may find other groups: intervals are for the groups shown. They are
-        normal intervals by the information of the fitted law, with what EM steps of their number
-        and rates leave of the way from the start. They are for means of samples clamped to ranges
-        and scaled down to ``data_norm``, and do not count what lies beyond. They count what clips
-        take of log-normal tails that are as skewed as released shifts are, within noise; of longer
-        tails they may hold too few. Means of one group have no clip, and noise in proportion to
-        ``data_norm``; where cells are seen to be missing, only in columns that are skewed as an
-        exponential law or more, or have nearly one value. Where groups share a tail, rows between
-        them may be of either. The share of missing cells is estimated for each column, by
-        released second moments. Where cells are missing for values that are seen, as by dropout,
-        noise leaves steps unfinished: of 90% intervals about 8 in 10 hold, and hardly any of a
-        column that most rows lack. For values that are not seen, they hold those of rows with the
-        column.
+        They are normal intervals by the information of the fitted law, wider by what EM steps leave
+        of the distance from the start to convergence. Their limits:
+
+        - Another run may find other groups: intervals are for the groups shown. Where groups share
+          a tail, rows between them may be of either.
+        - They are for means of samples clamped to ranges and scaled down to ``data_norm``, and do
+          not count what lies beyond.
+        - They count what clips take of log-normal tails that are as skewed as released shifts are,
+          within noise; of longer tails they may hold too few. Means of one group have no clip, and
+          noise in proportion to ``data_norm``; where cells are seen to be missing, only in columns
+          that are skewed as an exponential law or more, or have nearly one value.
+        - The share of missing cells is estimated for each column, by released second moments. Where
+          cells are missing for values that are seen, as by dropout, noise leaves steps unfinished:
+          of 90% intervals about 8 in 10 hold, and hardly any of a column that most rows lack. Where
+          they are missing for values that are not seen, intervals are for rows with the column.
 
         **Privacy.** Made of released values alone; costs nothing.
 
@@ -527,11 +529,11 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_level(level)
-        low, high, none = self._intervals(level)
+        low, high, why_none = self._intervals(level)
         if np.isnan(low).all():
-            raise ValueError(none)
-        if none:
-            warnings.warn(none, NotEnoughDataWarning, stacklevel=level_of_caller())
+            raise ValueError(why_none)
+        if why_none:
+            warnings.warn(why_none, NotEnoughDataWarning, stacklevel=level_of_caller())
         return low, high
 
     def _std_of_means(self) -> Floats | None:

@@ -52,7 +52,7 @@ class MixturePlan:
 
     @property
     def n_shape(self) -> int:
-        """Number of coordinates of a shape that is released, less the one of its trace."""
+        """Number of coordinates of a released covariance, less the one of its trace."""
         d = self.n_features
         return {"spherical": 1, "diag": d}.get(self.covariance_type, n_unique(d, 2)) - 1
 
@@ -139,7 +139,7 @@ def strength(epsilon: float, delta: float) -> float:
 
 
 def rows_needed(estimator: Any, n_features: int) -> int:
-    """Least number of samples for groups of one size."""
+    """Least number of samples from which a fit finds groups of equal size."""
     k, mu = estimator.n_components, strength(estimator.epsilon, estimator.delta)
     return math.ceil(max(ROWS_NEEDED * k * n_features / mu, LEAST_NEEDED * k))
 

@@ -162,7 +162,7 @@ def membership_costs(
 
 def _repeated(costs: Sequence[PrivacyCost], times: int) -> tuple[PrivacyCost, ...]:
     """Possible costs to a unit in `times` parts, each of which costs at most one of `costs`."""
-    if times > 1:  # each may cost another one: take a cost that covers them
+    if times > 1:  # parts may cost different ones: take one that covers all
         costs = [cover(costs)]
     return tuple(PrivacyCost.total([(cost, times)]) for cost in costs)
 

@@ -54,7 +54,6 @@ class Payer:
 
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
         """Check and charge entries of a ledger; None as for :meth:`charge`."""
-        # `telling_spending` wraps each method that fits: sets UNIT_COLUMN and reads PAID_FITS.
         receipt, entries = None, self._named(entries)
         self._check_tools(entries)
         if self.accountant is not None and not self.paid_by_earlier_batch:
@@ -225,8 +224,9 @@ class HasAccountant:
         """Accountant to charge: that of the parameter, else of the surrounding block, else None."""
         if self.accountant is not None:
             return self.accountant
+        # The innermost `with` block of this thread, and why nobody may be charged nothing, if so.
         block, why = OPENED.get()[-1], vars(self).get(NEEDS_PAYER)
-        if HELD:
+        if HELD:  # open blocks of any thread
             why = "another thread holds a `with BudgetAccountant(...)` block open, seen there alone"
         if block is not None or why is None:
             return block

@@ -76,7 +76,7 @@ class ExpectedCounts(query.NonNegative):
         posterior = topic_posterior(chunk.X, self.topics, self.prior)
         counts = self._scaled(chunk)
         norms = self._bounds(counts)
-        # The exact norm is Euclidean.
+        # Where a bound exceeds the limit take the exact norm, which is known for order 2.
         if self.order == 2 and (norms > self.limit).any():
             of_rows = np.sqrt((posterior**2).sum(axis=1) * counts.squares)
             exact = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, topics=None)

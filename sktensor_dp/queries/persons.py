@@ -186,6 +186,7 @@ class SharedRowSums(Query):
         pairs, unit_of_pair = chunk.pairs(self.mode)
         units, size = chunk.unit_of_entry, self.shape[self.mode]
 
+        # For each entry the norm of its unit over the unit's pairs.
         def norms(of_pairs: NDArray[Any]) -> Floats:
             return np.sqrt(np.bincount(unit_of_pair, of_pairs**2, chunk.n_units)).take(units)
 

@@ -319,7 +319,7 @@ class _SpectralFit:
     def _fit_by_third_moment(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Release the third moment in the whitened space, and decompose it."""
         concentration, assumed = self._concentration(*varimax_topics(pairs.white), pairs)
-        # Pairs were whitened at the usual concentration, as was none given.
+        # Pairs were whitened at the usual concentration: whiten them at the one found, if any was.
         if self._options.concentration is None and pairs.released.matrix is not None:
             pairs = pairs.with_concentration(concentration)
             white = self._whitener(pairs.released, pairs.corrected, pairs.correction)
@@ -327,11 +327,11 @@ class _SpectralFit:
         basis, triples = self._release_triples(pairs)
         topics, weights, framed, vectors = self._decomposition(basis, triples, pairs)
         # Factor by which the transform of all three modes enlarges the deviation of noise, finite.
-        volume = min(float(np.mean(np.linalg.norm(framed.transform, axis=0) ** 2)), 1e60) ** 1.5
+        growth = min(float(np.mean(np.linalg.norm(framed.transform, axis=0) ** 2)), 1e60) ** 1.5
         std = std_of_decomposed(
             framed.unwhiten(vectors), vectors @ framed.matrix.T, weights,
             pairs.released.sigma * pairs.correction.pair_scale,
-            triples.sigma * pairs.correction.triple_scale * volume,
+            triples.sigma * pairs.correction.triple_scale * growth,
         )  # fmt: skip
         return self._on_all_words(pairs, topics, weights, concentration, std), assumed
 

@@ -112,7 +112,9 @@ def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
 
 
 def times(rows: list[Floats], x: Floats) -> Floats:
-    """Products of n symmetric matrices, given as a `triangle`, with the columns of `x`."""
+    """Product of the j-th symmetric matrix with column j of `x`, for all j; (size, n).
+    The `rows` of all matrices are given as a `triangle`.
+    """
     result = np.zeros_like(x)
     for k, row in enumerate(rows):
         for part in row * x[k:]:

@@ -130,14 +130,14 @@ class SortedEntries:
         return self._pointers[mode]
 
     def blocks(self, mode: int, size: int) -> Iterator[tuple[slice, Integers, Integers]]:
-        """Blocks of entries sorted by a mode: span, its rows, and the first entry of each."""
+        """Blocks of entries sorted by a mode: span, its rows, and where in it each begins."""
         seen = np.flatnonzero(self.counts[mode])
         begins = self.row_pointers(mode)[seen]
         for first in range(0, self.n_entries, size):
             last = min(first + size, self.n_entries)
-            # From the row that holds the block's first entry to the first that begins after it.
-            later, after = np.searchsorted(begins, [first + 1, last])
-            rows = slice(later - 1, after)
+            # From the row that holds the first entry to the first that begins after the block.
+            next_row, end_row = np.searchsorted(begins, [first + 1, last])
+            rows = slice(next_row - 1, end_row)
             yield slice(first, last), seen[rows], np.maximum(begins[rows] - first, 0)
 
 

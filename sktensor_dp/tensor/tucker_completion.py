@@ -209,9 +209,10 @@ class _TuckerPosterior(Posterior):
         super().restore(others, variance)
 
     def _equations(self, mode: int, targets: Floats) -> NormalEquations:
+        """Normal equations of the factor of `mode` for `targets`."""
         ranks, n = self._core.shape, self._core.ndim
-        moments = np.multiply.outer(self._core, self._core)
-        moments += self._core_covariance.reshape(ranks * 2)
+        moments = np.multiply.outer(self._core, self._core)  # the mean of core (x) core
+        moments += self._core_covariance.reshape(ranks + ranks)
         pairs = np.arange(2 * n).reshape(2, n).T.ravel()  # axes k and n + k side by side
         moments = moments.transpose(pairs).reshape([rank**2 for rank in ranks])
         return self._passes.tucker_equations(

@@ -126,6 +126,7 @@ def precisions(shared: EntryEffects, noise_variance: float) -> Floats:
 
 def prior_variances(size: int, noise_variance: float) -> Floats:
     """Prior variances of all parameters of a unit, of shape (size,): level, slopes, components."""
+    # Those of level and popularity are relative to the noise, those of components 1.
     level, popularity = defaults.LEVEL_VARIANCE, defaults.POPULARITY_VARIANCE
     plain = [level * noise_variance, defaults.SLOPE_VARIANCE, popularity * noise_variance]
     return np.array([*plain, *np.ones(size - N_PLAIN)])
@@ -144,7 +145,9 @@ class CellEntries:
         return np.ascontiguousarray((pattern @ table).T)
 
     def moments(self, table: Floats) -> Floats:
-        """Sums over a unit's entries, in their order, of value times the cell's row of `table`."""
+        """Sums over each unit's entries, in their order, of value times the cell's row of `table`:
+        (n_columns, n_units).
+        """
         return np.ascontiguousarray((self._values @ table).T)
 
     def residuals(self, means: Floats, terms: Sequence[Floats], scale: float) -> Floats:
@@ -183,7 +186,7 @@ class CellUnits:
         design = cells.design().T
         self.size = design.shape[1]
         self.offsets = level + cells.effects
-        # Derivatives with respect to all parameters but the level, for which they are 1.
+        # Derivatives of a unit's values in its parameters, but for the level, where they are 1.
         self.terms = tuple(np.ascontiguousarray(column) for column in design[:, 1:].T)
         self.plain_terms = self.terms[: N_PLAIN - 1]
         # After scaling by the prior deviations, each matrix is the identity plus a positive
@@ -191,6 +194,8 @@ class CellUnits:
         self._deviations = np.sqrt(prior_variances(self.size, noise_variance))
         design = design * self._deviations
         weighted = precisions(cells, noise_variance)[:, None] * design
+        # By cell, what an entry there adds to its unit's normal equations: right-hand sides, per
+        # value, and the upper triangle of the matrix.
         self._weighted = np.ascontiguousarray(weighted)
         first, second = np.triu_indices(self.size)
         self._table = summable(weighted[:, first] * design[:, second])

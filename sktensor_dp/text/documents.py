@@ -155,7 +155,7 @@ def text_chunks(
     analyze = of_content.build_analyzer()
     column = as_documents(texts, "raw_documents")
     documents = read_documents(vectorizer, column, grouped=groups is not None, is_part=is_part)
-    # A single group is allowed, as one partition may hold just one.
+    # A partition may hold a single group, which is allowed where their number is private.
     relation = "add_remove" if is_part else vectorizer.neighbours
     labels = checked_groups(groups, texts, len(documents), relation)
     return TextChunks(documents, analyze, groups=labels)

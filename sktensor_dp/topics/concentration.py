@@ -56,7 +56,7 @@ def largest_not_rejected(
 ) -> ExplainedTopics | None:
     """Fit at the largest concentration whose misfit is at most `most_misfit`, by bisection.
 
-    `explain` fits topics at a concentration from those given. None if the largest concentration
+    `explain` fits topics at a concentration from those given. None if even LARGEST_CONCENTRATION
     fits; `single`, one topic per document, if none does.
     """
     # The bisection stops when two concentrations have this ratio.

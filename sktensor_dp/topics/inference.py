@@ -63,7 +63,7 @@ def variational_proportions(
 def collapsed_proportions(
     X: sp.csr_matrix, topics: Floats, prior: Floats, *, n_iter: int, tol: float = 0.0
 ) -> Floats:
-    """Dirichlet parameters (n, k) by CVB0 (Asuncion, Welling, Smyth & Teh, 2009)."""
+    """Dirichlet parameters (n, k) of proportions by CVB0 (Asuncion, Welling, Smyth & Teh, 2009)."""
     by_word = np.ascontiguousarray(topics.T)
     gamma = np.empty((X.shape[0], topics.shape[0]))
     for block in row_blocks(X):
