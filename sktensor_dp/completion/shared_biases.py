@@ -210,7 +210,7 @@ class SharedBiases:
     total_variance: float  # of all weights together, by noise
     n_alone: float  # weight of units with entries in one row alone: their number
     by_level: float = 0.0  # as `by_own_level`
-    _noise: float  # of a sum of sensitivity 1, in the last release
+    _noise_of_sum: float  # of sensitivity 1, in the last release
 
     def __init__(
         self, ask: Session, mode: int, level: float, deviation: float, n_units: int
@@ -252,7 +252,7 @@ class SharedBiases:
         most = 1.0 if self._order == 1 else longest_sum(clip)  # which costs nothing in L1
         query = SharedRowSums(self.mode, self._shape, known, clip * deviation, self._order, most)
         noisy = self._ask(query, paid_by, uses).as_sum()
-        self._noise = noisy.sigma / query.l2_sensitivity
+        self._noise_of_sum = noisy.sigma / query.l2_sensitivity
         sums, counts = noisy.value
         release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.effects, spread)
         others = _joined(one.effects.effects for one in biases if one is not self)
@@ -290,7 +290,7 @@ class SharedBiases:
         # Releases from the second on are clipped alike, and are averaged. This one is `precision`
         # times as precise as the last.
         n_alike = len(self._released) - 1 + n_left + precision
-        return clip_of_least_error(self._noise / math.sqrt(n_alike), apart, least, widest)
+        return clip_of_least_error(self._noise_of_sum / math.sqrt(n_alike), apart, least, widest)
 
     def _apart(self) -> Floats:
         """Distances of rows' means from their medians."""
