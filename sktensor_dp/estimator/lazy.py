@@ -32,10 +32,9 @@ Lazy = Any
 NOT_FOR_WORKERS = ("_stream", "privacy_report_", "feature_names_in_")
 
 
-def checked_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None) -> Any:
+def checked_columns(estimator: object, X: Lazy, *, reset: bool) -> Any:
     """Lazy table with its columns in one chunk, validated by its metadata alone."""
-    if text is not None:  # advice on columns of text; None: there may be some
-        refuse_other_kinds(X._meta, "X", text)
+    refuse_other_kinds(X._meta, "X", advice_on_text(estimator))
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
             f"X must have one row per sample and one column per feature; got a "
@@ -175,7 +174,7 @@ def lazy_rows(
     estimator: object, X: Lazy, method: str, width: int | None = None, **options: object
 ) -> Lazy:
     """Dask array of a method's result for each row: a number, or `width` numbers."""
-    X = checked_columns(estimator, X, reset=False, text=advice_on_text(estimator))
+    X = checked_columns(estimator, X, reset=False)
     dtype = np.float64 if width is None else precision_of(X)
     of_part = partial(getattr(worker_copy(estimator, NOT_FOR_WORKERS), method), **options)
     sizes = [math.nan] * X.npartitions if hasattr(X, "columns") else X.chunks[0]
