@@ -40,6 +40,7 @@ ABLATIONS = (
     constant("gaussian_mixture.OFFSET", 1.0),
     constant("gaussian_mixture.SPHERES", 1),
     constant("gaussian_mixture.SPHERE_STEPS", 1),
+    constant("gaussian_mixture.ROWS_A_STEP", math.inf),
     constant("gaussian_mixture.QUANTILE", 0.999),
     constant("mixtures.NOISE_OF_SQUARES", 0.0),
     constant("mixtures.SHRUNK_AT", math.inf),

@@ -6,5 +6,7 @@ FRACTIONS = {"second_moments": 0.05, "mixture_statistics": 0.83, "mixture_gains"
 OFFSET = 0.5
 # Number of spheres of the start for each group asked for, and of their EM steps.
 SPHERES, SPHERE_STEPS = 4, 5
+# Rows times mu, for each group and column, for one further EM step.
+ROWS_A_STEP = 12.0
 # Quantile of the length of normal rows at which statistics are clipped.
 QUANTILE = 0.9

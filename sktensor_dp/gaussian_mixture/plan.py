@@ -69,8 +69,6 @@ class MixturePlan:
 
 def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan:
     """Choose the releases of a fit and the number of its steps, and split the budget."""
-    # Rows times mu, for each group and column, for one further step.
-    rows_a_step = 12.0
     k, fractions = estimator.n_components, dict(defaults.FRACTIONS)
     if k == 1:  # there is nothing to choose
         del fractions[MixtureGains.name]
@@ -79,8 +77,8 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
         fractions = with_histogram(NormHistogram.name, fractions)
     n_steps, mu = WITHOUT_NOISE, strength(estimator.epsilon, estimator.delta)
     if mu < math.inf:
-        # From FEWEST - 1 on, a step for each `rows_a_step` of rows times mu.
-        allowed = n_samples * mu / (k * n_features) / rows_a_step
+        # From FEWEST - 1 on, a step for each `ROWS_A_STEP` of rows times mu.
+        allowed = n_samples * mu / (k * n_features) / defaults.ROWS_A_STEP
         n_steps = int(min(max(round(FEWEST - 1 + allowed), FEWEST), MOST))
     # A test of skewness, and steps of spheres.
     n_statistics = n_steps + 1 + (defaults.SPHERE_STEPS if k > 1 else 0)

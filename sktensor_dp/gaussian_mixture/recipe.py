@@ -87,20 +87,23 @@ def release_mixture(
     share, error = observed_share(ball, second)
     # Of covariances, by which steps fill in what is missing: pairs are whole in a square of it.
     added = (max(share, error) ** -2 - 1) * plan.n_steps / ask.n_units
-    n_whole = plan.n_whole
-    model, average, noise = release_steps(ask, ball, plan, start, plan.n_steps - n_whole, added)
-    square = float(model.weights @ np.square(model.means).sum(axis=1))
+    n_first, n_whole = plan.n_steps // 2, plan.n_whole
+    halfway, average, noise = release_steps(ask, ball, plan, start, n_first, added)
+    model, lacks = halfway, lacks_cells(ball, second)
     whole = np.zeros(0, np.intp)  # columns whose means are released without a clip
     if n_whole:
         # Where no cell is seen to be missing all are: nothing is filled in by other columns.
         whole, tails = np.arange(plan.n_features), None
-        if lacks_cells(ball, second):
+        if lacks:
             tails = release_tails(ask, ball, plan, second, model, noise)
             whole = np.flatnonzero((tails.skewness > 0) | one_valued(model, ball.radius))
         if len(whole):
             model, of_whole = release_whole(ask, ball, plan, second, model, whole)
-        else:
-            model, _, noise = release_steps(ask, ball, plan, model, n_whole, added, average)
+    if not len(whole):
+        n_last = plan.n_steps - n_first
+        model, _, noise = release_steps(ask, ball, plan, model, n_last, added, average)
+    clipped = halfway if len(whole) else model
+    square = float(clipped.weights @ np.square(clipped.means).sum(axis=1))
     parts = merged_levels(model, plan.n_components)
     levels = [of_type(mixture_of(level), plan, ball.radius) for level in parts]
     gains, k, most = np.zeros(0), 1, len(levels)  # fewer than asked for if spheres were left out
@@ -114,13 +117,17 @@ def release_mixture(
     found, noise = levels[k - 1], noise.times((most - k + 1) ** 0.5)
     if not n_whole or tails is None:
         tails = release_tails(ask, ball, plan, second, found, noise)
+    observed = observed_cells(ball, second, model)
+    if lacks:
+        before = joined(halfway, parts[k - 1])
+        left = left_by_steps(before, found, noise, np.maximum(observed, 1 / ask.n_units))
+        tails.unmade[:] = np.hypot(tails.unmade, left)
     if len(whole):
         tails.unmade[:, whole], tails.spread[:, whole] = of_whole, 1.0
     elif not n_whole:  # groups share a tail, or clips take all but one value
         tails.spread[:, (tails.skewness > 0) | one_valued(found, ball.radius)] = 0.0
     way = way_from(joined(start, parts[k - 1]), found)
     way[:, 1 + whole] = 0.0
-    observed = observed_cells(ball, second, model)
     return FittedMixture(found, gains, square, tails, noise, observed, way)
 
 
@@ -143,8 +150,8 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
         return of_type(one, plan, radius)
     n_spheres = defaults.SPHERES * plan.n_components
     n_directions = min(d, plan.n_components)
-    spheres = small_spheres(mean, covariance, noise, radius, n_directions, n_spheres, rng)
     clip = clipping_at(n_directions, defaults.QUANTILE)
+    spheres = small_spheres(mean, covariance, noise, radius, clip, n_spheres, rng)
     for step in range(defaults.SPHERE_STEPS):
         # Spheres share one density at their means, which cancels in `log_scales`.
         answer = ask(MixtureStatistics(
@@ -172,6 +179,19 @@ def release_steps(
         noise = average.noise_of(statistics)
         model = gaussians_after_step(model, average, statistics, ball.radius, ask.n_units)
     return model, average, noise
+
+
+def left_by_steps(
+    before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats
+) -> Floats:
+    """Part (k, d) of the way of means that steps leave at least, where cells are missing.
+
+    Weights 1 / t leave the share t^-f of an error, where rows tell the part f below 1 of what whole
+    rows do: as much or more is left than the second half of steps made beyond its noise.
+    """
+    by_noise = noise.shift / found.weights[:, None] / observed
+    squares = np.diagonal(found.covariances, axis1=1, axis2=2) * np.square(by_noise)
+    return np.sqrt(np.maximum(np.square(found.means - before.means) - squares, 0.0))
 
 
 def observed_share(ball: LiftedBall, second: Answer) -> tuple[float, float]:
