@@ -110,11 +110,6 @@ class CompletionForecast(InvertibleForecast):
     entries_to_tell: float
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
-    @property
-    def deviation(self) -> float:
-        """Standard deviation that values are assumed to have."""
-        return self.of_mean
-
     def epsilon_for(self, error: float) -> float | None:
         """Find the least epsilon for an expected error, with as much data as was asked about.
 
@@ -286,7 +281,7 @@ class CompletionForecast(InvertibleForecast):
         """Sentence on what is assumed of values."""
         is_one = np.max(self._asked().parameters["rank"]) == 1
         return (
-            f"Values are assumed to have a deviation of {self.deviation:.3g}, the biases of each "
+            f"Values are assumed to have a deviation of {self.of_mean:.3g}, the biases of each "
             f"mode one of {self.bias_deviation:.3g}, and "
             f"{'the one component of rank 1' if is_one else 'components'} "
             f"{self.component_share:.0%} of the variance."

@@ -176,7 +176,7 @@ def test_biases_err_as_forecast_of_few_entries_and_of_further_modes(shared, each
     margin = 0.2 + 4 / math.sqrt(2 * len(ratios))
     assert math.sqrt(np.mean(ratios**2)) == pytest.approx(1, abs=margin)
     # Single entries tell no deviation, which is half the range then at most.
-    assert 0.75 < model.mean_error_ / said.mean_error < (1.3 if each > 1 else 3 / said.deviation)
+    assert 0.75 < model.mean_error_ / said.mean_error < (1.3 if each > 1 else 3 / said.of_mean)
     if len(shared) > 1:  # none of the modes' variance is left out
         error = math.sqrt(np.mean((model.predict(X) - y) ** 2))
         assert error == pytest.approx(said.of_predict, rel=0.03)
