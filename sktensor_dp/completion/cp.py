@@ -1,4 +1,4 @@
-"""Private CP completion: mean, biases and components of observed entries."""
+"""Private CP completion: mean, biases and components; `fit` is in base.py."""
 
 import math
 from collections.abc import Iterable, Mapping

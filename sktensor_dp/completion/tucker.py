@@ -1,4 +1,4 @@
-"""Private Tucker completion: mean, biases, factors and a core of observed entries."""
+"""Private Tucker completion: mean, biases, factors and a core; `fit` is in base.py."""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Private Gaussian mixtures of any shape."""
+"""Private Gaussian mixtures of any shape; `fit` is in estimator/rows.py."""
 
 import math
 import warnings

@@ -1,1 +1,1 @@
-"""Kernels of Gaussian mixtures: numpy and scipy only, with no notion of privacy."""
+"""Kernels of gaussian_mixture: numpy and scipy only, with no notion of privacy."""

@@ -1,4 +1,4 @@
-"""Splits of units into training and held-out parts, for the search and scikit-learn's tools."""
+"""Splits of units for the search and scikit-learn's tools, whose own are checked in folds.py."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Private tensor power method: components of third moments."""
+"""Private tensor power method: components of third moments; `fit` is in estimator/rows.py."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping

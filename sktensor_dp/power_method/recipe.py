@@ -122,6 +122,7 @@ def cubes_along(tensor: Floats, vectors: Floats) -> Floats:
 
 def decomposed(tensor: Floats, k: int, plan: MomentPlan) -> Floats:
     """Decompose a released tensor into `k` orthonormal components, the rows of the result."""
+    # Deflation is one start of simultaneous iterations.
     return orthogonal_decomposition(
         tensor, k, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
         random_state=check_random_state(plan.random_state),

@@ -1,8 +1,8 @@
 """The boundary: every step at which raw data becomes public, and nothing else.
 
-The catalogue is made of the queries that the package registers; each says what it is, which laws of
-noise it may be released with, and by how much one unit can move it, which its page in
-``docs/proofs`` proves. The session refuses anything that is not listed here.
+The catalogue is made of the queries that the package registers; each says what it is, and by how
+much one unit can move it, which its page in ``docs/proofs`` proves. Its `laws` and `coordinates`
+pick its noise from `MECHANISMS` (mechanisms.py). The session refuses what is not listed here.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Who pays for the releases of a session, which charges on entry (`privacy/session.py`)."""
+"""Who pays for the releases of a session; that it charges before noise is in session.py."""
 
 import inspect
 from collections.abc import Sequence

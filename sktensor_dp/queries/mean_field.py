@@ -1,4 +1,4 @@
-"""Mean-field inference of topic proportions, the E step of topics in single precision."""
+"""Mean-field topic proportions in single precision: the E step of :class:`ExpectedCounts`."""
 
 import os
 from collections.abc import Callable

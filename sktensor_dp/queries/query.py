@@ -28,7 +28,7 @@ HALF: Range = (1e-60, 1e60)
 SCORE: Range = (1e-125, 1e125)
 
 
-# Kinds of raw data that queries read.
+# Kinds of raw data that queries read; of several, that of the example in the proof.
 Family = Literal[
     "units", "texts", "counts", "shares", "samples", "tensors", "entries", "persons", "scores"
 ]

@@ -189,6 +189,7 @@ class ProjectedThirdMoments(_ThirdMoments, query.Signed):
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Orthonormal coordinates of ``sum y y y``; with a weight rho then ``rho sum s y`` (k,)."""
+        # Packed here, not by the mechanism, as residuals follow.
         y, distances = self._projections(chunk)
         weights = chunk.units.shares
         if math.isfinite(self.limit):

@@ -1,4 +1,4 @@
-"""Latent Dirichlet allocation by private moments."""
+"""Latent Dirichlet allocation by private moments; `fit` is in estimator/rows.py."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Topic proportions and likelihood of documents under given topics, in blocks of rows."""
+"""Topic proportions and likelihood of documents under given topics, in blocks of rows.
+
+The E step of a fit, in single precision, is in queries/mean_field.py.
+"""
 
 from collections.abc import Iterator
 
