@@ -605,9 +605,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             plan = plan_mixture(self, ask.release_count(), chunks.n_features)
             ask.complete_plan(plan.releases)
             fitted = fit_mixture(ask, plan, grouped=chunks.grouped)
-        self._publish_result(self._with_report(ask, fitted, columns))
-        self._warn(warnings_of_ends(self))
-        return self
+        return self._publish_result(self._with_report(ask, fitted, columns))
+
+    def _doubts(self) -> tuple[Warning, ...]:
+        return warnings_of_ends(self)
 
     def _log_joint(self, X: Any) -> Floats:
         """Log of weight times density of each sample and group."""

@@ -181,13 +181,14 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "texts_per_person_": texts, "spread_": spread,
             "most_beyond_": most_beyond,
         }  # fmt: skip
-        self._publish_result(self._with_report(ask, FitResult(found), {}))
-        if hidden := [shown(self.values[place]) for place in np.flatnonzero(self.below_noise_)]:
-            names = ", ".join(hidden[:5]) + f" and {len(hidden) - 5} more" * (len(hidden) > 5)
-            doubt = " Are values written as in by?" * (len(hidden) == len(self.values))
-            said = f"Noise hides how many texts there are of {names}.{doubt}"
-            self._warn([NotEnoughDataWarning(said)])
-        return self
+        return self._publish_result(self._with_report(ask, FitResult(found), {}))
+
+    def _doubts(self) -> tuple[Warning, ...]:
+        hidden = [shown(self.values[place]) for place in np.flatnonzero(self.below_noise_)]
+        names = ", ".join(hidden[:5]) + f" and {len(hidden) - 5} more" * (len(hidden) > 5)
+        doubt = " Are values written as in by?" * (len(hidden) == len(self.values))
+        said = f"Noise hides how many texts there are of {names}.{doubt}"
+        return (NotEnoughDataWarning(said),) if hidden else ()
 
     def _plan(self, grouped: bool, epsilon: float | None = None) -> ReleasePlan:
         """Plan of the release, and of the histogram that bounds what persons add."""
