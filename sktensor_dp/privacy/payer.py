@@ -131,7 +131,7 @@ NEEDS_PAYER = "_needs_payer"
 # Attribute of estimators that a tool of scikit-learn cloned that was given groups.
 IN_GROUPS = "_in_groups"
 PICKLED = "it was pickled, as for n_jobs=2, inside a `with BudgetAccountant(...)` block"
-PAID = "an accountant paid for the fit that it holds, which files of models do not keep"
+PAID = "an accountant paid for the fit that it holds, which is kept in no file of a model"
 
 
 def attribute_of_payment(paid: bool) -> dict[str, str]:
@@ -232,9 +232,10 @@ class HasAccountant:
             return block
         raise BudgetError(
             f"This {type(self).__name__} has no accountant, and {why}: nobody would be charged. "
-            "Nothing was charged or released. Pass accountant=BudgetAccountant(path="
-            "'budget.sqlite'), a file that threads, processes and later sessions share. For data "
-            "of other people, accountant=BudgetAccountant() only records."
+            "Nothing was charged or released. Pass the accountant of the search or block, as "
+            "accountant=, or BudgetAccountant(path='budget.sqlite'), a file that threads, "
+            "processes and later sessions share. For data of other people, "
+            "accountant=BudgetAccountant() only records."
         )
 
     def __getstate__(self) -> Any:
