@@ -41,9 +41,9 @@ from sktensor_dp.gaussian_mixture.plan import (
     plan_mixture,
 )
 from sktensor_dp.gaussian_mixture.recipe import fit_mixture
-from sktensor_dp.mixtures.gaussians import log_density, shares_of
+from sktensor_dp.mixtures.gaussians import log_density, responsibilities
+from sktensor_dp.mixtures.m_step import StepNoise
 from sktensor_dp.mixtures.places import places_of
-from sktensor_dp.mixtures.steps import StepNoise
 from sktensor_dp.mixtures.uncertainty import std_of_means
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
@@ -163,7 +163,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _saved = SavedMixture
     _chunk_class = IncompleteChunks
     _input_tags = MappingProxyType({"sparse": True, "allow_nan": True})
-    _hidden_state = frozenset({"_step_noise", "_way", "_observed", "_unmade", "_spread"})
+    _hidden_state = frozenset({"_step_noise", "_moved", "_observed", "_unmade", "_spread"})
     weights_: Floats
     means_: Floats
     covariances_: Floats
@@ -172,7 +172,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     n_iter_: int
     data_norm_: float
     _step_noise: StepNoise
-    _way: Floats
+    _moved: Floats
     _observed: Floats
     _unmade: Floats
     _spread: Floats
@@ -239,7 +239,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         if is_dask(X):
             return lazy_rows(self, X, "predict_proba", self.n_components_)
         warn_where_scored(self)
-        found = shares_of(self._log_joint(X))
+        found = responsibilities(self._log_joint(X))
         return found.astype(precision_of(X), copy=False)
 
     def predict(self, X: ArrayLike) -> Integers:
@@ -544,7 +544,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         n_units = max(round(self.privacy_report_.n_units), 2)
         model, rng = gaussians_of(self), as_generator(0)
         return std_of_means(
-            model, self._step_noise, self._way, self._observed, self._unmade, self._spread,
+            model, self._step_noise, self._moved, self._observed, self._unmade, self._spread,
             n_units, rng,
         )  # fmt: skip
 

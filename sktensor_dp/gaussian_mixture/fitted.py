@@ -12,7 +12,7 @@ from sktensor_dp.estimator.base import column_attributes
 from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.gaussians import Gaussians
-from sktensor_dp.mixtures.steps import StepNoise
+from sktensor_dp.mixtures.m_step import StepNoise
 from sktensor_dp.mixtures.uncertainty import n_scores
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, Numbers, Part, Real, SavedState, Whole
@@ -38,7 +38,7 @@ class FittedMixture:
     tails: TailErrors
     noise: StepNoise  # of the averaged sums that parameters are made of
     observed: Floats  # (d,): estimated shares of cells that are observed
-    way: Floats  # (k, p): how far steps moved each parameter from the start; 0 of whole means
+    moved: Floats  # (k, p): how far steps moved each parameter from the start; 0 of unclipped means
 
 
 @dataclass(kw_only=True)
@@ -57,7 +57,7 @@ class SavedMixture(SavedState):
         StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
         rates=Numbers("s+"),
     )] = ABSENT  # fmt: skip
-    _way: Annotated[Floats, Numbers("kp")] = ABSENT
+    _moved: Annotated[Floats, Numbers("kp")] = ABSENT
     _observed: Annotated[Floats, Numbers("d+")] = ABSENT
     _unmade: Annotated[Floats, Numbers("kd+")] = ABSENT
     _spread: Annotated[Floats, Numbers("kd+")] = ABSENT
@@ -69,10 +69,10 @@ class SavedMixture(SavedState):
         k, d = self.means_.shape
         shape = in_sklearn_shape(np.empty((k, d, d)), estimator.covariance_type).shape
         if self._step_noise is not ABSENT:
-            of_errors = (self._way, self._observed, self._unmade, self._spread)
+            of_errors = (self._moved, self._observed, self._unmade, self._spread)
             complete = all(one is not ABSENT for one in of_errors)
-            complete = complete and self._way.shape == (k, n_scores(1, d))
-            require(complete, "noise of steps must have a way, shares and tails")
+            complete = complete and self._moved.shape == (k, n_scores(1, d))
+            require(complete, "noise of steps must have moves, shares and tails")
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
         whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
         symmetric = bool((whole == whole.swapaxes(1, 2)).all())
@@ -139,7 +139,7 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
     }
     if not plan.has_intervals:
         return attributes
-    by_group = {"_way": found.way, "_unmade": found.tails.unmade, "_spread": found.tails.spread}
+    by_group = {"_moved": found.moved, "_unmade": found.tails.unmade, "_spread": found.tails.spread}
     by_group = {name: value[order] for name, value in by_group.items()}
     return {**attributes, "_step_noise": found.noise, "_observed": found.observed, **by_group}
 

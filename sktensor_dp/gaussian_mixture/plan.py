@@ -62,7 +62,7 @@ class MixturePlan:
         return self.clip.scales(self.n_shape, alone=self.n_components == 1)
 
     @property
-    def n_whole(self) -> int:
+    def n_unclipped(self) -> int:
         """Number of steps of one group, half of all or more, whose rows are not clipped."""
         return (self.n_steps + 1) // 2 if self.n_components == 1 else 0
 

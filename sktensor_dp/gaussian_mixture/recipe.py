@@ -19,6 +19,15 @@ from sktensor_dp.gaussian_mixture.fitted import (
 from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group
 from sktensor_dp.mixtures.clipping import clipping_at, limits_of_fewer
 from sktensor_dp.mixtures.gaussians import Gaussians, joined, merged_levels, mixture_of
+from sktensor_dp.mixtures.m_step import (
+    LEAST_VARIANCE,
+    LEAST_WEIGHT,
+    StepMoments,
+    StepNoise,
+    WhitenedStatistics,
+    average_with_step,
+    gaussians_after_step,
+)
 from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST, clip_eigenvalues
 from sktensor_dp.mixtures.skewness import (
     EARLY,
@@ -32,16 +41,7 @@ from sktensor_dp.mixtures.start import (
     small_spheres,
     spheres_after_step,
 )
-from sktensor_dp.mixtures.steps import (
-    LEAST_VARIANCE,
-    LEAST_WEIGHT,
-    StepMoments,
-    StepNoise,
-    WhitenedStatistics,
-    average_with_step,
-    gaussians_after_step,
-)
-from sktensor_dp.mixtures.uncertainty import observed_shares, way_from
+from sktensor_dp.mixtures.uncertainty import moved_from, observed_shares
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
@@ -87,22 +87,22 @@ def release_mixture(
     share, error = observed_share(ball, second)
     # Of covariances, by which steps fill in what is missing: pairs are whole in a square of it.
     added = (max(share, error) ** -2 - 1) * plan.n_steps / ask.n_units
-    n_first, n_whole = plan.n_steps // 2, plan.n_whole
+    n_first, n_unclipped = plan.n_steps // 2, plan.n_unclipped
     halfway, average, noise = release_steps(ask, ball, plan, start, n_first, added)
     model, lacks = halfway, lacks_cells(ball, second)
-    whole = np.zeros(0, np.intp)  # columns whose means are released without a clip
-    if n_whole:
+    unclipped = np.zeros(0, np.intp)  # columns whose means are released without a clip
+    if n_unclipped:
         # Where no cell is seen to be missing all are: nothing is filled in by other columns.
-        whole, tails = np.arange(plan.n_features), None
+        unclipped, tails = np.arange(plan.n_features), None
         if lacks:
             tails = release_tails(ask, ball, plan, second, model, noise)
-            whole = np.flatnonzero((tails.skewness > 0) | one_valued(model, ball.radius))
-        if len(whole):
-            model, of_whole = release_whole(ask, ball, plan, second, model, whole)
-    if not len(whole):
+            unclipped = np.flatnonzero((tails.skewness > 0) | one_valued(model, ball.radius))
+        if len(unclipped):
+            model, of_unclipped = release_unclipped_means(ask, ball, plan, second, model, unclipped)
+    if not len(unclipped):
         n_last = plan.n_steps - n_first
         model, _, noise = release_steps(ask, ball, plan, model, n_last, added, average)
-    clipped = halfway if len(whole) else model
+    clipped = halfway if len(unclipped) else model
     square = float(clipped.weights @ np.square(clipped.means).sum(axis=1))
     parts = merged_levels(model, plan.n_components)
     levels = [of_type(mixture_of(level), plan, ball.radius) for level in parts]
@@ -113,22 +113,22 @@ def release_mixture(
         least = parameters_of_group(plan.covariance_type, plan.n_features) / ask.n_units
         gains, k = answer.value, n_supported(answer.value, answer.sigma, least)
     # A joined group may have the noise of all its parts. It came from where they start together;
-    # no way describes whole means.
+    # nothing says how far unclipped means moved.
     found, noise = levels[k - 1], noise.times((most - k + 1) ** 0.5)
-    if not n_whole or tails is None:
+    if not n_unclipped or tails is None:
         tails = release_tails(ask, ball, plan, second, found, noise)
     observed = observed_cells(ball, second, model)
     if lacks:
         before = joined(halfway, parts[k - 1])
         left = left_by_steps(before, found, noise, np.maximum(observed, 1 / ask.n_units))
         tails.unmade[:] = np.hypot(tails.unmade, left)
-    if len(whole):
-        tails.unmade[:, whole], tails.spread[:, whole] = of_whole, 1.0
-    elif not n_whole:  # groups share a tail, or clips take all but one value
+    if len(unclipped):
+        tails.unmade[:, unclipped], tails.spread[:, unclipped] = of_unclipped, 1.0
+    elif not n_unclipped:  # groups share a tail, or clips take all but one value
         tails.spread[:, (tails.skewness > 0) | one_valued(found, ball.radius)] = 0.0
-    way = way_from(joined(start, parts[k - 1]), found)
-    way[:, 1 + whole] = 0.0
-    return FittedMixture(found, gains, square, tails, noise, observed, way)
+    moved = moved_from(joined(start, parts[k - 1]), found)
+    moved[:, 1 + unclipped] = 0.0
+    return FittedMixture(found, gains, square, tails, noise, observed, moved)
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
@@ -245,7 +245,7 @@ def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
     return np.asarray((variances < 2 * least[:, None]).any(axis=0))
 
 
-def release_whole(
+def release_unclipped_means(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
     columns: Integers,
 ) -> tuple[Gaussians, Floats]:  # fmt: skip
@@ -260,7 +260,7 @@ def release_whole(
         limit=1.0, centre=0.0, scales=scales_of_shifts(width), radius=radius,
         shape_part="diag" if width > 1 else "spherical", fill=former,
     )  # fmt: skip
-    answers = [ask(query) for _ in range(plan.n_whole)]
+    answers = [ask(query) for _ in range(plan.n_unclipped)]
     mean = replace(answers[0], value=np.mean([answer.value for answer in answers], axis=0))
     sigma = mean.sigma / math.sqrt(len(answers))
     _, shifts, sizes, shapes = query.decoded(clipped_statistics(mean))

@@ -61,7 +61,7 @@ class Clipping:
 
 @cache
 def clipping_at(width: int, quantile: float, far: float = 0.0) -> Clipping:
-    """Clip at a `quantile` of the length of standard normal rows; of shifts at `far` if more."""
+    """Clip of standard normal rows y at a `quantile` of |y|; of shifts at `far`, if it is more."""
     d, square = width, float(chi2.ppf(quantile, width))
     limit = math.sqrt(square)
     far = max(far, limit)
@@ -70,7 +70,8 @@ def clipping_at(width: int, quantile: float, far: float = 0.0) -> Clipping:
     def below(degrees: int, limit: float = limit) -> float:
         return float(chi2.cdf(limit**2, degrees))
 
-    # E min(|y|^2, limit^2) / d, whose derivative in the size of y is E |y|^2 / d of shorter rows.
+    # Kept mean square of a column, E min(|y|^2, limit^2) / d, whose derivative in the size of y is
+    # E |y|^2 / d of shorter rows.
     mean = (d * below(d + 2) + square * (1 - below(d))) / d
     size = below(d + 2)
     # By Stein's lemma the derivative in a shift is E |y|^2 min(1, far / |y|) / d ...

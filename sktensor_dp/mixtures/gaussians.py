@@ -123,7 +123,7 @@ def observed_part(factors: Floats, log_scales: Floats, pattern: NDArray[np.bool_
     return ObservedPart(whiteners, log_scales + missing / 2, whiteners @ factors)
 
 
-def shares_of(log_joint: Floats) -> Floats:
+def responsibilities(log_joint: Floats) -> Floats:
     """Responsibilities (n, k), rows adding up to 1, given log joint densities."""
     # Column by column: reductions along short rows are slow.
     shares = log_joint - reduce(np.maximum, log_joint.T)[:, None]

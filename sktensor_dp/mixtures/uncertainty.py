@@ -9,10 +9,10 @@ from sktensor_dp.mixtures.gaussians import (
     Gaussians,
     observed_part,
     patterns_of,
-    shares_of,
+    responsibilities,
     whitened_rows,
 )
-from sktensor_dp.mixtures.steps import StepNoise, shrunk_share
+from sktensor_dp.mixtures.m_step import StepNoise, shrunk_share
 from sktensor_dp.tensor.arrays import Floats, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
@@ -28,8 +28,8 @@ def n_scores(k: int, d: int) -> int:
     return k * (1 + d + n_unique(d, 2))
 
 
-def way_from(start: Gaussians, model: Gaussians) -> Floats:
-    """Way (k, 1 + d + d (d + 1) / 2) from a start, in deviations of what one labelled row tells.
+def moved_from(start: Gaussians, model: Gaussians) -> Floats:
+    """Moves (k, 1 + d + d (d + 1) / 2) from a start, in deviations of what one labelled row tells.
 
     In the columns are weights, means, and unique entries of shapes, in the frames of `model`.
     """
@@ -39,8 +39,8 @@ def way_from(start: Gaussians, model: Gaussians) -> Floats:
     whitened = np.einsum("jab,jb->ja", model.whiteners, means)
     # By symmetry, shapes of one group move no mean.
     entries = _entries(shapes) * (len(weights) > 1)
-    way = np.hstack([weights[:, None] / model.weights[:, None], whitened, entries])
-    return way * np.sqrt(model.weights)[:, None]
+    moved = np.hstack([weights[:, None] / model.weights[:, None], whitened, entries])
+    return moved * np.sqrt(model.weights)[:, None]
 
 
 def _entries(shapes: Floats) -> Floats:
@@ -75,14 +75,14 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
 
 
 def std_of_means(
-    model: Gaussians, noise: StepNoise, way: Floats, observed: Floats, unmade: Floats,
+    model: Gaussians, noise: StepNoise, moved: Floats, observed: Floats, unmade: Floats,
     spread: Floats, n_rows: int, rng: np.random.Generator,
 ) -> Floats:  # fmt: skip
     """Root mean squared errors (k, d) of means near the fixed point of EM.
 
     Along a direction in which rows without labels tell the part f of what labelled ones do, an EM
     step of rate r leaves the share 1 - f r of an error, and all steps a share e of it; they add
-    sampling error (1 - e) / f times. The `way` from the start is the rest, and shows what is left.
+    sampling error (1 - e) / f times. Steps `moved` by the rest, which shows what is left.
     The parts f are those of rows drawn of the model, with shares `observed` of their cells; far
     from the fixed point they are smaller.
     """
@@ -97,7 +97,7 @@ def std_of_means(
         variances = variances * (1 - rate * parts) ** 2 + rate**2
     # Rows (k, d, p) of the means, without those of weights and shapes.
     of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
-    way_left = of_means @ (left / (1 - left) * (vectors.T @ way.ravel()))
+    unmoved = of_means @ (left / (1 - left) * (vectors.T @ moved.ravel()))
     gains = of_means * ((1 - left) / parts)
     # Deviations (k, d, p) of the scores of labelled rows, by sampling and by noise.
     noise_of_scores = np.outer(1 / np.sqrt(model.weights), _noise_of_scores(noise, d)).ravel()
@@ -111,7 +111,7 @@ def std_of_means(
         factor = model.factors[j] / np.sqrt(weight)  # a score is a shift times the weight's root
         sampled = np.maximum(spread[j], 1)[:, None] * by_sampling[j]
         by_chance = factor @ np.hstack([sampled, by_noise[j]])
-        squares = np.square(by_chance).sum(axis=1) + np.square(factor @ way_left[j])
+        squares = np.square(by_chance).sum(axis=1) + np.square(factor @ unmoved[j])
         squares += np.diagonal(model.covariances[j]) * unmade_variance[j] + np.square(unmade[j])
         if (spread == 0).any():
             moves = overlaps[j] / weight * (model.means - model.means[j]).T
@@ -144,7 +144,7 @@ def _information(
             chosen = rng.choice(k, size=rows.stop - rows.start, p=model.weights)
             whitened = whitened_rows(model.sample(chosen, rng), model.means, of_cells.whiteners)
             squares = np.einsum("nkd,nkd->nk", whitened, whitened)
-            shares = shares_of(of_cells.log_scales - squares / 2)
+            shares = responsibilities(of_cells.log_scales - squares / 2)
             outer = whitened[..., :, None] * whitened[..., None, :]
             products = _entries(outer - of_cells.projectors)
             # Scores of a row in weights, means and shapes: its shares times 1, E y, and E yy' less

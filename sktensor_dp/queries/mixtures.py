@@ -184,7 +184,7 @@ class MixtureStatistics(Bounded):
         lengths = np.sqrt(squares)
         clips = frame.limit / np.maximum(lengths, frame.limit)
         clipped = np.ascontiguousarray((whitened * clips[:, :, None]).swapaxes(0, 1))
-        return gaussians.shares_of(frame.log_scales - squares / 2), clipped, lengths
+        return gaussians.responsibilities(frame.log_scales - squares / 2), clipped, lengths
 
     def decoded(self, coordinates: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Inverse of the scales of :meth:`total`: weights (k,), shifts (k, q), sizes, shapes."""

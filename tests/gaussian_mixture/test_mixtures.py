@@ -18,10 +18,7 @@ from sktensor_dp.gaussian_mixture.fitted import warnings_of_ends
 from sktensor_dp.gaussian_mixture.recipe import of_type, release_start
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
-from sktensor_dp.mixtures.places import places_of
-from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
-from sktensor_dp.mixtures.skewness import EARLY, seen_skewness, skewness_of_exponential
-from sktensor_dp.mixtures.steps import (
+from sktensor_dp.mixtures.m_step import (
     StepNoise,
     WhitenedStatistics,
     average_with_step,
@@ -29,6 +26,9 @@ from sktensor_dp.mixtures.steps import (
     moments_of,
     scatters,
 )
+from sktensor_dp.mixtures.places import places_of
+from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
+from sktensor_dp.mixtures.skewness import EARLY, seen_skewness, skewness_of_exponential
 from sktensor_dp.mixtures.uncertainty import n_scores, std_of_means
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
