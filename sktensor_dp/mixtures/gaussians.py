@@ -139,8 +139,8 @@ def log_density(log_joint: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """One Gaussian of a mixture."""
+class Merged:
+    """One Gaussian, of one or several that are merged."""
 
     weight: float
     mean: Floats
@@ -148,7 +148,7 @@ class Part:
     log_volume: float
     members: tuple[int, ...]  # Gaussians that are joined in it
 
-    def with_other(self, other: "Part") -> "Part":
+    def with_other(self, other: "Merged") -> "Merged":
         """Gaussian with the weight, mean and covariance of two together."""
         weight, difference = self.weight + other.weight, self.mean - other.mean
         within = (self.weight * self.covariance + other.weight * other.covariance) / weight
@@ -156,28 +156,28 @@ class Part:
         covariance = within + between
         mean = (self.weight * self.mean + other.weight * other.mean) / weight
         log_volume = float(np.linalg.slogdet(covariance)[1])
-        return Part(weight, mean, covariance, log_volume, self.members + other.members)
+        return Merged(weight, mean, covariance, log_volume, self.members + other.members)
 
 
-def parts_of(model: Gaussians) -> list[Part]:
+def parts_of(model: Gaussians) -> list[Merged]:
     """Gaussians of a mixture, one by one."""
     alone = [(place,) for place in range(len(model.weights))]
-    return [*map(Part, model.weights, model.means, model.covariances, model.log_volumes, alone)]
+    return [*map(Merged, model.weights, model.means, model.covariances, model.log_volumes, alone)]
 
 
-def mixture_of(parts: Iterable[Part]) -> Gaussians:
+def mixture_of(parts: Iterable[Merged]) -> Gaussians:
     """Mixture of single Gaussians."""
     each = zip(*((one.weight, one.mean, one.covariance) for one in parts), strict=True)
     return Gaussians(*map(np.array, each))
 
 
-def joined(model: Gaussians, like: Iterable[Part]) -> Gaussians:
+def joined(model: Gaussians, like: Iterable[Merged]) -> Gaussians:
     """Gaussians joined as those in `like` are."""
     parts = parts_of(model)
-    return mixture_of(reduce(Part.with_other, [parts[i] for i in one.members]) for one in like)
+    return mixture_of(reduce(Merged.with_other, [parts[i] for i in one.members]) for one in like)
 
 
-def merged_levels(model: Gaussians, most: int) -> list[list[Part]]:
+def merged_levels(model: Gaussians, most: int) -> list[list[Merged]]:
     """Mixtures of 1, ..., `most` Gaussians at most by greedy merging (Runnalls, 2007)."""
     parts = dict(enumerate(parts_of(model)))
 

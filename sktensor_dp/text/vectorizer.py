@@ -516,11 +516,11 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             with self._session(chunks, ReleasePlan(self.epsilon, delta=0.0, planned=())) as ask:
                 fitted = FitResult(state, notes=("The vocabulary was given; it is public.",))
             return self._publish_result(self._with_report(ask, fitted, public={}))
-        plan = self._plan(chunks, self._public_number(chunks))
+        largest_plan = self._plan(chunks, self._public_number(chunks))
         if not self._number_is_private:  # a wrong column is named before too few of its labels
-            self._check_charge(plan.releases, chunks)
-        check_words(self, plan, None if self._number_is_private else chunks.n_units)
-        with self._session(chunks, plan.releases) as ask:
+            self._check_charge(largest_plan.releases, chunks)
+        check_words(self, largest_plan, None if self._number_is_private else chunks.n_units)
+        with self._session(chunks, largest_plan.releases) as ask:
             plan = self._plan(chunks, ask.release_count())
             ask.complete_plan(plan.releases)
             fitted = fit_vocabulary(ask, plan, self.max_features)
