@@ -2,14 +2,13 @@
 
 import math
 import os
-import shutil
 import sys
 import webbrowser
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
 
 from sktensor_dp import __version__
@@ -141,10 +140,8 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
         stated = run.settings()
         folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
         if run.paid and not folder.made.names:  # of a finished run, which is moved away now
+            folder.keep_earlier([STATEMENT, *(f"{name}.model" for name in run.paid)])
             _write_statement(run, folder, reports)
-            for name in run.paid:
-                source = f"{folder.earlier}/{name}.model"
-                folder.add(f"{name}.model", partial(shutil.copy2, source))
         interrupts.stop_if_asked()
         with progress.step(f"Learning {run.added if run.adds else run.options.command}"):
             *_, last = run.models

@@ -224,20 +224,26 @@ class Folder:
         """Write a file by `write`, listed in the manifest before; a digest follows if protected."""
         made = self.made
         if not made.names:
-            self._keep_earlier()
+            self.keep_earlier()
         if private:
             made.private = [*dict.fromkeys([*made.private, name])]
         else:
             made.protected[name] = UNFINISHED
         made.write(self.path)
+        # Whenever the process ends, a protected file is there as a whole: as it is, or as it was.
+        unfinished = self.path / (name if private else f".{name}")
         try:
             if private:
-                (self.path / name).touch(mode=0o600)  # no other user reads it
-            write(self.path / name)
+                unfinished.touch(mode=0o600)  # no other user reads it
+            write(unfinished)
+            os.replace(unfinished, self.path / name)
         except BaseException:
             # What was not written to its end is none of the files of this run.
-            (self.path / name).unlink(missing_ok=True)
-            (made.private.remove if private else made.protected.pop)(name)
+            unfinished.unlink(missing_ok=True)
+            if (self.path / name).exists():
+                made.protected[name] = digest_of(self.path / name)
+            else:
+                (made.private.remove if private else made.protected.pop)(name)
             made.write(self.path)
             raise
         if not private:
@@ -248,17 +254,34 @@ class Folder:
         """Make a file of text."""
         self.add(name, lambda path: path.write_text(text, encoding="utf-8"))
 
-    def _keep_earlier(self) -> None:
-        """Move the files of the previous run, which were paid for, to a folder of their own."""
-        found = [name for name in Manifest.of(self.path).names if (self.path / name).exists()]
+    def keep_earlier(self, used: Collection[str] = ()) -> None:
+        """Move the files of the previous run, which were paid for, to a folder of their own.
+
+        Those `used` stay here, too, as files of this run: whenever the process ends, they are.
+        """
+        before = Manifest.of(self.path)
+        found = [name for name in before.names if (self.path / name).exists()]
         if not found:
             return
         matches = [EARLIER.fullmatch(path.name) for path in self.path.iterdir()]
         number = 1 + max((int(match[1]) for match in matches if match), default=0)
-        self.earlier = self.path / f"earlier-{number}"
-        self.earlier.mkdir()
-        for name in (*found, MANIFEST):
-            (self.path / name).rename(self.earlier / name)
+        self.earlier, copy = self.path / f"earlier-{number}", self.path / ".earlier"
+        shutil.rmtree(copy, ignore_errors=True)  # of a process that ended here
+        copy.mkdir()
+        for name in {*found, MANIFEST}.difference(before.private):
+            shutil.copy2(self.path / name, copy / name)
+        copy.rename(self.earlier)
+        kept = {name: digest for name, digest in before.protected.items() if name in used}
+        self.made.protected = {**dict.fromkeys(before.protected, UNFINISHED), **kept}
+        self.made.private = before.private
+        self.made.write(self.path)
+        for name in {*found} - {*kept}:
+            if name in before.private:
+                (self.path / name).rename(self.earlier / name)  # no copy of raw data
+            else:
+                (self.path / name).unlink()
+        self.made.protected, self.made.private = kept, []
+        self.made.write(self.path)
 
 
 @contextmanager

@@ -74,7 +74,7 @@ class LastRun:
         """
         dependent = models[1:] or models
         paid = [name for name in models if made.protected.get(f"{name}.model")]
-        if not (paid and made.protected.get(STATEMENT)):
+        if not paid:  # else there is a statement, which is written before a model
             return cls()
         # A setting may differ if no model that was paid for depends on it.
         ignored = OF_PAYER if {*dependent} & {*paid} else (*OF_PAYER, of_last)

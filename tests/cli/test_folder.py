@@ -501,6 +501,48 @@ def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_p
     assert stated.epsilon == pytest.approx(spent(tmp_path))
 
 
+class Killed(BaseException):
+    """End of a process at a call to change a file: none follows."""
+
+
+@pytest.mark.nightly
+def test_wherever_a_process_is_killed_the_same_command_goes_on(command, arguments, monkeypatch):
+    """Shares added to a finished run cost no more than them, before or after files are moved."""
+    command(*arguments)
+    os.rename("private-topics", "finished")
+    by = ("--by", "author", "--by-values", "author1,author2")
+    later = (*arguments, *by, "--no-check", "--raise-budget", 9)
+    for n_calls in (0, 5, 9, 11, 15, 19, 23):
+        shutil.rmtree("private-topics", ignore_errors=True)
+        shutil.copytree("finished", "private-topics")
+        left = iter(range(n_calls))
+
+        def dying(real, left=left):
+            def call(*given, **named):
+                if next(left, None) is None:
+                    raise Killed
+                return real(*given, **named)
+
+            return call
+
+        with monkeypatch.context() as patched:
+            for owner, name in ((os, "replace"), (shutil, "copy2"), (Path, "rename")):
+                patched.setattr(owner, name, dying(getattr(owner, name)))
+            patched.setattr(Path, "unlink", dying(Path.unlink))
+            with pytest.raises(Killed):
+                command(*later)
+        command(*later)
+        learned = [
+            [
+                one.spender for one in BudgetAccountant(path=Path(folder, LEDGER)).entries
+                if one.spender not in ("check_inputs", "TopicShares")
+            ]
+            for folder in ("finished", "private-topics")
+        ]  # fmt: skip
+        assert learned[0] == learned[1]
+        command("report", "check", "private-topics")
+
+
 def test_many_runs_are_stated_at_the_delta_they_need(tmp_path):
     folder = Folder(tmp_path, math.inf, 1e-6, None, None)
     of_a_run = topics.Topics(parse(["topics"])).charge(0.5).cost
