@@ -65,7 +65,7 @@ CORE = {
     "ledger": core("/exceptions plan spending"),
     "accountant": core("/checks /exceptions conversions ledger plan spending"),
     "mechanisms": core("conversions noise plan /queries.laws /queries.query.Coordinates /tensor"),
-    "parts": core("noise /data.labels"),
+    "unit_assignment": core("noise /data.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
     "audit": core("/exceptions accountant report"),
     "catalogue": core("mechanisms partition_selection /queries"),
@@ -76,8 +76,8 @@ CORE = {
 }
 # What the packages above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = core(
-    "accountant answer conversions composition parts payer plan report session "
-    "spending.LedgerEntry statement.load_statement statement.strict_json"
+    "accountant answer conversions composition payer plan report session "
+    "spending.LedgerEntry statement.load_statement statement.strict_json unit_assignment"
 )
 # Outside the boundary: what papers print, and the command, which shows ledgers and statements.
 BESIDE = {

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from sktensor_dp.checks.words import composed
+from sktensor_dp.checks.composed import composed
 from sktensor_dp.datasets import own_files
 from sktensor_dp.datasets.words import load_word_frequencies
 

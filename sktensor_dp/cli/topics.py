@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp import datasets
+from sktensor_dp.checks.composed import composed
 from sktensor_dp.checks.display import Table, as_text, counted
-from sktensor_dp.checks.words import composed
 from sktensor_dp.cli.folder import Folder, table_of
 from sktensor_dp.cli.public_lists import CELLS, public_names, public_values, public_words
 from sktensor_dp.cli.run import HOPEFUL, Run

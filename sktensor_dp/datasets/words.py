@@ -4,7 +4,7 @@ import io
 import math
 from pathlib import Path
 
-from sktensor_dp.checks.words import composed
+from sktensor_dp.checks.composed import composed
 from sktensor_dp.datasets import own_files
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.privacy.parts import public_ranks
+from sktensor_dp.privacy.unit_assignment import public_ranks
 
 # Arguments of ``fit`` for data and for a neighbour, and a statistic that is larger for the
 # neighbour.

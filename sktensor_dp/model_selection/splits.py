@@ -17,7 +17,7 @@ from sktensor_dp.data.labels import distinct
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.privacy.accountant import OPENED
 from sktensor_dp.privacy.folds import FoldRows
-from sktensor_dp.privacy.parts import assigned, coin_parts, keyed_coins, secret_key
+from sktensor_dp.privacy.unit_assignment import assigned, coin_parts, keyed_coins, secret_key
 from sktensor_dp.tensor.arrays import Integers
 
 MOST_FOLDS = 10_000

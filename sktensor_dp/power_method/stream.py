@@ -14,8 +14,8 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.power_method.fitted import ComponentStream, attributes_of, warnings_of_noise
 from sktensor_dp.power_method.plan import MomentPlan
 from sktensor_dp.power_method.recipe import new_method, release_power_step
-from sktensor_dp.privacy.parts import assigned
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.privacy.unit_assignment import assigned
 from sktensor_dp.queries.samples import PowerIterations
 from sktensor_dp.tensor.arrays import Floats
 

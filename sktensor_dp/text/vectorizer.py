@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.composed import composed
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.frames import INDEX, as_documents, index_of, refuse_other_columns
 from sktensor_dp.checks.parameters import (
@@ -24,7 +25,6 @@ from sktensor_dp.checks.parameters import (
     OneOf,
     check_sizes,
 )
-from sktensor_dp.checks.words import composed
 from sktensor_dp.data.sources import is_read_in_parts
 from sktensor_dp.data.texts import TextChunks
 from sktensor_dp.estimator.base import NEIGHBOURS, NONE, FitResult, PrivateEstimatorMixin

@@ -13,7 +13,7 @@ from contracts.replay_rows import Pair, Rng, Row
 from contracts.ways import PAIRS
 from counted_models import whole
 
-from sktensor_dp.privacy.parts import keyed_coins
+from sktensor_dp.privacy.unit_assignment import keyed_coins
 from sktensor_dp.spectral_lda.shares import TopicShares
 
 # Of each way in which units are read, dealt to parts and divided by.
@@ -34,7 +34,7 @@ def coins_of_the_one_who_left(key: bytes, labels: np.ndarray) -> np.ndarray:
     return keyed_coins(key, np.where(labels == NEW, GONE, labels))
 
 
-COUPLED = {"privacy.parts.keyed_coins": coins_of_the_one_who_left}
+COUPLED = {"privacy.unit_assignment.keyed_coins": coins_of_the_one_who_left}
 
 
 def persons(rng: Rng, counts: bool, n: int = 60) -> Persons:

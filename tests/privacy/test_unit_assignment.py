@@ -11,7 +11,7 @@ from replaying import watch
 
 from sktensor_dp import unsafe_seeded_noise
 from sktensor_dp.power_method import stream
-from sktensor_dp.privacy.parts import (
+from sktensor_dp.privacy.unit_assignment import (
     balanced_parts,
     coin_parts,
     coin_ranks,
