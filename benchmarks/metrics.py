@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sktensor_dp.topics.inference import token_halves, variational_proportions
+from sktensor_dp.topics.inference import token_halves, variational_dirichlet
 
 __all__ = [
     "completion_perplexity",
@@ -62,7 +62,7 @@ def halves(X: sp.csr_matrix, rng: np.random.Generator) -> tuple[sp.csr_matrix, s
 def _proportions(X: sp.csr_matrix, topics: Floats, alpha0: float) -> Floats:
     """Mean of the variational posterior at fixed topics, the same for every model."""
     prior = np.full(len(topics), alpha0 / len(topics))
-    gamma = variational_proportions(X.astype(float), topics, prior, n_iter=100, tol=1e-3)
+    gamma = variational_dirichlet(X.astype(float), topics, prior, n_iter=100, tol=1e-3)
     return gamma / gamma.sum(axis=1, keepdims=True)
 
 

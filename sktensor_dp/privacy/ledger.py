@@ -285,7 +285,7 @@ class Ledger:
         self._seen = max(self._seen, n_changes)
         return n_redeemed > 0
 
-    def describe(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
+    def store_release(self, fit: int, release: str, sensitivity: float, sigma: float) -> None:
         """Store sensitivity and sigma of a charged release before it is made."""
         with self.transaction("BEGIN IMMEDIATE") as connection:
             self._current_row(connection)  # refuses an older copy of the file
@@ -421,5 +421,5 @@ class Receipt:
         # With several uses the ledger keeps the largest sensitivity (the cost fixes its ratio to
         # sigma). Equal ones are written once.
         if self.fit and not sensitivity <= self._largest.get(name, -math.inf):
-            self._ledger.describe(self.fit, name, sensitivity, sigma)
+            self._ledger.store_release(self.fit, name, sensitivity, sigma)
             self._largest[name] = sensitivity

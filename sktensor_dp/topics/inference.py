@@ -38,7 +38,7 @@ def _word_probabilities(counts: sp.csr_matrix, weights: Floats, by_word: Floats)
     return np.maximum(mixture, TINY)
 
 
-def variational_proportions(
+def variational_dirichlet(
     X: sp.csr_matrix, topics: Floats, prior: Floats, *, n_iter: int, tol: float = 0.0
 ) -> Floats:
     """Dirichlet parameters (n, k) by mean field (Blei, Ng & Jordan, 2003, eq. 6 and 7)."""
@@ -63,10 +63,10 @@ def variational_proportions(
     return gamma
 
 
-def collapsed_proportions(
+def collapsed_dirichlet(
     X: sp.csr_matrix, topics: Floats, prior: Floats, *, n_iter: int, tol: float = 0.0
 ) -> Floats:
-    """Dirichlet parameters (n, k) of proportions by CVB0 (Asuncion, Welling, Smyth & Teh, 2009)."""
+    """Dirichlet parameters (n, k) by CVB0 (Asuncion, Welling, Smyth & Teh, 2009)."""
     by_word = np.ascontiguousarray(topics.T)
     gamma = np.empty((X.shape[0], topics.shape[0]))
     for block in row_blocks(X):
@@ -170,7 +170,7 @@ def proportions(
     """Shares (n, k) of topics in documents; Dirichlet parameters unless `normalize` or `single`."""
     if single:  # each document has one topic: its probabilities
         return topic_posterior(counts, topics, prior)
-    gamma = collapsed_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
+    gamma = collapsed_dirichlet(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
     return gamma / gamma.sum(axis=1, keepdims=True) if normalize else gamma
 
 
@@ -178,7 +178,7 @@ def log_likelihoods(counts: sp.csr_matrix, topics: Floats, prior: Floats, single
     """Evidence lower bound (n,) on each document's log-likelihood; exact if each has one topic."""
     gamma = None
     if not single:
-        gamma = variational_proportions(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
+        gamma = variational_dirichlet(counts, topics, prior, n_iter=MAX_ITER, tol=TOLERANCE)
     return document_log_likelihood(counts, topics, prior, gamma)
 
 

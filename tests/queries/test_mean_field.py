@@ -8,7 +8,7 @@ from scipy.special import psi
 
 from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.queries.mean_field import MeanField, exp_digamma, single_precision
-from sktensor_dp.topics.inference import document_log_likelihood, variational_proportions
+from sktensor_dp.topics.inference import document_log_likelihood, variational_dirichlet
 
 
 def fields(X, topics, prior, n_iter=10):
@@ -67,6 +67,6 @@ def test_evidence_is_the_bound_of_mean_field(seed):
     topics, prior = rng.dirichlet(np.full(9, 0.5), 3), np.array([0.3, 0.7, 2.0])
     X = sp.csr_matrix(rng.poisson(1.0, (40, 9)).astype(float))
     field = MeanField(CountChunk(X), *single_precision(topics, prior), 40, np.zeros(40, bool))
-    gamma = variational_proportions(X, topics, prior, n_iter=500)
+    gamma = variational_dirichlet(X, topics, prior, n_iter=500)
     expected = document_log_likelihood(X, topics, prior, gamma)
     np.testing.assert_allclose(field.evidence(), expected, rtol=1e-4, atol=1e-4)

@@ -6,13 +6,13 @@ import scipy.sparse as sp
 from scipy.special import psi
 
 from sktensor_dp.topics.inference import (
-    collapsed_proportions,
+    collapsed_dirichlet,
     document_log_likelihood,
     topic_posterior,
-    variational_proportions,
+    variational_dirichlet,
 )
 
-both = pytest.mark.parametrize("proportions", [variational_proportions, collapsed_proportions])
+both = pytest.mark.parametrize("proportions", [variational_dirichlet, collapsed_dirichlet])
 
 
 def corpus(seed, n=30, d=12, k=3, length=15):
@@ -50,7 +50,7 @@ def naive_collapsed(counts, topics, prior, n_iter):
 
 @pytest.mark.parametrize(
     ("proportions", "naive"),
-    [(variational_proportions, naive_proportions), (collapsed_proportions, naive_collapsed)],
+    [(variational_dirichlet, naive_proportions), (collapsed_dirichlet, naive_collapsed)],
 )
 @pytest.mark.parametrize("n_iter", [1, 4, 25])
 def test_proportions_equal_a_naive_loop(seed, n_iter, proportions, naive):
