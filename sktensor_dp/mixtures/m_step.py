@@ -1,4 +1,4 @@
-"""EM steps on noisy whitened statistics, averaged over steps and shrunk by their noise."""
+"""M step of mixtures: noisy whitened statistics, averaged over steps and shrunk by their noise."""
 
 from dataclasses import dataclass, replace
 

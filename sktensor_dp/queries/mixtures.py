@@ -1,4 +1,4 @@
-"""Statistics of samples in a Gaussian mixture, and gains of mixtures over others."""
+"""E step of mixtures: statistics of samples in one; and gains of mixtures over others."""
 
 import math
 from collections.abc import Iterator, Sequence
