@@ -76,6 +76,8 @@ class Progress(io.TextIOBase):
                 warnings.simplefilter("default", kind)
             # A run says this itself, before it spends anything.
             warnings.filterwarnings("ignore", "delta .* is above 1 in", PrivacyLeakWarning)
+            # A command that would pay again is refused, unless asked for.
+            warnings.filterwarnings("ignore", "This budget paid for the same", UserWarning)
             # A run says this after the fit, by names of columns.
             said = "A group has nearly one value|The averages of .* lie at the end"
             warnings.filterwarnings("ignore", said, UserWarning)

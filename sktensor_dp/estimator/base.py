@@ -401,6 +401,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
             charges = payer.check(plan, relation, unit)
             if charges:
                 payer.check_several(charges, [*charges_of_later_steps(payer, relation)])
+            expected = *payer.warnings_of_repetition(charges), *expected
         check_scoring_of_tools(self, payer.tools, grouped=chunks.grouped)
         self._warn(expected)
         if not (counts_units or paid_by_earlier_batch):

@@ -317,6 +317,7 @@ class PrivateSearchCV(
         payer = Payer(type(self).__name__, self._accountant_to_charge(), column=column)
         entry = replace(request.entry, unit=unit)
         payer.check_several([entry])
+        self._warn(payer.warnings_of_repetition([entry]))
         payer.charge_entries([entry])
         self._say("search begins")
         try:

@@ -9,8 +9,9 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import accumulate, chain, repeat
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sktensor_dp.checks.display import (
     COSTS,
@@ -21,7 +22,7 @@ from sktensor_dp.checks.display import (
     finite,
     plain,
 )
-from sktensor_dp.checks.parameters import check_sizes, shown
+from sktensor_dp.checks.parameters import Number, check_sizes, shown
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
 from sktensor_dp.privacy.plan import (
@@ -38,6 +39,7 @@ from sktensor_dp.privacy.spending import (
     Balance,
     BudgetChange,
     LedgerEntry,
+    Spending,
     check_one_unit,
     column_of,
     person_of,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
 
 # Columns of the table of charges.
+PART_ROUNDING = 1e-6  # of costs that are told apart
 HEAD = ["when", "fit", "estimator", "release", "unit", "uses"]
 TEXTS = ("when", "estimator", "release", "unit")
 NUMBERS = ["sensitivity", "sigma", *COSTS, "fraction"]
@@ -114,12 +117,50 @@ def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object
     ]  # fmt: skip
 
 
+def _told_apart(fractions: Sequence[float]) -> list[float]:
+    """Fractions of the same sum, of which equal ones differ by more than `SplitPart` rounds."""
+    rounded = [round(fraction, 9) for fraction in fractions]
+    changed = []
+    for place, fraction in enumerate(fractions):
+        rank, n_alike = rounded[:place].count(rounded[place]), rounded.count(rounded[place])
+        changed.append(fraction * (1 + 10 * PART_ROUNDING * (rank - (n_alike - 1) / 2)))
+    return changed
+
+
 def charges_by_fit(entries: Iterable[LedgerEntry]) -> list[list[LedgerEntry]]:
     """Charges of each fit, in the order of the ledger, where others may stand between them."""
     fits: dict[int, list[LedgerEntry]] = {}
     for entry in entries:
         fits.setdefault(entry.fit, []).append(entry)
     return [*fits.values()]
+
+
+def _cost_of(entries: Sequence[LedgerEntry]) -> PrivacyCost:
+    """Cost of charges together."""
+    return PrivacyCost.total((one.cost, one.uses) for one in entries)
+
+
+class SplitPart(NamedTuple):
+    """Part of a budget that `BudgetAccountant.split` gave, and what a fit with it costs."""
+
+    epsilon: float
+    delta: float
+    cost: PrivacyCost
+    kind: str
+
+    def pays(self, cost: PrivacyCost) -> bool:
+        """Return True if a fit with this part costs `cost`, but for rounding."""
+        # A part of any kind may be spent as pure noise.
+        pure = PrivacyCost(epsilon=self.epsilon)
+        return any(
+            all(map(partial(math.isclose, rel_tol=PART_ROUNDING), own.amounts, cost.amounts))
+            for own in (self.cost, pure)
+        )
+
+
+def _as_charges(parts: Sequence[SplitPart]) -> list[LedgerEntry]:
+    """Charges of fits that spend these parts."""
+    return [LedgerEntry("caller", "spend", uses=1, cost=part.cost) for part in parts]
 
 
 # Open ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last.
@@ -230,6 +271,7 @@ class BudgetAccountant(TableDisplay):
         self.scope, self.delta = self._ledger.open(epsilon, delta)
         self.path: str | None = None if path is None else str(self._ledger.file)
         self.units = units
+        self._splits: list[list[SplitPart]] = []  # that `split` gave
         self._refused = ""  # why the last search of scikit-learn was refused, if it was
         charged = self._ledger.balance().spent.units
         if units == PERSON:  # persons of any column are persons
@@ -275,6 +317,8 @@ class BudgetAccountant(TableDisplay):
     def remaining(self, k: int = 1, kind: str = "gaussian") -> FitBudget:
         """Return what each of ``k`` further fits of one kind of noise may ask for.
 
+        It counts what is charged, not the parts of :meth:`split` that no fit has spent yet.
+
         Parameters
         ----------
         k : int, default=1
@@ -289,10 +333,10 @@ class BudgetAccountant(TableDisplay):
         Returns
         -------
         FitBudget
-            A dict ``{"epsilon": ..., "delta": ...}`` for the constructor of each fit. Its delta is
-            ``self.delta``, of which fits that set none aside use up nothing. For vocabularies and
-            searches it is an equal fraction of what is left, or less where earlier fits need most
-            of it; epsilon is 0 where nothing is left.
+            A dict ``{"epsilon": ..., "delta": ...}`` for the constructor of each fit, as of
+            :meth:`split`. Its delta is ``self.delta``, of which fits that set none aside use up
+            nothing. For vocabularies and searches it is an equal fraction of what is left, or less
+            where earlier fits need most of it; epsilon is 0 where nothing is left.
 
         Examples
         --------
@@ -398,14 +442,19 @@ class BudgetAccountant(TableDisplay):
         Raises
         ------
         BudgetError
-            If they exceed what is left, or protect another kind of unit than earlier charges.
+            If they exceed what is left, or take what an unspent part of :meth:`split` needs, or
+            protect another kind of unit than earlier charges.
         """
+        # The ledger repeats `_check` under its lock, where `_check_split` could not read charges.
+        if ticket is None:
+            self.check_charge(entries)
         check = self._check if ticket is None else partial(self._check, unpaid=UNPAID)
         return self._ledger.charge(entries, check, ticket)
 
     def check_charge(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise the BudgetError that :meth:`charge` would, and record nothing."""
         self._check(self._ledger.balance(), entries)
+        self._check_split(entries)
 
     def check_together(self, entries: Sequence[LedgerEntry], reason: str) -> None:
         """Raise BudgetError, whose message begins with `reason`, for charges of several fits."""
@@ -423,7 +472,8 @@ class BudgetAccountant(TableDisplay):
             )
 
     def _check_delta(self, plan: ReleasePlan) -> None:
-        """Raise BudgetError for a delta that the budget does not provide for."""
+        """Raise BudgetError for a delta that the budget, or its split, did not provide for."""
+        self._check_part(plan.epsilon, plan.delta, plan.cost)
         unlimited = math.isinf(self.epsilon) or plan.cost.mu == 0
         if unlimited or not 0 < self.delta * (1 + ROUNDING) < plan.delta:
             return
@@ -433,8 +483,67 @@ class BudgetAccountant(TableDisplay):
             "was charged."
         )
 
+    def _check_part(self, epsilon: float, delta: float, cost: PrivacyCost) -> None:
+        """Raise BudgetError for a fit that was given a part of `split` for fits of another kind."""
+        several = chain.from_iterable(parts for parts in self._splits if len(parts) > 1)
+        parts = [part for part in several if (part.epsilon, part.delta) == (epsilon, delta)]
+        if math.isinf(epsilon) or not (parts and any(cost.amounts)):
+            return
+        kind = Spending().kind_of(Spending().plus([LedgerEntry("caller", "spend", 1, cost)]))
+        if not any(part.kind == kind or part.pays(cost) for part in parts):
+            raise BudgetError(
+                f"split() made this part for a fit of kind {parts[-1].kind!r}, and this one is of "
+                f"kind {kind!r}: fits with the other parts could not be paid, or would leave some. "
+                "Nothing was charged. Give each fit its own part, of split(kinds=) 'vocabulary' "
+                "for one that finds words or categories, 'search' for a PrivateSearchCV, "
+                "'gaussian' for others."
+            )
+
+    def _check_split(self, entries: Sequence[LedgerEntry]) -> None:
+        """Raise BudgetError for a part of `split` that takes what an unpaid part needs.
+
+        Checks of inputs, which are small, may be repeated.
+        """
+        if any(entry.spender == CHECK for entry in entries):
+            return
+        cost_of_fit = _cost_of(entries)
+        splits = [parts for parts in self._splits if any(part.pays(cost_of_fit) for part in parts)]
+        if not splits:
+            return
+        now, paid, _ = self._ledger.contents()
+        unpaid = list(splits[-1])
+        for cost in (cost_of_fit, *map(_cost_of, charges_by_fit(paid))):
+            if (part := next((part for part in unpaid if part.pays(cost)), None)) is not None:
+                unpaid.remove(part)
+        payable: list[SplitPart] = []  # by what is left now
+        for part in unpaid:
+            if now.covers(now.spent.plus(_as_charges([*payable, part]))):
+                payable.append(part)
+        if not now.covers(now.spent.plus([*entries, *_as_charges(payable)])):
+            epsilons = ", ".join(f"{part.epsilon:.3g}" for part in payable)
+            raise BudgetError(
+                f"This would leave too little for {counted(len(payable), 'part')} of split(), of "
+                f"epsilon {epsilons}, that no fit has spent, as where another part is "
+                "spent twice: split() divides the whole budget, of which "
+                f"{now.spent_epsilon:.4g} is spent. Nothing more was charged. If this "
+                "step was fitted before, it still is: fit those after it alone, as by "
+                "pipeline[1:].fit(pipeline[0].transform(X)). Otherwise ask for remaining(k), "
+                "or for parts of what is left by split(..., of='rest')."
+            )
+
+    def earlier_fit(self, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
+        """First charge of the last fit that was charged just as `entries`; None where there are no
+        more such fits than parts of :meth:`split` for them.
+        """
+        alike = [fit[0] for fit in charges_by_fit(self.entries) if fit == list(entries)]
+        cost = _cost_of(entries)
+        n_parts = [sum(part.pays(cost) for part in parts) for parts in self._splits]
+        return alike[-1] if len(alike) >= max([1, *n_parts]) else None
+
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
+        for entry in entries:
+            self._check_part(entry.cost.epsilon, entry.cost.delta, entry.cost)
         self.check_charge(entries)
         now = self._ledger.balance()
         after = now.spent.plus(entries)
@@ -449,12 +558,18 @@ class BudgetAccountant(TableDisplay):
             )
 
     def split(
-        self, fractions: Sequence[float], kinds: Sequence[str] | None = None
+        self,
+        fractions: Sequence[float],
+        kinds: Sequence[str] | None = None,
+        of: str = "budget",
+        times: Sequence[int] | None = None,
     ) -> list[FitBudget]:
-        """Divide the whole budget among fits so that they use it up exactly.
+        """Divide the whole budget, or the rest of it, among fits so that they use it up exactly.
 
-        Parts are what fits may ask for, whatever is spent: a program that is run again gets the
-        same ones. Nothing keeps them for these fits.
+        A fit with one part, such as a repeated one, that leaves too little for the parts that no
+        fit has spent is refused. Nothing else is: parts are not kept in the file, and fits that ask
+        for :meth:`remaining` may spend them, here and in other programs. Parts of equal fractions
+        differ in the sixth digit, by which each is known once it is spent.
 
         Parameters
         ----------
@@ -462,17 +577,24 @@ class BudgetAccountant(TableDisplay):
             Fraction of each fit, together 1: of epsilon for pure noise and searches, and of the
             ``mu ** 2`` of the rest for others.
         kinds : sequence of {"gaussian", "pure", "vocabulary", "search"}, optional
-            Kind of each fit, as for :meth:`remaining`; all are ``"gaussian"`` by default.
+            Kind of each fit, as for :meth:`remaining`; all are ``"gaussian"`` by default. A fit
+            that is given a part of another kind is refused.
+        of : {"budget", "rest"}, default="budget"
+            What is divided: the whole budget, whatever is spent, so that a program which is run
+            again gets the same parts; or what is left of it.
+        times : sequence of int, optional
+            Number of equal fits that share each fraction, as those of a ``GridSearchCV`` do; each
+            is given the same part. 1 by default: a part is spent once.
 
         Returns
         -------
         list of FitBudget
-            A dict ``{"epsilon": ..., "delta": ...}`` for each fit, for its constructor.
+            A dict ``{"epsilon": ..., "delta": ...}`` for each fraction, for the constructor.
 
         Raises
         ------
-        ValueError
-            If a parameter is none of those above.
+        BudgetError, ValueError
+            If nothing is left of it; if a parameter is none of those above.
 
         Examples
         --------
@@ -480,6 +602,9 @@ class BudgetAccountant(TableDisplay):
         >>> words, topics = budget.split([0.1, 0.9], ["vocabulary", "gaussian"])
         >>> round(words["epsilon"], 3), round(topics["epsilon"], 3)
         (0.644, 1.888)
+        >>> parts = budget.spend(1.0, 0).split([0.1, 0.9], of="rest")
+        >>> [round(part["epsilon"], 3) for part in parts]
+        [0.291, 0.945]
         """
         rule = "be numbers > 0 that add up to 1"
         several = isinstance(fractions, Collection) and not isinstance(fractions, Mapping)
@@ -492,29 +617,66 @@ class BudgetAccountant(TableDisplay):
         kinds = ["gaussian"] * len(fractions) if kinds is None else kinds
         if len(kinds) != len(fractions) or not set(kinds) <= set(KINDS):
             raise ValueError(f"kinds must be one of {KINDS} for each fit; got {shown(kinds)}.")
-        budget, pairs = self.epsilon, list(zip(fractions, kinds, strict=True))
+        if of not in ("budget", "rest"):
+            raise ValueError(f"of must be 'budget' or 'rest', got {shown(of)}.")
+        times = [1] * len(fractions) if times is None else [*times]
+        if len(times) != len(fractions) or not all(
+            map(Number(1, 10**6, integer=True).accepts, times)
+        ):
+            raise ValueError(f"times must be an int of 1 or more for each fit; got {shown(times)}.")
+        shares = [part / n for part, n in zip(_told_apart(fractions), times, strict=True)]
+        fractions = [*chain.from_iterable(map(repeat, shares, times))]
+        kinds = [*chain.from_iterable(map(repeat, kinds, times))]
+        parts = self._parts(fractions, kinds, whole, of_rest=of == "rest")
+        self._splits.append(parts)  # to be left to these fits
+        firsts = [parts[last - n] for n, last in zip(times, accumulate(times), strict=True)]
+        return [{"epsilon": part.epsilon, "delta": part.delta} for part in firsts]
+
+    def _parts(
+        self, fractions: Sequence[float], kinds: Sequence[str], whole: float, *, of_rest: bool
+    ) -> list[SplitPart]:
+        """Parts of the budget, or of its rest, for fits that get `fractions` of the `whole`."""
+        now = self._ledger.balance()
+        spent = now.spent if of_rest else Spending()
         # Each vocabulary or search uses up a tenth of the delta (a choice), or less, so that all
         # together use up at most THRESHOLD_FRACTION of it. Gaussian noise has the rest. A
         # vocabulary is given the delta of which `delta_used` is THRESHOLD_FRACTION.
         n_using = sum(kind in ("vocabulary", "search") for kind in kinds)
-        delta_used = self.delta / max(10, n_using / THRESHOLD_FRACTION)
-        deltas = {
-            "pure": self.delta, "search": delta_used, "gaussian": self.delta - delta_used * n_using,
-            "vocabulary": delta_used / THRESHOLD_FRACTION,
-        }  # fmt: skip
-        is_pure = self.delta == 0 or math.isinf(budget)  # parts are fractions of epsilon
+        delta_left = max(self.delta - spent.cost.delta, 0.0)
+        delta_used = delta_left / max(10, n_using / THRESHOLD_FRACTION)
+        if spent.mu_squared and n_using:
+            delta_used, _ = spent.aside_left(n_using, delta_used, now.epsilon, self.delta)
+        gaussian_delta = delta_left - delta_used * n_using
+        earlier_epsilon = gaussian_epsilon(spent.cost.mu, gaussian_delta)
+        epsilon_left = now.epsilon
+        if spent != Spending() and math.isfinite(now.epsilon):
+            epsilon_left -= spent.cost.epsilon + earlier_epsilon
+            if epsilon_left <= now.epsilon * ROUNDING:
+                raise BudgetError(f"Nothing is left to divide of the budget.{self._so_far()}")
+        is_pure = delta_left == 0 or math.isinf(epsilon_left)  # costs are fractions of epsilon
         # Epsilons of pure noise and searches are added to that of all Gaussian noise together.
+        pairs = list(zip(fractions, kinds, strict=True))
         by_noise = math.fsum(part for part, kind in pairs if kind not in ("pure", "search"))
         mu = 0.0
         if by_noise and not is_pure:
-            mu = gaussian_mu(budget * (by_noise / whole), deltas["gaussian"])
-        parts: list[FitBudget] = []
+            epsilon_of_noise = earlier_epsilon + epsilon_left * (by_noise / whole)
+            mu_in_all = gaussian_mu(epsilon_of_noise, gaussian_delta)
+            mu = math.sqrt((mu_in_all - spent.cost.mu) * (mu_in_all + spent.cost.mu))
+        deltas = {
+            "pure": self.delta, "search": delta_used, "gaussian": gaussian_delta,
+            "vocabulary": delta_used / THRESHOLD_FRACTION,
+        }  # fmt: skip
+        parts = []
         for fraction, kind in pairs:
-            epsilon, delta = budget * fraction / whole, self.delta if is_pure else deltas[kind]
+            epsilon, delta = epsilon_left * fraction / whole, deltas[kind]
+            aside = delta_used * (kind in ("vocabulary", "search"))
+            if is_pure:
+                delta, aside = delta_left, 0.0
+            cost = PrivacyCost(epsilon=epsilon, delta=aside)
             if kind in ("gaussian", "vocabulary") and not is_pure:
-                aside = delta_used * (kind == "vocabulary")
-                epsilon = gaussian_epsilon(mu * math.sqrt(fraction / by_noise), delta - aside)
-            parts.append({"epsilon": epsilon, "delta": delta})
+                cost = PrivacyCost(mu * math.sqrt(fraction / by_noise), delta=aside)
+                epsilon = gaussian_epsilon(cost.mu, delta - aside)
+            parts.append(SplitPart(epsilon, delta, cost, kind))
         return parts
 
     def to_json(self) -> str:

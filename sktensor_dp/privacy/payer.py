@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sktensor_dp.checks.callers import SEARCH, VALIDATION, Tool, locals_of, tools_around
 from sktensor_dp.checks.frames import column_names
-from sktensor_dp.exceptions import BudgetError
+from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.accountant import HELD, OPENED, BudgetAccountant
 from sktensor_dp.privacy.folds import (
     are_given_groups,
@@ -116,6 +116,25 @@ class Payer:
         except BudgetError as error:
             budget._refused = str(error)
             raise
+
+    def warnings_of_repetition(self, own: Sequence[LedgerEntry]) -> tuple[Warning, ...]:
+        """Warning where a fit just like this one was paid before, but for tools of scikit-learn."""
+        if self.accountant is None or self.accountant._part_of_search or not own:
+            return ()
+        if locals_of(self.tools, VALIDATION, (SEARCH[0], None)):
+            return ()
+        earlier = None
+        with suppress(LedgerError):  # the charge will be refused
+            earlier = self.accountant.earlier_fit(own)
+        if earlier is None or earlier.when is None:
+            return ()
+        return (
+            UserWarning(
+                f"This budget paid for the same releases of a {self.spender} on "
+                f"{earlier.when:%Y-%m-%d at %H:%M:%S} UTC: this fit makes new ones and pays again. "
+                "Of the same data keep the first model, as by save()."
+            ),
+        )
 
     def _named(self, entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
         """Entries of persons with the name of the column that says whose each row is."""

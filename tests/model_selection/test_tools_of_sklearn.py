@@ -26,6 +26,7 @@ from sktensor_dp import (
     DoubtfulParameterWarning,
     PrivateCountVectorizer,
     PrivateKFold,
+    PrivateSearchCV,
     PrivateSpectralLDA,
     UnprotectedScoreWarning,
     make_private_scorer,
@@ -85,7 +86,7 @@ def test_a_tool_that_cannot_pay_all_of_its_fits_pays_none(name, error_score, noi
     n_parts = n_fits + n_scores * noisy
     for enough in (False, True):
         budget = BudgetAccountant(20.0, 1e-6)
-        part, *_ = budget.split([1 / n_parts] * n_parts)
+        (part,) = budget.split([1.0], times=[n_parts])
         for _ in range(not enough):
             PrivateSpectralLDA(1, accountant=budget, **part).fit(X)
         before = budget.total()
@@ -171,6 +172,41 @@ def test_a_scorer_that_is_not_given_the_persons_is_refused_before_a_fit_is_paid(
     with pytest.raises(ValueError, match="scorer must be given the groups, too"):
         call()
     assert budget.total()[0] == 0
+
+
+REPEATED = "This budget paid for the same releases of a Private"
+
+
+@pytest.mark.parametrize("kind", ["fit", "search", "pipeline"])
+def test_a_fit_that_is_run_again_warns_before_it_pays(kind):
+    """Not a fit of other costs or of another unit, nor one that split() provided for."""
+    budget = BudgetAccountant(units="any")
+
+    def run(groups=None, **options):
+        model = PrivateSpectralLDA(1, **{"epsilon": 9.0, "accountant": budget, **options})
+        if kind == "search":
+            options = {"epsilon": 9.0, "accountant": budget, "n_trials": 1.0, **options}
+            model = PrivateSearchCV(PrivateSpectralLDA(1), {}, anyway=True, **options)
+        if kind == "pipeline":
+            more = {} if groups is None else {"privatespectrallda__groups": groups}
+            return make_pipeline(FunctionTransformer(), model).fit(X, **more)
+        return model.fit(X, groups=groups)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", REPEATED)
+        run()
+        run(epsilon=8.0)
+        run(groups=np.arange(300) // 2)
+        before = budget.total()
+        with pytest.raises(UserWarning, match=REPEATED):
+            run()
+        assert budget.total() == before
+        run(accountant=BudgetAccountant())  # which knows of none
+        kinds = ["search" if kind == "search" else "gaussian"]
+        (part,) = (planned := BudgetAccountant(9.0)).split([1.0], kinds, times=[2])
+        for _ in range(2):
+            run(accountant=planned, **part)
+        searched(PrivateSpectralLDA(1, epsilon=9.0, accountant=budget), by_rows)
 
 
 @pytest.mark.parametrize("given", [None, ["alpha", "beta"]])

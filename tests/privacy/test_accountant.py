@@ -23,6 +23,7 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
+    PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     check_inputs,
@@ -218,18 +219,26 @@ def test_split_is_used_up_exactly(epsilon, delta, kinds):
 
 @pytest.mark.parametrize("kind", ["gaussian", "pure", "vocabulary", "search"])
 @pytest.mark.parametrize("before", [1.0, 3.9, 3.999])
-def test_what_is_left_is_named_for_fits_of_each_kind(kind, before):
+def test_what_is_left_is_named_and_divided_for_fits_of_each_kind(kind, before):
     """Where earlier noise needs nearly all of delta, a smaller one is named."""
-    budget = BudgetAccountant(4.0, 1e-6)
-    fit(budget, before, 1e-6)
-    part = budget.remaining(2, kind)
-    assert part["epsilon"] > 0.0005 * (4 - before)
-    for _ in range(2):
-        spend(budget, kind, part)
-    assert 4 - (4 - before) / 20 < budget.total()[0] <= 4 * (1 + 1e-9)
+    for divided in (False, True):
+        budget = BudgetAccountant(4.0, 1e-6)
+        fit(budget, before, 1e-6)
+        if divided:
+            parts = budget.split([0.3, 0.2, 0.5], [kind, "pure", "gaussian"], of="rest")
+        else:
+            parts = [budget.remaining(2, kind)] * 2
+        for part, one in zip(parts, (kind, "pure" if divided else kind, "gaussian"), strict=False):
+            assert part["epsilon"] > 0.0005 * (4 - before)
+            spend(budget, one, part)
+        assert 4 - (4 - before) / 20 < budget.total()[0] <= 4 * (1 + 1e-9)
+    with pytest.raises(BudgetError, match=r"Nothing is left to divide.* 4 of 4 is spent"):
+        budget.split([0.5, 0.5], of="rest")
 
 
 def test_split_of_special_budgets():
+    rest = BudgetAccountant(2.0, 1e-6).spend(1, 1e-6).split([0.4, 0.6], of="rest")
+    assert rest == [{"epsilon": 0.4, "delta": 0.0}, {"epsilon": 0.6, "delta": 0.0}]
     halves = BudgetAccountant(2.0, 1e-6).split([0.2, 0.8])
     squares = [gaussian_mu(part["epsilon"], part["delta"]) ** 2 for part in halves]
     assert squares[1] / squares[0] == pytest.approx(4)
@@ -243,6 +252,52 @@ def test_split_of_special_budgets():
     assert endless == [{"epsilon": math.inf, "delta": 1e-6}] * 2
 
 
+def test_a_part_of_a_split_leaves_what_unspent_ones_need(tmp_path):
+    """As where a pipeline is fitted again after its second step failed."""
+    path, fractions = tmp_path / "budget.sqlite", [0.01, 0.3, 0.69]
+    kinds = ["gaussian", "vocabulary", "gaussian"]
+    budget = BudgetAccountant(3.0, 1e-6, path=path)
+    check, words, topics = budget.split(fractions, kinds)
+    fit(budget, **words, threshold=True)
+    again = BudgetAccountant(path=path)  # a program that is run again
+    assert again.split(fractions, kinds) == [check, words, topics]
+    for one in (budget, again):
+        with pytest.raises(
+            BudgetError, match=r"epsilon 0\.25, 2\.4.*Nothing.*pipeline\[1:\]\.fit\("
+        ):
+            fit(one, **words, threshold=True)
+    fit(again, **topics)
+    fit(budget, **check)  # in any order, by anyone
+    assert budget.total()[0] == 3.0
+    # Two splits, each of the whole.
+    budget = BudgetAccountant(3.0, 1e-6)
+    fit(budget, **budget.split([0.01, 0.99])[0])
+    words, _ = budget.split([0.3, 0.7], kinds[1:])
+    with pytest.raises(BudgetError, match=r"0\.24.* is spent.*of='rest'"):
+        fit(budget, **words, threshold=True)
+    words, topics = budget.split([0.3, 0.7], kinds[1:], of="rest")
+    fit(budget, **words, threshold=True)
+    fit(budget, **topics)
+    assert budget.total()[0] == 3.0
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "pure", "vocabulary", "search"])
+@pytest.mark.parametrize(
+    "fractions", [[0.25] * 4, [0.4, 0.2, 0.2, 0.2], [0.2501, 0.25, 0.2499, 0.25], [1 / 12] * 12]
+)
+def test_a_part_is_paid_once_by_programs_that_are_run_again(fractions, kind, tmp_path):
+    kinds = [kind] * len(fractions)
+    for place in range(len(fractions)):
+        budget = BudgetAccountant(2.0, 1e-6, path=tmp_path / "budget.sqlite")
+        parts = budget.split(fractions, kinds)
+        spend(budget, kind, parts[place])
+        left = len(fractions) - 1 - place
+        for earlier in parts[: place + 1] if left else ():
+            with pytest.raises(BudgetError, match=f"{left} part.* twice|is what is short"):
+                spend(budget, kind, earlier)
+    assert budget.total()[0] <= 2.0 * (1 + 1e-9)
+
+
 def test_charges_of_a_fit_belong_together_where_others_stand_between():
     """As of a fit that another process overtakes, between its count and the rest."""
     entries = [
@@ -252,6 +307,14 @@ def test_charges_of_a_fit_belong_together_where_others_stand_between():
     first, second = charges_by_fit(entries)
     assert [one.release for one in first] == ["a1", "c1"]
     assert second == entries[1:2]
+
+
+def test_equal_fits_share_a_part():
+    budget = BudgetAccountant(2.0, 1e-6)
+    fits, scores = budget.split([0.9, 0.1], times=[3, 2])
+    for part in [fits, scores, fits, scores, fits]:
+        spend(budget, "gaussian", part)
+    assert budget.total()[0] == pytest.approx(2.0)
 
 
 def test_a_forecast_warns_of_a_fit_that_the_accountant_would_refuse():
@@ -272,6 +335,30 @@ def test_a_forecast_warns_of_a_fit_that_the_accountant_would_refuse():
     with pytest.warns(NotEnoughDataWarning) as told:
         paid.fit([[0, 0], [1, 1]], [1.0, 5.0])
     assert all(one.category is NotEnoughDataWarning for one in told)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "vocabulary", "search"])
+def test_a_part_of_a_split_pays_for_fits_of_its_kind_alone(kind):
+    """Others would take delta from the other parts, or leave some, which is found later."""
+    budget = BudgetAccountant(40.0, 1e-6)
+    part, _ = budget.split([0.3, 0.7], [kind, "vocabulary" if kind == "gaussian" else "gaussian"])
+    options = {"accountant": budget, **part}
+    rows = np.ones((400, 4))
+    fits = {
+        "gaussian": lambda: PrivateSpectralLDA(1, **options).fit(rows),
+        "vocabulary": lambda: PrivateCountVectorizer(**options).fit(["cats dogs"] * 400),
+        "search": lambda: PrivateSearchCV(
+            PrivateSpectralLDA(), {"n_components": [1]}, anyway=True, **options
+        ).fit(rows),
+    }
+    wrong = rf"kind '{kind}'.* of kind '(?!{kind}).*Nothing was charged.*split\(kinds=\)"
+    own = fits.pop(kind)
+    for spend_it in fits.values():
+        with pytest.raises(BudgetError, match=wrong):
+            spend_it()
+    assert budget.entries == ()
+    own()
+    assert budget.total()[0] > 0
 
 
 @pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -309,6 +396,10 @@ WRONG: dict[str, tuple[Any, list[Any]]] = {
     r"kinds must be one of \('gaussian', 'pure', 'vocabulary', 'search'\)": (
         lambda budget, x: budget.split([0.5, 0.5], x), [["pure"], ["pure", "laplace"], "ab"],
     ),
+    "times must": (
+        lambda budget, x: budget.split([0.5, 0.5], times=x), [[1], [0, 1], [1.5, 1], ["a", 1]],
+    ),
+    "of must": (lambda budget, x: budget.split([1], of=x), ["left", None, 1, ["rest"]]),
     "epsilon must be >= 0": (lambda budget, x: budget.spend(x, 0), [-1.0, math.nan, *NO_NUMBERS]),
     "delta must be >= 0": (lambda budget, x: budget.spend(0.1, x), [-1e-6, math.nan, *NO_NUMBERS]),
 

@@ -35,9 +35,10 @@ def holds(case: Case) -> None:
     cost = PrivacyCost.total([(one.cost, one.uses) for one in entries])
     assert math.isclose(cost.epsilon_at(report.delta), report.epsilon, rel_tol=1e-9)
     assert math.isclose(report.epsilon, model.epsilon, rel_tol=1e-6)  # all that was asked for
-    # No batches, nor a search, nor a division of epsilon between two kinds of noise.
-    if report.composition.kind == "releases" and "output" not in case.model:
-        assert model._expected_plan().cost.amounts == pytest.approx(cost.amounts)
+    if report.composition.kind == "releases":  # no batches, nor a search
+        assert model.accountant.earlier_fit(entries) == entries[0]
+        if "output" not in case.model:  # which divides epsilon between two kinds of noise
+            assert model._expected_plan().cost.amounts == pytest.approx(cost.amounts)
     told = epsilon_elsewhere(cost, report.delta)
     assert abs(told - report.epsilon) <= 1e-3 * report.epsilon
 
