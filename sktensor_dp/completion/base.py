@@ -161,7 +161,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         X : array-like of int of shape (n_observed, n_modes)
             Coordinates of the entries, counted from 0; or names, by ``row_names``, where
             entries with a name that is no row are left out. Those of a Dask array or frame
-            are computed first.
+            stay in its partitions with a ``unit_mode``.
         y : array-like of shape (n_observed,)
             Their values, clamped to ``bounds``; required.
         repeated : "distinct" or None, default=None

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from sktensor_dp.checks.errors import call_unquoted
+from sktensor_dp.checks.errors import call_unquoted, error_or
 from sktensor_dp.checks.frames import (
+    as_numbers,
     column_names,
+    is_dask,
     refuse_lazy,
     refuse_other_row_order,
 )
@@ -21,11 +24,12 @@ from sktensor_dp.checks.parameters import shown
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, RowIndex
 from sktensor_dp.data.entries import EntryChunks, are_repeated, as_entries
-from sktensor_dp.data.labels import as_labels, distinct
-from sktensor_dp.data.persons import PersonChunks
+from sktensor_dp.data.labels import Labels, as_labels, distinct
+from sktensor_dp.data.partitions import DaskPartitions
+from sktensor_dp.data.persons import MORE_IDS, LazyPersons, PersonChunks, PersonReader
 from sktensor_dp.estimator.base import column_attributes
 from sktensor_dp.estimator.inputs import refuse_other_kinds
-from sktensor_dp.estimator.lazy import computed
+from sktensor_dp.estimator.lazy import checked_columns, computed, partitions_beside, row_partitions
 from sktensor_dp.queries.query import SIZE_EDGES
 from sktensor_dp.tensor.arrays import Floats
 
@@ -40,6 +44,65 @@ class Parameters(Protocol):
     shape: Sequence[int] | None
     epsilon: float
     unit_mode: int | None
+
+
+@dataclass(frozen=True)
+class NamedPersonReader(PersonReader):
+    """Public parameters by which workers read entries by names; units without an index have ids."""
+
+    indices: Indices = ()
+
+    @property
+    def has_ids(self) -> bool:
+        """True where units have ids instead of numbers."""
+        return self.indices[self.unit_mode] is None
+
+    def _read(self, X: object, y: object) -> tuple[Any, Any, Labels | None]:
+        id_mode = self.unit_mode if self.has_ids else None
+        numbers = columns_to_numbers(X, self.indices, nobody=id_mode)
+        labels = None
+        if id_mode is not None:
+            numbers[:, id_mode] = 0  # until all entries of a unit are in one place
+            labels = as_labels(_columns(X)[id_mode], len(numbers), f"column {id_mode} of X")
+        known = (numbers >= 0).all(axis=1)
+        values = np.asarray(as_numbers(y, "a partition"))[known]
+        return numbers[known], values, None if labels is None else labels[known]
+
+    def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
+        if self.has_ids:
+            names, places = distinct(labels)
+            self.check_number(len(names))
+            table = table.copy()
+            table[:, self.unit_mode] = places
+        return super()._chunk(table, labels)
+
+
+def lazy_persons(
+    estimator: Parameters,
+    X: Any,
+    y: Any,
+    indices: Indices | None,
+    shape: Sequence[int],
+    unit_mode: int,
+    bounds: tuple[float, float],
+) -> LazyPersons:
+    """Check a Dask table of entries by its metadata and return its units; nothing is computed."""
+    import dask
+
+    X = checked_columns(estimator, X, reset=True, text=CATEGORIES if indices is None else None)
+    reader = PersonReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
+    if indices is not None:
+        reader = NamedPersonReader(reader.shape, unit_mode, bounds, indices=indices)
+    if is_dask(y):
+        refuse_other_kinds(y._meta, "y", "encode it first")
+    parts = row_partitions(X)
+    values = partitions_beside(y, X, len(parts), "y", "value")
+    delayed = dask.delayed(error_or)
+    pieces = [
+        delayed("Reading entries", reader.split, *X_and_y, len(parts))
+        for X_and_y in zip(parts, values, strict=True)
+    ]
+    return LazyPersons(DaskPartitions.rearranged(pieces, reader.gather), reader)
 
 
 WITHOUT_NAMES = (
@@ -92,7 +155,7 @@ def read_entries(
     shape: Sequence[int] | None,
     bounds: tuple[float, float],
     repeated: str | None,
-) -> EntryChunks | PersonChunks:
+) -> EntryChunks | PersonChunks | LazyPersons:
     """Entries of a fit as its session reads them; the columns of `X` are stored on `checked`.
 
     Coordinates are numbers, or names by `indices`: entries with a name that is no row are left
@@ -100,14 +163,19 @@ def read_entries(
     takes it from names and coordinates.
     """
     unit_mode = checked.unit_mode
-    if unit_mode is not None and shape is None:
-        if indices is None or None in indices:
-            raise ValueError(
-                "The 'shape' parameter must be given with a unit_mode, unless all modes have "
-                "row_names: which indices occur is private. Pass the public numbers of rows, "
-                "such as (n_persons, n_items)."
-            )
-        shape = [len(index) for index in indices if index is not None]
+    if unit_mode is not None:
+        if shape is None:
+            if indices is None or None in indices:
+                raise ValueError(
+                    "The 'shape' parameter must be given with a unit_mode, unless all modes have "
+                    "row_names: which indices occur is private. Pass the public numbers of rows, "
+                    "such as (n_persons, n_items)."
+                )
+            shape = [len(index) for index in indices if index is not None]
+        if is_dask(X):
+            check_y_given(checked, y)
+            return lazy_persons(checked, X, y, indices, shape, unit_mode, bounds)
+    # If a value is the unit, coordinates are public, and needed as a whole here.
     X, y = computed(X, "Reading X"), computed(y, "Reading y")
     each_protected = unit_mode is None and repeated is None and checked.epsilon < math.inf
     coordinates, values, sizes = checked_entries(
@@ -298,10 +366,7 @@ def _known_entries(
     if unit_mode is not None and with_ids is not indices:
         n_ids, most = len(with_ids[unit_mode] or ()), shape[unit_mode]
         if n_ids > most:
-            raise ValueError(
-                f"X has more ids in column {unit_mode} than shape[{unit_mode}] counts, which is "
-                f"{most}."
-            )
+            raise ValueError(MORE_IDS.format(mode=unit_mode, most=most))
     named = [mode for mode, index in enumerate(with_ids) if index is not None]
     known = (numbers[:, named] >= 0).all(axis=1)
     # The caller checks that there are as many values as rows.

@@ -1,6 +1,6 @@
 """Data in partitions: parts that are read in order, and those of Dask, summed on its workers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -53,14 +53,23 @@ class DaskPartitions(PartitionedSource):
             split_or_error("Reading groups", split, *part, len(rows))
             for part in zip(rows, labels, strict=True)
         ]
+        return cls.rearranged(pieces, gathered, grouped=True)
+
+    @classmethod
+    def rearranged(
+        cls, pieces: Sequence[Delayed], gather: Callable[..., object], *, grouped: bool = False
+    ) -> "DaskPartitions":
+        """Build new partitions: each is `gather` of one piece (or error) of every old partition."""
+        import dask
+
         taken, gathered_or_error = dask.delayed(piece_of), dask.delayed(error_or)
         parts = [
             gathered_or_error(
-                "Bringing units together", gathered, [taken(piece, place) for piece in pieces]
+                "Bringing units together", gather, [taken(piece, place) for piece in pieces]
             )
             for place in range(len(pieces))
         ]
-        return cls(parts, grouped=True, kept=True)
+        return cls(parts, grouped=grouped, kept=True)
 
     def sum(self, query: PartialQuery) -> PartialSum:
         """Sum a query over all partitions, merging partial sums in a tree."""

@@ -4,14 +4,24 @@ Values are clamped here; what a person adds to a sum is bounded in `queries/pers
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from sktensor_dp.data.entries import ValueRange, check_unit_mode
+from sktensor_dp.checks.frames import as_numbers, refuse_other_row_order
+from sktensor_dp.data.entries import ValueRange, as_entries, check_unit_mode, checked_shape
+from sktensor_dp.data.labels import Labels
+from sktensor_dp.data.partitions import DaskPartitions
+from sktensor_dp.data.sums import PartialQuery
+from sktensor_dp.data.units import Piece, gathered, split
 from sktensor_dp.tensor.arrays import Floats, Integers, read_only
+
+MORE_IDS = "X has more ids in column {mode} than shape[{mode}] counts, which is {most}."
 
 
 class PersonChunks(ValueRange):
@@ -26,6 +36,9 @@ class PersonChunks(ValueRange):
         shape: tuple[int, ...],  # public
         unit_mode: int,
         bounds: tuple[float, float],  # public
+        # True if this chunk holds only some units of a data set. They are numbered among the units
+        # with entries in the chunk; units without entries add nothing to any sum.
+        is_part: bool = False,
     ) -> None:
         super().__init__(bounds)
         check_unit_mode(unit_mode, shape)
@@ -45,6 +58,9 @@ class PersonChunks(ValueRange):
             np.clip(values, -self.half, self.half, out=values)  # rounding may carry means beyond
         self.coordinates, self.values = read_only(coordinates), read_only(values)
         self.unit_of_entry = coordinates[:, unit_mode]
+        if is_part:
+            present, self.unit_of_entry = np.unique(self.unit_of_entry, return_inverse=True)
+            self.n_units = len(present)
         self._pairs: dict[int, tuple[Integers, Integers]] = {}
 
     @cached_property
@@ -91,3 +107,85 @@ def by_unit(
     if math.prod(shape) < 2**63:  # one number for each place is sorted faster
         keys = [np.ravel_multi_index(tuple(keys), [shape[m] for m in modes])]
     return np.lexsort([values, *reversed(keys)])  # `lexsort` takes the first key last
+
+
+@dataclass(frozen=True)
+class PersonReader:
+    """Public parameters by which workers turn a partition's entries into units."""
+
+    shape: tuple[int, ...]
+    unit_mode: int
+    bounds: tuple[float, float]
+    released: tuple[float, float] | None = None  # narrower range, if a fit has found one
+
+    @property
+    def has_ids(self) -> bool:
+        """True where units have ids instead of numbers."""
+        return False
+
+    @classmethod
+    def checked(
+        cls, shape: Sequence[int], n_modes: int, unit_mode: int, bounds: tuple[float, float]
+    ) -> Self:
+        """Build a reader after checking that shape and mode fit the coordinates."""
+        sizes = checked_shape(shape, n_modes)
+        check_unit_mode(unit_mode, sizes)
+        return cls(sizes, unit_mode, bounds)
+
+    def split(self, X: object, y: object, n_parts: int) -> list[Piece]:
+        """Split a partition's entries by a hash of their unit."""
+        refuse_other_row_order(X, y, "y")
+        numbers, y, labels = self._read(X, y)
+        coordinates, values, _ = as_entries(numbers, y, self.shape)
+        # Coordinates are exact in double precision, so one table holds both.
+        table = np.column_stack([coordinates, values])
+        return split(table, coordinates[:, self.unit_mode] if labels is None else labels, n_parts)
+
+    def _read(self, X: object, y: object) -> tuple[object, object, Labels | None]:
+        """Coordinates, values, and labels of units that have no numbers."""
+        return as_numbers(X, "a partition"), as_numbers(y, "a partition"), None
+
+    def gather(self, pieces: Sequence[Piece | Exception]) -> PersonChunks:
+        """Join the pieces that hold the same units, or raise the first error."""
+        return self._chunk(*gathered(pieces))
+
+    def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
+        """Chunk of whole units from entries, each with the label of its unit."""
+        coordinates, values = table[:, :-1].astype(np.intp), table[:, -1]
+        return PersonChunks(
+            coordinates, values, self.shape, self.unit_mode, self.bounds, is_part=True
+        )
+
+    def check_number(self, n_units: int) -> None:
+        """Raise ValueError for more units than the shape announces."""
+        most = self.shape[self.unit_mode]
+        if n_units > most:
+            raise ValueError(MORE_IDS.format(mode=self.unit_mode, most=most))
+
+    def __call__(self, partition: PersonChunks) -> PersonChunks:
+        """Return the partition, a chunk that queries can read, within the released range."""
+        return partition if self.released is None else partition.within(self.released)
+
+
+class LazyPersons(ValueRange):
+    """Entries of units (protected rows of the unit mode) in Dask partitions, summed there."""
+
+    apart = True
+
+    def __init__(self, partitions: DaskPartitions, reader: PersonReader) -> None:
+        super().__init__(reader.released or reader.bounds)
+        self._partitions, self._reader = partitions, reader
+        self.shape = reader.shape
+        self.n_units = reader.shape[reader.unit_mode]
+        self.read_before_charge = reader.has_ids  # to compare their number with `n_units`
+
+    def sum(self, query: Any) -> Any:
+        """Sum of the contributions of all units to `query`."""
+        partial = self._partitions.sum(PartialQuery(query, self._reader))
+        value = partial.value()
+        self._reader.check_number(partial.n_units)
+        return value
+
+    def within(self, bounds: tuple[float, float]) -> "LazyPersons":
+        """Entries with values clipped to a narrower range, which was released."""
+        return LazyPersons(self._partitions, replace(self._reader, released=bounds))

@@ -56,6 +56,7 @@ from sktensor_dp.privacy.payer import (
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import LARGEST_UNIT_COUNT, Session
+from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.tensor.arrays import Floats
 
 # Conversions of epsilon overflow above the first value; pure noise has no grid below the second.
@@ -393,8 +394,11 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         if chunks.read_before_charge and not payer.paid_by_earlier_batch:
             payer.check(plan, relation)
             with np.errstate(all="ignore"):  # as where the session reads them
-                for _ in chunks:
-                    pass
+                if chunks.apart:
+                    chunks.sum(UnitCount())
+                else:
+                    for _ in chunks:
+                        pass
         # Rows have been read here, so it is known whether they have groups.
         unit = unit_of(unit or self._unit, chunks.grouped)
         if not (ticket or paid_by_earlier_batch):  # a fit that is refused warns of nothing

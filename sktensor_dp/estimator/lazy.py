@@ -32,9 +32,10 @@ Lazy = Any
 NOT_FOR_WORKERS = ("_stream", "privacy_report_", "feature_names_in_")
 
 
-def checked_columns(estimator: object, X: Lazy, *, reset: bool) -> Any:
+def checked_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None) -> Any:
     """Lazy table with its columns in one chunk, validated by its metadata alone."""
-    refuse_other_kinds(X._meta, "X", advice_on_text(estimator))
+    if text is not None:  # advice on columns of text; None: there may be some
+        refuse_other_kinds(X._meta, "X", text)
     if getattr(X, "ndim", 0) != 2:
         raise ValueError(
             f"X must have one row per sample and one column per feature; got a "
@@ -91,39 +92,39 @@ def partitions_by_group(X: object, groups: object) -> DaskPartitions:
     rows = row_partitions(X)
     if groups is None:
         return DaskPartitions(rows)
-    labels = labels_beside(groups, X, len(rows))
+    labels = partitions_beside(groups, X, len(rows), "groups", "label")
     return DaskPartitions.shuffled(rows, labels)
 
 
-def labels_beside(groups: Lazy, X: Lazy, n_parts: int) -> list[Lazy]:
-    """Delayed parts of `groups`, a label for each row of `X`, in the partitions of X."""
-    unequal = ValueError("groups must hold one label for each row of X.")
+def partitions_beside(given: Lazy, X: Lazy, n_parts: int, name: str, noun: str) -> list[Lazy]:
+    """Delayed parts of `given`, an item (`noun`) for each row of `X`, in the partitions of X."""
+    unequal = ValueError(f"{name} must hold one {noun} for each row of X.")
     is_array = hasattr(type(X), "chunks")  # of Dask, and no frame
     n_rows = X.shape[0] if is_array else math.nan
-    if not is_dask(groups):
+    if not is_dask(given):
         if math.isnan(n_rows):
             raise TypeError(
-                "groups must be a Dask array or series with the partitions of X, whose rows are "
-                f"not counted yet; got a {type(groups).__name__}."
+                f"{name} must be a Dask array or series with the partitions of X, whose rows are "
+                f"not counted yet; got a {type(given).__name__}."
             )
         import dask.array as da
 
-        items = call_unquoted(lambda: np.asarray(groups), "groups")
+        items = call_unquoted(lambda: np.asarray(given), name)
         if items.shape != (n_rows,):
             raise unequal
         # Without `name=False` Dask would name the array by a digest of the data.
-        groups = da.from_array(items, chunks=(X.chunks[0],), name=False)
-    elif is_array and hasattr(type(groups), "chunks"):
-        if groups.ndim != 1:
+        given = da.from_array(items, chunks=(X.chunks[0],), name=False)
+    elif is_array and hasattr(type(given), "chunks"):
+        if given.ndim != 1:
             raise unequal
-        if not (math.isnan(groups.shape[0]) or math.isnan(n_rows)):
-            if groups.shape[0] != n_rows:
+        if not (math.isnan(given.shape[0]) or math.isnan(n_rows)):
+            if given.shape[0] != n_rows:
                 raise unequal
-            groups = groups.rechunk((X.chunks[0],))
-    parts = row_partitions(groups)
+            given = given.rechunk((X.chunks[0],))
+    parts = row_partitions(given)
     if len(parts) != n_parts:
         raise ValueError(
-            f"groups must have the partitions of X, which are {n_parts}; got {len(parts)}."
+            f"{name} must have the partitions of X, which are {n_parts}; got {len(parts)}."
         )
     return parts
 
@@ -174,7 +175,7 @@ def lazy_rows(
     estimator: object, X: Lazy, method: str, width: int | None = None, **options: object
 ) -> Lazy:
     """Dask array of a method's result for each row: a number, or `width` numbers."""
-    X = checked_columns(estimator, X, reset=False)
+    X = checked_columns(estimator, X, reset=False, text=advice_on_text(estimator))
     dtype = np.float64 if width is None else precision_of(X)
     of_part = partial(getattr(worker_copy(estimator, NOT_FOR_WORKERS), method), **options)
     sizes = [math.nan] * X.npartitions if hasattr(X, "columns") else X.chunks[0]

@@ -17,6 +17,7 @@ from sktensor_dp.data.units import RowChunks
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, column_attributes
 from sktensor_dp.estimator.inputs import (
     CheckedChunks,
+    advice_on_text,
     check_counted_alike,
     check_marked_number,
     checked_groups,
@@ -131,7 +132,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         table = X
         check_counted_alike(table, groups is not None, self.neighbours)
         if is_dask(X):
-            X = checked_columns(self, X, reset=reset)
+            X = checked_columns(self, X, reset=reset, text=advice_on_text(self))
             n_rows = math.nan if hasattr(X, "columns") else X.shape[0]
             n_units = number_of_units(self, n_rows, groups, n_samples, "rows")
             check_marked_number(table, n_units)

@@ -177,18 +177,20 @@ class Spending:
         delta_each = max(delta - self.cost.delta, 0.0) / k
         if math.isinf(epsilon):
             return math.inf, delta_each
+        aside, square = self.aside_left(k, THRESHOLD_FRACTION * delta_each, epsilon, delta)
+        each = aside / THRESHOLD_FRACTION
+        return gaussian_epsilon(math.sqrt(square / k), each - aside), each
+
+    def aside_left(self, k: int, each: float, epsilon: float, delta: float) -> tuple[float, float]:
+        """Delta, at most `each`, that `k` further fits set aside, and squared mu that is left."""
 
         def square(aside: float) -> float:
             later = replace(self, delta=self.delta + k * _decimal_units(aside))
             return later._square_left(epsilon, delta)
 
         # The threshold of words is in proportion to this quantile over mu: make that small.
-        aside = _best_part(
-            THRESHOLD_FRACTION * delta_each,
-            lambda part: math.sqrt(square(part)) / -float(ndtri(part)),
-        )
-        each = aside / THRESHOLD_FRACTION
-        return gaussian_epsilon(math.sqrt(square(aside) / k), each - aside), each
+        aside = _best_part(each, lambda part: math.sqrt(square(part)) / -float(ndtri(part)))
+        return aside, square(aside)
 
     def search_left(self, k: int, epsilon: float, delta: float) -> tuple[float, float]:
         """Epsilon and delta that a budget leaves for each of `k` further searches."""

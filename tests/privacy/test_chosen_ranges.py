@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from internals import data_of
+from sklearn.base import clone
 
 from sktensor_dp import (
     NotEnoughDataWarning,
@@ -194,6 +195,19 @@ def test_no_query_sees_more_than_the_chosen_range(unit_mode, seeded_noise):
         assert read.half == half
         assert np.abs(read.values).max() == half
         assert np.isin(np.round(read.values + middle, 9), [*range(1, 6)]).all()
+
+
+def test_values_in_partitions_are_clipped_to_the_released_range():
+    array = pytest.importorskip("dask.array")
+    X, y = ratings(60)
+    y = np.minimum(y, 5.0)
+    build = completion(60, INF, 0)
+    lazy = array.from_array(X, chunks=(100, 2)), array.from_array(y, chunks=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        here, there = build.fit(X, y), clone(build).fit(*lazy)
+    assert here.bounds_ == there.bounds_ == (0.89, 5.0)
+    np.testing.assert_allclose(here.biases_[1], there.biases_[1], atol=1e-9)
 
 
 @pytest.mark.parametrize(

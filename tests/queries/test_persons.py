@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from person_entries import SHAPE, entries
+from person_entries import SHAPE, N, entries
 
-from sktensor_dp.data.persons import PersonChunks
+from sktensor_dp.data.persons import PersonChunks, PersonReader
 from sktensor_dp.queries.persons import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
@@ -80,8 +80,14 @@ def test_shared_row_sums(mode, order, most, seed):
     np.testing.assert_allclose(query.total(chunk_of(X, y)), expected, atol=1e-9)
 
 
-def test_units_without_entries_add_nothing(seed):
+def test_parts_of_whole_units_add_up_and_nothing_adds_nothing(seed):
+    """What units without entries would add to a sum, parts would leave out."""
     X, y = entries(seed)
+    whole, reader = chunk_of(X, y), PersonReader(SHAPE, 0, BOUNDS)
+    pieces = [reader.split(X[rows], y[rows], 4) for rows in np.array_split(np.arange(N), 4)]
+    parts = [reader.gather([piece[place] for piece in pieces]) for place in range(4)]
+    assert sum(part.n_units for part in parts) == len(np.unique(X[:, 0])) < SHAPE[0]
+    assert sum(len(part.values) for part in parts) == len(whole.values) < N
     rng = np.random.default_rng(seed)
     about = released(rng)
     components = rng.standard_normal((math.prod(SHAPE[1:]), 2))
@@ -89,4 +95,7 @@ def test_units_without_entries_add_nothing(seed):
         UnitLevels(HALF, about), SharedFactorSums(SHAPE, about, components, 1.0),
         *(SharedRowSums(mode, SHAPE, about, 1.0) for mode in (1, 2)),
     ):  # fmt: skip
+        # Rounding of sums of 900 terms of size one.
+        found = np.sum([query.total(part) for part in parts], axis=0)
+        np.testing.assert_allclose(found, query.total(whole), rtol=0, atol=1e-11)
         assert not query.total(chunk_of(X[:0], y[:0])).any()
