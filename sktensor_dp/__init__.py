@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.statement import load_statement
     from sktensor_dp.privacy.unsafe import unsafe_recorded_releases, unsafe_seeded_noise
     from sktensor_dp.spectral_lda import PrivateSpectralLDA
-    from sktensor_dp.text import PrivateCountVectorizer, PrivateOneHotEncoder
+    from sktensor_dp.text import PrivateCountVectorizer
 else:
     # Modules are imported when a name is first used: fits of topics do not load completions.
     _HOMES = {
@@ -50,7 +50,6 @@ else:
         "PrivateCountVectorizer": "text",
         "PrivateGaussianMixture": "gaussian_mixture",
         "PrivateKFold": "model_selection",
-        "PrivateOneHotEncoder": "text",
         "PrivateSearchCV": "model_selection",
         "PrivateSpectralLDA": "spectral_lda",
         "PrivateTensorPowerMethod": "power_method",
@@ -95,7 +94,6 @@ __all__ = [
     "PrivateCountVectorizer",
     "PrivateGaussianMixture",
     "PrivateKFold",
-    "PrivateOneHotEncoder",
     "PrivateSearchCV",
     "PrivateSpectralLDA",
     "PrivateTensorPowerMethod",

@@ -36,7 +36,6 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
-    PrivateOneHotEncoder,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
@@ -139,7 +138,6 @@ MODELS: dict[str, Model] = {
     "words, pairs": _words(ngram_range=(1, 2), stop_words=["nap"], min_df=2, max_features=9),
     "words, characters": _words(analyzer="char", ngram_range=(2, 2), binary=True),
     "words, given": _words(vocabulary=["mice", "cats"]),
-    "categories": Model(PrivateOneHotEncoder, "categories", {"epsilon": 200.0}),
     "search": _search(_topics()),
     "search, components": _search(_components(), cv=2),
     "search, stream": _search(_components(perturbation="stream")),
@@ -223,18 +221,13 @@ AXES: dict[str, dict[str, tuple[str, ...]]] = {
         **UNITS,
         **EVERYWHERE,
     },
-    "categories": {
-        "container": ("array", "columns first", "view", "read only", "list", *FRAMES),
-        **UNITS,
-        **EVERYWHERE,
-    },
     "entries": ENTRIES,
     "slices": ENTRIES,
     "matrices": ENTRIES,
     "tensors": {"container": ("array", "columns first", "list"), **EVERYWHERE},
 }
 # Families whose data is no numbers.
-STRINGS = ("texts", "categories")
+STRINGS = ("texts",)
 # Of these axes released inputs do not depend, up to the digits of a sum in another order.
 FORMS = ("container", "dtype", "order", "names", "payer", "settings", "errors")
 
@@ -338,7 +331,7 @@ class Case:
     def given(self, data: Data) -> tuple[Any, Any, Any]:
         """X, y and groups in the container and types of this case."""
         family, container = self.of.family, self["container"]
-        if family in ("counts", "samples", "categories"):
+        if family in ("counts", "samples"):
             X = np.asarray(data.X, self["dtype"] or None)
             groups = _labels_of(data.groups, self["labels"], container)
             return ROW_CONTAINERS.get(container, _unchanged)(X), None, groups
@@ -480,7 +473,6 @@ DRAW: dict[str, Callable[[np.random.Generator], Data]] = {
     "counts": lambda rng: Data(rng.poisson(1.0, (N, D))),
     "samples": lambda rng: Data(rng.integers(-2, 3, (N, 4))),
     "texts": _draw_texts,
-    "categories": lambda rng: Data(rng.choice(["a", "bb", "ccc"], (N, 2))),
     "entries": _draw_entries(SHAPE),
     "slices": _draw_entries(SHAPE),
     "matrices": _draw_entries((SHAPE[0], 12)),

@@ -20,11 +20,8 @@ from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.tensor.arrays import Floats, as_generator
-from sktensor_dp.text import PrivateOneHotEncoder
-from sktensor_dp.text.plan import WordForecast
 from sktensor_dp.topics.moments import project_rows
 
-CATEGORIES = 5  # of a column, which forecasts assume
 CENTRES = (
     "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
     "A cloud of another form may be several groups; noise moves averages and shares.",
@@ -57,12 +54,10 @@ class Groups(Run):
 
     noun, option = "group", "groups"
     mistake = "a range is in other units, or a code such as -9 stands for missing values"
-    fractions = (0.1, 0.9)  # of the budget: for categories, and for groups
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
         options.groups = options.groups or 3
-        self._sought: list[str] = []  # columns whose categories are to be found
         if options.command == "forecast":
             self._columns = self._numbers = [""] * options.columns
             return
@@ -75,12 +70,9 @@ class Groups(Run):
         self._numbers, self._n_logs = [column for _, column, *_ in ranges], len(logs)
         self._bounds = [public_range(*given) for given in ranges]
         options.category = [[*map(str.strip, one)] for one in options.category or ()]
-        listed = [(column, values) for column, *values in options.category]
-        self._sought = [column for column, values in listed if not values]
-        self._public = {column: values for column, values in listed if values}
-        self._categories = [(column, value) for column, values in listed for value in values]
-        assumed = [(column, str(n)) for column in self._sought for n in range(CATEGORIES)]
-        self._arrange([*self._categories, *assumed])
+        self._public = {column: values for column, *values in options.category}
+        self._categories = [(one, value) for one, *values in options.category for value in values]
+        self._arrange(self._categories)
         self._refuse_columns()
         if not options.no_check:
             self.may_fail = [f"{column} given" for column in [*self._numbers, *self._public]]
@@ -93,8 +85,8 @@ class Groups(Run):
 
     def _refuse_columns(self) -> None:
         """Raise ValueError for columns that are named twice, or named but not used."""
-        options, categorical = self.options, [*self._sought, *self._public]
-        own_codes = tuple(f"{column}=" for column in [*self._numbers, *categorical])
+        options = self.options
+        own_codes = tuple(f"{column}=" for column in [*self._numbers, *self._public])
         for code in options.missing or ():
             if "=" in code and not code.startswith(own_codes):
                 raise ValueError(f"--missing {code}: COLUMN=CELL names no column that is used")
@@ -102,9 +94,12 @@ class Groups(Run):
         if len({options.person, *self._numbers}) <= len(self._numbers):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
         for column, values in self._public.items():
-            if len(values) == 1 and "," in values[0]:
-                raise ValueError(f"--category {column}: leave blanks between values, no commas")
-        if both := {*categorical}.intersection([options.person, *self._numbers]):
+            if not values or (len(values) == 1 and "," in values[0]):
+                raise ValueError(
+                    f"--category {column} VALUE...: name all of its public values after it, with "
+                    "blanks between them and no commas"
+                )
+        if both := {*self._public}.intersection([options.person, *self._numbers]):
             raise ValueError(
                 f"--category {min(both)}: the column is one of --range or --person too; use it once"
             )
@@ -127,10 +122,6 @@ class Groups(Run):
         self._reach = self._ranges + np.outer(self._are_shares, [-0.5, 0.5])
         self._scaler = scale_by_ranges(dict(enumerate(self._reach)))
 
-    def has_threshold(self) -> bool:
-        """Return True if categories have to be found."""
-        return bool(self._sought)
-
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how cells and rows count."""
         rows = {
@@ -141,25 +132,19 @@ class Groups(Run):
         if self.options.person is not None:
             rows["rows of one person"] = "weigh as much as one row, in equal parts, empty or not"
         categories = [
-            f"{column!r} is {' or '.join(map(repr, values))}" if values
-            else f"{column!r}, whose values are found within the budget"
-            for column, *values in self.options.category or ()
-        ]  # fmt: skip
+            f"{column!r} is {' or '.join(map(repr, values))}"
+            for column, values in self._public.items()
+        ]
         listed = {"category": ", ".join(categories)} if categories else {}
         return {**super().settings(), **listed, **rows}
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the mixture; rows scaled by their ranges are no longer than `data_norm`."""
-        norm = math.sqrt(len(self._columns))
-        common = {**self.common_parameters(accountant), "neighbours": self.neighbours}
-        *for_categories, for_groups = self.split()
-        self.models = {}
-        if for_categories:
-            self.models["categories"] = PrivateOneHotEncoder(**common, **for_categories[0])
-        self.models["groups"] = PrivateGaussianMixture(
-            self.options.groups, data_norm=norm, **common, **for_groups
-        )
-        self.models |= self.paid
+        model = PrivateGaussianMixture(
+            self.options.groups, data_norm=math.sqrt(len(self._columns)),
+            neighbours=self.neighbours, **self.common_parameters(accountant), **self.split()[0],
+        )  # fmt: skip
+        self.models = {"groups": model, **self.paid}
 
     def codes(self, column: str) -> list[str]:
         """How missing values of a column are written: codes of all columns, and its own."""
@@ -169,15 +154,14 @@ class Groups(Run):
 
     def read(self) -> None:
         """Read the columns; cells of categories that are missing are `NOT_GIVEN`."""
-        categorical = [*self._public, *self._sought]
         columns = [(name, "numbers") for name in self._numbers]
-        contents = self.columns([*columns, *((name, "text") for name in categorical)])
+        contents = self.columns([*columns, *((name, "text") for name in self._public)])
         self.count(contents[0])
         self._values = contents[: len(self._numbers)]
         self._texts = {}
-        for name, cells in zip(categorical, contents[len(self._numbers) :], strict=True):
+        for name, cells in zip(self._public, contents[len(self._numbers) :], strict=True):
             # A public category may have the name NA, as Namibia has in tables of countries.
-            absent = {"", *self.codes(name)} - {*self._public.get(name, ())}
+            absent = {"", *self.codes(name)} - {*self._public[name]}
             values = [NOT_GIVEN if cell in absent else cell for cell in map(str.strip, cells)]
             self._texts[name] = np.array(values, object)
 
@@ -215,12 +199,6 @@ class Groups(Run):
             lines.append(f"There will be no intervals around averages: {why_none}.")
         if len(self._columns) > len(self._numbers):
             lines.append("Groups may follow --category alone: first fit without it.")
-        if self._sought:
-            fewest = math.ceil(self._of_categories().threshold)
-            lines.append(
-                f"Values of {', '.join(map(repr, self._sought))} that fewer than about {fewest:,} "
-                f"{self.unit}s have are left out; {CATEGORIES} for each column are assumed here."
-            )
         return lines
 
     def hidden(self) -> list[str]:
@@ -243,18 +221,9 @@ class Groups(Run):
         )
 
     def verdict(self) -> str:
-        """Verdict on groups, or on categories if it is worse; groups of those are never sure."""
-        if self._sought and not self._of_categories().enough:
-            return "too few"
+        """Verdict on groups; those of categories are never sure."""
         verdict, has_categories = super().verdict(), len(self._columns) > len(self._numbers)
         return "may be enough" if has_categories and verdict == "enough" else verdict
-
-    def _of_categories(self) -> WordForecast:
-        """Forecast of the step that finds categories."""
-        forecast: WordForecast = self.foreseen("categories").forecast(
-            self.n_units, len(self._sought), grouped=self.options.person is not None
-        )
-        return forecast
 
     def doubts(self) -> str:
         """Name columns and categories that part groups alone, or lie at the end of a range."""
@@ -273,39 +242,26 @@ class Groups(Run):
         return " ".join(filter(None, [*doubts, super().doubts()]))
 
     def fit(self) -> Iterator[str]:
-        """Find categories, then the groups, and give their averages in units of the columns."""
-        categories = self._categories
-        if self._sought:
-            encoder = self.models["categories"]
-            texts = {column: self._texts[column] for column in self._sought}
-            if "categories" not in self.paid:
-                encoder.fit(texts, groups=self.groups)
-                yield "categories"
-            for column, values in zip(self._sought, encoder.categories_, strict=True):
-                categories = [*categories, *((column, value) for value in values)]
-            self._arrange(categories)
+        """Find the groups, and give their averages in units of the columns."""
         model = self.models["groups"]
-        if "groups" not in self.paid:
-            model.set_params(data_norm=math.sqrt(len(self._columns)))
-            model.fit(self._scaler.transform(self._table(categories)), groups=self.groups)
+        if not self.paid:
+            model.fit(self._scaler.transform(self._table()), groups=self.groups)
             name_columns(model, self._named("log10"))
             move_to_units(model, self._reach)
             yield "groups"
-        self._take_averages(model, categories)
+        self._take_averages(model)
 
-    def _table(self, categories: Sequence[tuple[str, str]]) -> Floats:
+    def _table(self) -> Floats:
         """Numbers, some as logarithms, and ones and zeros of categories with noise of mean 0."""
         tiniest = 1e-300  # of numbers whose logs are taken: what is no larger counts as LOW
-        one_hot = [self._texts[column] == value for column, value in categories]
+        one_hot = [self._texts[column] == value for column, value in self._categories]
         table = np.column_stack([*self._values, *one_hot]).astype(float)
         table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], tiniest))
-        size = len(table), len(categories)
+        size = len(table), len(self._categories)
         table[:, self._are_shares] += as_generator(random_state=None).uniform(-0.5, 0.5, size)
         return table
 
-    def _take_averages(
-        self, model: PrivateGaussianMixture, categories: Sequence[tuple[str, str]]
-    ) -> None:
+    def _take_averages(self, model: PrivateGaussianMixture) -> None:
         """Set shares of groups, averages with intervals, and spreads, in units of the columns."""
         self._shares = model.weights_
         # Uniform noise of width 1 has a variance of 1 / 12.
@@ -317,7 +273,7 @@ class Groups(Run):
             self._on_intervals += INTERVALS
         self._averages, *self._ends = map(self._in_units, (model.means_, *ends))
         # Shares of the categories of one column add up to 1 at most; averages stay in intervals.
-        columns = np.array([column for column, _ in categories])
+        columns = np.array([column for column, _ in self._categories])
         for column in {*columns.tolist()}:
             places = len(self._numbers) + np.flatnonzero(columns == column)
             shares = self._averages[:, places]

@@ -20,7 +20,7 @@ SEVERAL = (
 )
 # Bounds that were not public, in words, by the releases that found them.
 FOUND = {
-    "word_votes": "the list of words or categories",
+    "word_votes": "the list of words",
     "value_histogram": "the range of values",
     "norm_histogram": "the size at which the numbers of one {unit} are cut off",
 }

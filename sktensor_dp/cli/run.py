@@ -76,7 +76,7 @@ class Run:
     cure = "--missing declares codes. "  # of a check that failed
     n_units = n_items = 0
     models: dict[str, Any]
-    fractions: tuple[float, ...]  # of the budget: for words or categories, and for what follows
+    fractions: tuple[float, ...]  # of the budget: for words, and for what follows
     fraction_after = 0.0  # of the budget, for a last step after these
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
     may_fail: Sequence[str] = ()  # those of them that up to half of the rows may fail
@@ -168,13 +168,13 @@ class Run:
         )
 
     def _whole_cost(self, epsilon: float) -> PrivacyCost:
-        """Cost of all steps; finding words or categories uses a part of delta."""
+        """Cost of all steps; finding words uses a part of delta."""
         delta = self.options.delta
         reserved = delta / 10 if self.has_threshold() and math.isfinite(epsilon) else 0.0
         return PrivacyCost(mu=gaussian_mu(epsilon, delta - reserved), delta=reserved)
 
     def has_threshold(self) -> bool:
-        """Return True if a first step finds words or categories."""
+        """Return True if a first step finds words."""
         return False
 
     def split(self) -> list[FitBudget]:

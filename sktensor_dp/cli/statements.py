@@ -267,9 +267,9 @@ def _model(path: Path) -> Any:
     from sktensor_dp.power_method import PrivateTensorPowerMethod
     from sktensor_dp.spectral_lda import PrivateSpectralLDA
     from sktensor_dp.spectral_lda.shares import TopicShares
-    from sktensor_dp.text import PrivateCountVectorizer, PrivateOneHotEncoder
+    from sktensor_dp.text import PrivateCountVectorizer
 
-    topics = PrivateCountVectorizer, PrivateOneHotEncoder, PrivateSpectralLDA, TopicShares
+    topics = PrivateCountVectorizer, PrivateSpectralLDA, TopicShares
     samples = PrivateGaussianMixture, PrivateTensorPowerMethod
     return load_any(path, (*topics, *samples, PrivateCPCompletion, PrivateTuckerCompletion))
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -99,8 +99,6 @@ class WordCounts:
 
 class TextChunks(Chunks):
     """Words of documents, split by `analyze` and yielded as `WordCounts` of some units."""
-
-    columns: Sequence[str] = ()  # names of the columns whose categories are the words
 
     def __init__(
         self,

@@ -31,10 +31,7 @@ from sktensor_dp.privacy.payer import UNIT_MARK, UnitMark
 from sktensor_dp.privacy.report import PrivacyReport
 
 TEXT = "count the words of texts first, for example with PrivateCountVectorizer"
-CATEGORIES = (
-    "encode categories by a column of 0 and 1 for each public one, or for each that "
-    "PrivateOneHotEncoder finds, and leave texts out"
-)
+CATEGORIES = "encode categories by a column of 0 and 1 for each public one, and leave texts out"
 # Kinds of numpy's dtypes that hold numbers.
 NUMBERS = frozenset("biufc")
 # Types of a table that are kept; others are converted to the first.

@@ -26,8 +26,8 @@ AS_NEWCOMERS = (  # of completions with a `unit_mode`
     "predict a unit's values by its others."
 )
 OTHER_WORDS = (
-    "Each fit of this search learns a vocabulary, or categories, of its own: it pays for them "
-    "again, and they decide its score. Fit them once, and search over the steps after them."
+    "Each fit of this search learns a vocabulary of its own: it pays for it again, and it decides "
+    "its score. Fit it once, and search over the steps after it."
 )
 
 

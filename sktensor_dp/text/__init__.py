@@ -1,6 +1,5 @@
 """Counts of words over a vocabulary that was chosen privately."""
 
-from sktensor_dp.text.encoder import PrivateOneHotEncoder
 from sktensor_dp.text.vectorizer import PrivateCountVectorizer
 
-__all__ = ["PrivateCountVectorizer", "PrivateOneHotEncoder"]
+__all__ = ["PrivateCountVectorizer"]

@@ -38,7 +38,7 @@ LENGTH, COMMON, OFFSET = 100, 10.65, 20.0
 class WordForecast:
     """Forecast of a vocabulary: the number of documents that must contain a word to keep it.
 
-    For a fit with groups, read groups for documents; for categories, rows and categories.
+    For a fit with groups, read groups for documents.
 
     Attributes
     ----------
@@ -46,18 +46,16 @@ class WordForecast:
         Number of documents that the forecast is for.
     threshold : float
         Number of documents, about, from which a word is kept, as ``threshold_``.
-    n_words : int or None
+    n_words : int
         Number of words, about, that are kept of ordinary texts of `document_length`; of four
-        collections half to four times as many were. None for categories, which follow no common
-        law.
+        collections half to four times as many were.
     document_length : int
-        Different words of a document that this is for, or categories of a row (or group); 0 of
-        rows of one column.
+        Different words of a document that this is for.
     """
 
     n_documents: int
     threshold: float
-    n_words: int | None
+    n_words: int
     document_length: int
 
     @property
@@ -66,37 +64,24 @@ class WordForecast:
         return self.n_documents >= self.threshold
 
     def __str__(self) -> str:
-        kept, unit = ("category", "row") if self.n_words is None else ("word", "document")
-        held = where_kept(self.document_length, kept) if self.document_length else ""
-        verdict = ""
-        if not self.enough:
-            verdict = f"; there are too few for any {kept}"
-        elif self.n_words is not None:
+        verdict = "there are too few for any word"
+        if self.enough:
             n_words = counted(self.n_words, "word")
-            verdict = f"; of ordinary texts about {n_words}, by half to four times in tests"
+            verdict = f"of ordinary texts about {n_words}, by half to four times in tests"
         return (
-            f"{counted(self.n_documents, unit)}: a {kept} is kept from about "
-            f"{counted(round(self.threshold), unit)} on{held}{verdict}."
+            f"{counted(self.n_documents, 'document')}: a word is kept from about "
+            f"{counted(round(self.threshold), 'document')} on"
+            f"{where_kept(self.document_length)}; {verdict}."
         )
 
 
-def where_kept(length: int, kept: str) -> str:
-    """Words of a sentence on a threshold, which is that of units that hold `length` things."""
+def where_kept(length: int) -> str:
+    """Clause on a threshold, which is that of units that hold `length` words."""
     return (
-        f" if each holds {counted(length, kept)} (repeats count once), from twice as many where "
+        f" if each holds {counted(length, 'word')} (repeats count once), from twice as many where "
         "each holds four times that, and from half as many where a quarter; from up to 1.7 times "
-        f"as many where each {kept} is as common as others"
+        "as many where each word is as common as others"
     )
-
-
-@dataclass(frozen=True)
-class Wording:
-    """Words of messages: kept things, their source, and advice on how to keep more."""
-
-    kept: str = "word"
-    held: str = "the texts hold words"
-    fewer: str = "A smaller max_words_per_document"
-    public: str = "a public vocabulary"
 
 
 @dataclass(frozen=True)
@@ -108,13 +93,12 @@ class WordPlan:
     least: float  # ``min_df`` and ``max_df`` in units
     most: float
     noun: str  # name of the units, "documents" or "persons"
-    wording: Wording
     frequencies: bool  # whether document frequencies are released
     # Largest vote of a document for a word, and the noisy votes from which on a word is kept.
     largest: float
     votes: float = 0.0
     needed: float = 0.0  # noisy number in its bucket that a word needs to get votes; 0: none does
-    length: int = 0  # different words of a document that the threshold is for; 0: one, by rule
+    length: int = 0  # different words of a document that the threshold is for; 0 without noise
     threshold: float = 1.0  # documents from which a word is kept, about
 
     def units(self, n: float) -> str:
@@ -146,9 +130,8 @@ def plan_words(
     noun: str = "documents",
     *,
     length: float = LENGTH,
-    one_each: bool = False,
 ) -> WordPlan:
-    """Plan a vocabulary for units (`noun`) of about `length` words, or 1 with `one_each`."""
+    """Plan a vocabulary for units (`noun`) of about `length` words."""
     # Votes of an ordinary document for a word, relative to equal votes for all its words: it votes
     # for some of them only.
     ordinary_votes = 2.0
@@ -160,11 +143,11 @@ def plan_words(
         for limit, is_number in zip(limits, are_numbers, strict=True)
     )
     prunes = limits != (1, 1) or are_numbers != [True, False]  # the defaults, 1 and 1.0, keep all
-    releases = _releases(vectorizer, prunes, one_each)
+    releases = _releases(vectorizer, prunes)
     exact = math.isinf(vectorizer.epsilon)
     plan = WordPlan(
         releases=releases, max_words=m, least=least, most=most, noun=noun,
-        wording=vectorizer._wording, frequencies=prunes or exact, largest=math.sqrt(m),
+        frequencies=prunes or exact, largest=math.sqrt(m),
     )  # fmt: skip
     if exact:
         return plan
@@ -172,8 +155,6 @@ def plan_words(
     # Votes of a document have the L2 norm sqrt(m), its buckets have norm 1.
     sensitivity = WordBuckets().sensitivity("l2", neighbours)
     largest, votes = largest_weight(m, math.sqrt(m) * sensitivity, spent.cost_of(VOTES))
-    if one_each:  # who has no choice needs no weights
-        return replace(plan, largest=largest, votes=votes, threshold=votes)
     needed = defaults.NEEDED * sensitivity / spent.cost_of(BUCKETS).mu
     # What an ordinary document gives to the bucket of each of its words. A word needs enough of
     # that, and of votes: documents vote the less for it, the less its bucket has of `AIM`.
@@ -198,12 +179,12 @@ def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | 
             f"min_df={min_df!r} asks for more {noun} than max_df={max_df!r} allows{how_many}."
         )
     if n_documents is not None and plan.threshold > n_documents:
-        where = f" if each holds {counted(plan.length, plan.wording.kept)}" if plan.length else ""
+        where = f" if each holds {counted(plan.length, 'word')}" if plan.length else ""
         raise NotEnoughDataError(
-            f"With epsilon={releases.epsilon:g} and delta={releases.delta:g} a "
-            f"{plan.wording.kept} must come from about {plan.units(plan.threshold)} to be kept"
-            f"{where}, but there are {n_documents:,}. {plan.wording.fewer}, a larger "
-            f"epsilon, more {noun} or {plan.wording.public} would help."
+            f"With epsilon={releases.epsilon:g} and delta={releases.delta:g} a word must come from "
+            f"about {plan.units(plan.threshold)} to be kept{where}, but there are {n_documents:,}. "
+            f"A smaller max_words_per_document, a larger epsilon, more {noun} or a public "
+            "vocabulary would help."
         )
     if plan.most < plan.needed:  # below which a word gets no votes
         raise NotEnoughDataError(
@@ -212,22 +193,22 @@ def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | 
         )
 
 
-def _releases(vectorizer: CountVectorizer, frequencies: bool, one_each: bool) -> ReleasePlan:
+def _releases(vectorizer: CountVectorizer, frequencies: bool) -> ReleasePlan:
     """Split the budget among the releases of a vocabulary; ValueError if delta is 0."""
     # Fraction of the budget that document frequencies cost, with the histogram before them.
     frequencies_fraction = 0.2
-    epsilon, delta, wording = vectorizer.epsilon, vectorizer.delta, vectorizer._wording
+    epsilon, delta = vectorizer.epsilon, vectorizer.delta
     if math.isinf(epsilon):
         whole = PrivacyCost(mu=math.inf)
         exact = PlannedRelease(VOTES, whole), PlannedRelease(FREQUENCIES, whole)
         return ReleasePlan(epsilon, delta, exact)
     if delta == 0:
         raise ValueError(
-            f"delta=0 cannot protect a {wording.kept} that is learned from the data: give "
-            f"delta > 0, or pass {wording.public}."
+            "delta=0 cannot protect a word that is learned from the data: give delta > 0, or pass "
+            "a public vocabulary."
         )
     words_fraction = 1 - frequencies_fraction if frequencies else 1.0
-    votes = 1.0 if one_each else defaults.VOTES_FRACTION  # of that
+    votes = defaults.VOTES_FRACTION  # of that
     fractions = {
         BUCKETS: words_fraction * (1 - votes), VOTES: words_fraction * votes,
         NormHistogram.name: HISTOGRAM_FRACTION if frequencies else 0.0,

@@ -57,18 +57,17 @@ def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fi
 
 def _notes(plan: WordPlan, most: int) -> Iterator[str]:
     """Yield notes on which words are kept, and on frequencies, of `most` words of a unit."""
-    word, unit = plan.wording.kept, plan.noun.removesuffix("s")
-    where = where_kept(plan.length, word) if plan.length else ""
-    yield f"A {word} is kept from about {plan.units(plan.threshold)} on{where}."
+    where = where_kept(plan.length) if plan.length else ""
+    yield f"A word is kept from about {plan.units(plan.threshold)} on{where}."
     if plan.length:
         yield (
-            f"Noise leaves out some commoner {counted(2, word).removeprefix('2 ')} too, at random: "
-            "in tests up to one in five of those that three times as many had."
+            "Noise leaves out some commoner words too, at random: in tests up to one in five of "
+            "those that three times as many had."
         )
     if plan.needed > 0 and plan.frequencies:
         yield (
-            f"In document_frequencies_ a {unit} counts for up to {counted(most, word)}, those that "
-            "it uses most: about 1 in 100 has more."
+            f"In document_frequencies_ a {plan.noun.removesuffix('s')} counts for up to "
+            f"{counted(most, 'word')}, those that it uses most: about 1 in 100 has more."
         )
 
 
@@ -98,9 +97,9 @@ def _pruned(
                 f"{plan.least:g} and {plan.most:g} {plan.noun} (min_df, max_df)"
             )
         raise NotEnoughDataError(
-            f"No {plan.wording.kept} remains: {reason}. "
+            f"No word remains: {reason}. "
             f"Epsilon {plan.releases.epsilon:g} and delta {plain(plan.releases.delta)} are spent. "
-            f"See that {plan.wording.held}; if they do, a larger epsilon, more "
-            f"{plan.noun} or {plan.wording.public} would help."
+            f"See that the texts hold words; if they do, a larger epsilon, more {plan.noun} or a "
+            "public vocabulary would help."
         )
     return kept

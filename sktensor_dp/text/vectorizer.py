@@ -48,7 +48,6 @@ from sktensor_dp.text.documents import (
 )
 from sktensor_dp.text.plan import (
     WordForecast,
-    Wording,
     WordPlan,
     check_words,
     expected_words,
@@ -258,7 +257,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     """
 
     _saved = SavedVocabulary
-    _unit, _noun, _wording = "document", "documents", Wording()
+    _unit = "document"
     vocabulary_: dict[str, int]
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "input": [OneOf("content", "filename", "file")],
@@ -524,11 +523,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             plan = self._plan(chunks, ask.release_count())
             ask.complete_plan(plan.releases)
             fitted = fit_vocabulary(ask, plan, self.max_features)
-        return self._publish_result(self._with_report(ask, fitted, self._attributes_of(chunks)))
-
-    def _attributes_of(self, chunks: Texts) -> dict[str, Any]:
-        """Public attributes of what was read, by name; overridden by the encoder."""
-        return {}
+        return self._publish_result(self._with_report(ask, fitted, public={}))
 
     def _plan(self, chunks: Texts, n_units: int) -> WordPlan:
-        return plan_words(self, n_units, "persons" if chunks.grouped else self._noun)
+        return plan_words(self, n_units, "persons" if chunks.grouped else "documents")

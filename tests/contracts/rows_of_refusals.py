@@ -15,7 +15,6 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
-    PrivateOneHotEncoder,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
@@ -337,16 +336,6 @@ TEXTS = [
         ({"stop_words": "klingon"}, "stop_words"),
         *each("token_pattern", ["(", "x{99999999999}"], "token_pattern.*regular expression"),
     ]),
-    *table("encoder", PrivateOneHotEncoder, fit([["a", "b"]] * 300), [
-        ({"delta": 0}, "delta > 0, or pass public categories"),
-        ({"epsilon": 0.01}, "about .* rows to be kept.*, but there are 300"),
-    ]),
-    *(Row(f"encoder of {told}", PrivateOneHotEncoder, {}, fit(X), message, error)
-      for X, message, error in (
-          ([SECRET, "b"], "X must have two dimensions", ValueError),
-          ([[NUMBER]], "'x0' of X must hold categories as strings, got a int", TypeError),
-          (sp.eye(3), "must be a table of categories in memory", TypeError),
-      ) for told in [message[:9]]),
     Row("a file that is not there", vectorizer, {"input": "filename"}, fit(DOCUMENTS),
         "items must be paths of files", FileNotFoundError),
 ]  # fmt: skip

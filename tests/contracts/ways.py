@@ -123,11 +123,6 @@ def of_texts(rng: Rng) -> Pair:
     return own, ["", "strange " * 9000, *words]
 
 
-def of_categories(rng: Rng) -> Pair:
-    own, other = rng.choice(["a", "bb"], (200, 2)), rng.choice(["x", "bb", "", "strange"], (200, 2))
-    return own, np.where(rng.random((200, 2)) < 0.1, None, other)
-
-
 def entries(rng: Rng) -> Pair:
     X = DRAW["entries"](rng).X
     return (X, products(rng, X)), (X, any_of(VALUES, rng, X))
@@ -153,7 +148,7 @@ def tensors(rng: Rng) -> Pair:
 PAIRS: dict[str, Any] = {
     "counts": corpora,
     "samples": lambda rng: (components(rng, 240, 4), any_of(SAMPLES, rng, 240, 4)),
-    "texts": of_texts, "categories": of_categories, "entries": entries, "slices": slices,
+    "texts": of_texts, "entries": entries, "slices": slices,
     "matrices": matrices, "tensors": tensors,
 }  # fmt: skip
 

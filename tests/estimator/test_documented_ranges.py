@@ -111,7 +111,7 @@ def fault_within(case: str, name: str, value: float) -> str | None:
         fitted = fit(case, **{"accountant": accountant, name: value})
     except ValueError as error:
         # That noise left no word is known once it was released, and documented.
-        left = str(error).startswith(("No word remains", "No category remains"))
+        left = str(error).startswith("No word remains")
         return None if left or accountant.entries == () else f"charged for an error: {error}"
     arrays = {k: v for k, v in vars(fitted).items() if isinstance(v, np.ndarray)}
     wrong = [k for k, v in arrays.items() if v.dtype.kind == "f" and not np.isfinite(v).all()]

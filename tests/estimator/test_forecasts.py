@@ -13,7 +13,6 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
-    PrivateOneHotEncoder,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
@@ -30,7 +29,6 @@ BUILDERS = {
     PrivateCPCompletion: ((1000, (9, 8)), {"bounds": (0, 1)}),
     PrivateTuckerCompletion: ((1000, (9, 8)), {"bounds": (0, 1)}),
     PrivateCountVectorizer: ((1000,), {}),
-    PrivateOneHotEncoder: ((1000, 2), {}),
 }
 
 

@@ -24,7 +24,6 @@ from sktensor_dp import (
     PrivateCPCompletion,
     PrivateGaussianMixture,
     PrivateKFold,
-    PrivateOneHotEncoder,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
@@ -330,8 +329,6 @@ SCORED = PrivateSpectralLDA(1, epsilon=np.inf).fit(TABLE)
 DOORS: dict[str, Callable[..., Any]] = {
     "texts": lambda X, labels, **paid: PrivateCountVectorizer(
         max_words_per_document=2, **paid).fit(X["a"].map(lambda _: "cats"), groups=labels),
-    "categories": lambda X, labels, **paid: PrivateOneHotEncoder(**paid).fit(
-        X.astype(str), groups=labels),
     "counts": lambda X, labels, **paid: PrivateSpectralLDA(1, **paid).fit(X, groups=labels),
     "batches": lambda X, labels, **paid: PrivateSpectralLDA(1, **paid).partial_fit(
         X, groups=labels),

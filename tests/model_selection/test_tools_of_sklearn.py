@@ -220,7 +220,7 @@ def test_scores_by_a_vocabulary_of_each_fit_are_warned_of_before_the_charge(give
     with warnings.catch_warnings():
         warnings.simplefilter("error", DoubtfulParameterWarning)
         if given is None:
-            with pytest.raises(DoubtfulParameterWarning, match="vocabulary, or categories, of its"):
+            with pytest.raises(DoubtfulParameterWarning, match="learns a vocabulary of its"):
                 search.fit(texts)
             assert not budget.entries
         else:

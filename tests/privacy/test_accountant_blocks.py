@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from cases import READERS, plain, quiet
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 from small_completions import X0, Y0, build
 from small_texts import pipeline
 
@@ -21,8 +20,6 @@ from sktensor_dp import (
     BudgetAccountant,
     BudgetError,
     PrivacyLeakWarning,
-    PrivateGaussianMixture,
-    PrivateOneHotEncoder,
     make_private_scorer,
 )
 from sktensor_dp.privacy.accountant import HELD, OPENED
@@ -217,10 +214,8 @@ def test_what_was_pickled_inside_a_block_needs_an_accountant(carried, tmp_path):
 
 OWNERS = np.repeat(np.arange(250), 4)
 TEXTS = ["some words here", "other words there"] * 500
-CELLS = np.array([["red", "big"], ["blue", "small"]] * 500, object)
 
 
-@pytest.mark.parametrize("first", ["words", "categories"])
 @pytest.mark.parametrize(
     ("changes", "groups", "match"),
     [
@@ -231,14 +226,9 @@ CELLS = np.array([["red", "big"], ["blue", "small"]] * 500, object)
         ({}, None, "given to both fits"),
     ],
 )
-def test_an_error_of_a_step_says_what_earlier_ones_spent_and_how_to_go_on(
-    first, changes, groups, match
-):
+def test_an_error_of_a_step_says_what_earlier_ones_spent_and_how_to_go_on(changes, groups, match):
     """Nothing is charged for the second step; the vocabulary before it has been, and is kept."""
     budget, steps, X = BudgetAccountant(4.0), pipeline(), TEXTS
-    if first == "categories":
-        X, last = CELLS, PrivateGaussianMixture(2, data_norm=2.0)
-        steps = Pipeline([("counts", PrivateOneHotEncoder()), ("topics", last)])
     steps["topics"].set_params(**changes)
     with budget, quiet():
         counted = steps["counts"].fit_transform(X, groups=OWNERS)

@@ -86,7 +86,7 @@ def holds(case: Case) -> None:
             for call in calls:
                 with pytest.raises(ValueError, match=OTHER):
                     np.asarray(call(lazy))
-        if case["container"] == "pandas" and case.of.family != "categories":  # has names of its own
+        if case["container"] == "pandas":
             ids = X.set_axis(range(1, X.shape[1] + 1), axis=1)
             for name, needs in [*found, ("fit", ["y"])]:
                 values = [y] if needs and y is not None else []

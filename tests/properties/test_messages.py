@@ -30,7 +30,7 @@ def with_secrets(case: Case):
         return [*data.X[:-1], {"text": f"{SECRET} {NUMBER}"}]
     X = np.array(data.X, dtype=object)
     wrong = f"{SECRET} {NUMBER}"
-    X[(len(X) // 2,) + (0,) * (X.ndim - 1)] = [wrong] if case.of.family == "categories" else wrong
+    X[(len(X) // 2,) + (0,) * (X.ndim - 1)] = wrong
     return X
 
 

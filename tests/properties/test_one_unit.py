@@ -35,10 +35,7 @@ def neighbour_of(case: Case, data: Data) -> Data:
         X = [f"strange {'dogs ' * 30} x{i}" if mine else text
              for i, (mine, text) in enumerate(zip(own, data.X, strict=True))]  # fmt: skip
         return Data(X, None, groups)
-    if family == "categories":
-        far = np.full(data.X.shape, "strange")
-    else:
-        far = rng.integers(0, 99, data.X.shape) if family == "counts" else 50 - data.X
+    far = rng.integers(0, 99, data.X.shape) if family == "counts" else 50 - data.X
     if groups is None:
         return Data(np.where(own[:, None], far, data.X))
     # Whose number of rows is another one, and at other places.

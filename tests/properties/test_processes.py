@@ -101,8 +101,8 @@ POSTS = ("topics", "posts.csv", "--text", "post", *SMALL)
 COMMANDS = {
     "topics": POSTS,
     "topics of public words": (*POSTS, "--vocabulary", "known.csv"),
-    "groups": ("groups", "people.csv", "--range", "age", 0, 99, "--category", "side",
-               "--groups", 1, "--anyway"),
+    "groups": ("groups", "people.csv", "--range", "age", 0, 99, "--category", "side", "north",
+               "south", "--groups", 1, "--anyway"),
 }  # fmt: skip
 # Of words that are public, and not in the order of the alphabet.
 KNOWN = {**{f"omega{i}": 40 - i for i in range(20)}, **{f"alpha{i}": 20 - i for i in range(20)}}

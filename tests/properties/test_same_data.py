@@ -16,9 +16,8 @@ def numbers_of(exact):
 
 
 def unlike_rows(case: Case) -> bool:
-    """Whether persons of one row differ from rows: in the coins that deal them, or in a limit."""
-    of_coins = case.model in SEARCHES | STREAMED or case["container"] == "batches"
-    return of_coins or case.of.family == "categories"
+    """Whether persons of one row differ from rows: in the coins that deal them."""
+    return case.model in SEARCHES | STREAMED or case["container"] == "batches"
 
 
 def holds(case: Case) -> None:

@@ -11,7 +11,6 @@ from sktensor_dp import (
     PrivateCountVectorizer,
     PrivateCPCompletion,
     PrivateGaussianMixture,
-    PrivateOneHotEncoder,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
@@ -21,13 +20,11 @@ from sktensor_dp import (
 COUNTS = np.random.default_rng(0).poisson([[2, 2, 2, 1, 0, 0, 0], [0, 0, 0, 1, 2, 2, 2]] * 100)
 SAMPLES = np.random.default_rng(1).standard_normal((200, 5))
 DOCUMENTS = ["cats chase mice", "dogs chase cats", "mice nap \ud800 \u00e9t\u00e9"] * 400
-ROWS = [["a", "x"], ["b", "x"], ["a", "y"]] * 100
 DATA = {
     PrivateSpectralLDA: COUNTS,
     PrivateGaussianMixture: SAMPLES,
     PrivateTensorPowerMethod: SAMPLES,
     PrivateCountVectorizer: DOCUMENTS,
-    PrivateOneHotEncoder: ROWS,
     PrivateCPCompletion: X0,
     PrivateTuckerCompletion: X0,
 }
@@ -86,7 +83,6 @@ def _fitted():
         yield "vocabulary", PrivateCountVectorizer(**options).fit(DOCUMENTS)
         public = PrivateCountVectorizer(vocabulary={"cats": 1, "mice": 0}, dtype=np.float32)
         yield "vocabulary-public", public.fit(DOCUMENTS)
-        yield "categories", PrivateOneHotEncoder(epsilon=9.0).fit(ROWS)
 
 
 def fitted_with_tables():
