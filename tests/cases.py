@@ -27,6 +27,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from coverings import covering
+from parts_in_order import PartsInOrder
 from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp import (
@@ -43,7 +44,6 @@ from sktensor_dp import (
     unsafe_recorded_releases,
     unsafe_seeded_noise,
 )
-from sktensor_dp.data.partitions import PartsInOrder
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.privacy.report import PrivacyReport
 

@@ -102,7 +102,7 @@ EXTRA_NAMES = core(
 DATA_WRAPPERS = {
     *("as_counts", "as_entries", "as_incomplete", "as_labels", "as_samples"),
     *("are_repeated", "are_several", "distinct", "in_order", "normalise_labels", "split_chunk"),
-    *("is_read_in_parts", "check_chunks"),
+    "check_chunks",
 }
 # The version and the types of arrays, which every part may name.
 SHARED = {"__version__", "tensor.arrays.Floats", "tensor.arrays.Integers"}

@@ -1,10 +1,10 @@
-"""Data in partitions: parts that are read in order, and those of Dask, summed on its workers."""
+"""Data in partitions of Dask, summed on its workers."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
-from sktensor_dp.checks.errors import call_untrusted, error_or, read_each
+from sktensor_dp.checks.errors import call_untrusted, error_or
 from sktensor_dp.data.sources import PartitionedSource
 from sktensor_dp.data.sums import PartialQuery, PartialSum
 from sktensor_dp.data.units import gathered, piece_of, split
@@ -15,17 +15,6 @@ Delayed = Any
 __all__ = ["PartialQuery", "PartialSum", "PartitionedSource"]
 # Number of sums that one task merges.
 FAN_IN = 8
-
-
-class PartsInOrder(PartitionedSource):
-    """Parts of an iterable, read and summed one after the other in this process."""
-
-    def __init__(self, source: Iterable[object], *, grouped: bool = False) -> None:
-        self._source, self.grouped = source, grouped
-
-    def sum(self, query: PartialQuery) -> PartialSum:
-        """Sum a query over all parts."""
-        return query.merge(map(query, read_each(self._source, "The source of chunks")))
 
 
 class DaskPartitions(PartitionedSource):

@@ -4,7 +4,7 @@ Tables, of pandas, polars or Dask, are read by `estimator/rows.py`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sktensor_dp.checks.errors import call_untrusted
@@ -64,19 +64,6 @@ class PartitionedSource(ABC):
         PartialSum
             ``query.merge`` of the results of all partitions.
         """
-
-
-class TextsInParts(ABC):
-    """Iterable over lists of texts, read again in each pass."""
-
-    @abstractmethod
-    def __iter__(self) -> Iterator[list[str]]:
-        """Yield lists of texts."""
-
-
-def is_read_in_parts(X: object) -> bool:
-    """True for Dask collections and texts in parts, which are not in memory as a whole."""
-    return is_dask(X) or isinstance(X, TextsInParts)
 
 
 def summed(source: PartitionedSource, query: PartialQuery) -> PartialSum:

@@ -1,4 +1,4 @@
-"""Texts and columns of one's own, from folders and files, read whole or in parts.
+"""Texts and columns of one's own, from folders and files.
 
 Errors name files, lines, numbers of columns and types, and never show what is in a file.
 """
@@ -12,7 +12,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from importlib.util import find_spec
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_untrusted, read_each
-from sktensor_dp.checks.parameters import check_sizes
-from sktensor_dp.data.sources import TextsInParts
 
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -157,85 +155,6 @@ def load_texts_by_person(
     columns = [(column, "text"), (person, "person")]
     texts, persons = read_columns(path, columns, delimiter, quoting, encoding)
     return texts, persons
-
-
-class OpenTexts(TextsInParts):
-    """Iterable over lists of at most `chunk_size` texts of a file; each pass reads the file anew.
-
-    :class:`~sktensor_dp.PrivateCountVectorizer` takes it as texts, with ``n_samples``.
-    """
-
-    def __init__(self, parts: Callable[[], Iterator[list[str]]], doing: str) -> None:
-        self._parts, self._doing = parts, doing
-
-    def __iter__(self) -> Iterator[list[str]]:
-        return read_each(self._parts(), self._doing)
-
-
-def open_texts(
-    path: str | Path,
-    column: str | None = None,
-    *,
-    chunk_size: int = 10_000,
-    delimiter: str | None = None,
-    encoding: str = "utf-8",
-) -> OpenTexts:
-    r"""Open a collection of texts that need not fit into memory.
-
-    Parameters
-    ----------
-    path : str or Path
-        A folder or file, as for :func:`load_texts`.
-    column : str, default=None
-        As for :func:`load_texts`.
-    chunk_size : int, default=10_000
-        Number of texts in memory at a time, at most.
-    delimiter, encoding : str
-        How the file is written, as for :func:`load_texts`; cells are quoted in a ``.csv`` only.
-
-    Returns
-    -------
-    OpenTexts
-        Lists of texts, to be iterated over several times. Missing texts are empty ones.
-
-    Raises
-    ------
-    FileNotFoundError, ImportError, ValueError
-        As :func:`load_texts`; of a malformed file while it is read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from sktensor_dp.datasets import open_texts
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "reviews.csv")
-    ...     _ = path.write_text('stars,review\n5,"Fine,\nreally"\n1,\n4,Good\n')
-    ...     list(open_texts(path, "review", chunk_size=2))
-    [['Fine,\nreally', ''], ['Good']]
-    """
-    path = existing_path(path)
-    check_sizes(chunk_size=chunk_size)
-    kind = _checked_suffix(path, delimiter, "auto", encoding)
-    files = [] if kind else text_files_in(path)[0]
-
-    def texts() -> Iterator[str]:
-        if not kind:
-            yield from (decoded(file, encoding) for file in files)
-            return
-        only = [(column, "text")]
-        (name,), rows = _rows_of(path, only, delimiter, kind == ".csv", encoding)
-        for row in rows:
-            yield from texts_in_column(path, name, "text", row)
-
-    def parts() -> Iterator[list[str]]:
-        remaining = texts()
-        # A file without texts yields one empty list, as the number of texts may be private.
-        yield list(islice(remaining, chunk_size))
-        while chunk := list(islice(remaining, chunk_size)):
-            yield chunk
-
-    return OpenTexts(parts, f"Reading {path.name!r}")
 
 
 def as_cell(text: str) -> str:

@@ -22,6 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.display import plain
 from sktensor_dp.checks.floating_point import OwnErrors, under_own_errors
+from sktensor_dp.checks.frames import is_dask
 from sktensor_dp.checks.parameters import (
     Constraint,
     InstanceOf,
@@ -31,7 +32,6 @@ from sktensor_dp.checks.parameters import (
     nearest,
 )
 from sktensor_dp.data.labels import Labels
-from sktensor_dp.data.sources import is_read_in_parts
 from sktensor_dp.data.sums import OneThread
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.estimator.facts import PublicFacts, unit_of
@@ -319,7 +319,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
     ) -> Self:
         """Refuse wrong parameters and `unsupported` arguments; return a copy for validation."""
         check_arguments(self, unsupported)
-        if n_samples is not None and not is_read_in_parts(X):
+        if n_samples is not None and not is_dask(X):
             check_arguments(self, ["n_samples"])
         checked = self._validation_copy()
         checked._check_parameters()

@@ -5,7 +5,7 @@ import numbers
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import repeat
@@ -20,8 +20,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp.checks.errors import call_untrusted
 from sktensor_dp.checks.frames import as_documents
-from sktensor_dp.data.partitions import DaskPartitions, PartsInOrder
-from sktensor_dp.data.sources import TextsInParts
+from sktensor_dp.data.partitions import DaskPartitions
 from sktensor_dp.data.sums import PartialQuery
 from sktensor_dp.data.texts import TextChunks, WordCounts
 from sktensor_dp.data.units import Chunks
@@ -177,7 +176,7 @@ def counts_of_part(vectorizer: CountVectorizer, vocabulary: dict[str, int], part
 class LazyTexts(Chunks):
     """Texts in the partitions of a lazy collection; workers sum queries over them."""
 
-    partitions: DaskPartitions | PartsInOrder  # the data
+    partitions: DaskPartitions  # the data
     vectorizer: CountVectorizer  # copy that splits texts into words, with nothing fitted
     n_units: int  # number of documents, or of groups, as it was announced; 0 where it is private
 
@@ -205,12 +204,6 @@ def lazy_texts(
     vectorizer: CountVectorizer, raw_documents: Any, groups: Any, n_samples: Any
 ) -> LazyTexts:
     """Texts in partitions, which are validated by their metadata and not computed."""
-    in_parts = isinstance(raw_documents, TextsInParts)
-    if in_parts and groups is not None:
-        raise ValueError(
-            "groups cannot be given for texts that are read in parts; "
-            "load_texts_by_person reads them together."
-        )
     if getattr(raw_documents, "ndim", 1) != 1:
         raise ValueError(
             "raw_documents must be a Dask bag, series or array of one axis; got a "
@@ -219,30 +212,14 @@ def lazy_texts(
     n_rows, *_ = getattr(raw_documents, "shape", (math.nan,))
     n_rows = n_rows if isinstance(n_rows, int) else math.nan  # not known before it is computed
     n_units = lazy.number_of_units(vectorizer, n_rows, groups, n_samples, "documents")
-    partitions: DaskPartitions | PartsInOrder
-    if in_parts:
-        partitions = PartsInOrder(raw_documents)
-    else:
-        partitions = lazy.partitions_by_group(raw_documents, groups)
+    partitions = lazy.partitions_by_group(raw_documents, groups)
     return LazyTexts(partitions, lazy.worker_copy(vectorizer, NOT_FOR_WORKERS), n_units or 0)
 
 
-class CountedTexts:
-    """Iterable over count matrices of texts that are read in parts, again in each pass."""
-
-    def __init__(self, count: Callable[[Any], Any], texts: Iterable[object]) -> None:
-        self._count, self._texts = count, texts
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(as_sparse_interface, map(self._count, self._texts))
-
-
 def lazy_counts(vectorizer: CountVectorizer, raw_documents: Any) -> Any:
-    """Dask array of counts in sparse blocks; CountedTexts of texts that are read in parts."""
+    """Dask array of counts in sparse blocks."""
     vocabulary = vectorizer.vocabulary_
     count = partial(counts_of_part, lazy.worker_copy(vectorizer, NOT_FOR_WORKERS), vocabulary)
-    if isinstance(raw_documents, TextsInParts):
-        return CountedTexts(count, raw_documents)
     width, dtype = len(vocabulary), np.dtype(vectorizer.dtype)
     shapes = [(math.nan, width)] * len(lazy.row_partitions(raw_documents))
     return lazy.mapped_partitions(

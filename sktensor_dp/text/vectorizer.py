@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.composed import composed
 from sktensor_dp.checks.errors import call_untrusted
-from sktensor_dp.checks.frames import INDEX, as_documents, index_of, refuse_other_columns
+from sktensor_dp.checks.frames import INDEX, as_documents, index_of, is_dask, refuse_other_columns
 from sktensor_dp.checks.parameters import (
     Condition,
     Constraint,
@@ -25,7 +25,6 @@ from sktensor_dp.checks.parameters import (
     OneOf,
     check_sizes,
 )
-from sktensor_dp.data.sources import is_read_in_parts
 from sktensor_dp.data.texts import TextChunks
 from sktensor_dp.estimator.base import NEIGHBOURS, NONE, FitResult, PrivateEstimatorMixin
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts
@@ -421,7 +420,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def transform(self, raw_documents: Iterable[object]) -> Any:
         """Count the words of the vocabulary as scikit-learn does; the counts are raw data."""
-        if is_read_in_parts(raw_documents):
+        if is_dask(raw_documents):
             check_is_fitted(self, "vocabulary_")
             return self._marked(lazy_counts(self, raw_documents), None)
         if self.vocabulary is not None and "vocabulary_" not in vars(self):
@@ -503,7 +502,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
 
     def _chunks_of(self, raw_documents: object, groups: object, n_samples: object) -> Texts:
         """Words of each document, read and split here, or by workers for lazy documents."""
-        if is_read_in_parts(raw_documents):
+        if is_dask(raw_documents):
             return lazy_texts(self, raw_documents, groups, n_samples)
         return text_chunks(self, raw_documents, groups)
 

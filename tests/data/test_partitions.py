@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from internals import reader_of
+from parts_in_order import PartsInOrder
 from small_corpora import INF, tiny
 
 from sktensor_dp import (
@@ -28,7 +29,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.data.counts import CountChunks
-from sktensor_dp.data.partitions import PartialQuery, PartitionedSource, PartsInOrder
+from sktensor_dp.data.partitions import PartialQuery, PartitionedSource
 from sktensor_dp.data.sums import AccurateSum
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 from sktensor_dp.queries.texts import KeyedSum

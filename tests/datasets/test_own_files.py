@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sktensor_dp.datasets import load_texts, load_texts_by_person, load_word_frequencies, open_texts
+from sktensor_dp.datasets import load_texts, load_texts_by_person, load_word_frequencies
 from sktensor_dp.datasets.own_files import as_cell, numbers_in_column
 
 SECRET = "unmistakable"
@@ -30,11 +29,6 @@ def save(path, content, encoding="utf-8"):
     return path
 
 
-def parts_of(path, column, **options):
-    parts = open_texts(path, column, chunk_size=2, **options)
-    return [text for part in parts for text in part]
-
-
 def refused(message, call, *args, error=ValueError, **options):
     """No exception of the chain carries data: logs may keep more than the message."""
     with pytest.raises(error, match=message) as caught:
@@ -50,7 +44,6 @@ def refused(message, call, *args, error=ValueError, **options):
 # Texts that are read
 
 
-@pytest.mark.parametrize("read", [load_texts, parts_of])
 @pytest.mark.parametrize(
     ("name", "content", "column", "expected"),
     [
@@ -73,8 +66,8 @@ def refused(message, call, *args, error=ValueError, **options):
         ("a.Jsonl.gz", '{"t": "x"}\n', "t", ["x"]),
     ],
 )
-def test_files_are_read_row_by_row(tmp_path, read, name, content, column, expected):
-    assert read(save(tmp_path / name, content), column) == expected
+def test_files_are_read_row_by_row(tmp_path, name, content, column, expected):
+    assert load_texts(save(tmp_path / name, content), column) == expected
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
@@ -82,7 +75,7 @@ def test_csv_with_quoted_newlines_and_missing_cells(tmp_path, newline):
     rows = ["text,id", '"one,', 'more",1', ",2", '"say ""hi""\u2028there",3', ",", "last,"]
     path = save(tmp_path / "a.CSV", newline.join(rows) + newline)
     expected = [f"one,{newline}more", "", 'say "hi"\u2028there', "", "last"]
-    assert load_texts(path, "text") == parts_of(path, "text") == expected
+    assert load_texts(path, "text") == expected
     assert load_texts(path, column="id") == ["1", "2", "3", "", ""]
 
 
@@ -90,7 +83,6 @@ def test_csv_with_quoted_newlines_and_missing_cells(tmp_path, newline):
 def test_tables_of_any_suffix_are_read_by_their_delimiter(tmp_path, name):
     path = save(tmp_path / name, 't\tn\n"x, y"\t1\n')
     assert load_texts(path, "t", delimiter="\t") == ["x, y"]
-    assert parts_of(path, "t", delimiter="\t") == ["x, y"]
 
 
 @settings(deadline=None)  # a loaded machine is slow at times
@@ -118,7 +110,7 @@ def test_folder_is_read_in_order_of_paths(tmp_path):
     with pytest.warns(UserWarning, match=r"skipped 1 file not ending in \.txt"):
         assert load_texts(tmp_path) == ["first", "second", ""]
     (tmp_path / "x.md").rename(tmp_path / "x.TXT")
-    assert load_texts(tmp_path) == parts_of(tmp_path, None) == ["first", "second", "", "no"]
+    assert load_texts(tmp_path) == ["first", "second", "", "no"]
 
 
 def test_encodings_can_be_named(tmp_path):
@@ -148,7 +140,7 @@ def test_lines_of_several_bytes_are_read_as_named(tmp_path):
 def test_parquet_is_read_with_pyarrow(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
     pd.DataFrame({"t": ["a", None, ""], "n": [1, 2, 3]}).to_parquet(path)
-    assert load_texts(path, "t") == parts_of(path, "t") == ["a", "", ""]
+    assert load_texts(path, "t") == ["a", "", ""]
     refused(r"column 'n' of 'a\.parquet' should hold text", load_texts, path, "n")
     refused(r"'a\.parquet' has 2 columns; .* of 't', 'n'$", load_texts, path)
     pd.DataFrame({"t": ["a", None, "c"]}).to_parquet(path)
@@ -205,9 +197,8 @@ ODD = ['say "hi",1', ' "hi",1', '"hi"!,1', '"hi" ,1', 'a"b,1', '1,"']
         ("a.csv.gz", SECRET.encode(), None, "cannot be decompressed"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("read", [load_texts, parts_of])
-def test_what_is_wrong_is_said_without_the_data(tmp_path, read, name, content, column, message):
-    refused(message, read, save(tmp_path / name, content), column)
+def test_what_is_wrong_is_said_without_the_data(tmp_path, name, content, column, message):
+    refused(message, load_texts, save(tmp_path / name, content), column)
 
 
 @pytest.mark.parametrize(
@@ -219,10 +210,7 @@ def test_what_is_wrong_is_said_without_the_data(tmp_path, read, name, content, c
     ],
 )
 def test_the_whole_needs_a_row_and_a_key(tmp_path, name, content, column, message):
-    """In parts no row is data like any other: how many there are may be private."""
-    path = save(tmp_path / name, content)
-    refused(message, load_texts, path, column)
-    assert parts_of(path, column) in ([], [""])
+    refused(message, load_texts, save(tmp_path / name, content), column)
 
 
 @pytest.mark.parametrize(
@@ -246,13 +234,9 @@ def test_options_out_of_range_or_of_other_kinds_of_file_are_named(tmp_path, name
 
 
 def test_paths_and_arguments_that_cannot_be(tmp_path):
-    for read in (load_texts, open_texts, load_word_frequencies):
+    for read in (load_texts, load_word_frequencies):
         refused("nothing is at", read, tmp_path / "nowhere.csv", error=FileNotFoundError)
-    for read in (load_texts, open_texts):
-        refused(r"holds no \.txt file", read, tmp_path)
-    path = save(tmp_path / "a.csv", "text\n")
-    for size in (0, 2.5, True):
-        refused("chunk_size must be an int >= 1", open_texts, path, "text", chunk_size=size)
+    refused(r"holds no \.txt file", load_texts, tmp_path)
 
 
 # Persons
@@ -286,46 +270,6 @@ def test_labels_that_are_no_persons(tmp_path):
     refused("it also holds int", load_texts_by_person, mixed, "post", "who")
     refused("the one that holds the person", load_texts_by_person, table, "post", "author")
     refused(r"person: the folder .* has no columns", load_texts_by_person, tmp_path, "post", "who")
-
-
-# Parts
-
-
-@pytest.mark.parametrize("size", [1, 2, 100])
-def test_no_part_is_longer_than_was_asked(size, tmp_path):
-    opened = open_texts(save(tmp_path / "a.csv", "t\na\n\nb\nc\n"), "t", chunk_size=size)
-    for _ in range(2):
-        parts = list(opened)
-        assert [text for part in parts for text in part] == ["a", "", "b", "c"]
-        assert all(len(part) <= size for part in parts)
-
-
-def test_no_more_than_a_part_is_in_memory(tmp_path):
-    """8 MB of texts, in parts of 80 kB."""
-    path = save(tmp_path / "texts.jsonl", (json.dumps({"text": "word " * 160}) + "\n") * 10_000)
-    tracemalloc.start()
-    n = sum(len(part) for part in open_texts(path, "text", chunk_size=100))
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert n == 10_000
-    assert most < 1e6
-
-
-def saved_table(path, frame):
-    frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)
-    return path
-
-
-of_kinds = pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
-
-
-@of_kinds
-def test_a_file_without_rows_is_one_part_without_any(name, tmp_path):
-    """Where the number of rows is private, no row and one row have to go the same way."""
-    for n in (0, 1):
-        frame = pd.DataFrame({"text": ["a b c"] * n}, dtype="string")
-        path = saved_table(tmp_path / name, frame)
-        assert [len(part) for part in open_texts(path, "text")] == [n]
 
 
 def test_what_is_no_number_is_refused_without_showing_it():

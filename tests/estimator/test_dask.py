@@ -1,10 +1,8 @@
 """Dask collections give what rows at hand give; nothing is computed before the charge."""
 
-import json
 import logging
 import pickle
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import dask
@@ -27,7 +25,6 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
 )
 from sktensor_dp.data.partitions import FAN_IN, DaskPartitions
-from sktensor_dp.datasets import open_texts
 
 N, D, SECRET = 700, 6, 987654321
 CHUNKS = (90, 1, 300, 309)
@@ -173,12 +170,6 @@ def failing(text: str) -> list[str]:
     raise KeyError(text)
 
 
-def texts_in_a_file(folder: Path) -> Any:
-    path = folder / "texts.jsonl"
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    return open_texts(path, "text", chunk_size=90)
-
-
 NO_TEXTS, MORE = db.from_sequence([*TEXTS, 5], npartitions=4), {"n_samples": N + 5}
 FAULTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "fractions": (topics, [lazy(documents() + 0.5 * SECRET)], {}),
@@ -193,7 +184,6 @@ FAULTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "entries that raise": (slices, raising_entries(), {}),
     "fewer values than told": (slices, fewer_values(), {}),
     "fewer texts than told": (words, [BAG], MORE),
-    "fewer texts in a file": (words, [texts_in_a_file], MORE),
     "no text": (words, [NO_TEXTS], {"n_samples": N + 1}),
     "an analyzer that raises": (partial(words, analyzer=failing), [BAG], {"n_samples": N}),
 }
@@ -201,9 +191,8 @@ FAULTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", FAULTS)
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_faults_end_the_fit_with_the_charge_and_show_no_data(case, scheduler, caplog, tmp_path):
+def test_faults_end_the_fit_with_the_charge_and_show_no_data(case, scheduler, caplog):
     (build, data, given), budget = FAULTS[case], BudgetAccountant(1.0, 1e-6)
-    data = [one(tmp_path) if callable(one) else one for one in data]
     model = build(accountant=budget)
     calls = [partial(model.fit, **given)]
     if case == "raises":  # a score shows no data either

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from parts_in_order import PartsInOrder
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -20,7 +21,6 @@ from sktensor_dp import (
     spectral_lda,
 )
 from sktensor_dp.checks.parameters import memory_size
-from sktensor_dp.data.partitions import PartsInOrder
 from sktensor_dp.power_method import plan
 from sktensor_dp.tensor import symmetric
 

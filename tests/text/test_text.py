@@ -13,7 +13,6 @@ import sklearn
 from sklearn.feature_extraction.text import CountVectorizer
 
 from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, unsafe_seeded_noise
-from sktensor_dp.datasets import open_texts
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise is seeded")
 
@@ -246,16 +245,13 @@ def test_subclasses_may_analyse_in_their_own_way():
 @pytest.mark.parametrize(
     ("asked", "kind"), [("spmatrix", sp.csr_matrix), ("sparray", sp.csr_array)]
 )
-def test_counts_are_of_the_kind_that_is_asked_for(asked, kind, tmp_path):
-    (tmp_path / "pets.csv").write_text("text\n" + "\n".join(f'"{pet}"' for pet in PETS))
+def test_counts_are_of_the_kind_that_is_asked_for(asked, kind):
     vectorizer = PrivateCountVectorizer(epsilon=np.inf)
     with sklearn.config_context(sparse_interface=asked):
         fitted = vectorizer.fit_transform(PETS)
         again = vectorizer.transform(PETS)
-        read = list(vectorizer.transform(open_texts(tmp_path / "pets.csv", "text")))
-    assert {type(fitted), type(again), *map(type, read)} == {kind}
+    assert {type(fitted), type(again)} == {kind}
     assert (fitted != again).nnz == 0
-    assert sum(part.shape[0] for part in read) == len(PETS)
 
 
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
