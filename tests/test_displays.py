@@ -136,20 +136,6 @@ def test_groups_are_drawn_with_their_spreads():
     assert display.axes_[1].get_xlim() == (0, 20)
     assert np.allclose(display.means[:, :2], [[120, 30], [300, 60]])
     assert np.allclose(display.spreads, [[60, 10, 1], [120, 20, 2]])
-    mixture.set_params(covariance_type="full")
-    mixture.covariances_ = np.array([[[1, 0.6, 0], [0.6, 1, 0], [0, 0, 1]], 4 * np.eye(3)])
-    display = MixtureDisplay.from_estimator(mixture, ranges=ranges, columns=("age", 1))
-    assert display.ax_.get_xlabel() == "age"
-    assert display.ax_.get_ylim() == (0, 20)
-    for ellipse, mean, covariance in zip(
-        display.ax_.lines, mixture.means_, mixture.covariances_, strict=True
-    ):
-        apart = (ellipse.get_xydata() - [60, 10]) / [60, 10] - mean[:2]
-        lengths = np.einsum("ni,ij,nj->n", apart, np.linalg.inv(covariance[:2, :2]), apart)
-        assert np.allclose(lengths, 4)
-    for wrong in (("age", "age"), ("age", 3)):
-        with pytest.raises(ValueError, match="columns must be two of the columns"):
-            MixtureDisplay.from_estimator(mixture, ranges=ranges, columns=wrong)
 
 
 def test_cells_without_a_chart_say_how_to_read_the_others():

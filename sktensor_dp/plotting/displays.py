@@ -368,7 +368,7 @@ class TopicsDisplay(Display):
 
 @dataclass
 class MixtureDisplay(Display):
-    """Averages and spreads of groups, one chart for each column; or ellipses of two columns.
+    """Averages and spreads of groups, one chart for each column.
 
     Attributes
     ----------
@@ -380,8 +380,6 @@ class MixtureDisplay(Display):
         Names of the columns, and a line below all charts.
     ranges : ndarray of shape (n_columns, 2) or None
         Ends of the axes.
-    correlations : ndarray of shape (n_groups,) or None
-        Correlations of two columns within the groups, which are then drawn as ellipses.
 
     Examples
     --------
@@ -398,7 +396,6 @@ class MixtureDisplay(Display):
     names: list[str]
     ranges: Floats | None = None
     footer: str = ""
-    correlations: Floats | None = None
 
     @classmethod
     def from_estimator(
@@ -406,8 +403,6 @@ class MixtureDisplay(Display):
         estimator: BaseEstimator,
         feature_names: Names = None,
         ranges: Any = None,
-        *,
-        columns: tuple[int | str, int | str] | None = None,
     ) -> "MixtureDisplay":
         """Draw the groups of a fitted mixture.
 
@@ -420,9 +415,6 @@ class MixtureDisplay(Display):
         ranges : array-like of shape (n_features_in_, 2) or mapping of columns, default=None
             Ends of the columns' ranges, where :func:`~sktensor_dp.scale_by_ranges`
             scaled them; the display is in the columns' units then.
-        columns : tuple of two int or str, default=None
-            Numbers or names of two columns to draw ellipses of: each holds about 86 % of a group
-            (two standard deviations). By default all columns have charts of their own.
 
         Returns
         -------
@@ -431,35 +423,20 @@ class MixtureDisplay(Display):
         Raises
         ------
         ValueError
-            If `columns` are not two columns, or names or `ranges` are not those of the columns.
+            If names or `ranges` are not those of the columns.
         """
         means, covariances = np.asarray(estimator.means_), estimator.full_covariances_
         names, ranges = named_ranges(estimator, feature_names, ranges)
         spreads = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
-        correlations, footer = None, f"this fit: {estimator.privacy_report_.in_brief}"
-        chosen: list[Any] = list(range(len(names)))
-        if columns is not None:
-            chosen = [names.index(column) if column in names else column for column in columns]
-            if len({*chosen}) != 2 or not {*chosen} <= {*range(len(names))}:
-                raise ValueError(f"columns must be two of the columns {names}; got {columns!r}.")
-            first, second = chosen
-            correlations = covariances[:, first, second] / spreads[:, chosen].prod(axis=1)
-            footer = f"ellipses: two standard deviations of a group\n{footer}"
-        means, spreads = means[:, chosen], spreads[:, chosen]
         if ranges is not None:
-            ranges = ranges[chosen]
             low, high = ranges.T
             means, spreads = low + (means + 1) * (high - low) / 2, spreads * (high - low) / 2
-        return cls(
-            estimator.weights_, means, spreads, [names[column] for column in chosen], ranges,
-            footer, correlations,
-        ).plot()  # fmt: skip
+        footer = f"this fit: {estimator.privacy_report_.in_brief}"
+        return cls(estimator.weights_, means, spreads, names, ranges, footer).plot()
 
     def plot(self) -> "MixtureDisplay":
         """Draw into a new figure."""
         means, spreads = np.asarray(self.means), np.asarray(self.spreads)
-        if self.correlations is not None:
-            return self._plot_ellipses(means, spreads, self.correlations)
         places = range(len(self.shares))
         labels = [f"group {n} · {share:.0%}" for n, share in enumerate(self.shares, start=1)]
         titles = [shortened(name) for name in self.names]
@@ -475,27 +452,6 @@ class MixtureDisplay(Display):
             finish_bars(axes)
             if self.ranges is not None:
                 axes.set_xlim(*self.ranges[column])
-        return self
-
-    def _plot_ellipses(
-        self, means: Floats, spreads: Floats, correlations: Floats
-    ) -> "MixtureDisplay":
-        """Draw an ellipse of two standard deviations for each group, thicker for larger ones."""
-        self.axes_ = [new_figure(figsize=(5.6, 5.2)).subplots()]
-        axes, angle = self.axes_[0], np.linspace(0, 2 * math.pi, 121)
-        cos, sin = np.cos(angle), np.sin(angle)
-        groups = zip(self.shares, means, spreads, correlations, strict=True)
-        for n, (share, mean, spread, r) in enumerate(groups, start=1):
-            # The Cholesky factor of [[1, r], [r, 1]] maps the circle to the ellipse.
-            unit_ellipse = np.array([cos, r * cos + math.sqrt(max(1 - r * r, 0.0)) * sin])
-            x, y = mean[:, None] + 2 * spread[:, None] * unit_ellipse
-            axes.plot(x, y, color=FIRST, linewidth=0.8 + 3 * share)
-            axes.annotate(f"{n} · {share:.0%}", mean, ha="center", va="center", **SMALL)
-        styled(axes, "Groups", xlabel=shortened(self.names[0]), ylabel=shortened(self.names[1]))
-        if self.ranges is not None:
-            axes.set(xlim=self.ranges[0], ylim=self.ranges[1])
-        if self.footer:
-            say_below(self.figure_, self.footer)
         return self
 
 
