@@ -139,7 +139,7 @@ MODELS: dict[str, Model] = {
     "words, characters": _words(analyzer="char", ngram_range=(2, 2), binary=True),
     "words, given": _words(vocabulary=["mice", "cats"]),
     "search": _search(_topics()),
-    "search, components": _search(_components(), cv=2),
+    "search, components": _search(_components()),
     "search, stream": _search(_components(perturbation="stream")),
 }
 for _kind in (PrivateCPCompletion, PrivateTuckerCompletion):

@@ -32,7 +32,6 @@ MEANING = {
     "releases": "every unit may be in all of these, so costs add up",
     "sequence": "every unit may be in all parts, so costs add up",
     "parallel": "a unit is in one part only, so the dearest part counts",
-    "overlapping": "a unit is in some of the parts, whose costs add up",
     "selection": "the best of a secret number of trials, about {n:g} of them",
 }
 

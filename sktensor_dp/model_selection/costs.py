@@ -16,9 +16,6 @@ from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import failure_of_trials, trial_cost
 from sktensor_dp.privacy.spending import LedgerEntry
 
-# Fractions of a trial with folds: for the last fit on all units, and for the score of a unit.
-REFIT_FRACTION, SCORE_FRACTION = 0.5, 0.05
-
 NOT_PLANNED = (
     "Steps that set a part of delta aside, such as private vocabularies, have to be known before "
     "the first trial: list the candidates that make a step one."
@@ -69,26 +66,17 @@ class RefusingAccountant(TrialAccountant):
 class TrialCosts:
     """Privacy cost of each use of the data in one trial of a search."""
 
-    fit: PrivacyCost  # of one fit on training units; fits alone may set a part of delta aside
-    score: PrivacyCost  # of one score on held-out units
-    refit: PrivacyCost | None  # of a fit on all units; None without folds
+    fit: PrivacyCost  # of the fit on training units; it alone may set a part of delta aside
+    score: PrivacyCost  # of the score on held-out units
 
     @classmethod
-    def divided(cls, trial: PrivacyCost, n_folds: int | None) -> "TrialCosts":
-        """Divide the cost of a trial among its fits and scores, so that they compose to it."""
-        if n_folds is None:  # a unit is in the fit or in the score (parallel composition)
-            return cls(fit=trial, score=replace(trial, delta=0.0), refit=None)
-        n_fits = n_folds - 1  # that a unit is in, beside one score and the last fit
-        failure = trial.delta / n_folds
-        return cls(
-            fit=trial.part((1 - REFIT_FRACTION - SCORE_FRACTION) / n_fits, delta=failure),
-            score=trial.part(SCORE_FRACTION, delta=0.0),
-            refit=trial.part(REFIT_FRACTION, delta=failure),
-        )
+    def of(cls, trial: PrivacyCost) -> "TrialCosts":
+        """Fit and score at the cost of a trial: a unit is in one of them (parallel composition)."""
+        return cls(fit=trial, score=replace(trial, delta=0.0))
 
 
 def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
-    """Part of a composition of the `role` "fit", "refit" or "score", by its steps' reports."""
+    """Part of a composition of the `role` "fit" or "score", by its steps' reports."""
     # All steps fit the same units: one number, public or as the last of them released it.
     n_units = reports[-1].n_units
     if len(reports) == 1:
@@ -134,7 +122,6 @@ def costs_of_trials(
     epsilon: float,
     delta: float,
     stop: float,
-    n_folds: int | None,
 ) -> tuple[float, TrialCosts]:
     """Delta of a search, 0 if a `private` step has pure noise; and costs of a trial, part of whose
     delta is set aside if a `tried` step does that.
@@ -148,13 +135,12 @@ def costs_of_trials(
             "private vocabulary, sets a part of delta aside."
         )
     failure = failure_of_trials(delta, stop) if sets_aside else 0.0
-    return float(delta), TrialCosts.divided(trial_cost(epsilon, delta, stop, failure), n_folds)
+    return float(delta), TrialCosts.of(trial_cost(epsilon, delta, stop, failure))
 
 
 def report_of_search(
     reports: Sequence[PrivacyReport],
     parts: tuple[Part, ...],
-    n_folds: int | None,
     *,
     epsilon: float,
     delta: float,
@@ -162,32 +148,21 @@ def report_of_search(
 ) -> PrivacyReport:
     """Privacy report of a whole search, of `n_trials` on average, from its winner's reports.
 
-    `parts` are the fits and scores of a trial; with folds the last fits all units.
+    `parts` are the fit and the score of a trial.
     """
     note = (
         "These are the releases of one trial. Trials with candidates drawn at random were "
         f"repeated a secret number of times, geometrically distributed with mean {n_trials:g}, and "
-        "the best was released alone: the guarantee is that of the whole search. "
-    )
-    note += (
-        "A unit is in the fit or in the score, whose fractions add up to 100 % each."
-        if n_folds is None
-        else f"A unit is in {n_folds - 1} of {n_folds} fits, one score and the last fit, whose "
-        "fractions add up to 100 %."
+        "the best was released alone: the guarantee is that of the whole search. A unit is in the "
+        "fit or in the score, whose fractions add up to 100 % each."
     )
     last, notes = reports[-1], dict.fromkeys(text for report in reports for text in report.notes)
     # The number of units: public, or as the trial released it.
-    n_units = sum(part.n_units for part in (parts if n_folds is None else parts[-1:]))
-    trial = Composition("parallel", parts=parts)
-    if n_folds is not None:
-        # One kind of units: each is in n_folds - 1 fits and one score.
-        memberships = ((("fit", n_folds - 1), ("score", 1)),)
-        folds = Composition("overlapping", parts=parts[:-1], memberships=memberships)
-        trial = Composition("sequence", parts=(Part("splits", n_units, folds), parts[-1]))
+    n_units = sum(part.n_units for part in parts)
+    trial = Part("trial", n_units, Composition("parallel", parts=parts))
     whole = Composition(
-        "selection", parts=(Part("trial", n_units, trial),), n_trials=n_trials, epsilon=epsilon,
-        delta=delta,
-    )  # fmt: skip
+        "selection", parts=(trial,), n_trials=n_trials, epsilon=epsilon, delta=delta
+    )
     return PrivacyReport(
         epsilon=epsilon, delta=delta, unit=last.unit, neighbours=last.neighbours, n_units=n_units,
         seeded=any(report.seeded for report in reports), composition=whole, notes=(*notes, note),

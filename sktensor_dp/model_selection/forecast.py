@@ -64,7 +64,7 @@ class SearchForecast(ScoreForecast):
     Attributes
     ----------
     n_scored : int
-        Units that each score of a trial is a mean over.
+        Units that the score of a trial is a mean over.
     score_sigma, width : float
         Standard deviation of the noise of a trial's score, and width of the score's bounds.
     fit_epsilon : float
@@ -89,16 +89,14 @@ class SearchForecast(ScoreForecast):
 
     @classmethod
     def of(
-        cls, costs: TrialCosts, delta: float, n_units: int, split: tuple[int | None, float],
+        cls, costs: TrialCosts, delta: float, n_units: int, test_size: float,
         bounds: tuple[float, float], neighbours: str, stop: float,
     ) -> "SearchForecast":  # fmt: skip
-        """Forecast for `n_units` and a `split` (cv, test_size), without verdicts."""
-        n_folds, test_size = split
-        n_scored = max(round(n_units * test_size) if n_folds is None else n_units // n_folds, 1)
-        sigma = sigma_of_score(costs.score, n_scored, bounds, neighbours)
+        """Forecast for `n_units`, without verdicts."""
+        n_scored = max(round(n_units * test_size), 1)
         return cls(
-            n_scored, sigma / math.sqrt(n_folds or 1), bounds[1] - bounds[0],
-            costs.fit.epsilon_at(delta), n_units - n_scored, stop,
+            n_scored, sigma_of_score(costs.score, n_scored, bounds, neighbours),
+            bounds[1] - bounds[0], costs.fit.epsilon_at(delta), n_units - n_scored, stop,
         )  # fmt: skip
 
     @property

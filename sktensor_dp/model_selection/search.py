@@ -68,7 +68,7 @@ from sktensor_dp.model_selection.scores import (
     unit_labels_in,
     word_counter,
 )
-from sktensor_dp.model_selection.splits import MOST_FOLDS, checked_units, n_rows, split_units
+from sktensor_dp.model_selection.splits import checked_units, n_rows, split_units
 from sktensor_dp.model_selection.trials import Request, Trial, Trials
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.payer import HasAccountant, Payer, attribute_of_payment, column_of_units
@@ -130,13 +130,10 @@ class PrivateSearchCV(
         width. None for those that public parameters imply: squared errors by the bounds of
         a completion, log-likelihoods per token by twice that of evenly likely words, or of
         texts by that of an unknown one.
-    cv : int or None, default=None
-        None holds out one random part and keeps the model that was fitted on the other; at a given
-        budget that is best. A number of folds costs every fit more noise, and half of the budget
-        (of ``mu ** 2``; of epsilon if ``delta=0``) goes to a last fit on all rows. Groups are
-        dealt out by secret coins, and so are rows with ``neighbours="add_remove"``.
     test_size : float, default=0.2
-        Fraction of rows, or of groups, held out, for ``cv=None``; the odds of the coins.
+        Fraction of rows, or of groups, held out at random; the model that was fitted to the others
+        is kept. Groups are dealt out by secret coins of these odds, and so are rows with
+        ``neighbours="add_remove"``.
     step_fractions : dict of str to float or None, default=None
         Part of each private step of a pipeline, by name, in the cost (``mu ** 2``) of a fit;
         they need not add up to 1. None divides it evenly among those that learn from the data.
@@ -215,7 +212,6 @@ class PrivateSearchCV(
 
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_trials": [Number(1, 1e6)],
-        "cv": [OneOf(None), Number(2, MOST_FOLDS, integer=True)],
         "test_size": [Number(0, 1, closed="neither")],
         # A trial gets a part of epsilon, which the estimator has to accept.
         "epsilon": [Number(LEAST_EPSILON, LARGEST_EPSILON), Number(math.inf, math.inf)],
@@ -236,7 +232,6 @@ class PrivateSearchCV(
         n_trials: float = 10.0,
         scoring: str | None = None,
         score_bounds: tuple[float, float] | None = None,
-        cv: int | None = None,
         test_size: float = 0.2,
         step_fractions: Mapping[str, float] | None = None,
         epsilon: float = 1.0,
@@ -252,7 +247,6 @@ class PrivateSearchCV(
         self.n_trials = n_trials
         self.scoring = scoring
         self.score_bounds = score_bounds
-        self.cv = cv
         self.test_size = test_size
         self.step_fractions = step_fractions
         self.epsilon = epsilon
@@ -305,7 +299,7 @@ class PrivateSearchCV(
         unit = unit_of(request.last._public_facts().unit, trials.labels is not None)
         trials.refuse_by_unpaid_fits()
         if not request.number_is_private:
-            number = trials.splits.n_units
+            number = trials.split.n_units
             self._warn_of_delta(request.delta, number, unit)
             expected = self._forecast(request, number, trials.bounds, trials.n_features)
             if (expected.is_noise or expected.shows_nothing) and not self.anyway:
@@ -325,7 +319,7 @@ class PrivateSearchCV(
         except BaseException as error:
             payer.tell(error)
             raise
-        if trials.units_in_data:  # it may be fitted to all units again
+        if trials.units_in_data:  # it may be fitted to all units
             best.model.set_params(shape=self.estimator.get_params()["shape"])
         paid = payer.accountant is not None
         state = self._attributes(best, request.delta, trials.bounds, paid)
@@ -367,8 +361,8 @@ class PrivateSearchCV(
                     "The shape of the estimator must be given, and count all units that X has "
                     "values of."
                 )
-        splits = split_units(
-            self.cv, self.test_size, n_rows(X), labels, number_is_private=request.number_is_private,
+        split = split_units(
+            self.test_size, n_rows(X), labels, number_is_private=request.number_is_private,
             random_state=self.random_state, n_units=n_units,
         )  # fmt: skip
         # Columns of the last step are known only if no earlier private step makes them.
@@ -377,7 +371,7 @@ class PrivateSearchCV(
         n_features = int(shape[1]) if len(shape) == 2 else None
         return Trials(
             self.estimator, self.step_fractions, request, X, y, labels=labels,
-            units_in_data=in_data is not None, splits=splits,
+            units_in_data=in_data is not None, split=split,
             bounds=self._bounds(request, n_features), n_features=n_features,
         )  # fmt: skip
 
@@ -436,10 +430,10 @@ class PrivateSearchCV(
     ) -> SearchForecast:
         """Forecast for a request, with verdicts on candidates, on some if there are many."""
         most_candidates = 10
-        split = self.cv, self.test_size
         forecast = SearchForecast.of(
-            request.costs, request.delta, n_units, split, bounds, request.neighbours, request.stop
-        )
+            request.costs, request.delta, n_units, self.test_size, bounds, request.neighbours,
+            request.stop,
+        )  # fmt: skip
         candidates = candidates_of(request.distributions, most_candidates)
         verdicts, n_fitted = [], max(forecast.n_fitted, 1)
         length = self.document_length or request.last._public_facts().assumed_length
@@ -497,7 +491,7 @@ class PrivateSearchCV(
                 "that learn nothing from the data before the search."
             )
         tried, stop = tried_steps(distributions, self.estimator), stop_probability(self.n_trials)
-        delta, costs = costs_of_trials(steps, tried, self.epsilon, self.delta, stop, self.cv)
+        delta, costs = costs_of_trials(steps, tried, self.epsilon, self.delta, stop)
         scoring = self.scoring
         if scoring is None:
             regressor = get_tags(self.estimator).estimator_type == "regressor"
@@ -521,8 +515,8 @@ class PrivateSearchCV(
         """Fitted attributes of the search that ended with `best`, and that an accountant `paid`."""
         steps = private_steps(best.model).values()
         report = report_of_search(
-            [step.privacy_report_ for step in steps], best.parts, self.cv,
-            epsilon=float(self.epsilon), delta=delta, n_trials=float(self.n_trials),
+            [step.privacy_report_ for step in steps], best.parts, epsilon=float(self.epsilon),
+            delta=delta, n_trials=float(self.n_trials),
         )  # fmt: skip
         state = {
             "privacy_report_": report, "best_estimator_": best.model,

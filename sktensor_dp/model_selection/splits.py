@@ -60,23 +60,16 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Splits:
-    """Deal of units (rows, or groups of rows) into folds, or into training and held-out ones."""
+class Split:
+    """Deal of units (rows, or groups of rows) into training and held-out ones."""
 
-    part_of_unit: Integers  # fold, or without folds 1 if it is held out
-    n_folds: int | None  # public, as it decides how often a unit is used
+    held_out: Mask  # (n_units,)
     unit_of_row: Integers | None = None  # place of it; None where rows are units
 
     @property
     def n_units(self) -> int:
         """Number of units."""
-        return len(self.part_of_unit)
-
-    @property
-    def pairs(self) -> list[tuple[Mask, Mask]]:
-        """Training and held-out units of each split: pairs of boolean masks of shape (n_units,)."""
-        held_out = [1] if self.n_folds is None else range(self.n_folds)
-        return [(self.part_of_unit != part, self.part_of_unit == part) for part in held_out]
+        return len(self.held_out)
 
     def rows(self, chosen: Mask) -> Integers:
         """Indices of the rows of the units that the mask `chosen` holds."""
@@ -84,7 +77,6 @@ class Splits:
 
 
 def split_units(
-    cv: int | None,
     test_size: float,
     n_rows: int,
     labels: NDArray[np.generic] | None,
@@ -92,24 +84,25 @@ def split_units(
     number_is_private: bool,
     random_state: object,
     n_units: int | None = None,
-) -> Splits:
-    """Split units into `cv` folds, or two parts if it is None: by `random_state`, or by secret
-    coins if their number is private. `n_units` is a public number that counts units without rows.
+) -> Split:
+    """Split units into two parts: by `random_state`, or by secret coins if their number is private.
+
+    `n_units` is a public number that counts units without rows.
     """
     part_of_unit, unit_of_row = assigned(
-        n_rows, labels, n_parts=cv, fraction=test_size, sizes_private=number_is_private,
+        n_rows, labels, n_parts=None, fraction=test_size, sizes_private=number_is_private,
         random_state=random_state, n_units=n_units,
     )  # fmt: skip
-    splits = Splits(part_of_unit, cv, unit_of_row)
+    split = Split(part_of_unit == 1, unit_of_row)
     if number_is_private:
-        return splits
+        return split
     units, least = ("rows", 1) if labels is None else ("groups", 2)  # fits refuse a single group
-    if any(train.sum() < least or not test.any() for train, test in splits.pairs):
+    if (~split.held_out).sum() < least or not split.held_out.any():
         raise ValueError(
-            f"cv and test_size must leave {least} or more {units} to train on in every split, and "
-            f"one to score on; got n_samples={splits.n_units}."
+            f"test_size must leave {least} or more {units} to train on, and one to score on; got "
+            f"n_samples={split.n_units}."
         )
-    return splits
+    return split
 
 
 class PrivateKFold(BaseCrossValidator):

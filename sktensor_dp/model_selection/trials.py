@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,7 +32,7 @@ from sktensor_dp.model_selection.pipeline_steps import (
     private_steps,
 )
 from sktensor_dp.model_selection.scores import UnitScores, held_out, release_score, word_counter
-from sktensor_dp.model_selection.splits import Mask, Splits, take
+from sktensor_dp.model_selection.splits import Mask, Split, take
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.plan import PlannedRelease, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
@@ -92,15 +92,15 @@ class Trials:
     y: Any
     labels: Labels | None  # (n_rows,): of the group of each row, where units are groups
     units_in_data: bool  # whether a column of X, and no `groups`, says which unit a row is of
-    splits: Splits
+    split: Split
     bounds: tuple[float, float]  # that all scores are clipped to
     n_features: int | None  # columns of X, where the step that scores is given them
 
     def refuse_by_unpaid_fits(self) -> None:
         """Begin a fit of each candidate, to refuse unpaid what fits refuse before their charge."""
-        parts = [np.ones(self.splits.n_units, dtype=bool)]
+        parts = [np.ones(self.split.n_units, dtype=bool)]
         if self.labels is None and not self.request.number_is_private:
-            parts.append(self.splits.pairs[0][0])  # by public positions, not by secret coins
+            parts.append(~self.split.held_out)  # by public positions, not by secret coins
         refused: dict[tuple[object, ...], NotEnoughDataError | None] = {}
         for params in candidates_of(self.request.distributions):
             key = key_until_charge(params, self.estimator)
@@ -130,7 +130,7 @@ class Trials:
                 )
 
     def run_all(self) -> Trial:
-        """Best of a random number of trials, refitted."""
+        """Best of a random number of trials."""
         best: Trial | None = None
         for bits in secret_trials(self.request.stop):
             # Fits collect their own warnings; other warnings, one for each trial, would show their
@@ -143,7 +143,7 @@ class Trials:
         assert best is not None
         if best.failure is not None:
             raise NotEnoughDataError(f"No trial of the search could be fitted. {best.failure}")
-        return self._guarded(partial(self.refitted, best), "The last fit")
+        return best
 
     def _guarded(self, make: Callable[[], Result], doing: str) -> Result:
         """Call `make`; its errors are raised again without data and name the action `doing`."""
@@ -151,38 +151,23 @@ class Trials:
         return call_untrusted(make, doing, rows_private=private)
 
     def run(self, bits: Sequence[int]) -> Trial:
-        """Draw a candidate by its own secret `bits`, and fit and score it on each split."""
+        """Draw a candidate by its own secret `bits`, fit it, and score it on held-out units."""
         # An error ends the search at once, as if it had the highest score: that is a selection of
         # the best too.
         rng = secret_random_state(bits)
         (params,) = ParameterSampler(self.request.distributions, 1, random_state=rng)
         template = configured(self.estimator, params, rng)
-        scores: list[float] = []
-        parts: list[Part] = []
-        caught: list[warnings.WarningMessage] = []
+        held_out, accountant = self.split.held_out, TrialAccountant(self.request.costs.fit)
         try:
-            for train, test in self.splits.pairs:
-                accountant = TrialAccountant(self.request.costs.fit)
-                model, warned = self._fitted(template, train, accountant)
-                score, report, doubts = self._scored(model, test)
-                scores.append(score)
-                caught += [*warned, *doubts]
-                parts += [_fit_part(model, "fit"), part_of([report], "score")]
+            model, warned = self._fitted(template, ~held_out, accountant)
+            score, report, doubts = self._scored(model, held_out)
         except NotEnoughDataError as error:
             # The error follows from released values or public numbers, so it is an output like any
             # other.
             return Trial(-math.inf, params, model=None, parts=(), warnings=(), failure=str(error))
-        mean = math.fsum(scores) / len(scores)
-        return Trial(mean, params, model, tuple(parts), tuple(caught))
-
-    def refitted(self, trial: Trial) -> Trial:
-        """Best candidate fitted to all rows; without folds the trial's own model."""
-        if (cost := self.request.costs.refit) is None:
-            return trial
-        everything = np.ones(self.splits.n_units, dtype=bool)
-        model, warned = self._fitted(trial.model, everything, TrialAccountant(cost))
-        parts = (*trial.parts, _fit_part(model, "refit"))
-        return replace(trial, model=model, parts=parts, warnings=(*trial.warnings, *warned))
+        reports = [step.privacy_report_ for step in private_steps(model).values()]
+        parts = (part_of(reports, "fit"), part_of([report], "score"))
+        return Trial(score, params, model, parts, (*warned, *doubts))
 
     def _fitted(
         self, template: BaseEstimator, chosen: Mask, accountant: TrialAccountant
@@ -193,7 +178,7 @@ class Trials:
         model = clone(template)
         steps = private_steps(model)
         set_budgets(steps, accountant.allowed, self.step_fractions, self.request.delta)
-        rows = self.splits.rows(chosen)
+        rows = self.split.rows(chosen)
         X, y, groups = take(self.X, rows), take(self.y, rows), {}
         if self.units_in_data:
             # Sets its shape to the number of chosen units, and numbers those without names anew.
@@ -218,7 +203,7 @@ class Trials:
         step, words = [*private_steps(model).values()][-1], word_counter(self.estimator)
         # The session calls these scores on the held-out rows.
         query = HeldOutScores(UnitScores(self.request.scoring, model, words), *self.bounds)
-        rows = self.splits.rows(chosen)
+        rows = self.split.rows(chosen)
         labels = None if self.labels is None else self.labels[rows]
         n_units = int(chosen.sum()) if self.units_in_data else None
         chunks = held_out(take(self.X, rows), take(self.y, rows), labels, n_units)
@@ -233,11 +218,6 @@ class Trials:
                 accountant=None, neighbours=self.request.neighbours,
             )  # fmt: skip
         return score, report, caught
-
-
-def _fit_part(model: BaseEstimator, role: str) -> Part:
-    """Part of the trial's composition that stands for the fit of `model`."""
-    return part_of([step.privacy_report_ for step in private_steps(model).values()], role)
 
 
 def secret_random_state(bits: Sequence[int]) -> np.random.RandomState:

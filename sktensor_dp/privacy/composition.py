@@ -1,15 +1,14 @@
 """Composition of a report's releases as a tree, and its cost to one unit."""
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, product
 from typing import Literal
 
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 
-Kind = Literal["releases", "sequence", "parallel", "overlapping", "selection"]
+Kind = Literal["releases", "sequence", "parallel", "selection"]
 # A node with more possible costs keeps one that covers them all.
 MOST_COSTS = 16
 
@@ -51,9 +50,9 @@ class ReleaseRecord:
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a composition: a run on some of the units (a batch, a fold), with its releases."""
+    """Part of a composition: a run on some of the units (a batch), with its releases."""
 
-    role: str  # "batch", "fit", "score", "refit" or "trial"
+    role: str  # "batch", "step", "fit", "score" or "trial"
     n_units: int  # number of units that it reads
     composition: "Composition"  # tree of its releases
     times: int = 1  # number of parts like it, each on other units
@@ -64,31 +63,16 @@ class Composition:
     """Node of the tree that says how releases compose, from which a unit's cost is computed."""
 
     # "releases": a leaf; each release may read every unit. "sequence": every part may read every
-    # unit. "parallel": a unit is in one part only. "overlapping": a unit is in some of the parts,
-    # as `memberships` says. "selection": the best of a secret number of trials; its only part is
-    # one trial.
+    # unit. "parallel": a unit is in one part only. "selection": the best of a secret number of
+    # trials; its only part is one trial.
 
     kind: Kind
     rows: tuple[ReleaseRecord, ...] = ()
     unused: tuple[PlannedRelease, ...] = ()  # paid for and not made
     parts: tuple[Part, ...] = ()
-    # For each kind of unit the pairs (role, number of parts of that role that it is in). A kind
-    # that is in no more parts of any role than another is left out.
-    memberships: tuple[tuple[tuple[str, int], ...], ...] = ()
     n_trials: float = 1.0  # expected number of trials of a selection
     epsilon: float = 0.0  # that the selection satisfies
     delta: float = 0.0
-
-    def __post_init__(self) -> None:
-        n_parts: Counter[str] = Counter()  # by role
-        for part in self.parts:
-            n_parts[part.role] += part.times
-        for role, count in chain.from_iterable(self.memberships):
-            if not 1 <= count <= n_parts[role]:
-                raise ValueError(
-                    f"memberships must name 1 to {n_parts[role]} parts of role {role!r}, the "
-                    f"number of such parts; got {count}."
-                )
 
     @property
     def spent(self) -> list[tuple[PrivacyCost, int]]:
@@ -137,27 +121,7 @@ def unit_costs(node: Composition) -> tuple[PrivacyCost, ...]:
     if node.kind == "sequence":
         pairs = zip(costs_of_parts, node.parts, strict=True)
         return _combined([_repeated(costs, part.times) for costs, part in pairs])
-    if node.kind == "parallel":
-        return _largest(chain.from_iterable(costs_of_parts))
-    of_role = role_costs(node)  # "overlapping"
-    return _largest(
-        chain.from_iterable(membership_costs(of_role, pairs) for pairs in node.memberships)
-    )
-
-
-def role_costs(node: Composition) -> dict[str, tuple[PrivacyCost, ...]]:
-    """Possible costs to a unit in one part, for each role of parts."""
-    of_role: dict[str, list[PrivacyCost]] = defaultdict(list)
-    for part in node.parts:
-        of_role[part.role] += unit_costs(part.composition)
-    return {role: _largest(costs) for role, costs in of_role.items()}
-
-
-def membership_costs(
-    of_role: Mapping[str, Sequence[PrivacyCost]], membership: Iterable[tuple[str, int]]
-) -> tuple[PrivacyCost, ...]:
-    """Possible costs to a unit in the given numbers of parts: pairs (role, number)."""
-    return _combined([_repeated(of_role[role], count) for role, count in membership])
+    return _largest(chain.from_iterable(costs_of_parts))  # "parallel"
 
 
 def _repeated(costs: Sequence[PrivacyCost], times: int) -> tuple[PrivacyCost, ...]:

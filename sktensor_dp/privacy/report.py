@@ -13,8 +13,6 @@ from sktensor_dp.privacy.composition import (
     Part,
     ReleaseRecord,
     cover,
-    membership_costs,
-    role_costs,
     unit_costs,
 )
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, budget_fractions, fraction_of
@@ -392,15 +390,6 @@ def _composed(node: Composition) -> Statement:
             for part in node.parts
         ]  # fmt: skip
         stated["units_read"] = sum(part.times * part.n_units for part in node.parts)
-    if node.memberships:
-        of_role = role_costs(node)
-        stated["a_unit_is_in"] = [
-            {
-                "parts": [{"role": role, "number": number} for role, number in membership],
-                "unit_costs": [asdict(cost) for cost in membership_costs(of_role, membership)],
-            }
-            for membership in node.memberships
-        ]
     stated["unit_costs"] = [asdict(cost) for cost in unit_costs(node)]
     return stated
 

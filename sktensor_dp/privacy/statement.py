@@ -206,18 +206,11 @@ def _composition(node: Statement) -> Composition:
     unused = tuple(
         PlannedRelease(row["name"], _cost(row), int(row["uses"])) for row in node.get("unused", [])
     )
-    memberships = tuple(
-        tuple((part["role"], int(part["number"])) for part in one["parts"])
-        for one in node.get("a_unit_is_in", [])
-    )
     of_selection = (
         float(node.get(name, default))
         for name, default in (("expected_trials", 1.0), ("epsilon", 0.0), ("delta", 0.0))
     )
-    try:
-        return Composition(node["kind"], tuple(rows), unused, parts, memberships, *of_selection)
-    except ValueError as error:
-        raise StatementError(f"its parts cannot be put together: {error}") from None
+    return Composition(node["kind"], tuple(rows), unused, parts, *of_selection)
 
 
 def _cost(row: Statement) -> PrivacyCost:
@@ -303,8 +296,8 @@ def _unit_reasons(
     must_add_up = number_is_private or all(part.role == "batch" for part in node.parts)
     if node.kind == "parallel" and must_add_up and together != n_units:
         yield f"{place}.parts: parts must have {n_units} units together"
-    # Parts that read the same units, or overlap, have separate noisy counts.
-    if number_is_private and node.kind in ("overlapping", "sequence"):
+    # Parts that read the same units have separate noisy counts.
+    if number_is_private and node.kind == "sequence":
         return
     most = max((part.n_units for part in node.parts), default=n_units)
     # Fits that follow each other may be to data of fewer units.

@@ -44,7 +44,7 @@ SHOWN = {
     ),
     "components, stream": ("parallel: a unit is in one part only", " batch of "),
     "search, components": (
-        *("selection: the best", "overlapping:", "1 refit of 60 units", "These "),
+        *("selection: the best", "parallel: a unit is in one", "1 score of 12 units", "These "),
     ),
 }
 

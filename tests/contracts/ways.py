@@ -437,7 +437,7 @@ def _search(name: str, build: Any, data: Any, place: int) -> Row:
 
 
 SEARCHES_OF: list[tuple[str, Any, Any]] = [
-    ("three folds", lambda _: small_searches.topics(random_state=0, cv=3, n_trials=2),
+    ("topics", lambda _: small_searches.topics(random_state=0, n_trials=2),
      small_searches.counts(90)),
     ("mixtures", lambda _: small_searches.mixtures(
         {"data_norm": [5.0, 8.0]}, random_state=0, n_trials=3), small_searches.gaussians(300)),
@@ -448,7 +448,6 @@ SEARCHES_OF: list[tuple[str, Any, Any]] = [
     ("persons of ratings", lambda _: small_searches.raters(random_state=0, n_trials=3),
      small_searches.cells()),
     ("vocabulary", lambda _: search(random_state=0, n_trials=2), texts(300)),
-    ("vocabulary, folds", lambda _: search(random_state=0, cv=2, n_trials=2), texts(300)),
     ("vocabulary, shares", lambda _: search(
         random_state=0, step_fractions={"counts": 1, "topics": 3}), texts(300)),
 ]  # fmt: skip

@@ -64,13 +64,11 @@ def test_trials_of_a_search_have_the_same_parts():
     assert parts[0] != parts[1]  # two equal ones: .68**120
 
 
-@pytest.mark.parametrize(
-    ("cv", "delta", "grouped"), [(None, 1e-6, False), (None, 0.0, True), (3, 1e-6, True)]
-)
-def test_the_statement_adds_up_and_every_part_has_a_count(cv, delta, grouped, seed):
+@pytest.mark.parametrize(("delta", "grouped"), [(1e-6, False), (0.0, True)])
+def test_the_statement_adds_up_and_every_part_has_a_count(delta, grouped, seed):
     payer = BudgetAccountant(4.0, delta)
     X = corpus(seed=seed)
-    fitted = search(cv=cv, delta=delta, accountant=payer).fit(
+    fitted = search(delta=delta, accountant=payer).fit(
         X, groups=np.arange(N) // 2 if grouped else None
     )
     report = fitted.privacy_report_
@@ -81,15 +79,11 @@ def test_the_statement_adds_up_and_every_part_has_a_count(cv, delta, grouped, se
     assert read.n_units == report.n_units == fitted.best_estimator_.privacy_report_.n_units
     assert '"number_is": "released"' in report.to_json()
     (trial,) = report.composition.parts
-    node = trial.composition if cv is None else trial.composition.parts[0].composition
+    node = trial.composition
     for part in node.parts:
         assert part.composition.rows[0].name == "unit_count"
-    if cv is None:
-        assert sum(part.n_units for part in node.parts) == report.n_units
-        assert node.kind == "parallel"
-    else:
-        assert node.memberships == ((("fit", cv - 1), ("score", 1)),)
-        assert trial.composition.parts[1].n_units == report.n_units
+    assert sum(part.n_units for part in node.parts) == report.n_units
+    assert node.kind == "parallel"
     (entry,) = payer.entries
     assert (entry.neighbours, entry.unit) == ("add_remove", unit)
 

@@ -8,7 +8,6 @@ import pytest
 from scipy import sparse, stats
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OrdinalEncoder, StandardScaler
 from small_searches import INF, cells, completions, counts, raters, topics
@@ -85,9 +84,6 @@ OPTIONS = [
     ({"n_trials": 0.5}, "n_trials"),
     ({"test_size": 1.0}, "test_size"),
     ({"test_size": 0.9999}, "must leave 1 or more rows"),
-    ({"cv": 301}, "must leave 1 or more rows .* n_samples=300"),
-    *(({"cv": cv}, "'cv' parameter of PrivateSearchCV")
-      for cv in (1, 10_001, 2.5, True, "three", KFold(3), [([0], [1])], iter([]))),
     *(({"score_bounds": bounds}, "score_bounds must be two finite numbers")
       for bounds in ((0, INF), (-1.7e308, 1.0), (0.0, 5e-324), (1e200, 2e200))),
     ({"score_bounds": (0, 100)}, r"high <= 0, as no log_like.*: write \(-100, 0\) for \(0, 100\)"),
@@ -226,8 +222,6 @@ REFUSED = [
     *((topics(**options), (COUNTS, None, np.arange(200) // size), message)
       for options, size, message in (
           ({}, 100, "must leave 2 or more groups to train on"),
-          ({"cv": 2}, 100, "must leave 2 or more groups to train on"),
-          ({"cv": 41}, 5, "n_samples=40"),
       )),
     (completions(), (*cells(), np.arange(225) // 5), "takes no groups: .*unit_mode=0"),
 ]  # fmt: skip
@@ -246,10 +240,10 @@ def test_what_is_wrong_is_refused_unspent_and_unseen(search, data, message):
     assert not hasattr(search.estimator, "n_features_in_")
 
 
-@pytest.mark.parametrize(("cv", "epsilon"), [(None, 0.1), (3, 0.1), (None, INF)])
-def test_a_forecast_has_the_noise_of_scores_and_warns_before_the_charge(cv, epsilon):
+@pytest.mark.parametrize("epsilon", [0.1, INF])
+def test_a_forecast_has_the_noise_of_scores_and_warns_before_the_charge(epsilon):
     budget = BudgetAccountant()
-    search = topics(cv=cv, epsilon=epsilon, accountant=budget, n_trials=1.0)
+    search = topics(epsilon=epsilon, accountant=budget, n_trials=1.0)
     expected = search.forecast(len(COUNTS), n_features=COUNTS.shape[1])
     if expected.is_noise:
         with pytest.raises(NotEnoughDataError, match=r"Noise decides.*anyway=True"):
@@ -258,7 +252,7 @@ def test_a_forecast_has_the_noise_of_scores_and_warns_before_the_charge(cv, epsi
     assert expected.is_noise == (epsilon < INF)
     search.set_params(anyway=True).fit(COUNTS)
     row, *_ = (one for one in search.privacy_report_.rows if one.name == "held_out_scores")
-    assert row.sigma / (cv or 1) ** 0.5 == pytest.approx(expected.score_sigma, rel=0.02)
+    assert row.sigma == pytest.approx(expected.score_sigma, rel=0.02)
 
 
 def test_candidates_that_are_right_together_are_tried():

@@ -179,32 +179,21 @@ def test_trials_cost_what_the_theorem_allows(delta):
     assert "secret number" in report.notes[-1]
 
 
-@pytest.mark.parametrize("cv", [None, 2, 5, 30])
 @pytest.mark.parametrize("labels", [None, np.arange(400) % 399])
 @pytest.mark.parametrize("counted", [False, True])
-def test_no_unit_is_in_more_than_it_pays_for(cv, labels, counted, seed):
+def test_no_unit_is_in_more_than_it_pays_for(labels, counted, seed):
     """Positions are exact; coins, of units that come and go, within six deviations."""
     with unsafe_seeded_noise(seed):
-        splits = split_units(cv, 0.3, 400, labels, number_is_private=counted, random_state=0)
-    n, share = splits.n_units, 0.3 if cv is None else 1.0
+        split = split_units(0.3, 400, labels, number_is_private=counted, random_state=0)
+    n, share = split.n_units, 0.3
+    assert sorted([*split.rows(~split.held_out), *split.rows(split.held_out)]) == list(range(400))
     for cost in (PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.7)):
-        costs = TrialCosts.divided(cost, cv)
-        spent, held_out = np.zeros(n), np.zeros(n)
-        for train, test in splits.pairs:
-            assert (train != test).all()
-            assert sorted([*splits.rows(train), *splits.rows(test)]) == list(range(400))
-            spent[train] += costs.fit.mu**2 + costs.fit.epsilon
-            spent[test] += costs.score.mu**2 + costs.score.epsilon
-            held_out[test] += 1
-        if costs.refit is not None:
-            spent += costs.refit.mu**2 + costs.refit.epsilon
-        np.testing.assert_allclose(spent, cost.mu**2 + cost.epsilon)
-        assert (costs.refit is None) == (cv is None)
+        costs = TrialCosts.of(cost)
+        assert costs.fit == costs.score == cost
     deviation = math.sqrt(n * share * (1 - share)) if counted else 0.5
-    assert abs(held_out.sum() - n * share) <= 6 * deviation
-    assert len(split_units(cv, 0.3, 0, None, number_is_private=True, random_state=None).pairs) == (
-        cv or 1
-    )
+    assert abs(split.held_out.sum() - n * share) <= 6 * deviation
+    nobody = split_units(0.3, 0, None, number_is_private=True, random_state=None)
+    assert nobody.n_units == 0
 
 
 # What it does not tell
@@ -227,9 +216,8 @@ def test_candidates_and_their_number_are_not_seeded_and_nothing_counts_trials(ca
     assert len(numbers) > 1
 
 
-@pytest.mark.parametrize("cv", [None, 3])
-def test_shows_the_winner_alone(cv):
-    search = toy(n_trials=8.0, cv=cv, epsilon=5.0).fit(*targets())
+def test_shows_the_winner_alone():
+    search = toy(n_trials=8.0, epsilon=5.0).fit(*targets())
     fitted = {name for name in vars(search) if name.endswith("_")}
     best = {"best_estimator_", "best_params_", "best_score_"}
     assert fitted == {*best, "privacy_report_", "n_features_in_"}
@@ -237,11 +225,8 @@ def test_shows_the_winner_alone(cv):
     assert set(vars(search)) == fitted | parameters
     assert search.best_estimator_.accountant is None
     report = search.privacy_report_
-    assert (len(report.rows), report.n_units) == (7 if cv else 2, 2000)
-    # A unit is in the fit or the score; in two of three fits, one score and the last fit.
-    shares = report.fractions
-    sums = [sum([*shares[:3], shares[6]])] if cv else shares
-    assert sums == pytest.approx([1.0] * len(sums))
+    assert (len(report.rows), report.n_units) == (2, 2000)
+    assert report.fractions == pytest.approx([1.0, 1.0])  # a unit is in the fit or the score
     assert "fraction of trial's mu^2" in str(report)
     assert search.best_estimator_.privacy_report_ is report
     assert search.best_estimator_.mean_ == pytest.approx(5.0, abs=0.5)
@@ -299,7 +284,7 @@ def test_warnings_are_those_of_fits_of_one_trial():
         mixtures(mixture(), score_bounds=(5.0, 9.0), epsilon=INF).fit(ROWS)
         assert "The score lies at an end of its bounds" in str(caught[-1].message)
         talking.fit(ROWS)
-        mixtures(make_pipeline(logs, mixture()), cv=2).fit(rows)
+        mixtures(make_pipeline(logs, mixture())).fit(rows)
     said = [str(told.message) for told in caught]
     assert not [text for text in said if "slow" in text or "divide" in text]
 

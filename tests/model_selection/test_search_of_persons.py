@@ -51,12 +51,11 @@ def parts():
 
 
 @pytest.mark.usefixtures("one_trial")
-@pytest.mark.parametrize("cv", [None, 3])
-def test_whole_groups_are_held_out_however_many_rows_they_have(cv, parts):
+def test_whole_groups_are_held_out_however_many_rows_they_have(parts):
     X, owners = persons()
     busy = np.concatenate([np.repeat(X[:1], 500, axis=0), X])
     for data, groups in ((X, owners), (busy, np.concatenate([np.full(500, owners[0]), owners]))):
-        search = topics(cv=cv, epsilon=INF, random_state=0).fit(data, groups=groups)
+        search = topics(epsilon=INF, random_state=0).fit(data, groups=groups)
         assert search.privacy_report_.n_units == N
         assert search.privacy_report_.unit == "person"
     half = len(parts) // 2
@@ -64,8 +63,7 @@ def test_whole_groups_are_held_out_however_many_rows_they_have(cv, parts):
         for (_, train), (_, test) in zip(own[0::2], own[1::2], strict=False):
             assert not set(train) & set(test)
             assert sorted([*train, *test]) == list(range(N))
-    if cv is None:
-        assert [len(one) for _, one in parts[:half]] == [len(one) for _, one in parts[half:]]
+    assert [len(one) for _, one in parts[:half]] == [len(one) for _, one in parts[half:]]
 
 
 @pytest.mark.usefixtures("one_trial")
@@ -149,12 +147,11 @@ def ratings(seed, people, n=60):
 
 
 @pytest.mark.usefixtures("one_trial")
-@pytest.mark.parametrize("cv", [None, 3])
 @pytest.mark.parametrize("named", [False, True])
-def test_persons_of_ratings_are_held_out_whole(named, cv, parts):
+def test_persons_of_ratings_are_held_out_whole(named, parts):
     """Their number is that of the shape, though some have no ratings."""
     X, y = ratings(0, N)
-    search = raters(N, param_distributions={"rank": [0]}, epsilon=INF, cv=cv, random_state=0)
+    search = raters(N, param_distributions={"rank": [0]}, epsilon=INF, random_state=0)
     if named:
         films = RowIndex.from_public([f"film {i}" for i in range(15)])
         search.estimator.set_params(row_names=(None, films))
@@ -164,7 +161,7 @@ def test_persons_of_ratings_are_held_out_whole(named, cv, parts):
     assert (report.n_units, report.unit) == (N, "person")
     for (_, train), (_, test) in zip(parts[0::2], parts[1::2], strict=False):
         assert sorted([*train, *test]) == list(range(N))
-    assert search.best_estimator_.shape_ == (N if cv else N - len(parts[1][1]), 15)
+    assert search.best_estimator_.shape_ == (N - len(parts[1][1]), 15)
     # Those without ratings, who are dealt last, count as the middle of what scores can be.
     silent = np.mean([np.mean(np.array(test) >= 60) for _, test in parts[1::2]])
     assert -4.5 * silent - 0.5 < search.best_score_ < -4.5 * silent

@@ -34,17 +34,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarnin
 # What a trial costs
 
 
-@pytest.mark.parametrize(
-    ("cv", "groups"),
-    [
-        (None, np.repeat(np.arange(300), 2)),
-        pytest.param(3, None, marks=pytest.mark.nightly),
-        pytest.param(3, np.repeat(np.arange(300), 2), marks=pytest.mark.nightly),
-    ],
-)
-def test_both_steps_are_charged_in_each_trial(cv, groups):
+def test_both_steps_are_charged_in_each_trial():
     budget = BudgetAccountant(epsilon=20.0, delta=1e-6)
-    found = search(cv=cv, accountant=budget).fit(texts(), groups=groups)
+    found = search(accountant=budget).fit(texts(), groups=np.repeat(np.arange(300), 2))
     (entry,) = budget.entries
     assert (entry.release, entry.cost) == (
         "private_selection", PrivacyCost(epsilon=20.0, delta=1e-6),
@@ -60,11 +52,9 @@ def test_both_steps_are_charged_in_each_trial(cv, groups):
     assert max(cost.mu for cost in costs) == pytest.approx(allowed.mu, rel=1e-6)
     set_aside = max(cost.delta for cost in costs)
     assert set_aside <= allowed.delta * (1 + 1e-9)
-    if cv is None:
-        assert set_aside == pytest.approx(stop * 1e-6 / 2, rel=1e-6)
+    assert set_aside == pytest.approx(stop * 1e-6 / 2, rel=1e-6)
     load_statement(report.to_json())
-    assert report.n_units == (600 if groups is None else 300)
-    assert report.unit == ("document" if groups is None else "person")
+    assert (report.n_units, report.unit) == (300, "person")
     for step in found.best_estimator_.named_steps.values():
         assert step.privacy_report_ == report
 
@@ -89,13 +79,11 @@ def test_a_statement_with_more_set_aside_than_its_trials_may_is_refused():
         load_statement(stated.replace(f"{row.delta!r}", f"{1e-6!r}"))
 
 
-@pytest.mark.parametrize("cv", [None, 2, 5])
 @pytest.mark.parametrize("share", [0.5, 0.1])
-def test_steps_spend_what_they_are_given_and_no_more(cv, share):
+def test_steps_spend_what_they_are_given_and_no_more(share):
     trial = trial_cost(1.0, 1e-6, stop_probability(10), failure_of_trials(1e-6, 0.1))
-    costs = TrialCosts.divided(trial, cv)
-    most_fits = cv or 1
-    assert costs.fit.delta * most_fits == pytest.approx(trial.delta)
+    costs = TrialCosts.of(trial)
+    assert costs.fit.delta == trial.delta
     assert costs.score.delta == 0
     steps = dict(pipeline().steps)
     parts = divided_among(costs.fit, steps, {"counts": share, "topics": 1 - share})
@@ -215,11 +203,10 @@ def test_scorers_count_unknown_words_as_searches_do():
     assert word_counter(Pipeline([("clean", FunctionTransformer(list))])) is None
 
 
-@pytest.mark.parametrize("cv", [None, 2])
-def test_a_trial_without_words_loses_to_all_others(cv, n_trials_are):
+def test_a_trial_without_words_loses_to_all_others(n_trials_are):
     """No word is in all documents: one candidate of two never has any."""
     n_trials_are(8)  # each of two candidates is in some
-    found = search(candidates={"counts__min_df": [0.99, 1]}, cv=cv).fit(texts(300))
+    found = search(candidates={"counts__min_df": [0.99, 1]}).fit(texts(300))
     assert found.best_params_["counts__min_df"] == 1
     assert math.isfinite(found.best_score_)
 

@@ -33,11 +33,6 @@ def tree(kind: Any, *nodes: Composition, times: int = 1, **more: Any) -> Composi
     return Composition(kind, parts=parts, **more)
 
 
-OVERLAPPING = Composition(
-    "overlapping",
-    parts=(Part("fit", 10, leaf(mu=2.0), 5), Part("score", 10, leaf(mu=3.0))),
-    memberships=((("fit", 4),), (("fit", 1), ("score", 1))),
-)
 RELEASES = Composition(
     "releases",
     rows=leaf(mu=3.0, uses=1).rows + leaf(epsilon=0.25, uses=4).rows,
@@ -54,8 +49,6 @@ RELEASES = Composition(
         (tree("parallel", leaf(mu=1.0), leaf(mu=2.0), times=100), [(2.0,)]),
         (tree("parallel", leaf(mu=1.0), leaf(epsilon=0.5)), [(1.0,), (0.0, 0.5)]),
         (tree("sequence", leaf(mu=1.0), leaf(epsilon=0.5), times=4), [(2.0, 2.0)]),
-        # By membership: 4 * 4 against 4 + 9.
-        (OVERLAPPING, [(4.0,)]),
         (tree("selection", leaf(mu=0.1), epsilon=1.0, delta=1e-6), [(0.0, 1.0, 1e-6)]),
         (tree("parallel", leaf(mu=math.inf), leaf(mu=1.0)), [(math.inf,)]),
         (leaf(mu=math.inf, uses=0), [()]),

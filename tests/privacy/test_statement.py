@@ -96,6 +96,8 @@ def test_no_number_can_be_altered(name, seed, whole):
         if at[-1] in COUNTS_TOWARDS_IT:
             for alteration in ALTERATIONS if whole else [ALTERATIONS[rng.integers(5)]]:
                 refused(changed(statement, at, alteration))
+    # A larger delta than a search spends may be said.
+    numbers = [at for at in numbers if at != ("guarantee", "delta")]
     for index in rng.choice(len(numbers), size=min(30, len(numbers)), replace=False):
         refused(changed(statement, numbers[index], ALTERATIONS[rng.integers(len(ALTERATIONS))]))
 
@@ -187,13 +189,6 @@ def test_more_may_be_said_and_spent():
     assert all(letter.isprintable() or letter == "\n" for letter in reasons)
 
 
-def test_parts_that_cannot_be_put_together_are_named():
-    overlapping = [one for one in STATEMENTS.values() if "a_unit_is_in" in json.dumps(one)]
-    wrong = json.dumps(overlapping[0]["composition"]).replace('"number": 1', '"number": 1000')
-    reason = "its parts cannot be put together: memberships must name 1 to"
-    assert reason in refused({**overlapping[0], "composition": json.loads(wrong)})
-
-
 TEXT = json.dumps(TOPICS)
 LEDGER = BudgetAccountant(1.0).spend(0.5, 0).to_json()
 
@@ -262,10 +257,8 @@ def test_many_or_deep_parts_take_little_time():
             "unit_costs": inner["unit_costs"],
         }  # fmt: skip
     refused({**statement, "composition": inner})
-    splits = copy.deepcopy(statement)["composition"]["parts"][0]["composition"]["parts"][0]
-    node = splits["composition"]
-    node["a_unit_is_in"] *= 500
-    node["parts"] *= 50
+    node = copy.deepcopy(statement)["composition"]["parts"][0]["composition"]
+    node["parts"] *= 5000
     refused({**statement, "composition": node})
     part = {"role": "trial", "times": 1, "units": 120, "composition": statement["composition"]}
     many = {**inner, "kind": "parallel", "parts": [part] * 100}
@@ -320,7 +313,7 @@ def test_ways_to_fit_compose_in_all_ways():
     reports = [BATCHES, *map(report_of, MODELS)]
     nodes = [json.loads(report.to_json())["composition"] for report in reports]
     found = set().union(*map(kinds, nodes))
-    assert found == {"releases", "sequence", "parallel", "overlapping", "selection"}
+    assert found == {"releases", "parallel", "selection"}
     assert any(node.get("unused") for node in nodes)
 
 
