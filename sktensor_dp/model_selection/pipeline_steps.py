@@ -3,24 +3,20 @@
 import math
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from sktensor_dp.checks.errors import call_unquoted
-from sktensor_dp.checks.frames import BACKENDS, as_documents, as_numbers, new_frame
+from sktensor_dp.checks.frames import BACKENDS, as_documents, new_frame
 from sktensor_dp.checks.parameters import Number, check_parameters, nearest, shown
 from sktensor_dp.checks.ranges import RANGE, check_range
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
-from sktensor_dp.model_selection.splits import n_rows, one_row
 
 # Parameters of private steps that the search sets, or that decide what it protects.
 OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours", "unit_mode", "shape", "row_names")
@@ -29,60 +25,7 @@ OWN = ("epsilon", "delta", "accountant", "verbose", "neighbours", "unit_mode", "
 MOST_LISTED, MOST_DRAWN = 256, 10
 # Classes of scikit-learn that learn nothing and treat every row separately.
 VECTORIZERS = ("HashingVectorizer", "CountVectorizer")
-STATELESS = (*VECTORIZERS, "Normalizer", "Binarizer", "FunctionTransformer")
-
-
-class RowByRow(TransformerMixin, BaseEstimator):
-    """Call the function of a ``FunctionTransformer`` for each row by itself.
-
-    A row on which it fails becomes what it makes of a blank row: an error would tell of the row.
-    """
-
-    def __init__(self, transformer: FunctionTransformer) -> None:
-        self.transformer = transformer
-
-    def fit(self, X: object, y: object = None) -> Self:
-        """Return the transformer: it learns nothing."""
-        return self
-
-    def transform(self, X: Any) -> Any:
-        """Transform each row; ValueError if the function fails on a blank row."""
-        if self.transformer.func is None:
-            return X
-        X = as_documents(as_numbers(X, "X") if hasattr(X, "columns") else X, "X")
-        if sp.issparse(X):
-            X, blank = X.tocsr(), sp.csr_matrix((1, X.shape[1]))
-        else:
-            blank = np.zeros((1, X.shape[1])) if getattr(X, "ndim", 1) == 2 else [""]
-        of_blank = self._row_made_of(blank)
-        if of_blank is None:
-            raise ValueError(
-                "The function of a FunctionTransformer must accept a blank row (zeros, or an empty "
-                "text) and return one row of finite numbers, or a text: what it returns stands for "
-                "each row on which it fails, as an error would tell that there is one."
-            )
-        rows = [of_blank]  # first, so that there is always a row to stack
-        for row in range(n_rows(X)):
-            made = self._row_made_of(one_row(X, row))
-            fits = type(made) is type(of_blank) and np.shape(made) == np.shape(of_blank)
-            rows.append(made if fits else of_blank)
-        if isinstance(of_blank, str):
-            return rows[1:]
-        stacked = sp.vstack(rows, format="csr") if sp.issparse(of_blank) else np.concatenate(rows)
-        return stacked[1:]
-
-    def _row_made_of(self, row: Any) -> Any:
-        """Row of finite numbers, or text, that the function makes of a one-row table; or None."""
-        with suppress(Exception):  # whatever it says
-            # Copy: the function may write to its argument, which is a view of the caller's rows.
-            made = self.transformer.transform(row.copy())
-            made = sp.csr_matrix(made) if sp.issparse(made) else np.asarray(made)
-            if made.ndim == 1 and isinstance(text := made.tolist()[0], str):
-                return encodable(text) if len(made) == 1 else None
-            numbers = made.astype(np.float64)
-            finite = np.isfinite(numbers.data if sp.issparse(numbers) else numbers).all()
-            return numbers if numbers.ndim == 2 and numbers.shape[0] == 1 and finite else None
-        return None
+STATELESS = (*VECTORIZERS, "Normalizer", "Binarizer")
 
 
 class RangeScaler(TransformerMixin, BaseEstimator):
@@ -217,19 +160,9 @@ def private_steps(estimator: BaseEstimator) -> dict[str, BaseEstimator]:
     return found
 
 
-def calling_row_by_row(estimator: BaseEstimator) -> BaseEstimator:
-    """Estimator, or pipeline whose FunctionTransformers call their function row by row."""
-    if not isinstance(estimator, Pipeline):
-        return estimator
-    return Pipeline([
-        (name, RowByRow(step) if _kind(step) == "FunctionTransformer" else step)
-        for name, step in estimator.steps
-    ])  # fmt: skip
-
-
 def before_private(estimator: BaseEstimator, X: object) -> tuple[str, Any]:
     """Name of the first private step, and `X` transformed by the steps before it."""
-    for name, step in steps_of(calling_row_by_row(estimator)).items():
+    for name, step in steps_of(estimator).items():
         if isinstance(step, PrivateEstimatorMixin):
             return name, X
         X = step.transform(X)
@@ -244,10 +177,8 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
         if getattr(X, "ndim", 1) != 1 or not all(isinstance(text, str) for text in X):
             raise ValueError("X must hold texts, in a list or a column.")
         return [encodable(text) for text in X]
-    # What takes texts, or a row at a time, takes X as it is.
-    texts = isinstance(first, RowByRow) or get_tags(first).input_tags.string
-    if texts or _kind(first) == "FunctionTransformer" or not isinstance(X, list | tuple):
-        return X
+    if get_tags(first).input_tags.string or not isinstance(X, list | tuple):
+        return X  # as it is
     return call_unquoted(lambda: np.asarray(X, dtype=np.float64), "X")
 
 
@@ -363,16 +294,18 @@ def configured(
 ) -> BaseEstimator:
     """Clone of an estimator with the parameters of a candidate, not verbose, seeded by `rng`."""
     # `rng` is secret. numpy's global generator would end in a state that shows the number of
-    # trials. A new pipeline has no cache, which would keep fits of losing trials on disk.
+    # trials.
     model = with_values(estimator, params)
     private_steps(model)  # refuses a drawn step that may learn from the data
+    if isinstance(model, Pipeline):  # without a cache, which would keep losing trials on disk
+        model.set_params(memory=None)
     for step in steps_of(model).values():
         parameters = step.get_params(deep=False)
         if "verbose" in parameters:
             step.set_params(verbose=0)
         if "random_state" in parameters and parameters["random_state"] is None:
             step.set_params(random_state=int(rng.randint(np.iinfo(np.int32).max)))
-    return calling_row_by_row(model)
+    return model
 
 
 def _kind(step: BaseEstimator) -> str | None:
@@ -384,7 +317,7 @@ def _kind(step: BaseEstimator) -> str | None:
 def _refuse_unlisted(step: BaseEstimator, where: str) -> None:
     """Raise ValueError for a step that may learn from the data; `where` says which one it is."""
     kind = _kind(step)
-    allowed = kind in STATELESS or isinstance(step, RowByRow | RangeScaler)
+    allowed = kind in STATELESS or isinstance(step, RangeScaler)
     if kind in VECTORIZERS:
         # Functions of the caller may fail on a row, or keep it.
         functions = (step.preprocessor, step.tokenizer, step.analyzer, step.strip_accents)
@@ -394,7 +327,6 @@ def _refuse_unlisted(step: BaseEstimator, where: str) -> None:
         raise ValueError(
             f"estimator has {where} {type(step).__name__}, which may learn from the data without "
             "privacy. Beside private steps there may be HashingVectorizer and CountVectorizer("
-            "vocabulary=...) of texts without functions of your own, Normalizer, Binarizer, "
-            "scale_by_ranges(...) in the place of a scaler, and FunctionTransformer, whose "
-            "function is called for each row by itself."
+            "vocabulary=...) of texts without functions of your own, Normalizer, Binarizer and "
+            "scale_by_ranges(...) in the place of a scaler. Apply functions of rows before."
         )

@@ -27,7 +27,6 @@ from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.exceptions import DoubtfulParameterWarning, NotEnoughDataWarning
 from sktensor_dp.model_selection.forecast import ScoreForecast, sigma_of_score
 from sktensor_dp.model_selection.pipeline_steps import (
-    calling_row_by_row,
     checked_rows,
     owner_of,
     private_steps,
@@ -397,8 +396,7 @@ def make_private_scorer(
     and k - 1 fits for each candidate; an accountant, which cannot know that folds are disjoint,
     is charged for all. *Not covered*: folds into which one unit moves others, as those of
     ``GroupKFold``, or of splitters by position where units come and go: a total over folds is
-    then no guarantee for anybody (use :class:`~sktensor_dp.PrivateKFold`); fits of
-    scikit-learn's tools where a ``FunctionTransformer`` mixes rows.
+    then no guarantee for anybody (use :class:`~sktensor_dp.PrivateKFold`).
 
     The model is a private estimator or a pipeline, as :class:`~sktensor_dp.PrivateSearchCV` takes
     them, or the best one of a fitted search. One that was fitted with groups is scored with groups
@@ -455,7 +453,7 @@ class PrivateScorer(HasAccountant, BaseEstimator):
         groups: ArrayLike | None = None,
     ) -> float:
         """Noisy mean score of a fitted estimator over rows, or over means of groups of rows."""
-        model = calling_row_by_row(getattr(estimator, "best_estimator_", estimator))
+        model = getattr(estimator, "best_estimator_", estimator)
         steps = [*private_steps(model).values()]
         for step in steps:
             check_is_fitted(step)

@@ -108,10 +108,8 @@ class PrivateSearchCV(
         A private estimator of this library, or a pipeline with one or more, such as a
         ``PrivateCountVectorizer`` and the topics of its counts. Their ``epsilon`` and
         ``delta`` are set by the search. Other steps must be ``HashingVectorizer``,
-        ``CountVectorizer(vocabulary=...)``, ``Normalizer``, ``Binarizer``,
-        :func:`~sktensor_dp.scale_by_ranges` or ``FunctionTransformer``, whose function is called
-        for each row by itself and has to accept a blank row (zeros, or an empty text), which
-        stands for each row on which it fails.
+        ``CountVectorizer(vocabulary=...)``, ``Normalizer``, ``Binarizer`` or
+        :func:`~sktensor_dp.scale_by_ranges`. Apply functions of rows before the search.
     param_distributions : dict or list of dicts
         Names of parameters, with lists of values or distributions with ``rvs``, drawn from
         as by ``sklearn.model_selection.ParameterSampler``. Refused are parameters that decide what

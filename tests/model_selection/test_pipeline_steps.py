@@ -1,120 +1,20 @@
-"""Steps that learn nothing: functions of the caller's row by row, and columns by ranges."""
+"""Steps that learn nothing: columns by ranges."""
 
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer
-from small_searches import counts
-from small_texts import pipeline, texts
+from sklearn.pipeline import make_pipeline
 
 from sktensor_dp import (
     BudgetAccountant,
-    PrivateCPCompletion,
     PrivateGaussianMixture,
-    PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
     scale_by_ranges,
 )
 from sktensor_dp.checks.frames import column_names, new_frame
-from sktensor_dp.model_selection.pipeline_steps import RowByRow
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
-
-
-def dense(X):
-    return X.toarray() if sp.issparse(X) else np.asarray(X)
-
-
-def odd(X):
-    return (dense(X) == 13).any(axis=1)
-
-
-# What functions do to a table with such a row.
-MAKING = {
-    "raise": lambda X: 1 / 0 if odd(X).any() else X,
-    "leave it out": lambda X: X[np.flatnonzero(~odd(X))],
-    "not a number": lambda X: np.where(odd(X)[:, None], np.nan, dense(X)),
-    "wider": lambda X: np.tile(dense(X), (1, 2)) if odd(X).any() else X,
-    "twice": lambda X: np.repeat(dense(X), 2, axis=0) if odd(X).any() else X,
-    "text": lambda X: ["secret"] * X.shape[0] if odd(X).any() else X,
-}
-
-
-@pytest.mark.parametrize("making", MAKING.values(), ids=MAKING)
-@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csc_matrix, pd.DataFrame])
-def test_a_blank_row_stands_for_one_that_is_refused_and_no_other_row_changes(
-    seed, container, making
-):
-    rng = np.random.default_rng(seed)
-    rows = rng.integers(1, 12, (9, 4)).astype(float)
-    bad, blank = rows.copy(), rows.copy()
-    places = rng.choice(9, rng.integers(1, 9), replace=False)
-    bad[places, rng.integers(4)], blank[places] = 13, 0
-    step = RowByRow(FunctionTransformer(making))
-    assert (dense(step.fit_transform(container(rows))) == rows).all()
-    assert (dense(step.transform(container(bad))) == blank).all()
-    # Also where every row is refused.
-    assert not dense(step.fit_transform(container(np.full((3, 4), 13.0)))).any()
-
-
-def shouted(documents):
-    if any("secret" in text for text in documents):
-        raise RuntimeError(documents)
-    return [text.upper().lower() for text in documents]
-
-
-@pytest.mark.parametrize("container", [list, np.array, pd.Series])
-def test_so_it_is_for_texts(container):
-    step = RowByRow(FunctionTransformer(shouted))
-    assert step.fit_transform(container(["a b", "my secret", "c d"])) == ["a b", "", "c d"]
-    assert step.fit_transform(["c \ud800"]) == ["c ?"]
-
-
-def test_a_function_that_mixes_rows_is_called_for_each():
-    centred = RowByRow(FunctionTransformer(lambda X: X - X.mean(axis=0)))
-    assert not centred.fit_transform(np.arange(6.0).reshape(3, 2)).any()
-    whole = RowByRow(FunctionTransformer())
-    assert whole.fit_transform("anything") == "anything"
-    assert clone(centred).transformer.func is centred.transformer.func
-
-
-CELLS = np.argwhere(np.ones((9, 9)))
-COMPLETION = PrivateCPCompletion(1, bounds=(0, 1))
-WORDS = HashingVectorizer(n_features=8, norm=None, alternate_sign=False)
-
-
-def topics_after(step):
-    return make_pipeline(step, PrivateSpectralLDA(1))
-
-
-def counts_with(n_refused):
-    rows = counts()
-    rows[:n_refused, 0] = 13
-    return (rows,)
-
-
-SEARCHES = [
-    # Wherever it is: training rows and held-out ones are drawn anew by each search.
-    *((topics_after(FunctionTransformer(making)), counts_with(n_refused))
-      for making in MAKING.values() for n_refused in (1, 240, 300)),
-    (Pipeline([("shout", FunctionTransformer(shouted)), *pipeline().steps]),
-     (["my secret", *texts(200)],)),
-    (topics_after(WORDS), ([*texts(60), "\ud800"],)),  # it has no bytes to hash
-    (make_pipeline(FunctionTransformer(MAKING["raise"]), COMPLETION),
-     (CELLS, CELLS.sum(axis=1) / 16)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("model", "data"), SEARCHES, ids=lambda _: "")
-def test_a_row_that_a_function_fails_on_ends_no_search(model, data):
-    one = PrivateSearchCV(model, {}, n_trials=1.0, epsilon=20.0, anyway=True).fit(*data)
-    assert one.privacy_report_.n_units == len(data[0])
-    assert np.isfinite(one.best_score_)
 
 
 # Columns scaled by public ranges; missing cells stay missing

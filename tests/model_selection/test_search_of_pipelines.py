@@ -8,13 +8,10 @@ import pandas as pd
 import pytest
 from internals import facts_of, planned_by
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
 from small_texts import pipeline, search, texts
 
 from sktensor_dp import BudgetAccountant, BudgetError, NotEnoughDataError, make_private_scorer
 from sktensor_dp.model_selection.costs import TrialCosts, as_parameters, divided_among
-from sktensor_dp.model_selection.pipeline_steps import calling_row_by_row
 from sktensor_dp.model_selection.scores import UNKNOWN_WORD, UnitScores, word_counter
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -197,10 +194,6 @@ def test_scorers_count_unknown_words_as_searches_do():
     scorer = make_private_scorer(PER_TOKEN, epsilon=INF)
     expected = 0.75 * math.log(UNKNOWN_WORD)
     assert scorer(model, documents) == pytest.approx(expected, abs=1e-6)
-    cleaned = Pipeline([("clean", FunctionTransformer(list)), *model.steps])
-    assert scorer(cleaned, documents) == scorer(model, documents)
-    assert word_counter(calling_row_by_row(cleaned)) is not None
-    assert word_counter(Pipeline([("clean", FunctionTransformer(list))])) is None
 
 
 def test_a_trial_without_words_loses_to_all_others(n_trials_are):

@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cases import DASK, OF_GROUPS, PARTS, READERS, Case, covered, plain, quiet
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from cases import DASK, OF_GROUPS, PARTS, READERS, Case, covered, plain
 
-from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod
 from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.data.samples import SampleChunks
 from sktensor_dp.data.texts import TextChunks
@@ -102,25 +99,3 @@ def test_what_chunks_share_cannot_be_written():
     for chunk in TextChunks(texts, str.split, groups=labels):
         with pytest.raises(ValueError, match="read-only"):
             chunk.counts.data[:] = 0
-
-
-def test_a_function_that_writes_to_its_rows_changes_no_data():
-    def halve(rows: np.ndarray) -> np.ndarray:
-        rows /= 2
-        return rows
-
-    pipe = make_pipeline(
-        FunctionTransformer(halve), PrivateTensorPowerMethod(1, data_norm=2.0, n_restarts=2)
-    )
-    search = PrivateSearchCV(
-        pipe,
-        {"privatetensorpowermethod__max_iter": [1]},
-        n_trials=1,
-        score_bounds=(-1, 1),
-        anyway=True,
-    )
-    samples = plain("components").draw().X.astype(float)
-    X = samples.copy()
-    with quiet():
-        search.fit(X)
-    np.testing.assert_array_equal(X, samples)
