@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Names = Sequence[str] | NDArray[np.generic] | None
 
+# Number of tokens of the made-up documents for pyLDAvis.
+TOKENS = 10_000.0
+
 
 class ReadableTopics:
     """Mixin of a fitted topic model that shows its topics: words, intervals, tables."""
@@ -160,6 +163,32 @@ class ReadableTopics:
         columns = {name: list(values) for name, values in table.items()}
         frame = new_frame({"topic": range(1, len(shares) + 1), **columns}, backend)
         return frame.set_index("topic") if backend == "pandas" else frame
+
+    def to_pyldavis(self, feature_names: Names = None) -> dict[str, Any]:
+        """Arguments of ``pyLDAvis.prepare``: draw topics by ``prepare(**model.to_pyldavis())``.
+
+        Parameters
+        ----------
+        feature_names : sequence of str of length n_features, optional
+            As for :meth:`top_words`.
+
+        Returns
+        -------
+        dict
+            ``topic_term_dists``, ``vocab``, and, as no documents are released, ``doc_topic_dists``,
+            ``doc_lengths`` and ``term_frequency`` of one made-up document per topic.
+
+        Notes
+        -----
+        **Privacy.** Made of released values alone; costs nothing.
+        """
+        check_is_fitted(self)
+        lengths = TOKENS * self.topic_prior_ / self.topic_prior_.sum()
+        return {
+            "topic_term_dists": self.components_, "doc_topic_dists": np.eye(len(lengths)),
+            "doc_lengths": lengths, "vocab": [str(name) for name in self._names(feature_names)],
+            "term_frequency": lengths @ self.components_,
+        }  # fmt: skip
 
     def _names(self, feature_names: Names) -> Sequence[str] | NDArray[np.generic]:
         """Names of the columns: those given, ``feature_names_in_``, or numbers."""

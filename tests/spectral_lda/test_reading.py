@@ -179,6 +179,16 @@ def test_a_fit_says_how_many_topics_there_are(asked, seed):
         PrivateSpectralLDA(asked, doc_topic_prior=0, random_state=0).fit(X)
 
 
+def test_pyldavis_gets_a_document_of_each_topic(model):
+    given = model.to_pyldavis(NAMES)
+    shares = given["doc_lengths"] @ given["doc_topic_dists"] / given["doc_lengths"].sum()
+    np.testing.assert_allclose(shares, model.topic_prior_ / model.topic_prior_.sum())
+    np.testing.assert_allclose(
+        given["doc_lengths"] @ given["topic_term_dists"], given["term_frequency"]
+    )
+    assert given["vocab"] == NAMES
+
+
 COUNTS = np.random.default_rng(0).poisson(1.0, (300, 7))
 COUNTS[0] = 0
 
