@@ -33,6 +33,10 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
             "groups --persons 3000 --columns 4",
         ),
     ),
+    "recommend": (
+        "say what people may like, by their own ratings and what a run of ratings found",
+        "private-ratings stars.csv --person user --item film --rating stars", (),
+    ),
     "report": (
         "check privacy statements, show what they say, write a page for a data protection officer",
         "check results",
@@ -80,8 +84,10 @@ def delimiter(text: str) -> str:
     return "\t" if text in ("tab", "\\t") else text
 
 
+FILES = {"recommend": "FOLDER FILE"}
 REQUIRED, LIST, ANY = object(), object(), object()
 RUNS, FORECASTS = "topics ratings groups", "forecast-topics forecast-ratings forecast-groups"
+READS = f"{RUNS} recommend"
 # Options: commands; name and placeholder of the value; reader or choices; default as written; help.
 OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ...] = (
     ("topics", "FILE", Path, None, "texts; some built-in ones if there is none"),
@@ -102,11 +108,15 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics", "--texts-per-person N", integer(1, 10**6), None,
      "with --by: more are scaled down; noise grows with N"),
     ("topics", "--id COLUMN", str, None, "column of one name a text, for the file of --shares"),
-    ("ratings", "FILE", Path, REQUIRED, "who rated what, and how"),
-    ("ratings", "--person COLUMN", str, REQUIRED, "column of who rated"),
-    ("ratings", "--item COLUMN", str, REQUIRED, "column of what was rated"),
-    ("ratings", "--rating COLUMN", str, REQUIRED, "column of the rating"),
-    ("ratings", "--by-rating", bool, False, "put items in order of ratings alone, where "
+    ("recommend", "FOLDER", Path, REQUIRED, "output folder of a run of ratings"),
+    ("ratings recommend", "FILE", Path, REQUIRED, "who rated what, and how"),
+    ("ratings recommend", "--person COLUMN", str, REQUIRED, "column of who rated"),
+    ("ratings recommend", "--item COLUMN", str, REQUIRED, "column of what was rated"),
+    ("ratings recommend", "--rating COLUMN", str, REQUIRED, "column of the rating"),
+    ("recommend", "--output FOLDER", Path, None, "where to write; PRIVATE-recommendations if not "
+     "given"),
+    ("recommend", "--number N", integer(1, 1000), 10, "items for each person"),
+    ("ratings recommend", "--by-rating", bool, False, "put items in order of ratings alone, where "
      "people do not choose what they rate; else of how likely they are to be chosen and liked"),
     ("ratings forecast-ratings", "--bounds LOW HIGH", float, REQUIRED, "ratings there can be"),
     ("ratings", "--items FILE", Path, None, "public list of all items: lines, or a table with the "
@@ -124,14 +134,14 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
      "Groups may follow it alone: first fit without"),
     ("groups", "--person COLUMN", str, None, "column of whose row it is, such as a patient or "
      "household: all their rows count as one, and are protected"),
-    ("ratings groups", "--missing CELL...", str, None,
+    ("ratings recommend groups", "--missing CELL...", str, None,
      "how missing values (no persons) are written in all columns, beside empty cells; NA and NaN "
      "if not given. In one column of groups: COLUMN=CELL"),
     ("groups forecast-groups", "--groups K", integer(1, 1000), None,
      "at most so many, 3 if not given; those without support are joined"),
     ("forecast-ratings", "--items N", integer(1, 10**7), REQUIRED, "how many items there are"),
     ("forecast-groups", "--columns N", integer(1, 10**4), REQUIRED, "how many columns"),
-    (RUNS, "--normalise-labels", bool, False, "case, outer blanks and Unicode form make "
+    (READS, "--normalise-labels", bool, False, "case, outer blanks and Unicode form make "
      "no other person"),
     (FORECASTS, "--persons N", integer(1, 10**9), REQUIRED, "how many persons, texts or rows"),
     (RUNS, "--no-check", bool, False, "do not check first what share of rows can be used"),
@@ -152,10 +162,10 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     (RUNS, "--again", bool, False, "pay again for what an earlier run paid for"),
     (RUNS, "--output FOLDER", Path, None, "where to write; private-topics and so on if not given"),
     (RUNS, "--open", bool, False, "open the page in a browser"),
-    (RUNS, "--delimiter C", delimiter, None, "what stands between cells; 'tab' for tabs"),
-    (RUNS, "--quoting HOW", ("standard", "none"), None, "whether cells are quoted"),
-    ("ratings groups", "--decimal C", (".", ","), None, "decimal mark; else a point"),
-    (RUNS, "--encoding NAME", str, None, "such as cp1252; utf-8 if not given"),
+    (READS, "--delimiter C", delimiter, None, "what stands between cells; 'tab' for tabs"),
+    (READS, "--quoting HOW", ("standard", "none"), None, "whether cells are quoted"),
+    ("ratings recommend groups", "--decimal C", (".", ","), None, "decimal mark; else a point"),
+    (READS, "--encoding NAME", str, None, "such as cp1252; utf-8 if not given"),
     ("report-check report-show report-page", "FILE", str, LIST,
      "output folder of a run, statement.json, or a model of Python"),
     ("report-page", "--output FOLDER", Path, None, "where to write; beside FILE if not given"),
@@ -186,7 +196,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parsers: dict[str, Parser] = {}  # of commands, and of their kinds, such as "report-show"
     for command, (does, example, examples) in COMMANDS.items():
         common: dict[str, Any] = {"description": does, "allow_abbrev": False}
-        usage = None if examples else f"sktensor-dp {command} FILE OPTIONS"
+        usage = None if examples else f"sktensor-dp {command} {FILES.get(command, 'FILE')} OPTIONS"
         shown = f"example: sktensor-dp {command} "
         parsers[command] = commands.add_parser(
             command, help=does, usage=usage, epilog=shown + example, **common

@@ -19,7 +19,7 @@ from sktensor_dp.cli.last_run import COUNTED, LEARNED, OF_PAYER, STATEMENT, Last
 from sktensor_dp.cli.manifest import MANIFEST, Manifest
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, officer_text, write_officer_pages
 from sktensor_dp.cli.progress import Progress
-from sktensor_dp.cli.ratings import Ratings
+from sktensor_dp.cli.ratings import Ratings, recommend
 from sktensor_dp.cli.run import BUILT_IN, HOPEFUL, Run
 from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budget, time_now
 from sktensor_dp.cli.topics import SHARES, Topics
@@ -40,6 +40,7 @@ def execute(options: Namespace) -> int:
     """Run the command that the options ask for; return the exit status."""
     commands: dict[str, Callable[[Namespace], int]] = {  # others are runs
         "report": check_statements, "budget": show_budget, "forecast": _show_forecast,
+        "recommend": recommend,
     }  # fmt: skip
     return commands.get(options.command, _run)(options)
 

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from math import ceil, isfinite, isinf, isnan
+from math import ceil, inf, isfinite, isinf, isnan
 from pathlib import Path
 
 from sktensor_dp.checks.display import plain, printable
@@ -93,6 +93,14 @@ class Folder:
     def is_limited(self) -> bool:
         """Return True if the budget is finite."""
         return isfinite(self._budget)
+
+    @classmethod
+    def of_last_run(cls, path: Path) -> "Folder":
+        """Folder with the files that its last run made, to add to them."""
+        # Nothing is charged: budget and delta of a new ledger, in memory, are not used.
+        folder = cls(path, first_budget=inf, delta=0.5, budget=None, raised=None)
+        folder.made = Manifest.of(path)
+        return folder
 
     def write_budget(self) -> None:
         """Write a new or changed budget, before a run's first charge."""

@@ -272,6 +272,7 @@ def test_one_run_at_a_time_writes_to_a_folder(command, arguments, tmp_path):
             arguments,
             ("groups", "n.csv", "--range", "post", 0, 5, "--output", folder),
             ("ratings", "n.csv", *of_ratings, "--output", folder),
+            ("recommend", folder, "n.csv", *columns, "--output", folder),
         ):
             done = command(*run, status=2)
             assert "error: Another run is writing to" in done.err

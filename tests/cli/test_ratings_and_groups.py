@@ -1,6 +1,8 @@
 """``sktensor-dp ratings`` and ``groups``, and forecasts from public numbers alone."""
 
+import json
 import re
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -102,9 +104,13 @@ def test_ratings_rank_items(command, ratings, tmp_path):
     swapped = pd.DataFrame({"film": ["film 00"], "user": ["person7"]})
     with pytest.raises(ValueError, match="feature names should match"):
         model.fold_in(swapped, [4.0])
+    command("recommend", folder, ratings, *STARS[: STARS.index("--bounds")])
+    assert not [*folder.glob("PRIVATE*")]
+    found = table(Path("PRIVATE-recommendations", "PRIVATE-recommendations.csv"))
+    assert all(row["title"] == f"The {int(row['item'][5:])}" for row in found)
 
 
-def test_directions_are_what_persons_differ_by(command, ratings, tmp_path):
+def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, tmp_path):
     """Every second person likes even films, the others odd ones, beside what all like."""
     head, *rows = ratings.read_text("utf-8").splitlines()
     named = head.split(",")
@@ -126,6 +132,75 @@ def test_directions_are_what_persons_differ_by(command, ratings, tmp_path):
     assert "1 of 2 directions can be seen" in page
     assert "What would help" not in done.err  # the forecast says nothing of a second one
     assert "An epsilon above 10 promises little" in page
+    columns = STARS[: STARS.index("--bounds")]
+    for row in cells[:20]:
+        row[film] = "unknown"
+    own = "\n".join([head, *(",".join(row) for row in cells)])
+    ratings.write_text(own, "utf-8")
+    done = command("recommend", folder, ratings, *columns, "--number", 3)
+    said = "1 person rated no known item, and got the items for anybody.\nWritten: "
+    assert f"Known items in 19,980 of 20,000 ratings. {said}" in done.out
+    assert done.err == ""
+    again = command("recommend", folder, ratings, *columns, status=2).err
+    assert "is there already, and was left as it is: move it away, or name another" in again
+    for wrong, said in (
+        (own.replace(",film ", ",id "), "of 20,000 ratings none names a known item"),
+        (own.replace(",5", ",x"), "or list such cells by --missing"),
+    ):
+        ratings.write_text(wrong, "utf-8")
+        failed = command("recommend", folder, ratings, *columns, "--output", "r", status=2)
+        assert said in failed.err
+    # As in the run, a rating outside of the bounds counts as the nearest end.
+    ratings.write_text(own.replace(",5", ",9"), "utf-8")
+    n_five = own.count(",5")
+    done = command("recommend", folder, ratings, *columns, "--number", 3, "--output", "clamped")
+    assert f"warning: {n_five:,} of 20,000 ratings lie outside of the bounds of the run" in done.err
+    kept = table(Path("clamped", "PRIVATE-recommendations.csv"))
+    assert kept == table(Path("PRIVATE-recommendations", "PRIVATE-recommendations.csv"))
+    swapped = ("--person", "film", "--item", "user", "--rating", "stars", "--output", "r")
+    failed = command("recommend", folder, ratings, *swapped, status=2)
+    assert failed.err == "error: --person film: in the run it was --person user\n"
+    # A column of another name, with other items: two of three have no known name.
+    ratings.write_text(re.sub(",film [01]", ",", own).replace("film", "work", 1))
+    other = ("--person", "user", "--item", "work", "--rating", "stars", "--output", "other")
+    assert re.match(
+        "warning: --item work: in the run it was --item film\nwarning: most ratings name no known",
+        command("recommend", folder, ratings, *other).err,
+    )
+    # Films that are not rated can be recommended, also those listed with an empty cell.
+    full = [f"a,film {n:02},{4 if n else ''}" for n in range(30)]
+    full += [f"b,film {n:02},4" for n in range(30)]
+    ratings.write_text("\n".join(["user,film,stars", *full]), "utf-8")
+    said = command("recommend", folder, ratings, *columns, "--output", "full").out
+    assert " Left out: 1 row without a rating. None are for 1 person who rated all items.\n" in said
+    (row,) = table(Path("full", "PRIVATE-recommendations.csv"))
+    assert (row["person"], row["item"]) == ("a", "film 00")
+    ratings.write_text(own, "utf-8")
+    command("recommend", folder, ratings, *columns, "--by-rating", "--output", "by")
+    rated = {}
+    for row in table(Path("by", "PRIVATE-recommendations.csv")):
+        rated.setdefault(row["person"], []).append(-float(row["expected_rating"]))
+    assert all(sorted(values) == values for values in rated.values())
+    command("recommend", folder, ratings, *columns, "--number", 3, "--output", "r")
+    kept = Path("PRIVATE-recommendations")
+    (made, other) = (place / "PRIVATE-recommendations.csv" for place in (kept, Path("r")))
+    assert made.read_bytes() == other.read_bytes()
+    assert made.stat().st_mode & 0o777 == 0o600
+    assert "3 items at most for each of 1,000 persons. Nothing protects it" in done.out
+    assert ORDER in done.out
+    found = [(row["person"], row["item"]) for row in table(made)]
+    n_known = {row["person"]: row["known_items"] for row in table(made)}
+    assert n_known == {f"person{n}": "20" if n else "0" for n in range(1000)}
+    assert len(found) == 3000
+    assert not {*found} & {(row[user], row[film]) for row in cells}
+    alike = [int(who.removeprefix("person")) % 2 == int(what[5:]) % 2 for who, what in found]
+    assert np.mean(alike) > 0.8
+    manifest = json.loads((kept / "manifest.json").read_text())
+    assert manifest["private"] == ["PRIVATE-recommendations.csv"]
+    earlier = shutil.copytree(folder, Path("o", "earlier-1"))
+    failed = command("recommend", "o", ratings, *columns, status=2).err
+    assert f"a run of ratings; those of earlier runs are in {earlier}" in failed
+    command("recommend", earlier, ratings, *columns, "--output", "e")
 
 
 def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
@@ -180,6 +255,8 @@ def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, rati
     done = command("ratings", ratings, *asked, *missing, *exact, "p")
     assert "1,001 persons; each" in done.err
     assert "a rating that is missing: is left out" in done.err
+    done = command("recommend", "p", ratings, *STARS[: STARS.index("--bounds")], *missing)
+    assert "17,500 of 17,500 ratings. Left out: 2,501 rows without a rating. None" in done.out
     ratings.write_text("\n".join([head, *(row for row in coded if "-9" not in row)]), "utf-8")
     command("ratings", ratings, *asked, *exact, "q")
     of_all, of_given = (table(Path(folder, "items.csv")) for folder in "pq")

@@ -193,6 +193,7 @@ WRONG = [
     (("report", "check"), "required"),
     (("report", "other", "posts.csv"), "invalid choice"),
     (("report", "check", "posts.csv", "--at-most", "nan"), "--at-most: must be a number above 0"),
+    (("recommend",), "required: FOLDER, FILE"),
     ((), "required: COMMAND"),
 ]
 
@@ -213,7 +214,7 @@ def test_wrong_input_ends_in_one_line(command, arguments, told, tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        *("", "topics", "ratings", "groups", "forecast", "report", "budget"),
+        *("", "topics", "ratings", "groups", "recommend", "forecast", "report", "budget"),
         *("forecast topics", "forecast ratings", "forecast groups", "budget show"),
         *(f"report {kind}" for kind in ("check", "show", "page", "schema")),
     ],
