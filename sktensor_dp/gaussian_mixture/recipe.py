@@ -147,8 +147,8 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
         return of_type(one, plan, radius)
     n_spheres = defaults.SPHERES * plan.n_components
     n_directions = min(d, plan.n_components)
+    spheres = small_spheres(mean, covariance, noise, radius, n_directions, n_spheres, rng)
     clip = clipping_at(n_directions, defaults.QUANTILE)
-    spheres = small_spheres(mean, covariance, noise, radius, clip, n_spheres, rng)
     for step in range(defaults.SPHERE_STEPS):
         # Spheres share one density at their means, which cancels in `log_scales`.
         answer = ask(MixtureStatistics(

@@ -12,6 +12,7 @@ from sktensor_dp.tensor.arrays import Floats
 # Candidates for each sphere's centre. In q directions they are apart by the part 64^(-1/q) of what
 # centres are, a quarter in three: more would move a centre by less than its own sphere.
 TRIES = 64
+LONGEST = 1.4  # largest distance of a centre, in roots of the number of directions
 # Least eigenvalue of a released second moment, relative to its largest.
 LEAST_OF_LARGEST = 1e-4
 # A sphere's weight has to exceed its noise by this many standard deviations.
@@ -50,20 +51,19 @@ class Spheres:
 
 
 def small_spheres(
-    mean: Floats, covariance: Floats, noise: float, radius: float, clip: Clipping,
+    mean: Floats, covariance: Floats, noise: float, radius: float, n_directions: int,
     n_spheres: int, rng: np.random.Generator,
 ) -> Spheres:  # fmt: skip
-    """Spheres spread over the leading directions of a covariance, where a normal row is not
-    clipped; `noise` is its deviation.
-    """
-    n_directions = clip.width
+    """Spheres spread over the leading directions of a covariance; `noise` is its deviation."""
     values, vectors = np.linalg.eigh(covariance)
     values = np.clip(values, -(radius**2), radius**2)  # rows in a ball vary by no more
     n_rest = len(mean) - n_directions
     leading = np.maximum(values[n_rest:], max(noise, LEAST_OF_LARGEST * abs(values[-1])))
     basis, outside = vectors[:, n_rest:], vectors[:, :n_rest]
     # A row is at most two radii from the mean, about which centres are.
-    centres = scaled_to_radius(_spread_points(n_spheres, clip, rng) * np.sqrt(leading), 2 * radius)
+    centres = scaled_to_radius(
+        _spread_points(n_spheres, n_directions, rng) * np.sqrt(leading), 2 * radius
+    )
     # Spheres that fill the volume of one have its radius over the n-th root of their number.
     variance = float(leading.mean()) / n_spheres ** (2 / n_directions)
     rest = (outside * _shrunk_to_mean(values[:n_rest], noise)) @ outside.T
@@ -109,11 +109,11 @@ def spheres_after_step(
     return Spheres(shares, centres, variance, spheres.basis, spheres.mean, spheres.rest)
 
 
-def _spread_points(n_points: int, clip: Clipping, rng: np.random.Generator) -> Floats:
+def _spread_points(n_points: int, n_directions: int, rng: np.random.Generator) -> Floats:
     """Standard normal points, each the farthest of many from the points before it; (K, q)."""
-    points = rng.standard_normal((TRIES * n_points, clip.width))
-    points = points[np.linalg.norm(points, axis=1) < clip.limit]
-    found = [np.zeros(clip.width)]  # the first at the mean
+    points = rng.standard_normal((TRIES * n_points, n_directions))
+    points = points[np.linalg.norm(points, axis=1) < LONGEST * math.sqrt(n_directions)]
+    found = [np.zeros(n_directions)]  # the first at the mean
     distances = np.linalg.norm(points, axis=1)
     while len(found) < n_points:
         found.append(points[distances.argmax()])
