@@ -506,9 +506,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         - They are for means of samples clamped to ranges and scaled down to ``data_norm``, and do
           not count what lies beyond.
         - They count what clips take of log-normal tails that are as skewed as released shifts are,
-          within noise; of longer tails they may hold too few. Of one group, means of columns
-          that are skewed as an exponential law or more, or have nearly one value, have no clip, and
-          noise in proportion to ``data_norm``.
+          within noise; of longer tails they may hold too few. Means of one group have no clip, and
+          noise in proportion to ``data_norm``; where cells are seen to be missing, only in columns
+          that are skewed as an exponential law or more, or have nearly one value.
         - The share of missing cells is estimated for each column, by released second moments. Where
           cells are missing for values that are seen, as by dropout, noise leaves steps unfinished.
           What their second half moved is counted: of 90% intervals 8 or 9 in 10 hold, but with

@@ -92,8 +92,11 @@ def release_mixture(
     model, lacks = halfway, lacks_cells(ball, second)
     unclipped = np.zeros(0, np.intp)  # columns whose means are released without a clip
     if n_unclipped:
-        tails = release_tails(ask, ball, plan, second, model, noise)
-        unclipped = np.flatnonzero((tails.skewness > 0) | one_valued(model, ball.radius))
+        # Where no cell is seen to be missing all are: nothing is filled in by other columns.
+        unclipped, tails = np.arange(plan.n_features), None
+        if lacks:
+            tails = release_tails(ask, ball, plan, second, model, noise)
+            unclipped = np.flatnonzero((tails.skewness > 0) | one_valued(model, ball.radius))
         if len(unclipped):
             model, of_unclipped = release_unclipped_means(ask, ball, plan, second, model, unclipped)
     if not len(unclipped):
@@ -112,7 +115,7 @@ def release_mixture(
     # A joined group may have the noise of all its parts. It came from where they start together;
     # nothing says how far unclipped means moved.
     found, noise = levels[k - 1], noise.times((most - k + 1) ** 0.5)
-    if not n_unclipped:
+    if not n_unclipped or tails is None:
         tails = release_tails(ask, ball, plan, second, found, noise)
     observed = observed_cells(ball, second, model)
     if lacks:
@@ -200,7 +203,7 @@ def observed_share(ball: LiftedBall, second: Answer) -> tuple[float, float]:
 def lacks_cells(ball: LiftedBall, second: Answer) -> bool:
     """True if more cells are missing than two deviations of noise explain."""
     share, error = observed_share(ball, second)
-    return share < 1 - 2 * error - 1e-9  # sums are rounded
+    return share < 1 - 2 * error
 
 
 def observed_cells(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
