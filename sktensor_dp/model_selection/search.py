@@ -292,9 +292,9 @@ class PrivateSearchCV(
         """
         refuse_recording(type(self).__name__)
         request = self._request(groups, unsupported)
-        self._check_budget(request)
         trials = self._prepared(request, X, y, groups)
         unit = unit_of(request.last._public_facts().unit, trials.labels is not None)
+        self._check_budget(request)
         trials.refuse_by_unpaid_fits()
         if not request.number_is_private:
             number = trials.split.n_units
