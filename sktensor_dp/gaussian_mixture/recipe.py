@@ -203,7 +203,7 @@ def observed_share(ball: LiftedBall, second: Answer) -> tuple[float, float]:
 def lacks_cells(ball: LiftedBall, second: Answer) -> bool:
     """True if more cells are missing than two deviations of noise explain."""
     share, error = observed_share(ball, second)
-    return share < 1 - 2 * error
+    return share < 1 - 2 * error - 1e-9  # sums are rounded
 
 
 def observed_cells(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
