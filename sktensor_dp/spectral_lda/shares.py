@@ -38,7 +38,7 @@ from sktensor_dp.topics.inference import proportions
 
 # Edges of the histogram of norms of persons: texts of one topic in one group, about. A person with
 # one text, or none, is in the first bin.
-EDGES = np.append(0.0, 1.01 * 2.0 ** np.arange(21))
+EDGES = np.append(0.0, 1.01 * 2 ** (np.arange(27) / 2))
 SIZES = np.append(1.0, (EDGES[1:-1] + EDGES[2:]) / 2)  # of persons in each bin, about
 # Deviations of noise within which a count is hidden: those of an interval of level 95 %.
 HIDDEN = float(ndtri(0.975))

