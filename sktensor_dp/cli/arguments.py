@@ -230,6 +230,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         guess = f"; did you mean {close}?" if close else ""
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{guess}")
     counts = Counter(one.partition("=")[0] for one in arguments)
+    options.given = {_attribute(one) for one in counts if one.startswith("--")}
     for option in ("--missing", "--by-values"):  # of several values; else the last counts
         if counts[option] > 1:
             parser.error(f"{option} is given twice: give it once, with all of its values")

@@ -15,7 +15,7 @@ from sktensor_dp import __version__
 from sktensor_dp.cli.folder import Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
-from sktensor_dp.cli.last_run import COUNTED, LEARNED, OF_PAYER, STATEMENT, LastRun
+from sktensor_dp.cli.last_run import COUNTED, LEARNED, OF_PAYER, STATEMENT, LastRun, can_be_added_to
 from sktensor_dp.cli.manifest import MANIFEST, Manifest
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, officer_text, write_officer_pages
 from sktensor_dp.cli.progress import Progress
@@ -189,13 +189,26 @@ def _open_folder(run: Run, path: Path) -> Folder:
 
 def _take_up(run: Run, folder: Folder) -> None:
     """Take models that the last run paid for; BudgetError if this one would pay for them again."""
-    options, settings, path = run.options, run.asked_for(), folder.path
+    options, path = run.options, folder.path
     made = Manifest.of(path)
+    if run.added in run.models and not options.again and can_be_added_to(made, [*run.models]):
+        learned = (name for name in run.models if name != run.added)
+        saved = {name: run.models[name].load(path / f"{name}.model") for name in learned}
+        run.take_settings(made.asked, saved)
+        run.build()
+    settings = run.asked_for()
     folder.last = last = LastRun.left(made, settings, [*run.models], run.option, run.of_added)
     wants_free = bool(run.free and vars(options)[run.free])
     if wants_free and last.is_finished and not (options.again and last.differs):
         _apply_models(run, folder, made)
         return
+    if last.hinders and not options.again:
+        names = " and ".join(name for name in run.models if name != run.added)
+        raise BudgetError(
+            f"{run.added.capitalize()} would be added to the {names} of the finished run in "
+            f"{path}, which has other settings ({', '.join(last.hinders)}): take those, or learn "
+            "all anew with --again. Nothing was spent."
+        )
     folder.made.asked = settings
     if taken := last.usable(again=options.again):
         _use_models(run, folder, made, taken)

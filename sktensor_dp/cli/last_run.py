@@ -35,7 +35,9 @@ class LastRun:
     finished others         pays for all, or for all but the first model if that does not depend
                             on them
     finished of an added    pays for the step that the settings are of, as of --by, with all of
-             step, and rows its epsilon: it may have another
+             step, and rows its epsilon: it may have another. Settings of the other steps that
+                            are not given are those of the folder
+    finished of both        is refused
     ======== ============== ==================================================================
 
     Attributes
@@ -50,6 +52,8 @@ class LastRun:
         Names of the models of a finished run that do not depend on those.
     adds : bool
         True if it is finished, and the last model that is asked for can be added to its others.
+    hinders : sequence of str
+        Those of `differs` for which a last model that is asked for cannot.
     """
 
     paid: Sequence[str] = ()
@@ -57,6 +61,7 @@ class LastRun:
     differs: Sequence[str] = ()
     first: Sequence[str] = ()
     adds: bool = False
+    hinders: Sequence[str] = ()
 
     @classmethod
     def left(
@@ -83,24 +88,18 @@ class LastRun:
             ignored = (*ignored, *of_added)
         names = [name for name in {**made.asked, **asked} if name not in ignored]
         others = [name for name in names if made.asked.get(name) != asked.get(name)]
-        differs = [
-            f"{name.replace('_', ' ')}: {made.asked.get(name, 'not given')}"
-            for name in others
-            if name not in DIGESTS
-        ]
-        if others and not differs:
-            differs = ["public lists: of other contents"]
-        is_finished = bool(made.protected.get(PAGES[-1]))
-        adds = (
-            is_finished and asks_for_added and {*models[:-1]} <= {*paid}
-            and {*others} <= {*of_added, *OF_ROWS, "epsilon"} and others not in ([], ["epsilon"])
-        )  # fmt: skip
+        differs = _in_words(others, made)
+        is_finished, hinders = bool(made.protected.get(PAGES[-1])), []
+        if is_finished and asks_for_added:
+            of_rest = [name for name in others if name not in {*of_added, *OF_ROWS, "epsilon"}]
+            hinders = _in_words(of_rest, made)
+        adds = is_finished and asks_for_added and bool(others) and not hinders
         first: list[str] = []
         if adds:
             first = [*models[:-1]]
         elif is_finished and others == [of_last]:
             first = [name for name in paid if name not in dependent]
-        return cls(paid, is_finished, differs, first, adds)
+        return cls(paid, is_finished, differs, first, adds, hinders)
 
     def usable(self, *, again: bool) -> Sequence[str]:
         """Models that a run uses without paying, to go on from there or to learn others."""
@@ -127,3 +126,19 @@ class LastRun:
         if self.differs:
             said = f"The run in {path} is finished, with other settings ({settings})"
         return f"{said}; --{free} by it costs nothing" if free else said
+
+
+def can_be_added_to(made: Manifest, models: Sequence[str]) -> bool:
+    """Return True if the last of the models can be added to a run's others, or was begun to be."""
+    is_added_to = made.protected.get(PAGES[-1]) or LEARNED in made.asked
+    return bool(is_added_to) and all(made.protected.get(f"{one}.model") for one in models[:-1])
+
+
+def _in_words(names: Sequence[str], made: Manifest) -> list[str]:
+    """Settings of these names as a run had them; that a public list differs if nothing else."""
+    told = [
+        f"{name.replace('_', ' ')}: {made.asked.get(name, 'not given')}"
+        for name in names
+        if name not in DIGESTS
+    ]
+    return told if told or not names else ["public lists: of other contents"]

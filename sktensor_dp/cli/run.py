@@ -28,6 +28,7 @@ from sktensor_dp.privacy.spending import PERSON, LedgerEntry, person_of
 
 OF_ONE_CALL = {
     "budget", "raise_budget", "forecast", "anyway", "again", "output", "open", "command",
+    "given",
 }  # fmt: skip
 # Options that are no settings of what was learned, or that a run states itself.
 ASIDE = OF_ONE_CALL | {"delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"}
@@ -274,6 +275,10 @@ class Run:
             for name, own in parameters.items() if own
         }  # fmt: skip
         return {**asked, "number": self.units, **digests}
+
+    def take_settings(self, asked: Mapping[str, str], models: Mapping[str, Any]) -> None:
+        """Take settings that are not given from the run that these models are of, to add to it."""
+        raise NotImplementedError
 
     def reading_options(self) -> dict[str, Any]:
         """Options for reading the file."""

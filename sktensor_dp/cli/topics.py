@@ -71,25 +71,48 @@ class Topics(Run):
             self._listed_groups = public_values(options.by_values, options.encoding)
             self.fraction_after = BY_FRACTION
         if options.vocabulary is not None:
-            words = public_words(options.vocabulary, options.encoding)
-            # Split words as the vectorizer splits texts.
-            split = PrivateCountVectorizer(stop_words=self._stop_words).build_analyzer()
-            kept = [word for word in words if split(word) == [word]]
-            if not kept:
-                raise ValueError("--vocabulary has no word but stop words")
-            if len(kept) > options.words and not any(words.values()):
-                raise ValueError(
-                    f"--vocabulary has {len(kept)} words beside stop words, and no frequencies by "
-                    f"which to choose {options.words}: --words {len(kept)} takes all"
-                )
-            self._public_words = {word: words[word] for word in kept[: options.words]}
-        if not (options.no_check or options.file is None):
-            of_list = " of --vocabulary" if self._public_words else ""
-            of_groups = [] if options.by is None else ["texts of a group of --by-values"]
-            self.tests = self.may_fail = [f"texts of two words{of_list} or more", *of_groups]
+            self._public_words = self._read_vocabulary(options.vocabulary)
+
+    def _read_vocabulary(self, path: Path) -> dict[str, float]:
+        """Public words of a file that texts may have, as many as --words allows."""
+        words, most = public_words(path, self.options.encoding), self.options.words
+        # Split words as the vectorizer splits texts.
+        split = PrivateCountVectorizer(stop_words=self._stop_words).build_analyzer()
+        kept = [word for word in words if split(word) == [word]]
+        if not kept:
+            raise ValueError("--vocabulary has no word but stop words")
+        if len(kept) > most and not any(words.values()):
+            raise ValueError(
+                f"--vocabulary has {len(kept)} words beside stop words, and no frequencies by "
+                f"which to choose {most}: --words {len(kept)} takes all"
+            )
+        return {word: words[word] for word in kept[:most]}
+
+    def take_settings(self, asked: Mapping[str, str], models: Mapping[str, Any]) -> None:
+        """Take settings of words and topics that are not given; public lists as models have them,
+        as their files may be gone.
+        """
+        options, given = self.options, self.options.given
+        for name, read in (("topics", int), ("words", int), ("delta", float)):
+            if name not in given:
+                setattr(options, name, read(asked[name]))
+        if "stop_words" not in given:
+            options.stop_words = asked.get("stop_words")
+            self._stop_words = models["words"].stop_words
+        if "vocabulary" in given:
+            self._public_words = self._read_vocabulary(options.vocabulary)
+        elif "vocabulary" in asked:
+            options.vocabulary, words = Path(asked["vocabulary"]), models["words"].vocabulary
+            frequencies = models["topics"].word_frequencies
+            of_words = [0.0] * len(words) if frequencies is None else frequencies
+            self._public_words = dict(zip(words, map(float, of_words), strict=True))
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make a model for each step; public words cost nothing."""
+        if not (self.options.no_check or self.options.file is None):
+            of_list = " of --vocabulary" if self._public_words else ""
+            of_groups = [] if self.options.by is None else ["texts of a group of --by-values"]
+            self.tests = self.may_fail = [f"texts of two words{of_list} or more", *of_groups]
         common = {**self.common_parameters(accountant), "neighbours": self.neighbours}
         budgets = self.split()
         for_shares = budgets.pop() if self.fraction_after else None

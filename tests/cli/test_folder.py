@@ -392,8 +392,13 @@ OTHERS = (
     "The run in private-topics is finished, with other settings (epsilon: 2); --shares by it costs "
     "nothing."
 )
-# What a run of topics left, options of the next one, the models that it does not pay for, and why
-# it is refused, if it is.
+ADDED = (
+    "Shares would be added to the words and topics of the finished run in private-topics, which "
+    "has other settings ("
+)
+BY = ("--by", "author", "--by-values", "author1,author2", "--epsilon", 8, "--anyway", "--no-check")
+# What a run of topics left, options of the next one (after --by those of the first are not given),
+# the models that it does not pay for, and why it is refused, if it is.
 LEFT = [
     ("nothing", (), "", ""),
     ("words", (), "words.model", ""),
@@ -417,6 +422,20 @@ LEFT = [
     ("all", ("--epsilon", 1.8, "--shares"), "words.model and topics.model", ""),
     ("all", ("--epsilon", 1.8, "--shares", "--again"), "", ""),
     ("all", ("--epsilon", 3), "", OTHERS),
+    ("clear", BY, "words.model and topics.model", ""),
+    ("clear", (*BY, "--words", 40, "--delta", 1e-6), "words.model and topics.model", ""),
+    ("clear", (*BY, "--topics", 10), "", f"{ADDED}topics: 2): take those, or learn all anew with "
+     "--again. Nothing was spent."),
+    ("clear", (*BY, "--stop-words", "none", "--delta", 1e-7), "", f"{ADDED}delta: 1e-6, "
+     "stop words: not given)"),
+    ("clear", (*BY, "--again"), "", ""),
+    ("lists", BY, "words.model and topics.model", ""),
+    ("lists", (*BY, "--vocabulary", "words.txt"), "words.model and topics.model", ""),
+    ("lists", (*BY, "--vocabulary", "fewer.txt"), "", f"{ADDED}vocabulary: words.txt)"),
+    ("adding", BY, "words.model and topics.model", ""),
+    ("adding", (*BY, "--topics", 10), "", "(topics: 2) the command goes on from there"),
+    ("added", BY, "", FINISHED),
+    ("added", (*BY, "--epsilon", 0.8), "words.model and topics.model", ""),
 ]  # fmt: skip
 
 
@@ -433,6 +452,10 @@ def test_what_was_paid_for_is_not_paid_twice(
     """Each state of a folder, and what the next run does there; a forecast is never refused."""
     # Not --anyway; a check would say that texts are shorter.
     asked = (*arguments[:-1], "--words-per-text", 100, "--no-check")
+    stems = [f"{stem}{place}" for stem in ("alpha", "omega") for place in range(20)]
+    Path("words.txt").write_text("\n".join(f"{one} 5" for one in [*stems, "never"]), "utf-8")
+    Path("fewer.txt").write_text("\n".join(stems), "utf-8")
+    Path("stop.txt").write_text("never\n", "utf-8")
     os.utime(arguments[1], (0, 0))  # older than any model
     if not (left / ended).exists():
         with monkeypatch.context() as patched:
@@ -441,12 +464,24 @@ def test_what_was_paid_for_is_not_paid_twice(
             if ended == "models":
                 patched.setattr(module, "save_svg", interrupted)
             if ended != "nothing":
-                status = 0 if ended == "all" else 130
-                command(*asked, "--budget", 3.5, status=status)
+                lists = ("--vocabulary", "words.txt", "--stop-words", "stop.txt", "--anyway")
+                status = 130 if ended in ("words", "models") else 0
+                of_lists = lists if ended == "lists" else ()
+                budget = ("--budget", 3.5)
+                if ended in ("clear", "lists", "adding", "added"):  # topics can be seen
+                    budget = ("--epsilon", 30, "--budget", 60)
+                command(*asked, *budget, *of_lists, status=status)
+            if ended == "adding":
+                patched.setattr("sktensor_dp.spectral_lda.shares.TopicShares.fit", interrupted)
+            if ended in ("adding", "added"):
+                command(*asked[:4], *BY, status=130 if ended == "adding" else 0)
         (tmp_path / "private-topics").mkdir(exist_ok=True)
         shutil.copytree("private-topics", left / ended)
     shutil.copytree(left / ended, "private-topics", dirs_exist_ok=True)
     before = spent(tmp_path)
+    Path("stop.txt").unlink()  # models have it
+    adds = "--by" in more
+    asked = asked[:4] if adds else asked
     said = command(*asked, *more, "--forecast").err
     assert said.endswith("This was the forecast: nothing was spent.\n")
     assert ("a run would be refused: " in said) is bool(refused)
@@ -455,7 +490,7 @@ def test_what_was_paid_for_is_not_paid_twice(
     done = command(*asked, *more, status=2 if refused else 0)
     assert refused in done.err.splitlines()[-1]
     assert (f"{taken} of private-topics are used" in done.err) is bool(taken)
-    assert (spent(tmp_path) == before) is bool(refused or "topics.model" in taken)
+    assert (spent(tmp_path) == before) is bool(refused or ("topics.model" in taken and not adds))
     if not refused:
         assert (tmp_path / "private-topics" / "for-the-officer.html").exists()
 
