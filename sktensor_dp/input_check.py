@@ -44,7 +44,8 @@ WHY = (
 SEVERAL_ROWS = "groups of several rows"
 HARDLY_ANY = (
     "Hardly any person has more than one row: are groups (--person in the command) the column of "
-    "persons? If each person has one row, leave it out, which protects the same."
+    "persons? If each person has one row, leave it out, which protects the same; where earlier "
+    "fits of the budget protect persons, fit without this check (--no-check): then all add up."
 )
 
 

@@ -625,8 +625,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         found = self.forecast(n_observed, shape)
         plan, ranks = self._plan(n_observed, tuple(shape))
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
-        verdict = "components can be found" if found.finds_components else "likely no components"
-        return verdict, [*assumed, found.assumption]
+        if found.finds_components:
+            return "components can be found", [*assumed, found.assumption]
+        in_vain = [found.advice()] if self.delta == 0 else []  # no number of units may help
+        return "likely no components", [*assumed, found.assumption, *in_vain]
 
     def _refuse_rows(self, X: Any, y: Any) -> None:
         refuse_entries(self, X, y, indices_of(self.row_names), self.shape)

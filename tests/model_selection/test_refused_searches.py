@@ -310,6 +310,8 @@ def test_ranks_that_no_trial_can_show_are_told_before_the_charge():
         forecast = ranks.set_params(document_length=length).forecast(20_000)
         assert forecast.verdicts == (({"rank": 2}, said),)
         assert assumed.format(length or 20) in str(forecast)
+    pure = PrivateSearchCV(many, {"rank": [2]}, epsilon=50.0, delta=0)
+    assert "Components of units need a delta above 0." in str(pure.forecast(20_000))
     with pytest.raises(NotEnoughDataError, match=assumed.format(2)):
         ranks.set_params(estimator=raters, document_length=2, accountant=budget).fit(CELLS, RATINGS)
     assert budget.entries == ()
