@@ -262,7 +262,11 @@ class Topics(Run):
         if self.fraction_after:
             noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
             groups = counted(len(self._listed_groups), "group")
-            spread = "; by several times that where some persons write far more than others"
+            more, far_more = min(4 * noise, 1), min(16 * noise, 1)
+            spread = (
+                f", by {more:.1%} or {far_more:.0%} where some write 4 or 16 times the average "
+                "(--texts-per-person sets how many count)"
+            )
             if bound := self.options.texts_per_person:
                 one = min(noise * bound, 1)
                 spread = f" if each person writes {bound:,} texts, by {one:.0%} if each writes one"

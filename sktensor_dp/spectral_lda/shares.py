@@ -334,7 +334,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
                 f"Persons count by texts: by up to about {self.texts_per_person_:.3g} of one topic "
                 f"and group. Whoever wrote more{of_all * (self.texts_per_person == 'auto')} is "
                 "scaled down, also in the number of texts; if they wrote far more, and of other "
-                "things, shares are farther off than these intervals say."
+                "things, shares are farther off than these intervals say. A smaller number given "
+                "as texts_per_person (--texts-per-person) would bring less noise."
             )
         if self.below_noise_.any():
             notes.append("* noise hides how many texts there are")
