@@ -90,10 +90,11 @@ def release_mixture(
     n_first, n_unclipped = plan.n_steps // 2, plan.n_unclipped
     halfway, average, noise = release_steps(ask, ball, plan, start, n_first, added)
     model, lacks = halfway, lacks_cells(ball, second)
-    unclipped = np.zeros(0, np.intp)  # columns whose means are released without a clip
+    # Columns whose means are released without a clip; tails, where these tell which columns.
+    unclipped, tails = np.zeros(0, np.intp), None
     if n_unclipped:
         # Where no cell is seen to be missing all are: nothing is filled in by other columns.
-        unclipped, tails = np.arange(plan.n_features), None
+        unclipped = np.arange(plan.n_features)
         if lacks:
             tails = release_tails(ask, ball, plan, second, model, noise)
             unclipped = np.flatnonzero((tails.skewness > 0) | one_valued(model, ball.radius))
@@ -115,7 +116,7 @@ def release_mixture(
     # A joined group may have the noise of all its parts. It came from where they start together;
     # nothing says how far unclipped means moved.
     found, noise = levels[k - 1], noise.times((most - k + 1) ** 0.5)
-    if not n_unclipped or tails is None:
+    if tails is None:
         tails = release_tails(ask, ball, plan, second, found, noise)
     observed = observed_cells(ball, second, model)
     if lacks:
