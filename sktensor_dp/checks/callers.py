@@ -1,6 +1,7 @@
 """Who calls a function: a line outside this package, or a tool of scikit-learn."""
 
 import inspect
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -56,6 +57,14 @@ def locals_of(tools: Sequence[Tool], *callers: tuple[str, str | None]) -> list[d
 def parameters_of(frame: Mapping[str, Any]) -> set[str]:
     """Names, without those of steps, of the parameters that a search sets for a fit."""
     return {str(name).rpartition("__")[2] for name in frame.get("parameters") or ()}
+
+
+def searched_parameters(tools: Sequence[Tool]) -> set[str]:
+    """Names, without those of steps, of the parameters that tell candidates of a search apart."""
+    frame = ChainMap(*locals_of(tools, VALIDATION)[:2])
+    n_values = len(frame.get("param_range", ()))  # of validation_curve
+    _, n_candidates = frame.get("candidate_progress") or (0, n_values)
+    return parameters_of(frame) if n_candidates > 1 else set()
 
 
 def scorers_of(frame: Mapping[str, Any]) -> list[object]:

@@ -13,6 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.callers import searched_parameters, tools_around
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import column_names, is_dask, refuse_other_columns
@@ -68,7 +69,7 @@ from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import checked_mask, dense_tensor
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
-from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import ValueHistogram
@@ -250,6 +251,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         chunks = read_entries(checked, X, y, indices, announced, bounds, repeated)
         shape, n_units = chunks.shape, chunks.n_units
         plan, ranks = self._plan(n_units, shape)
+        self._refuse_search_in_vain(n_units, shape)
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
         expected = self._expected_warnings(plan, ranks, n_units, shape)
         unit = "person" if isinstance(plan, PersonPlan) else None
@@ -283,6 +285,18 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """Number of components that the fit found; 0 where noise hides them all."""
         check_is_fitted(self)
         return count_components(vars(self))
+
+    def _refuse_search_in_vain(self, n_units: int, shape: tuple[int, ...]) -> None:
+        """Refuse a fit of a search of scikit-learn over ranks, of which all give equal models."""
+        ranked = self._validation_copy()
+        ranked.rank = 1  # whether components are sought is the same for all ranks above 0
+        in_vain = not ranked._plan(n_units, shape)[0].seeks_components
+        if in_vain and searched_parameters(tools_around()) == {"rank"}:
+            why = ranked._without_components(n_units, shape, n_observed=None)
+            raise NotEnoughDataError(
+                "All ranks of this search give the same model. Nothing was charged for this fit. "
+                f"{why}"
+            )
 
     def _expected_warnings(
         self, plan: CompletionPlan | PersonPlan, ranks: Sequence[int], n_units: int,
@@ -345,10 +359,11 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             n_cells = math.prod(shape)
             n_observed = math.ceil(ASSUMED.observed_share * n_cells) if of_units else n_units
             share = f"in {ASSUMED.observed_share:.0%} of cells"
-            more = " That follows from public numbers alone."
+            more = " That follows from public numbers alone"
             if of_units:
-                more = f" That follows from public numbers, for units with entries {share}."
-            elif self.perturbation == "auto":
+                more = f" That follows from public numbers, for units with entries {share}"
+            more += "; component_share= of forecast() does not change it."
+            if not of_units and self.perturbation == "auto":
                 more += " With perturbation='input' they are sought all the same."
         # Asked without an accountant, which is charged already.
         forecast = Question.of(self, n_observed=n_observed, shape=shape).forecast({}, {})
@@ -497,7 +512,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             Standard deviation of the biases of each mode; by default .4 of `deviation`, with no
             more of it explained by further modes than by two.
         component_share : float, optional
-            Share of components in the variance of values; .08 by default, .04 at rank 1.
+            Share of components in the variance of values; .08 by default, .04 at rank 1. Whether
+            a fit seeks any follows from other public numbers.
 
         Returns
         -------

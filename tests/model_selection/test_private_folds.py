@@ -23,6 +23,7 @@ from sklearn.model_selection import (
     cross_val_score,
     learning_curve,
     permutation_test_score,
+    validation_curve,
 )
 from small_searches import counts
 
@@ -318,6 +319,29 @@ def test_newcomers_decide_no_rank(scoring, taken):
         with nullcontext() if taken else pytest.raises(ValueError, match="for a newcomer"):
             search.fit(X, np.arange(240) % 3.0, groups=X[:, 0])
     assert (budget.total()[0] > 0) == taken
+
+
+@pytest.mark.parametrize("error_score", ["raise", np.nan])
+@pytest.mark.parametrize("tool", ["grid", "values"])
+@pytest.mark.parametrize("options", [{"unit_mode": 0, "shape": (40, 6)}, {}], ids=["unit", "value"])
+def test_no_search_over_ranks_is_paid_that_all_give_one_model(options, tool, error_score):
+    """By public numbers no rank is sought; 0 comes first, of which no fit would warn."""
+    X, y, budget = np.argwhere(np.ones((40, 6))), np.arange(240) % 3.0, BudgetAccountant()
+    model = PrivateCPCompletion(bounds=(0, 2), **options, accountant=budget)
+    more = {"cv": PrivateKFold(2), "scoring": NOISY, "error_score": error_score}
+    groups = X[:, 0] if options else None
+    with (
+        nullcontext()
+        if tool == "values" and error_score != "raise"
+        else pytest.raises(ValueError, match="All ranks of this search give the same model")
+    ):
+        if tool == "grid":
+            GridSearchCV(model, {"rank": [0, 2]}, **more).fit(X, y, groups=groups)
+        else:
+            validation_curve(
+                model, X, y, param_name="rank", param_range=[0, 2], groups=groups, **more
+            )
+    assert budget.total()[0] == 0
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
