@@ -48,12 +48,12 @@ def core(names: str) -> tuple[str, ...]:
 CORE = {
     "noise_sampler": core(""),
     "unsafe": core("/exceptions"),
-    "noise": core("noise_sampler unsafe"),
+    "noise_on_grid": core("noise_sampler unsafe"),
     "conversions": core(""),
     "plan": core("conversions"),
     "composition": core("plan"),
-    "selection": core("conversions noise plan"),
-    "partition_selection": core("noise plan /queries.laws"),
+    "selection": core("conversions noise_on_grid plan"),
+    "partition_selection": core("noise_on_grid plan /queries.laws"),
     "report": core("/checks composition plan selection /queries.laws"),
     # It reads what anyone may have written, and adds it up without data or noise.
     "statement_schema": core(""),
@@ -61,29 +61,31 @@ CORE = {
         "/checks /exceptions mechanisms.sigma_of composition plan report statement_schema "
         "/queries.laws"
     ),
-    "spending": core("/exceptions conversions plan"),
-    "ledger": core("/exceptions plan spending"),
-    "accountant": core("/checks /exceptions conversions ledger plan spending"),
-    "mechanisms": core("conversions noise plan /queries.laws /queries.query.Coordinates /tensor"),
-    "unit_assignment": core("noise /data.labels"),
+    "ledger_entries": core("/exceptions conversions plan"),
+    "ledger": core("/exceptions plan ledger_entries"),
+    "accountant": core("/checks /exceptions conversions ledger plan ledger_entries"),
+    "mechanisms": core(
+        "conversions noise_on_grid plan /queries.laws /queries.query.Coordinates /tensor"
+    ),
+    "unit_assignment": core("noise_on_grid /data.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.
     "audit": core("/exceptions accountant report"),
     "catalogue": core("mechanisms partition_selection /queries"),
     "answer": core("plan"),
-    "folds": core("/checks /exceptions spending"),
-    "payer": core("/checks /exceptions accountant folds ledger plan spending"),
+    "sklearn_folds": core("/checks /exceptions ledger_entries"),
+    "payer": core("/checks /exceptions accountant sklearn_folds ledger plan ledger_entries"),
     "session": core("/privacy /data /queries"),
 }
 # What the packages above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = core(
     "accountant answer conversions composition payer plan report session "
-    "spending.LedgerEntry statement.load_statement statement.strict_json unit_assignment"
+    "ledger_entries.LedgerEntry statement.load_statement statement.strict_json unit_assignment"
 )
 # Outside the boundary: what papers print, and the command, which shows ledgers and statements.
 BESIDE = {
-    "published": core("conversions noise"),
+    "published": core("conversions noise_on_grid"),
     "cli": core(
-        "accountant conversions composition ledger payer plan report spending "
+        "accountant conversions composition ledger payer plan report ledger_entries "
         "statement statement_schema"
     ),
 }
@@ -91,9 +93,9 @@ BESIDE = {
 # cost, from which epsilon on there is a law, and how much noise it has. The number of trials, and
 # the process that a fit is in.
 EXTRA_NAMES = core(
-    "folds.FoldRows "
+    "sklearn_folds.FoldRows "
     "mechanisms.PIECEWISE_EPSILONS mechanisms.piecewise_deviation mechanisms.piecewise_variance "
-    "mechanisms.sigma_of noise.OneProcess "
+    "mechanisms.sigma_of noise_on_grid.OneProcess "
     "partition_selection.largest_weight partition_selection.selection_threshold "
     "selection.failure_of_trials selection.secret_trials selection.stop_probability "
     "selection.trial_cost unsafe.refuse_recording"
@@ -185,15 +187,15 @@ def test_imports_run_one_way() -> None:
 
 WRONG = (
     ("spectral_lda.fitted", "privacy.mechanisms.gaussian_vector"),
-    ("spectral_lda.fitted", "privacy.noise.NoiseSource"),
+    ("spectral_lda.fitted", "privacy.noise_on_grid.NoiseSource"),
     ("spectral_lda.fitted", "privacy.releases.CATALOGUE"),
     ("spectral_lda.fitted", "power_method.plan.MomentPlan"),
     ("topics.moments", "spectral_lda.recipe.fit_topics"),
     ("estimator.base", "completion.base.CompletionMixin"),
     ("tensor.whitening", "privacy.plan.PrivacyCost"),
-    ("queries.count_moments", "privacy.noise.NoiseSource"),
-    ("privacy.noise", "privacy.plan.PrivacyCost"),
-    ("spectral_lda.clips", "privacy.noise.NoiseSource"),
+    ("queries.count_moments", "privacy.noise_on_grid.NoiseSource"),
+    ("privacy.noise_on_grid", "privacy.plan.PrivacyCost"),
+    ("spectral_lda.clips", "privacy.noise_on_grid.NoiseSource"),
 )
 
 
@@ -273,7 +275,7 @@ def test_errors_on_raw_data_are_not_hidden_behind_others() -> None:
 
 
 def test_noise_has_one_source() -> None:
-    """Generators of random bits are imported, and types of NumPy named, by noise.py alone."""
+    """Generators of random bits are imported, NumPy's types named, by noise_on_grid.py alone."""
 
     def sources(path: Path) -> set[str]:
         roots = {name.split(".")[0] for name in imported(tree_of(path))}
@@ -281,7 +283,7 @@ def test_noise_has_one_source() -> None:
         drawn = names_in_numpy_random(path) if checked else set()
         return roots & {"randomgen", "secrets", "random", "uuid"} | drawn
 
-    noise = PACKAGE / "privacy/noise.py"
+    noise = PACKAGE / "privacy/noise_on_grid.py"
     of_numpy = {"Generator", "SeedSequence"}
     assert {"randomgen", "secrets"} <= sources(noise) <= {"randomgen", "secrets"} | of_numpy
     assert offenders(sources, [path for path in FILES if path != noise]) == []

@@ -20,8 +20,7 @@ from sktensor_dp.datasets.own_files import as_cell
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.accountant import CHECK, BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger
-from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.spending import (
+from sktensor_dp.privacy.ledger_entries import (
     PERSON,
     Balance,
     LedgerEntry,
@@ -29,6 +28,7 @@ from sktensor_dp.privacy.spending import (
     column_of,
     without_column,
 )
+from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.topic_page import odds_in_hundred
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"

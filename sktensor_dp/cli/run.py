@@ -22,9 +22,9 @@ from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.input_check import InputCheck, check_inputs, fraction_of_check
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
 from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.ledger_entries import PERSON, LedgerEntry, person_of
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.privacy.spending import PERSON, LedgerEntry, person_of
 
 OF_ONE_CALL = {
     "budget", "raise_budget", "forecast", "anyway", "again", "output", "open", "command",

@@ -22,9 +22,9 @@ from sktensor_dp.model_files.saving import load_any
 from sktensor_dp.privacy.accountant import BudgetAccountant, charges_by_fit
 from sktensor_dp.privacy.composition import Composition, cover, unit_costs
 from sktensor_dp.privacy.ledger import Ledger
+from sktensor_dp.privacy.ledger_entries import column_of
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 from sktensor_dp.privacy.report import NOT_COVERED, UNITS, PrivacyReport
-from sktensor_dp.privacy.spending import column_of
 from sktensor_dp.privacy.statement import MOST_BYTES, load_statement
 from sktensor_dp.privacy.statement_schema import schema_text
 

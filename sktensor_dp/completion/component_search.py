@@ -20,7 +20,7 @@ from sktensor_dp.completion.shared_biases import (
     root_of_entries,
 )
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.persons import MOMENT_WEIGHT, ReleasedEffects, SharedFactorSums
+from sktensor_dp.queries.person_entries import MOMENT_WEIGHT, ReleasedEffects, SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.tensor.largest_of_noise import largest_of_noise
 from sktensor_dp.tensor.normal_equations import posterior_rows

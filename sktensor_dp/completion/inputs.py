@@ -26,7 +26,7 @@ from sktensor_dp.completion.row_names import Indices, RowIndex
 from sktensor_dp.data.entries import EntryChunks, are_repeated, as_entries
 from sktensor_dp.data.labels import Labels, as_labels, distinct
 from sktensor_dp.data.partitions import DaskPartitions
-from sktensor_dp.data.persons import MORE_IDS, LazyPersons, PersonChunks, PersonReader
+from sktensor_dp.data.person_entries import MORE_IDS, LazyPersons, PersonChunks, PersonReader
 from sktensor_dp.estimator.base import column_attributes
 from sktensor_dp.estimator.inputs import refuse_other_kinds
 from sktensor_dp.estimator.lazy import checked_columns, computed, partitions_beside, row_partitions

@@ -36,7 +36,12 @@ from sktensor_dp.completion.shared_biases import (
     weights_by_size,
 )
 from sktensor_dp.estimator.forecast import sigma_of_mean
-from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.queries.person_entries import (
+    MOMENT_WEIGHT,
+    SharedFactorSums,
+    SharedRowSums,
+    UnitLevels,
+)
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.shared_parameters import clipped_response, clipped_variance
 

@@ -23,7 +23,7 @@ from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.privacy.answer import LITTLE, Answer, is_at_end
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.persons import ReleasedEffects, SharedFactorSums, UnitLevels
+from sktensor_dp.queries.person_entries import ReleasedEffects, SharedFactorSums, UnitLevels
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.alternating import core_components
 from sktensor_dp.tensor.arrays import Floats, as_generator

@@ -21,7 +21,12 @@ from sktensor_dp.privacy.plan import (
 )
 from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums, ValueHistogram
 from sktensor_dp.queries.gradients import EntryGradients, RidgeBlock
-from sktensor_dp.queries.persons import MOST_CELLS, SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.queries.person_entries import (
+    MOST_CELLS,
+    SharedFactorSums,
+    SharedRowSums,
+    UnitLevels,
+)
 from sktensor_dp.tensor.defaults import VECTORS
 from sktensor_dp.tensor.shared_parameters import GRID_SIZE, clipped_response
 

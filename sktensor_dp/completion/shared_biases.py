@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar, nnls
 from sktensor_dp.completion.model import LEAST_SHARE_OF_NOISE, unexplained_variance
 from sktensor_dp.completion.plan import UNCLIPPED, residual_clip
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.queries.persons import ReleasedEffects, SharedRowSums
+from sktensor_dp.queries.person_entries import ReleasedEffects, SharedRowSums
 from sktensor_dp.queries.query import Query
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.arrays import Floats

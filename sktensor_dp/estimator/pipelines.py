@@ -10,8 +10,8 @@ from sktensor_dp.checks.callers import PIPELINE, locals_of
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import is_dask
 from sktensor_dp.estimator.facts import unit_of
+from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.payer import Payer
-from sktensor_dp.privacy.spending import LedgerEntry
 
 
 def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntry]:

@@ -11,10 +11,10 @@ from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition, Part
 from sktensor_dp.privacy.conversions import gaussian_delta, gaussian_epsilon
+from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import failure_of_trials, trial_cost
-from sktensor_dp.privacy.spending import LedgerEntry
 
 NOT_PLANNED = (
     "Steps that set a part of delta aside, such as private vocabularies, have to be known before "

@@ -71,11 +71,11 @@ from sktensor_dp.model_selection.scores import (
 from sktensor_dp.model_selection.splits import checked_units, n_rows, split_units
 from sktensor_dp.model_selection.trials import Request, Trial, Trials
 from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.payer import HasAccountant, Payer, attribute_of_payment, column_of_units
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import stop_probability
-from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.privacy.unsafe import refuse_recording
 
 # For smaller epsilon the cost of a trial becomes 0.

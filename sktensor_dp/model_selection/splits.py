@@ -1,4 +1,4 @@
-"""Splits of units for the search and scikit-learn's tools, whose own are checked in folds.py."""
+"""Splits of units for searches; those of scikit-learn are checked in privacy/sklearn_folds.py."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from sktensor_dp.checks.parameters import Number, shown
 from sktensor_dp.data.labels import distinct
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.privacy.accountant import OPENED
-from sktensor_dp.privacy.folds import FoldRows
+from sktensor_dp.privacy.sklearn_folds import FoldRows
 from sktensor_dp.privacy.unit_assignment import assigned, coin_parts, keyed_coins, secret_key
 from sktensor_dp.tensor.arrays import Integers
 

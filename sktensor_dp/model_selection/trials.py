@@ -34,10 +34,10 @@ from sktensor_dp.model_selection.pipeline_steps import (
 from sktensor_dp.model_selection.scores import UnitScores, held_out, release_score, word_counter
 from sktensor_dp.model_selection.splits import Mask, Split, take
 from sktensor_dp.privacy.composition import Part
+from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.plan import PlannedRelease, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import secret_trials
-from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.queries.scores import HeldOutScores
 
 

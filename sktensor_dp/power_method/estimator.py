@@ -47,7 +47,7 @@ from sktensor_dp.power_method.plan import (
 from sktensor_dp.power_method.recipe import fit_by_steps, fit_moments
 from sktensor_dp.power_method.stream import fit_batch, random_batches, warnings_of_stream
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.noise import OneProcess
+from sktensor_dp.privacy.noise_on_grid import OneProcess
 from sktensor_dp.privacy.payer import telling_spending
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.samples import TensorPowerIterations

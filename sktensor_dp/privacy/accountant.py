@@ -25,15 +25,7 @@ from sktensor_dp.checks.display import (
 from sktensor_dp.checks.parameters import Number, check_sizes, shown
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
-from sktensor_dp.privacy.plan import (
-    ROUNDING,
-    THRESHOLD_FRACTION,
-    FitBudget,
-    PrivacyCost,
-    ReleasePlan,
-    budget_fractions,
-)
-from sktensor_dp.privacy.spending import (
+from sktensor_dp.privacy.ledger_entries import (
     KINDS,
     PERSON,
     Balance,
@@ -44,6 +36,14 @@ from sktensor_dp.privacy.spending import (
     column_of,
     person_of,
     without_column,
+)
+from sktensor_dp.privacy.plan import (
+    ROUNDING,
+    THRESHOLD_FRACTION,
+    FitBudget,
+    PrivacyCost,
+    ReleasePlan,
+    budget_fractions,
 )
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from sktensor_dp.queries import (  # noqa: F401  # they register their queries
     gradients,
     mixtures,
     norm_histogram,
-    persons,
+    person_entries,
     samples,
     scores,
     texts,

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sktensor_dp.exceptions import BudgetError, LedgerError
-from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.spending import (
+from sktensor_dp.privacy.ledger_entries import (
     Balance,
     BudgetChange,
     LedgerEntry,
@@ -26,6 +25,7 @@ from sktensor_dp.privacy.spending import (
     unit_and_neighbours,
     without_column,
 )
+from sktensor_dp.privacy.plan import PrivacyCost
 
 APPLICATION = int.from_bytes(b"skdp", "big")
 VERSION = 1

@@ -1,7 +1,7 @@
 """Mechanisms: (value, sensitivity, cost) -> noisy value.
 
-Each maps its statistic to coordinates in which sensitivity and noise have the same norm, adds noise
-by :class:`~sktensor_dp.privacy.noise.NoiseSource`, and maps back. Symmetric arrays have two:
+Each maps its statistic, such as a symmetric third moment, to coordinates in which sensitivity and
+noise have the same norm, adds noise by `NoiseSource`, and maps back. Symmetric arrays have two:
 
 ``symmetric`` and, of matrices, ``matrix``
     Unique entries times the root of their multiplicity: the norm is that of Frobenius. Noise is
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from sktensor_dp.privacy.conversions import spherical_spread
-from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.noise_on_grid import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries import laws
 from sktensor_dp.queries.query import Coordinates

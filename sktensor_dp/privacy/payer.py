@@ -12,14 +12,14 @@ from sktensor_dp.checks.callers import SEARCH, VALIDATION, Tool, locals_of, tool
 from sktensor_dp.checks.frames import column_names
 from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.accountant import HELD, OPENED, BudgetAccountant
-from sktensor_dp.privacy.folds import (
+from sktensor_dp.privacy.ledger_entries import PERSON, LedgerEntry, charges_of, person_of
+from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.sklearn_folds import (
     are_given_groups,
     check_folds,
     refuse_mixed_rows,
     search_around,
 )
-from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.spending import PERSON, LedgerEntry, charges_of, person_of
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt

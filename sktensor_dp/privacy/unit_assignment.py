@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sktensor_dp.data.labels import Labels, distinct, inverse_order
-from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.noise_on_grid import NoiseSource
 from sktensor_dp.tensor.arrays import Integers
 
 Coins = NDArray[np.uint64]  # (n_units, 2): 128 random bits of each unit

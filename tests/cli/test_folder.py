@@ -22,7 +22,7 @@ from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, Folder, held
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.exceptions import LedgerError, ModelFileError, NotEnoughDataError
-from sktensor_dp.privacy.spending import LedgerEntry
+from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.statement import load_statement
 from sktensor_dp.topic_page import odds_in_hundred
 

@@ -28,7 +28,7 @@ from sktensor_dp.completion.shared_biases import (
 )
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.queries.persons import MOMENT_WEIGHT, SharedRowSums
+from sktensor_dp.queries.person_entries import MOMENT_WEIGHT, SharedRowSums
 from sktensor_dp.tensor.defaults import LEVEL_VARIANCE
 from sktensor_dp.tensor.shared_parameters import SharedEffects, clipped_response
 

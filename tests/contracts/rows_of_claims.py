@@ -14,12 +14,12 @@ from internals import probed
 from sessions import opened
 
 from sktensor_dp.data.entries import EntryChunks, IndexSet
-from sktensor_dp.data.persons import PersonChunks
+from sktensor_dp.data.person_entries import PersonChunks
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.unsafe import Recorder
 from sktensor_dp.queries.entries import Entries, EntryPairs, RowSums, ValueHistogram
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock
-from sktensor_dp.queries.persons import (
+from sktensor_dp.queries.person_entries import (
     ReleasedEffects,
     SharedFactorSums,
     SharedRowSums,

@@ -12,10 +12,10 @@ import numpy as np
 from contracts.rows_of_entries import bounds, raw
 from contracts.sensitivities import Case, Extreme, Floats, Rng
 
-from sktensor_dp.data.persons import PersonChunks
+from sktensor_dp.data.person_entries import PersonChunks
 from sktensor_dp.data.sums import SUM_SLACK
 from sktensor_dp.queries.entries import ValueHistogram
-from sktensor_dp.queries.persons import (
+from sktensor_dp.queries.person_entries import (
     MOMENT_WEIGHT,
     ReleasedEffects,
     SharedFactorSums,

@@ -31,8 +31,8 @@ from sktensor_dp import (
 from sktensor_dp.privacy.accountant import charges_by_fit
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.ledger import Ledger
+from sktensor_dp.privacy.ledger_entries import LedgerEntry, charges_of
 from sktensor_dp.privacy.plan import FitBudget, PrivacyCost, ReleasePlan
-from sktensor_dp.privacy.spending import LedgerEntry, charges_of
 
 # All pairs of ends, and two between them.
 BUDGETS = [*itertools.product((1e-2, 50.0), (1e-9, 1e-3)), (0.5, 1e-6), (2.0, 1e-6)]

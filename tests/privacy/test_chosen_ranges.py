@@ -17,7 +17,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.completion.base import release_bounds
 from sktensor_dp.data.entries import EntryChunks
-from sktensor_dp.data.persons import PersonChunks
+from sktensor_dp.data.person_entries import PersonChunks
 from sktensor_dp.data.samples import SampleChunks
 from sktensor_dp.estimator.data_norm import release_ball
 from sktensor_dp.privacy.answer import Answer

@@ -17,8 +17,8 @@ from sktensor_dp.privacy.conversions import (
     zcdp_epsilon_at_delta,
     zcdp_rho_at_delta,
 )
+from sktensor_dp.privacy.ledger_entries import LedgerEntry, Spending
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
-from sktensor_dp.privacy.spending import LedgerEntry, Spending
 
 
 def leaf(mu: float = 0.0, epsilon: float = 0.0, delta: float = 0.0, uses: int = 1) -> Composition:

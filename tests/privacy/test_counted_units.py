@@ -15,9 +15,9 @@ from sktensor_dp import BudgetAccountant, BudgetError, PrivateSpectralLDA
 from sktensor_dp.data.counts import CountChunks
 from sktensor_dp.data.sums import COVERED_UNITS, excess
 from sktensor_dp.privacy.audit import worst_case
+from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.plan import BY_COUNT, PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.privacy.spending import LedgerEntry
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
 
 # Fits on so little say so, and some that their samples are longer than the public norm.

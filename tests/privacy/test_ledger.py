@@ -26,8 +26,8 @@ import sktensor_dp
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy.ledger import Ledger
+from sktensor_dp.privacy.ledger_entries import UNIT, LedgerEntry, Spending
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.spending import UNIT, LedgerEntry, Spending
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 

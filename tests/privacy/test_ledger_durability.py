@@ -15,8 +15,8 @@ from small_completions import X0, Y0, build
 from sktensor_dp import BudgetAccountant, BudgetError
 from sktensor_dp.exceptions import LedgerError
 from sktensor_dp.privacy import ledger
+from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.spending import LedgerEntry
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 

@@ -20,14 +20,19 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.data.counts import CountChunks
-from sktensor_dp.data.persons import PersonChunks
+from sktensor_dp.data.person_entries import PersonChunks
 from sktensor_dp.data.units import Chunks
 from sktensor_dp.privacy.payer import Payer
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import PairMoments
 from sktensor_dp.queries.counts import Clip, CountNorm, WordFrequencies
-from sktensor_dp.queries.persons import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.queries.person_entries import (
+    ReleasedEffects,
+    SharedFactorSums,
+    SharedRowSums,
+    UnitLevels,
+)
 from sktensor_dp.queries.query import REGISTERED
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.tensor.shared_parameters import SharedEffects

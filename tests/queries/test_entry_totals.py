@@ -8,7 +8,7 @@ import pytest
 from sessions import opened
 
 from sktensor_dp.data.entries import EntryChunks, IndexSet, as_entries
-from sktensor_dp.data.persons import PersonChunks
+from sktensor_dp.data.person_entries import PersonChunks
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.entries import MOST_DIGITS, Entries, EntryPairs, RowSums
 from sktensor_dp.queries.gradients import EntryGradients, Jacobian, RidgeBlock

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from person_entries import SHAPE, N, entries
 
-from sktensor_dp.data.persons import PersonChunks, PersonReader
-from sktensor_dp.queries.persons import ReleasedEffects, SharedFactorSums, SharedRowSums, UnitLevels
+from sktensor_dp.data.person_entries import PersonChunks, PersonReader
+from sktensor_dp.queries.person_entries import (
+    ReleasedEffects,
+    SharedFactorSums,
+    SharedRowSums,
+    UnitLevels,
+)
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 # Narrower than what there is, so that values are clamped.

@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 
 from sktensor_dp.data.entries import EntryChunks, IndexSet
-from sktensor_dp.data.persons import PersonChunks
+from sktensor_dp.data.person_entries import PersonChunks
 from sktensor_dp.queries.entries import EntryPairs, RowSums
 from sktensor_dp.queries.gradients import Jacobian, RidgeBlock
-from sktensor_dp.queries.persons import MOST_CELLS, ReleasedEffects, SharedFactorSums, SharedRowSums
+from sktensor_dp.queries.person_entries import (
+    MOST_CELLS,
+    ReleasedEffects,
+    SharedFactorSums,
+    SharedRowSums,
+)
 from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 SHAPE, N = (5, 7, 3), 60

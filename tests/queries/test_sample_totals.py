@@ -26,7 +26,7 @@ from sktensor_dp.power_method.recipe import (
     release_projected_third_moments,
 )
 from sktensor_dp.privacy.catalogue import CATALOGUE
-from sktensor_dp.privacy.noise import NoiseSource
+from sktensor_dp.privacy.noise_on_grid import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.samples import (

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sktensor_dp.data.persons import PersonChunks
-from sktensor_dp.queries.persons import (
+from sktensor_dp.data.person_entries import PersonChunks
+from sktensor_dp.queries.person_entries import (
     MOMENT_WEIGHT,
     ReleasedEffects,
     SharedFactorSums,

@@ -24,9 +24,9 @@ from small_completions import X0, Y0, build
 
 import sktensor_dp
 from sktensor_dp import BudgetAccountant, BudgetError
+from sktensor_dp.privacy.ledger_entries import LedgerEntry
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.privacy.spending import LedgerEntry
 
 
 def run_script(*arguments: str) -> dict[str, Any]:

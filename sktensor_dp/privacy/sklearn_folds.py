@@ -19,7 +19,7 @@ from sktensor_dp.checks.callers import (
     scorers_of,
 )
 from sktensor_dp.exceptions import BudgetError, PrivacyLeakWarning
-from sktensor_dp.privacy.spending import PERSON, LedgerEntry, column_of, person_of
+from sktensor_dp.privacy.ledger_entries import PERSON, LedgerEntry, column_of, person_of
 
 
 class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):

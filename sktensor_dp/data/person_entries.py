@@ -1,6 +1,6 @@
 """Entries of a tensor by unit; the unit of privacy is all entries of one index of a mode.
 
-Values are clamped here; what a person adds to a sum is bounded in `queries/persons.py`.
+Values are clamped here; what a person adds to a sum is bounded in `queries/person_entries.py`.
 """
 
 import math

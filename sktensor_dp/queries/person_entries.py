@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sktensor_dp.data.persons import PersonChunks
+from sktensor_dp.data.person_entries import PersonChunks
 from sktensor_dp.data.sums import SUM_SLACK, AccurateSum, sums_by_row
 from sktensor_dp.data.units import rows_of
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
