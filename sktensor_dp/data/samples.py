@@ -78,7 +78,7 @@ class SampleChunk(RowChunk):
         return scales
 
     def half_observed(self, rows: slice) -> Floats:
-        """Half of 1 plus the share of cells that are observed, for each of some rows."""
+        """``(1 + fraction of observed cells) / 2`` of each of some rows."""
         if self.observed is None:
             return np.ones(rows.stop - rows.start)
         return np.asarray((1 + self.observed[rows].mean(axis=1)) / 2)

@@ -328,7 +328,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
 
     def _read(self) -> Iterator[tuple[Rows, Units]]:
         """Yield (rows, units) from the source, of which each unit is in one chunk."""
-        rows, seen, label = None, set[object](), np.zeros(0, np.int64)  # an earlier one
+        rows, seen, earlier_label = None, set[object](), np.zeros(0, np.int64)
         for number, chunk in enumerate(read_each(self._source, "The source of chunks")):
             X, groups = split_chunk(chunk)
             if number == 0:
@@ -342,7 +342,7 @@ class RowChunks(Chunks, Generic[ChunkT]):
                 continue
             rows = call_unquoted(partial(self._checked_part, X), "a chunk")
             labels, places = distinct(as_labels(groups, rows.shape[0]))
-            label = joined([label, labels])[:1]  # for its error
+            earlier_label = joined([earlier_label, labels])[:1]  # for its error on mixed types
             if not seen.isdisjoint(labels.tolist()):
                 raise ValueError(PARTED)
             seen.update(labels.tolist())

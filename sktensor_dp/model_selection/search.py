@@ -315,7 +315,7 @@ class PrivateSearchCV(
         try:
             best = trials.run_all()
         except BaseException as error:
-            payer.tell(error)
+            payer.add_charge_to(error)
             raise
         if trials.units_in_data:  # it may be fitted to all units
             best.model.set_params(shape=self.estimator.get_params()["shape"])

@@ -67,6 +67,7 @@ FOLDS = (
     "sizes of groups, or with StratifiedKFold it protects nobody."
 )
 
+GAUSSIAN_KINDS = ("gaussian", "vocabulary")
 # Why kinds of fits use a part of delta up.
 USES_DELTA = {
     "vocabulary": "A vocabulary sets half of its delta aside",
@@ -118,7 +119,7 @@ def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object
 
 
 def _told_apart(fractions: Sequence[float]) -> list[float]:
-    """Fractions of the same sum, of which equal ones differ by more than `SplitPart` rounds."""
+    """Fractions moved apart where equal, with the same sum, so that costs say which was spent."""
     rounded = [round(fraction, 9) for fraction in fractions]
     changed = []
     for place, fraction in enumerate(fractions):
@@ -445,7 +446,7 @@ class BudgetAccountant(TableDisplay):
             If they exceed what is left, or take what an unspent part of :meth:`split` needs, or
             protect another kind of unit than earlier charges.
         """
-        # The ledger repeats `_check` under its lock, where `_check_split` could not read charges.
+        # Check parts of `split` first: once the ledger is locked, nobody can read its charges.
         if ticket is None:
             self.check_charge(entries)
         check = self._check if ticket is None else partial(self._check, unpaid=UNPAID)
@@ -624,11 +625,12 @@ class BudgetAccountant(TableDisplay):
             map(Number(1, 10**6, integer=True).accepts, times)
         ):
             raise ValueError(f"times must be an int of 1 or more for each fit; got {shown(times)}.")
-        shares = [part / n for part, n in zip(_told_apart(fractions), times, strict=True)]
-        fractions = [*chain.from_iterable(map(repeat, shares, times))]
+        of_each = [part / n for part, n in zip(_told_apart(fractions), times, strict=True)]
+        fractions = [*chain.from_iterable(map(repeat, of_each, times))]
         kinds = [*chain.from_iterable(map(repeat, kinds, times))]
         parts = self._parts(fractions, kinds, whole, of_rest=of == "rest")
         self._splits.append(parts)  # to be left to these fits
+        # One of the equal parts that each entry of `times` stands for.
         firsts = [parts[last - n] for n, last in zip(times, accumulate(times), strict=True)]
         return [{"epsilon": part.epsilon, "delta": part.delta} for part in firsts]
 
@@ -639,9 +641,8 @@ class BudgetAccountant(TableDisplay):
         now = self._ledger.balance()
         spent = now.spent if of_rest else Spending()
         # Each vocabulary or search uses up a tenth of the delta (a choice), or less, so that all
-        # together use up at most THRESHOLD_FRACTION of it. Gaussian noise has the rest. A
-        # vocabulary is given the delta of which `delta_used` is THRESHOLD_FRACTION.
-        n_using = sum(kind in ("vocabulary", "search") for kind in kinds)
+        # together use up at most THRESHOLD_FRACTION of it. Gaussian noise has the rest.
+        n_using = sum(kind in USES_DELTA for kind in kinds)
         delta_left = max(self.delta - spent.cost.delta, 0.0)
         delta_used = delta_left / max(10, n_using / THRESHOLD_FRACTION)
         if spent.mu_squared and n_using:
@@ -653,28 +654,30 @@ class BudgetAccountant(TableDisplay):
             epsilon_left -= spent.cost.epsilon + earlier_epsilon
             if epsilon_left <= now.epsilon * ROUNDING:
                 raise BudgetError(f"Nothing is left to divide of the budget.{self._so_far()}")
-        is_pure = delta_left == 0 or math.isinf(epsilon_left)  # costs are fractions of epsilon
+        epsilons = [epsilon_left * fraction / whole for fraction in fractions]
+        if delta_left == 0 or math.isinf(epsilon_left):  # costs are pure epsilons
+            return [
+                SplitPart(epsilon, delta_left, PrivacyCost(epsilon=epsilon), kind)
+                for epsilon, kind in zip(epsilons, kinds, strict=True)
+            ]
         # Epsilons of pure noise and searches are added to that of all Gaussian noise together.
         pairs = list(zip(fractions, kinds, strict=True))
-        by_noise = math.fsum(part for part, kind in pairs if kind not in ("pure", "search"))
+        gaussian_fraction = math.fsum(part for part, kind in pairs if kind in GAUSSIAN_KINDS)
         mu = 0.0
-        if by_noise and not is_pure:
-            epsilon_of_noise = earlier_epsilon + epsilon_left * (by_noise / whole)
+        if gaussian_fraction:
+            epsilon_of_noise = earlier_epsilon + epsilon_left * (gaussian_fraction / whole)
             mu_in_all = gaussian_mu(epsilon_of_noise, gaussian_delta)
             mu = math.sqrt((mu_in_all - spent.cost.mu) * (mu_in_all + spent.cost.mu))
         deltas = {
             "pure": self.delta, "search": delta_used, "gaussian": gaussian_delta,
-            "vocabulary": delta_used / THRESHOLD_FRACTION,
+            "vocabulary": delta_used / THRESHOLD_FRACTION,  # of which it sets `delta_used` aside
         }  # fmt: skip
         parts = []
-        for fraction, kind in pairs:
-            epsilon, delta = epsilon_left * fraction / whole, deltas[kind]
-            aside = delta_used * (kind in ("vocabulary", "search"))
-            if is_pure:
-                delta, aside = delta_left, 0.0
+        for (fraction, kind), epsilon in zip(pairs, epsilons, strict=True):
+            delta, aside = deltas[kind], delta_used if kind in USES_DELTA else 0.0
             cost = PrivacyCost(epsilon=epsilon, delta=aside)
-            if kind in ("gaussian", "vocabulary") and not is_pure:
-                cost = PrivacyCost(mu * math.sqrt(fraction / by_noise), delta=aside)
+            if kind in GAUSSIAN_KINDS:
+                cost = PrivacyCost(mu * math.sqrt(fraction / gaussian_fraction), delta=aside)
                 epsilon = gaussian_epsilon(cost.mu, delta - aside)
             parts.append(SplitPart(epsilon, delta, cost, kind))
         return parts
@@ -722,11 +725,12 @@ class BudgetAccountant(TableDisplay):
         if now.covers(after):
             return
         lacks_delta, spent = now.lacks_delta(after), now.spent_epsilon
-        # Where delta is short, epsilon is compared as if nothing were set aside.
+        # Where delta is short, epsilon is compared as if no delta were set aside.
         without_delta = replace(after, delta=0) if lacks_delta and now.delta > 0 else after
         lacks_epsilon_too = now.delta > 0 and not now.covers(without_delta)
         kind = now.spent.kind_of(after)
-        nothing = f"Nothing {'more ' * (spent > 0)}was charged. {advice or now.advice(kind)}"
+        more = "more " if spent > 0 else ""
+        nothing = f"Nothing {more}was charged. {advice or now.advice(kind)}"
         if not lacks_delta or spent == now.epsilon or lacks_epsilon_too:
             raise BudgetError(
                 f"{unpaid}Epsilon is what is short: the budget is {now.epsilon:g}, of which "

@@ -86,8 +86,8 @@ def _decimal_units(value: float) -> int:
 
 def _square_units(value: float) -> int:
     """Square of a number in units of 1e-40, rounded up."""
-    above, below = float(value).as_integer_ratio()
-    return -(-above * above * UNIT // (below * below))
+    numerator, denominator = float(value).as_integer_ratio()
+    return -(-numerator * numerator * UNIT // (denominator * denominator))
 
 
 def _as_float(units: int) -> float:
@@ -99,7 +99,7 @@ def _as_float(units: int) -> float:
 
 
 def _best_part(whole: float, value: Callable[[float], float]) -> float:
-    """Part of `whole`, of those that repeated halving gives, whose `value` is largest."""
+    """Part ``whole / 2^n`` with the largest `value`."""
     halved = (whole * 2.0**-n for n in range(40))  # to a millionth of a millionth
     return max((part for part in halved if part > 0), key=value, default=0.0)
 
@@ -182,27 +182,32 @@ class Spending:
         return gaussian_epsilon(math.sqrt(square / k), each - aside), each
 
     def aside_left(self, k: int, each: float, epsilon: float, delta: float) -> tuple[float, float]:
-        """Delta, at most `each`, that `k` further fits set aside, and squared mu that is left."""
+        """Delta, at most `each`, that each of `k` further vocabularies sets aside for the lowest
+        thresholds of words, and the squared mu that is left.
+        """
 
         def square(aside: float) -> float:
             later = replace(self, delta=self.delta + k * _decimal_units(aside))
             return later._square_left(epsilon, delta)
 
-        # The threshold of words is in proportion to this quantile over mu: make that small.
+        # A threshold is in proportion to this quantile over mu: maximise the inverse.
         aside = _best_part(each, lambda part: math.sqrt(square(part)) / -float(ndtri(part)))
         return aside, square(aside)
 
     def search_left(self, k: int, epsilon: float, delta: float) -> tuple[float, float]:
         """Epsilon and delta that a budget leaves for each of `k` further searches."""
 
-        def left(each: float) -> float:
-            later = replace(self, delta=self.delta + k * _decimal_units(each))
+        def epsilon_left(delta_each: float) -> float:
+            later = replace(self, delta=self.delta + k * _decimal_units(delta_each))
             return later.pure_left(k, epsilon, delta)
 
+        def mu_of_search(delta_each: float) -> float:
+            each = epsilon_left(delta_each)
+            return gaussian_mu(each, delta_each) if each else 0.0
+
         # Searches share the delta that is left, but for what earlier Gaussian noise needs.
-        delta_each = max(delta - self.cost.delta, 0.0) / k
-        each = _best_part(delta_each, lambda d: gaussian_mu(left(d), d) if left(d) else 0.0)
-        return left(each), each
+        delta_each = _best_part(max(delta - self.cost.delta, 0.0) / k, mu_of_search)
+        return epsilon_left(delta_each), delta_each
 
     def pure_left(self, k: int, epsilon: float, delta: float) -> float:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""
@@ -314,7 +319,7 @@ def unit_and_neighbours(protects: str) -> tuple[str, str]:
 
 
 def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bool) -> None:
-    """Raise BudgetError if charges `asked` for protect another kind of unit, or other neighbours.
+    """Raise BudgetError if new charges protect other units, or neighbours, than those `before`.
 
     `by_fits` is False where no fit was charged: units are then those that the budget was made for.
     """

@@ -98,7 +98,7 @@ class Density:
         return table
 
     def cells(self, choices: NDArray[np.uint64]) -> Integers:
-        """Cell of each 48-bit choice; choices equal to a border are settled elsewhere."""
+        """Cell of each 48-bit choice; `_settle` decides those equal to a border."""
         return np.searchsorted(self.bounds, choices, side="right").astype(np.int64)
 
 

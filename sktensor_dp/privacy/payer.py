@@ -15,6 +15,7 @@ from sktensor_dp.privacy.accountant import HELD, OPENED, BudgetAccountant
 from sktensor_dp.privacy.ledger_entries import PERSON, LedgerEntry, charges_of, person_of
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.sklearn_folds import (
+    SearchAround,
     are_given_groups,
     check_folds,
     refuse_mixed_rows,
@@ -53,7 +54,7 @@ class Payer:
         return self.charge_entries(self.charges(plan, neighbours, unit))
 
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
-        """Check and charge entries of a ledger; None as for :meth:`charge`."""
+        """Check and charge entries of a ledger; None if nobody pays, or an earlier batch did."""
         receipt, entries = None, self._named(entries)
         self._check_tools(entries)
         if self.accountant is not None and not self.paid_by_earlier_batch:
@@ -61,11 +62,11 @@ class Payer:
         PAID_FITS.set(PAID_FITS.get() + 1)
         return receipt
 
-    def tell(self, error: BaseException) -> None:
+    def add_charge_to(self, error: BaseException) -> None:
         """Add to an error that the charge of this fit stays."""
         if self.accountant is not None:
             kept = "What was charged for this fit stays charged."
-            tell(error, kept, self.accountant._so_far())
+            add_sentence(error, kept, self.accountant._so_far())
 
     def check(self, plan: ReleasePlan, neighbours: str, unit: str = "") -> list[LedgerEntry]:
         """Charges of a plan, of a `unit` if known; BudgetError if the accountant would refuse."""
@@ -95,24 +96,19 @@ class Payer:
         budget, search = self.accountant, search_around(self.tools)
         if budget is None or budget._part_of_search or not (later or search):
             return
-        said = "The steps of this pipeline, which are paid one by one, cannot be paid together. "
+        if search is not None and not search.is_first:
+            if budget._refused:  # with error_score=nan the search goes on after the refusal
+                raise BudgetError(budget._refused)
+            return
+        reason = "The steps of this pipeline, which are paid one by one, cannot be paid together. "
         charges = [*own, *later]
         if search is not None:
-            if not search.is_first:
-                if budget._refused:  # with error_score=nan others would be paid
-                    raise BudgetError(budget._refused)
-                return
-            said = f"scikit-learn begins {search.n_fits} such fits here, which must all be paid. "
+            reason = f"scikit-learn begins {search.n_fits} such fits here, which must all be paid. "
             charges = [replace(one, uses=one.uses * search.n_fits) for one in charges]
-            paying: Any = [one for one in search.scorers if isinstance(one, HasAccountant)]
-            for scorer in paying:
-                if scorer._accountant_to_charge() is budget:
-                    plan = ReleasePlan.split(scorer.epsilon, scorer.delta, {"score": 1.0})
-                    scores = charges_of(plan, type(scorer).__name__)
-                    charges += [replace(one, uses=search.n_scored) for one in scores]
+            charges += _charges_of_scores(search, budget)
         budget._refused = ""
         try:
-            budget.check_together(charges, said)
+            budget.check_together(charges, reason)
         except BudgetError as error:
             budget._refused = str(error)
             raise
@@ -153,6 +149,18 @@ PICKLED = "it was pickled, as for n_jobs=2, inside a `with BudgetAccountant(...)
 PAID = "an accountant paid for the fit that it holds, which is kept in no file of a model"
 
 
+def _charges_of_scores(search: SearchAround, budget: BudgetAccountant) -> list[LedgerEntry]:
+    """Charges of all scores of a search by private scorers that `budget` pays."""
+    charges = []
+    scorers: Any = [one for one in search.scorers if isinstance(one, HasAccountant)]
+    for scorer in scorers:
+        if scorer._accountant_to_charge() is budget:
+            plan = ReleasePlan.split(scorer.epsilon, scorer.delta, {"score": 1.0})
+            of_one = charges_of(plan, type(scorer).__name__)
+            charges += [replace(one, uses=search.n_scored) for one in of_one]
+    return charges
+
+
 def attribute_of_payment(paid: bool) -> dict[str, str]:
     """Attribute of an estimator that was `paid` for, by which later fits need an accountant too."""
     return {NEEDS_PAYER: PAID} if paid else {}
@@ -169,15 +177,16 @@ class UnitMark(NamedTuple):
 UNIT_MARK = "_sktensor_dp_unit"  # attribute of counts with their `UnitMark`
 
 
-def tell(error: BaseException, told: str, spent: str = "") -> None:
-    """Add a sentence to an error without message, or where a budget has `spent`; else a note."""
+def add_sentence(error: BaseException, sentence: str, spent: str = "") -> None:
+    """Add a sentence, and what is `spent`, to the message of an error, or else as a note."""
     match error.args:
         case [str(message)] if spent:
-            error.args = (f"{message}{'.' * (message[-1:] not in '.?')} {told}{spent}",)
+            end = "" if message[-1:] in ".?" else "."
+            error.args = (f"{message}{end} {sentence}{spent}",)
         case []:  # of an interrupt: notebooks show its message, and may not show notes
-            error.args = (f"{told}{spent}",)
+            error.args = (f"{sentence}{spent}",)
         case _:
-            error.add_note(f"{told}{spent}")
+            error.add_note(f"{sentence}{spent}")
 
 
 def telling_spending(method: Any) -> Any:
@@ -192,29 +201,33 @@ def telling_spending(method: Any) -> Any:
         try:
             return method(self, *args, **options)
         except BaseException as error:
-            spent, left = "", 0.0
-            with suppress(BudgetError):
-                if isinstance(payer := self._accountant_to_charge(), BudgetAccountant):
-                    spent, left = payer._so_far(), payer.remaining()["epsilon"]
-            # Methods that fit call each other: say each sentence once.
-            said = "".join([str(error), *getattr(error, "__notes__", ())])
-            unspent = f"This {type(self).__name__} released nothing."
-            # Refusals by the budget say themselves what was charged.
-            is_unspent = PAID_FITS.get() == n_begun and not isinstance(error, BudgetError)
-            if is_unspent and unspent not in said:
-                tell(error, unspent, spent)
-            # Counts over a private vocabulary: say how to use it without paying for it again.
-            mark, paid = getattr(X, UNIT_MARK, None), "The vocabulary of X is paid for:"
-            if spent and mark is not None and paid not in said:
-                groups = ", groups=groups" * mark.persons
-                how = f"fit this step alone, by fit(vectorizer.transform(texts){groups})."
-                none = "nothing of the budget is left to fit this step to it."
-                tell(error, paid, f" {how if left else none}")
+            _add_spending(error, self, X, is_paid=PAID_FITS.get() > n_begun)
             raise
         finally:
             UNIT_COLUMN.reset(token)
 
     return run
+
+
+def _add_spending(error: BaseException, estimator: Any, X: object, *, is_paid: bool) -> None:
+    """Add to an error of a fit to X what is released and spent, and how to go on."""
+    spent, left = "", 0.0
+    with suppress(BudgetError):
+        if isinstance(payer := estimator._accountant_to_charge(), BudgetAccountant):
+            spent, left = payer._so_far(), payer.remaining()["epsilon"]
+    # Methods that fit call each other: say each sentence once.
+    said = "".join([str(error), *getattr(error, "__notes__", ())])
+    nothing = f"This {type(estimator).__name__} released nothing."
+    # Refusals by the budget say themselves what was charged.
+    if not is_paid and not isinstance(error, BudgetError) and nothing not in said:
+        add_sentence(error, nothing, spent)
+    # Counts over a private vocabulary: say how to use it without paying for it again.
+    mark, paid = getattr(X, UNIT_MARK, None), "The vocabulary of X is paid for:"
+    if spent and mark is not None and paid not in said:
+        groups = ", groups=groups" if mark.persons else ""
+        how = f" fit this step alone, by fit(vectorizer.transform(texts){groups})."
+        none = " nothing of the budget is left to fit this step to it."
+        add_sentence(error, paid, how if left else none)
 
 
 def column_of_units(estimator: object, X: object, groups: Any) -> object:
@@ -243,14 +256,17 @@ class HasAccountant:
         """Accountant to charge: that of the parameter, else of the surrounding block, else None."""
         if self.accountant is not None:
             return self.accountant
-        # The innermost `with` block of this thread, and why nobody may be charged nothing, if so.
-        block, why = OPENED.get()[-1], vars(self).get(NEEDS_PAYER)
+        block = OPENED.get()[-1]  # the innermost `with` block of this thread
+        why_needed = vars(self).get(NEEDS_PAYER)
         if HELD:  # open blocks of any thread
-            why = "another thread holds a `with BudgetAccountant(...)` block open, seen there alone"
-        if block is not None or why is None:
+            why_needed = (
+                "another thread holds a `with BudgetAccountant(...)` block open, seen there alone"
+            )
+        if block is not None or why_needed is None:
             return block
         raise BudgetError(
-            f"This {type(self).__name__} has no accountant, and {why}: nobody would be charged. "
+            f"This {type(self).__name__} has no accountant, and {why_needed}: nobody would be "
+            "charged. "
             "Nothing was charged or released. Pass the accountant of the search or block, as "
             "accountant=, or BudgetAccountant(path='budget.sqlite'), a file that threads, "
             "processes and later sessions share. For data of other people, "

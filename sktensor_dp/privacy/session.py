@@ -96,7 +96,7 @@ class Session(AbstractContextManager["Session"]):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
-            self._payer.tell(error)
+            self._payer.add_charge_to(error)
         self._chunks, self._is_open = None, False
 
     def __call__(self, query: Query, paid_by: type[Query] | None = None, uses: int = 1) -> Answer:
@@ -192,7 +192,7 @@ class Session(AbstractContextManager["Session"]):
         # Only while the session is open. Products are faster than forming the matrix.
         if not self._admit(query).is_exact:
             raise RuntimeError(f"release {query.name!r} has a finite cost and needs noise.")
-        # The query makes `M @ V` of the mean of what the products need of each unit.
+        # The query computes `M @ V` from the mean over units of what each contributes.
         return lambda V: query.product_of_parts(self._sum(Product(query, V)) / self.n_units, V)
 
     def report(self, notes: tuple[str, ...] = ()) -> PrivacyReport:
@@ -238,8 +238,8 @@ class Session(AbstractContextManager["Session"]):
     def _planned_release_used(
         self, query: type[Query], paid_by: type[Query] | None, uses: int
     ) -> tuple[str, int, PrivacyCost]:
-        """Planned release that pays for a query, the number of its uses taken, and their cost;
-        with `paid_by` all uses left of that release.
+        """Name of the planned release that pays for a query, the number of its uses taken, and
+        their cost; `paid_by` pays with all its uses that are left.
         """
         # The choice of a release may depend on earlier ones; costs are fixed in advance, so they
         # compose.

@@ -78,7 +78,7 @@ def check_folds(
 ) -> None:
     """Refuse charges, by `tools` of scikit-learn, for folds that do not keep units whole.
 
-    With ``units="any"`` of the budget folds of splitters that are not ours are warned of.
+    With ``units="any"`` of the budget folds of other splitters than ours only warn.
     """
     person = next((one.unit for one in entries if one.unit.startswith(PERSON)), None)
     frames = [frame for frame in locals_of(tools, VALIDATION) if "train" in frame]
@@ -86,9 +86,9 @@ def check_folds(
     if not frames:  # fits to all rows come first, and cannot be given groups
         stacked = (frame.get("self") for frame in locals_of(tools, STACKING))
         folds = [None for tool in stacked if getattr(tool, "cv", "prefit") != "prefit"]
-    by_rows = person is None and budget_units != "any"
+    protects_rows = person is None and budget_units != "any"
     given_groups = given_groups or any(fold is not None and fold.whose for fold in folds)
-    if frames and by_rows and (given_groups or are_given_groups(tools)):
+    if frames and protects_rows and (given_groups or are_given_groups(tools)):
         raise BudgetError(
             "The tool of scikit-learn is given groups, and this fit is not: it would protect one "
             "row, and no person. Nothing was charged. Pass the labels on to each step, as "
@@ -97,7 +97,7 @@ def check_folds(
         )
     if person is None and all(one.neighbours == "replace_one" for one in entries):
         return  # rows by position: nobody moves others
-    if all(fold is not None and _is_of(fold, person, budget_units) for fold in folds):
+    if all(fold is not None and _dealt_by(fold, person, budget_units) for fold in folds):
         return
     column = column_of(person or "")
     labels = f"table[{column!r}]" if column else "the label of each row's person"
@@ -132,21 +132,23 @@ class SearchAround(NamedTuple):
 
 def search_around(tools: Sequence[Tool]) -> SearchAround | None:
     """Search among `tools`, if it says how many fits it makes, which cost the same."""
-    # A tool that fits others has its fits further out.
+    # Local variables of the function that fits folds; a tool that fits others has them further out.
     frame = ChainMap(*locals_of(tools, VALIDATION)[:2])
+    # Of fold and candidate: which this fit is for (0: the first), and how many there are.
     fold = frame.get("split_progress") or getattr(_dealt(frame.get("train")), "place", None)
-    candidate, n_candidates = frame.get("candidate_progress") or (0, 1)
-    if (values := frame.get("param_range")) is not None:  # of validation_curve
+    candidate = frame.get("candidate_progress") or (0, 1)
+    if (values := frame.get("param_range")) is not None:  # validation_curve: a candidate each
         first = {frame.get("param_name"): values[0]}
-        candidate, n_candidates = str(frame.get("parameters")) != str(first), len(values)
-    if sizes := frame.get("train_test_proportions"):  # of learning_curve
-        fold = frame.get("train") is not sizes[0][0], len(sizes)
+        candidate = int(str(frame.get("parameters")) != str(first)), len(values)
+    if sizes := frame.get("train_test_proportions"):  # learning_curve: a fold each
+        fold = int(frame.get("train") is not sizes[0][0]), len(sizes)
     if fold is None or {"epsilon", "delta"} & parameters_of(frame):
         return None
-    n = fold[1] * n_candidates
-    n_scored = n * (2 if frame.get("return_train_score") else 1)
-    last = any(getattr(one.get("self"), "refit", False) for one in locals_of(tools, SEARCH))
-    return SearchAround(fold[0] == candidate == 0, n_scored, n + last, scorers_of(frame))
+    n_fits = fold[1] * candidate[1]
+    n_scored = n_fits * (2 if frame.get("return_train_score") else 1)
+    if any(getattr(one.get("self"), "refit", False) for one in locals_of(tools, SEARCH)):
+        n_fits += 1
+    return SearchAround(fold[0] == candidate[0] == 0, n_scored, n_fits, scorers_of(frame))
 
 
 def refuse_mixed_rows(tools: Sequence[Tool]) -> None:
@@ -176,9 +178,10 @@ def are_given_groups(tools: Sequence[Tool]) -> bool:
     return any(one["groups"] is not None for one in given)
 
 
-def _is_of(fold: FoldRows, person: str | None, budget_units: str) -> bool:
-    """True where a fold was dealt by the persons who pay, as far as names tell."""
+def _dealt_by(fold: FoldRows, person: str | None, budget_units: str) -> bool:
+    """True where a fold was dealt by the persons who pay, as far as names of columns tell."""
     if person is None or fold.whose == person:
         return True
-    nameless = fold.whose == PERSON and budget_units in (PERSON, "one", "any")
-    return nameless or (person == PERSON and bool(fold.whose))
+    # Labels without a name, of the fold or of those who pay, may be the same persons.
+    fold_is_nameless = fold.whose == PERSON and budget_units in (PERSON, "one", "any")
+    return fold_is_nameless or (person == PERSON and bool(fold.whose))

@@ -134,14 +134,13 @@ def load_statement(data: str | bytes) -> PrivacyReport:
 
 def _check_heading(stated: Any) -> None:
     """Raise StatementError unless this is a privacy statement of a version that can be read."""
-    # A list is the statement of several ledgers.
-    first = stated[0] if isinstance(stated, list) and stated else stated
-    keys = first.keys() if isinstance(first, dict) else set()
-    if keys >= OF_LEDGERS:
+    is_list = isinstance(stated, list)  # as the statement of several ledgers is
+    first = stated[0] if is_list and stated else stated
+    if isinstance(first, dict) and first.keys() >= OF_LEDGERS:
         raise StatementError(
             "it is the statement of a ledger, which `sktensor-dp budget show` checks."
         )
-    if first is not stated or "format" not in keys or stated["format"] != FORMAT:
+    if not isinstance(stated, dict) or stated.get("format") != FORMAT:
         raise StatementError("it is no privacy statement of sktensor_dp.")
     version = stated.get("version")
     if type(version) is int and version > VERSION:
@@ -263,7 +262,7 @@ def _nodes(
 
 
 def _noise_reasons(node: Composition, place: str) -> Iterator[str]:
-    """Yield releases that have a cost of another kind than their noise spends."""
+    """Yield contradictions of costs and noise: Gaussian noise costs no epsilon, pure no mu."""
     for number, row in enumerate(node.rows):
         law = law_of(row.mechanism)
         of_other_laws = row.mu if law.pure else row.epsilon
@@ -276,22 +275,22 @@ def _noise_reasons(node: Composition, place: str) -> Iterator[str]:
 
 def _selection_reasons(node: Composition) -> Iterator[str]:
     """Yield costs of a trial beyond what its selection allows, or of mixed kinds of noise."""
-    most = allowed_trial(node)
+    allowed = allowed_trial(node)
     for cost in unit_costs(node.parts[0].composition):
         is_mixed = cost.epsilon > 0 and (cost.mu > 0 or cost.delta > 0)
-        pairs = ((cost.mu, most.mu), (cost.epsilon, most.epsilon))
-        if is_mixed or any(amount > allowed * (1 + TOLERANCE) for amount, allowed in pairs):
+        pairs = ((cost.mu, allowed.mu), (cost.epsilon, allowed.epsilon))
+        if is_mixed or any(amount > most * (1 + TOLERANCE) for amount, most in pairs):
             yield (
                 f"a trial costs mu {cost.mu:.9g}, epsilon {cost.epsilon:.9g}, delta "
-                f"{cost.delta:g}, but the selection allows mu {most.mu:.9g}, epsilon "
-                f"{most.epsilon:.9g}, of one kind"
+                f"{cost.delta:g}, but the selection allows mu {allowed.mu:.9g}, epsilon "
+                f"{allowed.epsilon:.9g}, of one kind"
             )
 
 
 def _unit_reasons(
     node: Composition, n_units: float, place: str, number_is_private: bool
 ) -> Iterator[str]:
-    """Yield parts whose numbers of units, noisy ones if private, do not fit."""
+    """Yield contradictions of the parts' numbers of units, which are noisy if private."""
     together = sum(part.times * part.n_units for part in node.parts)
     must_add_up = number_is_private or all(part.role == "batch" for part in node.parts)
     if node.kind == "parallel" and must_add_up and together != n_units:

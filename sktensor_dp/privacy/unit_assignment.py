@@ -53,11 +53,12 @@ def assigned(
     Returns the part of each unit, and the unit of each row (None where each row is a unit). Of
     `n_units` some may have no rows; these come after the others.
     """
+    # Units with rows, by name, and the unit of each row; without labels each row is a unit.
     names, units, n_with_rows = None, None, n_rows
     if labels is not None:
         names, units = distinct(labels)
         n_with_rows = len(names)
-    if sizes_private:  # and may be zero
+    if sizes_private:  # sizes of parts are random, and may be zero
         coins = secret_coins(n_with_rows, names)
         parts = coin_parts(coins, n_parts) if n_parts else coin_split(coins, fraction)
         return parts, units

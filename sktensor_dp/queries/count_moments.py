@@ -35,9 +35,7 @@ def _whitened_sum(X: sp.csr_matrix, B: Floats, projected: Floats, weight: Floats
     """Weighted sum over documents of third moments in a basis B; `projected` is ``X @ B``."""
     # Counts c with p = B'c have the moment p p p, less sum_w c_w b_w b_w p with p in each of three
     # places, plus 2 sum_w c_w b_w b_w b_w: two thirds of this are added in each place.
-    # Number of documents, and of words, whose terms are added plainly before their sum is added
-    # accurately.
-    terms_at_once = 2**12
+    terms_at_once = 2**12  # documents or words that are added plainly before an accurate sum
     cubes, word_counts, word_moments = AccurateSum(), AccurateSum(), AccurateSum()
     for rows in blocks(X.shape[0], terms_at_once):
         counts, p = rows_of(X, rows), projected[rows]
@@ -119,14 +117,14 @@ class PairMoments(NonNegative):
     def product_parts(self, chunk: CountChunk, V: Floats) -> Floats:
         """Parts of ``M @ V``, M the sum of `chunk`, without forming M."""
         # From this many words on eigenvectors are found by iteration, whose tolerance single
-        # precision can reach.
-        single_from = 600
-        # Used without noise only, so rounding needs no bound. The last column holds the diagonal,
-        # subtracted once at the end: with many words, V is larger than a chunk.
+        # precision can reach. Used without noise only, so rounding needs no bound.
+        words_for_singles = 600
         X, weight = self._weighted(chunk)
-        if len(V) > single_from:
+        if len(V) > words_for_singles:
             order, X = chunk.restricted(self.words).by_words
             V, weight = V.astype(np.float32), weight[order].astype(np.float32)
+        # The last column holds the diagonal, subtracted once at the end: with many words, V is
+        # larger than a chunk.
         projected = np.ones((len(weight), V.shape[1] + 1), dtype=V.dtype)
         projected[:, :-1] = X @ V
         projected *= weight[:, None]

@@ -85,16 +85,15 @@ class PairNorm:
 
 def norms_of_mean_pairs(part: CountChunk, diagonal_weight: float) -> Floats:
     """Exact pair norm of each unit, (n_units,); infinity for one document or too many pairs."""
-    # Number of pairs of words held at once; units with more than the second number of pairs get a
-    # cheaper bound than their exact norm.
-    pairs_at_once, pairs_of_a_unit = 2**22, 2**26
+    # Number of pairs of words held at once, and of a unit whose exact norm is not too dear.
+    pairs_at_once, most_pairs = 2**22, 2**26
     norms, units = np.full(part.units.n, np.inf), part.units
     pairs_of_documents = np.diff(part.X.indptr).astype(np.float64) ** 2
     n_pairs = np.bincount(units.of_rows, pairs_of_documents, units.n)
-    several = np.flatnonzero((units.sizes > 1) & (n_pairs <= pairs_of_a_unit))
-    batches = np.floor(np.cumsum(n_pairs[several]) / pairs_at_once)
+    eligible = np.flatnonzero((units.sizes > 1) & (n_pairs <= most_pairs))
+    batches = np.floor(np.cumsum(n_pairs[eligible]) / pairs_at_once)
     for batch in np.unique(batches):
-        chosen = several[batches == batch]
+        chosen = eligible[batches == batch]
         rows = slice(units.starts[chosen[0]], units.starts[chosen[-1] + 1])
         norms[chosen] = _pair_norms(part, rows, chosen, diagonal_weight)
     return norms
@@ -104,20 +103,20 @@ def _pair_norms(
     part: CountChunk, rows: slice, chosen: NDArray[np.intp], diagonal_weight: float
 ) -> Floats:
     """Exact pair norms of the units `chosen`, whose documents lie in the slice `rows`."""
-    X, of_rows = rows_of(part.X, rows), part.units.of_rows[rows] - chosen[0]
+    # Units are numbered from the first chosen one on; `cells` are words of units.
+    X, unit_of_row = rows_of(part.X, rows), part.units.of_rows[rows] - chosen[0]
     wanted = np.zeros(int(chosen[-1] - chosen[0]) + 1, dtype=bool)
     wanted[chosen - chosen[0]] = True
-    cells = UnitWords.of(X, of_rows, wanted)
+    cells = UnitWords.of(X, unit_of_row, wanted)
+    # Of counts c of l tokens the moment has the entries 2 c_i c_j / (l - 1), i < j, and
+    # c_i (c_i - 1) / (l - 1); a unit's is the mean over its documents.
     lengths, data = part.lengths[rows][cells.rows], X.data[cells.stored]
-    weight = (lengths >= 2) / np.maximum(lengths - 1, 1) / cells.sizes[of_rows[cells.rows]]
+    weight = (lengths >= 2) / np.maximum(lengths - 1, 1) / cells.sizes[unit_of_row[cells.rows]]
     weighted = data * np.repeat(weight, cells.per_row)
     # One column for each word of each unit, so that products of columns stay within a unit.
     layout = (cells.places, np.append(0, np.cumsum(cells.per_row)))
     shape = (len(cells.rows), len(cells.words))
     counts = sp.csr_matrix((data, *layout), shape=shape)
-
-    # Of counts c of l tokens the moment has the entries 2 c_i c_j / (l - 1), i < j, and
-    # c_i (c_i - 1) / (l - 1); a unit's is the mean over its documents.
     pairs = (counts.T.tocsr() @ sp.csr_matrix((weighted, *layout), shape=shape)).tocoo()
     distinct = np.where(pairs.row < pairs.col, 2 * pairs.data, 0.0)
     repeated = np.bincount(cells.places, weighted * (data - 1), len(cells.words))

@@ -35,14 +35,13 @@ class ExpectedCounts(query.NonNegative):
     # A document's array has entries c_w p(topic | w, document) >= 0, which sum to its length. It
     # depends on that document and on released values only.
 
-    topics: Floats
-    prior: Floats
-    single: bool
-    limit: float
-    order: int = 2
-    n_iter: int = 10
-    # Divisor of each word's counts before the norm is taken.
-    scales: Floats | None = None
+    topics: Floats  # (k, n_words)
+    prior: Floats  # (k,): Dirichlet parameters, or weights of single topics
+    single: bool  # whether a document has one topic
+    limit: float  # largest norm of a unit's contribution
+    order: int = 2  # of that norm, 1 or 2
+    n_iter: int = 10  # steps of mean field
+    scales: Floats | None = None  # (n_words,): divisors of counts before the norm is taken
 
     def __post_init__(self) -> None:
         query.check_array("topics", self.topics, LARGEST_SHARE, least=0.0)
@@ -78,22 +77,23 @@ class ExpectedCounts(query.NonNegative):
         norms = self._bounds(counts)
         # Where a bound exceeds the limit take the exact norm, which is known for order 2.
         if self.order == 2 and (norms > self.limit).any():
-            of_rows = np.sqrt((posterior**2).sum(axis=1) * counts.squares)
+            row_norms = np.sqrt((posterior**2).sum(axis=1) * counts.squares)
             exact = norms_of_mean_counts(chunk.unit_words, counts.X.data, posterior, topics=None)
-            exact = np.where(chunk.units.sizes == 1, chunk.units.means(of_rows), exact)
+            exact = np.where(chunk.units.sizes == 1, chunk.units.means(row_norms), exact)
             norms = np.minimum(norms, NORM_SLACK * exact)
         return counts.X, posterior * chunk.units.row_weights(scale_to(norms, self.limit))[:, None]
 
     def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         """Sparse ratios and clipped topic proportions, under LDA by mean field."""
         units, norms = chunk.units, self._bounds(self._scaled(chunk))
-        # Compute the exact norm, which is Euclidean, only where the cheap bound exceeds the limit.
+        # Compute the exact norm, which is Euclidean, only where the cheap bound exceeds the limit:
+        # of units of one document `field` computes it.
         too_long = (norms > self.limit) & (self.order == 2)
-        alone = (too_long & (units.sizes == 1))[units.of_rows]
+        needs_norm = (too_long & (units.sizes == 1))[units.of_rows]
         weights = None if self.scales is None else (1 / self.scales).astype(np.float32)
         topics, prior = single_precision(self.topics, self.prior)
         prior = self._priors(chunk, topics, prior)
-        field = MeanField(chunk, topics, prior, self.n_iter, alone, weights)
+        field = MeanField(chunk, topics, prior, self.n_iter, needs_norm, weights)
         expected, ratios = field.expected, field.ratios
         # A document whose counts are not finite contributes nothing: NaN would pass a comparison
         # with the limit.
@@ -106,9 +106,8 @@ class ExpectedCounts(query.NonNegative):
         if too_long.any():
             words = chunk.sorted_unit_words
             exact = norms_of_mean_counts(words, ratios.data, expected, self.topics)
-            # Of a unit of one document the field computed it, or left infinity where it is short.
             row_norms = np.empty(len(dropped))
-            row_norms[field.order] = field.norms
+            row_norms[field.order] = field.norms  # infinity where none was needed
             exact = np.where(units.sizes == 1, row_norms[units.starts[:-1]], exact)
             norms = np.minimum(norms, NORM_SLACK * exact)
         factors = units.row_weights(scale_to(norms, self.limit))

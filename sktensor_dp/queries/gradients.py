@@ -73,8 +73,7 @@ class Jacobian:
             parts.append(self.index_set.sums(m, weights[:, None] * self.rows(m)).ravel())
         if self.core is None:
             return np.concatenate(parts)
-        # Number of entries that are added plainly before their sum is added accurately.
-        at_once = min(2**8, rows_at_once(self.core.size))
+        at_once = min(2**8, rows_at_once(self.core.size))  # entries added plainly, then accurately
         *others, last = modes
         factors, total = [self.factors[m] for m in others], AccurateSum()
         for block in blocks(self.index_set.n_entries, at_once):

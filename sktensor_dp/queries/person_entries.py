@@ -183,32 +183,33 @@ class SharedRowSums(Query):
         if self.mode == chunk.unit_mode:
             raise ValueError(f"mode must be another one than the units', {chunk.unit_mode}.")
         self.about.check_rows(self.shape, chunk)
-        pairs, unit_of_pair = chunk.pairs(self.mode)
-        units, size = chunk.unit_of_entry, self.shape[self.mode]
+        pair, unit_of_pair = chunk.pairs(self.mode)  # pair (unit, row of the mode) of each entry
+        unit, n_rows = chunk.unit_of_entry, self.shape[self.mode]
 
-        # For each entry the norm of its unit over the unit's pairs.
         def norms(of_pairs: NDArray[Any]) -> Floats:
-            return np.sqrt(np.bincount(unit_of_pair, of_pairs**2, chunk.n_units)).take(units)
+            """Norm of a unit's numbers by row, repeated for each entry of the unit."""
+            return np.sqrt(np.bincount(unit_of_pair, of_pairs**2, chunk.n_units)).take(unit)
 
+        # Residuals about the mean of the unit's entries in other rows, if there are any.
         values = self.about.subtracted(chunk)
-        counts, n_entries = np.bincount(pairs), _unit_sums(chunk, None).take(units)
-        n_others = n_entries - counts.take(pairs)
-        others = _unit_sums(chunk, values).take(units) - np.bincount(pairs, values).take(pairs)
-        # If all rows are as likely, residuals have the mean of the row's effect by this factor.
-        residuals = (1 - 1 / size) * (values - others / np.maximum(n_others, 1.0))
-        is_alone = n_others == 0
-        residuals[is_alone] = values[is_alone] - self.about.level
+        counts, n_entries = np.bincount(pair), _unit_sums(chunk, None).take(unit)
+        n_others = n_entries - counts.take(pair)
+        sum_of_others = _unit_sums(chunk, values).take(unit) - np.bincount(pair, values).take(pair)
+        # If all rows are as likely, the mean residual is the row's effect by this factor.
+        residuals = (1 - 1 / n_rows) * (values - sum_of_others / np.maximum(n_others, 1.0))
+        has_one_row = n_others == 0
+        residuals[has_one_row] = values[has_one_row] - self.about.level
         residuals = np.clip(residuals / self.scale, -1.0, 1.0)
         if self.most < 1:
-            lengths = norms(np.bincount(pairs, residuals))
+            lengths = norms(np.bincount(pair, residuals))
             residuals /= np.maximum(lengths / (self.most * norms(counts)), 1.0)
-        # Each entry weighs one over the norm of its unit's counts C, |C|.
+        # Each entry weighs one over |C|, the norm of its unit's counts.
         weights = 1 / norms(counts)
-        if self.order == 1:  # over their number n: sums of weights then tell n by this root
-            weights = np.sqrt(np.where(is_alone, 1.0, n_others / n_entries)) / n_entries
-        places = chunk.coordinates[:, self.mode] + size * is_alone
+        if self.order == 1:  # |C| is the number of entries; the root lets sums of weights tell it
+            weights = np.sqrt(np.where(has_one_row, 1.0, n_others / n_entries)) / n_entries
+        places = chunk.coordinates[:, self.mode] + n_rows * has_one_row
         table = np.stack([weights * residuals, weights], axis=1)
-        return sums_by_row(places, table, 2 * size).T.reshape(2, 2, size).copy()
+        return sums_by_row(places, table, 2 * n_rows).T.reshape(2, 2, n_rows).copy()
 
 
 @dataclass(frozen=True, eq=False)

@@ -347,11 +347,12 @@ class TensorPowerIterations(query.Query):
     @property
     def l2_sensitivity(self) -> float:
         """``6 bound sqrt(sum_u u_i^4)`` at the worst row i of the starts, with rounding."""
-        # All entries contribute to the rounding error of an answer. `NORM_SLACK` covers it, or else
-        # it is added.
         largest = math.sqrt((self.starts**4).sum(axis=1).max())
+        # All entries contribute to the rounding error of an answer, which `NORM_SLACK` may not
+        # cover.
+        with_slack = NORM_SLACK * 6 * self.bound * largest
         with_rounding = self.bound * (6 * largest + 2 * self._rounding)
-        return max(NORM_SLACK * 6 * self.bound * largest, with_rounding)
+        return max(with_slack, with_rounding)
 
     @property
     def _rounding(self) -> float:

@@ -58,8 +58,8 @@ def read_documents(
 ) -> list[Any]:
     """List documents, decoded by the parameters of a vectorizer; `is_part`: of a lazy partition."""
     container, number_is_private = type(raw_documents), vectorizer.neighbours == "add_remove"
-    single = issubclass(container, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
-    if single or getattr(raw_documents, "ndim", 1) != 1:
+    is_one = issubclass(container, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
+    if is_one or getattr(raw_documents, "ndim", 1) != 1:
         shape = getattr(raw_documents, "shape", None)
         has_shape = "" if shape is None else f" and shape {shape}"
         raise ValueError(

@@ -90,14 +90,13 @@ class WordPlan:
 
     releases: ReleasePlan  # the budget
     max_words: int  # words of a document that may count
-    least: float  # ``min_df`` and ``max_df`` in units
-    most: float
+    min_units: float  # ``min_df`` and ``max_df`` in units
+    max_units: float
     noun: str  # name of the units, "documents" or "persons"
     frequencies: bool  # whether document frequencies are released
-    # Largest vote of a document for a word, and the noisy votes from which on a word is kept.
-    largest: float
-    votes: float = 0.0
-    needed: float = 0.0  # noisy number in its bucket that a word needs to get votes; 0: none does
+    largest_vote: float  # of a document for a word
+    needed_votes: float = 0.0  # noisy votes from which on a word is kept
+    needed_in_bucket: float = 0.0  # noisy number that a word needs there to get votes; 0: none
     length: int = 0  # different words of a document that the threshold is for; 0 without noise
     threshold: float = 1.0  # documents from which a word is kept, about
 
@@ -135,10 +134,10 @@ def plan_words(
     # Votes of an ordinary document for a word, relative to equal votes for all its words: it votes
     # for some of them only.
     ordinary_votes = 2.0
-    m, neighbours = vectorizer.max_words_per_document, vectorizer.neighbours
+    max_words, neighbours = vectorizer.max_words_per_document, vectorizer.neighbours
     limits = vectorizer.min_df, vectorizer.max_df
     are_numbers = [isinstance(limit, numbers.Integral) for limit in limits]  # not fractions
-    least, most = (
+    min_units, max_units = (
         float(limit if is_number else limit * n_documents)
         for limit, is_number in zip(limits, are_numbers, strict=True)
     )
@@ -146,24 +145,25 @@ def plan_words(
     releases = _releases(vectorizer, prunes)
     exact = math.isinf(vectorizer.epsilon)
     plan = WordPlan(
-        releases=releases, max_words=m, least=least, most=most, noun=noun,
-        frequencies=prunes or exact, largest=math.sqrt(m),
+        releases=releases, max_words=max_words, min_units=min_units, max_units=max_units, noun=noun,
+        frequencies=prunes or exact, largest_vote=math.sqrt(max_words),
     )  # fmt: skip
     if exact:
         return plan
     spent = releases.with_count() if neighbours == "add_remove" else releases
-    # Votes of a document have the L2 norm sqrt(m), its buckets have norm 1.
+    # Votes of a document have the L2 norm sqrt(max_words), its buckets have norm 1.
     sensitivity = WordBuckets().sensitivity("l2", neighbours)
-    largest, votes = largest_weight(m, math.sqrt(m) * sensitivity, spent.cost_of(VOTES))
-    needed = defaults.NEEDED * sensitivity / spent.cost_of(BUCKETS).mu
-    # What an ordinary document gives to the bucket of each of its words. A word needs enough of
-    # that, and of votes: documents vote the less for it, the less its bucket has of `AIM`.
-    in_bucket = 1 / math.sqrt(min(m, length))
-    voted = votes * math.sqrt(defaults.AIM / ordinary_votes / m)
-    threshold = max(max(needed, voted) / in_bucket, votes / largest)
+    root = math.sqrt(max_words)
+    largest_vote, needed_votes = largest_weight(max_words, root * sensitivity, spent.cost_of(VOTES))
+    needed_in_bucket = defaults.NEEDED * sensitivity / spent.cost_of(BUCKETS).mu
+    # A word needs enough in its bucket to get votes, and to get enough of them: documents vote the
+    # less for it, the less its bucket has of `AIM`. An ordinary document gives `in_bucket` to it.
+    in_bucket = 1 / math.sqrt(min(max_words, length))
+    for_votes = needed_votes * math.sqrt(defaults.AIM / ordinary_votes / max_words)
+    threshold = max(max(needed_in_bucket, for_votes) / in_bucket, needed_votes / largest_vote)
     return replace(
-        plan, largest=largest, votes=votes, needed=needed, length=min(m, length),
-        threshold=threshold,
+        plan, largest_vote=largest_vote, needed_votes=needed_votes,
+        needed_in_bucket=needed_in_bucket, length=min(max_words, length), threshold=threshold,
     )  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | 
     min_df, max_df = vectorizer.min_df, vectorizer.max_df
     # Two numbers, or two fractions, compare alike for any number of documents.
     alike = isinstance(min_df, numbers.Integral) == isinstance(max_df, numbers.Integral)
-    if plan.least > plan.most and (n_documents is not None or alike):
+    if plan.min_units > plan.max_units and (n_documents is not None or alike):
         how_many = "" if n_documents is None else f", with {n_documents} {noun}"
         raise ValueError(
             f"min_df={min_df!r} asks for more {noun} than max_df={max_df!r} allows{how_many}."
@@ -186,10 +186,10 @@ def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | 
             f"A smaller max_words_per_document, a larger epsilon, more {noun} or a public "
             "vocabulary would help."
         )
-    if plan.most < plan.needed:  # below which a word gets no votes
+    if plan.max_units < plan.needed_in_bucket:
         raise NotEnoughDataError(
-            f"max_df={max_df!r} drops words of more than {plan.units(plan.most)}, and "
-            f"noise those of fewer than {plan.needed:.0f}. Raise max_df."
+            f"max_df={max_df!r} drops words of more than {plan.units(plan.max_units)}, and "
+            f"noise those of fewer than {plan.needed_in_bucket:.0f}. Raise max_df."
         )
 
 

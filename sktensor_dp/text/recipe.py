@@ -25,21 +25,22 @@ from sktensor_dp.text.plan import WordPlan, where_kept
 
 def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> FitResult:
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
-    weights, most = np.ones(N_BUCKETS), 0  # `most`: words for which a unit counts in `sizes`
+    weights, words_of_unit = np.ones(N_BUCKETS), 0  # for which a unit counts in frequencies
     sizes = np.zeros(0)  # (n_words,): units that hold each word, or a number that ranks words so
-    by_buckets = plan.needed > 0  # not without noise, nor where a unit has one word
+    by_buckets = plan.needed_in_bucket > 0  # not without noise, nor where a unit has one word
     if by_buckets:
         buckets = ask(WordBuckets()).as_sum().value
         # At equal weights a word gets as many votes as its bucket times the root of `max_words`: in
         # buckets a document has norm 1, in votes this root. Words with `enough` in their bucket get
         # the weight 1, commoner and rarer ones less, and noise 0.
-        enough = defaults.AIM * plan.votes / math.sqrt(plan.max_words)
-        ratios = enough / np.maximum(buckets, plan.needed)
-        weights = np.where(buckets >= plan.needed, np.minimum(ratios, 1 / ratios), 0.0)
-    words = ask(WordVotes(plan.max_words, plan.largest, weights)).keys or []
+        enough = defaults.AIM * plan.needed_votes / math.sqrt(plan.max_words)
+        ratios = enough / np.maximum(buckets, plan.needed_in_bucket)
+        is_shown = buckets >= plan.needed_in_bucket
+        weights = np.where(is_shown, np.minimum(ratios, 1 / ratios), 0.0)
+    words = ask(WordVotes(plan.max_words, plan.largest_vote, weights)).keys or []
     if words and plan.frequencies:
-        most = len(words) if plan.exact else _release_most_words(ask, words)
-        sizes = ask(DocumentFrequencies(most, tuple(words))).as_sum().value
+        words_of_unit = len(words) if plan.exact else _release_most_words(ask, words)
+        sizes = ask(DocumentFrequencies(words_of_unit, tuple(words))).as_sum().value
         # A released word is in at least one unit; without noise numbers are whole.
         sizes = np.clip(np.rint(sizes) if plan.exact else sizes, 1.0, ask.n_units)
     elif words and by_buckets:
@@ -52,11 +53,11 @@ def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fi
     }
     if plan.frequencies:
         attributes["document_frequencies_"] = sizes[kept]
-    return FitResult(attributes, notes=tuple(_notes(plan, most)))
+    return FitResult(attributes, notes=tuple(_notes(plan, words_of_unit)))
 
 
-def _notes(plan: WordPlan, most: int) -> Iterator[str]:
-    """Yield notes on which words are kept, and on frequencies, of `most` words of a unit."""
+def _notes(plan: WordPlan, words_of_unit: int) -> Iterator[str]:
+    """Yield notes on which words are kept, and for how many a unit counts in frequencies."""
     where = where_kept(plan.length) if plan.length else ""
     yield f"A word is kept from about {plan.units(plan.threshold)} on{where}."
     if plan.length:
@@ -64,10 +65,10 @@ def _notes(plan: WordPlan, most: int) -> Iterator[str]:
             "Noise leaves out some commoner words too, at random: in tests up to one in five of "
             "those that three times as many had."
         )
-    if plan.needed > 0 and plan.frequencies:
+    if plan.needed_in_bucket > 0 and plan.frequencies:
         yield (
             f"In document_frequencies_ a {plan.noun.removesuffix('s')} counts for up to "
-            f"{counted(most, 'word')}, those that it uses most: about 1 in 100 has more."
+            f"{counted(words_of_unit, 'word')}, those that it uses most: about 1 in 100 has more."
         )
 
 
@@ -85,7 +86,7 @@ def _pruned(
     # Without frequencies there are no `min_df` and `max_df` to keep to, and sizes only rank words.
     kept = np.arange(len(words))
     if plan.frequencies:
-        kept = np.flatnonzero((sizes >= plan.least) & (sizes <= plan.most))
+        kept = np.flatnonzero((sizes >= plan.min_units) & (sizes <= plan.max_units))
     if max_features is not None:
         most = np.argsort(-sizes[kept], kind="stable")[:max_features]
         kept = np.sort(kept[most])
@@ -94,7 +95,7 @@ def _pruned(
         if words:
             reason = (
                 f"of {len(words)} whose noisy votes reached the threshold, none comes from between "
-                f"{plan.least:g} and {plan.most:g} {plan.noun} (min_df, max_df)"
+                f"{plan.min_units:g} and {plan.max_units:g} {plan.noun} (min_df, max_df)"
             )
         raise NotEnoughDataError(
             f"No word remains: {reason}. "

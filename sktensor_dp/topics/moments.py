@@ -105,7 +105,8 @@ def topics_from_components(components: Floats) -> Floats:
     return project_rows(components / sums)
 
 
-# What is added to masses, relative to even ones: those of 0 do not have infinite precision.
+# Added to probabilities of words or pairs, relative to even ones, before their sampling variance is
+# computed: a probability of 0 has no infinite precision.
 LEAST_MASS = 1e-3
 
 
@@ -219,8 +220,8 @@ def pair_precision(moments: ReleasedMoments) -> Floats:
     """Inverse variance (d, d) of the released second moment, by noise and by sampling."""
     d, n = len(moments.pairs), moments.n_documents
     second = moments.second + LEAST_MASS / d**2
-    # The sampling variance of a pair's mass is square * mass / n. An entry off the diagonal is half
-    # of the mass, and counts twice in the sum over the matrix.
+    # The sampling variance of a pair's probability p is pairs_square * p / n. An entry off the
+    # diagonal is p / 2, and counts twice in the sum over the matrix.
     square, diagonal = moments.pairs_square, np.diagonal(second)
     precision: Floats = 0.5 / (moments.pairs_sigma**2 + square * second / (2 * n))
     np.fill_diagonal(precision, 1 / (moments.diagonal_sigma**2 + square * diagonal / n))
@@ -229,6 +230,7 @@ def pair_precision(moments: ReleasedMoments) -> Floats:
 
 def word_precision(moments: ReleasedMoments, frequencies: Floats) -> Floats:
     """Inverse variance (d,) of the released frequencies, by noise and by sampling of one token."""
+    # A least mass is added, so that words of frequency 0 have some sampling variance.
     sampling = (frequencies + LEAST_MASS / len(frequencies)) / moments.n_documents
     return np.asarray(1 / (moments.frequencies_sigma**2 + sampling))
 
@@ -286,7 +288,7 @@ class MomentDistance:
         """Weighted squared error of the third moment, and its gradient in w_j mu_j."""
         c, basis = self._concentration, self._moments.basis
         scale = (1 + c) * (2 + c)
-        # Topics (k, m) and their mean (m,) in the basis; E3 of the model by the equation above.
+        # Topics (k, m) and their mean (m,) in the basis; E3 by the equation at the file's head.
         in_basis, middle = topics @ basis, mean @ basis
         squares = (in_basis[:, :, None] * in_basis[:, None, :]).reshape(len(in_basis), -1)
         weighted = weights[:, None] * in_basis
@@ -298,15 +300,15 @@ class MomentDistance:
         value = self._triple_precision * float((error**2).sum())
         # With v_j = w_j mu_j and w_j the sum of its entries, w_j mu_j^3 = v_j^3 / w_j^2 has the
         # derivative 3 mu_j^2 - 2 mu_j^3 in each entry, and w_j mu_j^2 below 2 mu_j - mu_j^2.
-        twice = squares @ error.reshape(len(error), -1).T
-        through_weights = (twice * in_basis).sum(axis=1)
-        slope = 2 * (3 * twice @ basis.T - 2 * through_weights[:, None])
+        error_by_squares = squares @ error.reshape(len(error), -1).T  # error(mu_j, mu_j, .)
+        through_weights = (error_by_squares * in_basis).sum(axis=1)
+        slope = 2 * (3 * error_by_squares @ basis.T - 2 * through_weights[:, None])
         if c:
             by_mean = np.einsum("abc,c->ab", error, middle)
-            once = in_basis @ by_mean
-            through_weights = (once * in_basis).sum(axis=1)
+            error_by_mean = in_basis @ by_mean  # error(mu_j, m, .)
+            through_weights = (error_by_mean * in_basis).sum(axis=1)
             # Derivatives of 3 <error, M2 (x) m> with respect to M2 and m, and of <error, m^3>.
-            slope += 3 * c * (2 * once @ basis.T - through_weights[:, None])
+            slope += 3 * c * (2 * error_by_mean @ basis.T - through_weights[:, None])
             of_mean = 3 * c * np.einsum("abc,ab->c", error, second) + 3 * c**2 * by_mean @ middle
             slope += of_mean @ basis.T
         return value, 2 * self._triple_precision * slope / scale

@@ -71,17 +71,17 @@ def _edge_with_diagonal(
     """Edge, and quantile at `LEVEL`, of the largest eigenvalue, by `on_diagonal` deviations too."""
     # Topics of words of their own split the moment in blocks.
     quantile = bulk_with_diagonal * largest_over_edge(len(on_diagonal), n_topics)
-    most = float(on_diagonal.max())
-    if most == 0:
+    largest_deviation = float(on_diagonal.max())
+    if largest_deviation == 0:
         return bulk, quantile
-    scaled = np.maximum(on_diagonal / most, LEAST_DEVIATION)
+    scaled = np.maximum(on_diagonal / largest_deviation, LEAST_DEVIATION)
 
-    def excess(x: float) -> float:
+    def excess(x: float) -> float:  # over `LEVEL`, of the probability that an entry exceeds x
         tails = laplace.sf(math.sqrt(2) * x / scaled) if pure else norm.sf(x / scaled)
         return float(tails.sum()) - LEVEL
 
     # Number that the largest of the entries on the diagonal exceeds with the probability `LEVEL`.
-    entry = most * float(brentq(excess, 0.0, FARTHEST))
+    entry = largest_deviation * float(brentq(excess, 0.0, FARTHEST))
     # Entries of the diagonal have more noise, and Laplace noise has heavy tails: one of size x
     # lifts an eigenvalue to x + bulk^2 / 4 x (Capitaine, Donati-Martin & Feral, 2009).
     by_entry = entry + bulk**2 / 4 / entry if entry > bulk / 2 else 0.0

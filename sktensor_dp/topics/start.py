@@ -45,8 +45,8 @@ def topics_of_pairs(
     frequencies: Floats,
     sigma: float,
 ) -> Floats:
-    """Refine topics by least squares on a second moment `product` with noise `sigma`."""
-    # Of these words alone: their probabilities, and those of pairs, sum to 1.
+    """Refine topics by least squares on a second moment M of noise `sigma`; `product`: V -> M V."""
+    # Rescale both moments to these words alone: probabilities of words, and of pairs, sum to 1.
     total = float(frequencies.sum())
     mean = frequencies / total
     for _ in range(defaults.PAIR_STEPS):
