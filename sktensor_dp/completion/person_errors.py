@@ -50,40 +50,50 @@ def person_errors(
     n_observed: int, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int
 ) -> Errors:
     """Expected errors where units are persons."""
-    n_units = min(n_observed, shape[plan.unit_mode])  # all have entries for whom there are any
+    n_units = min(n_observed, shape[plan.unit_mode])  # with fewer entries than units, one each
     shape = (*shape[: plan.unit_mode], n_units, *shape[plan.unit_mode + 1 :])
     each = n_observed / n_units
-    residual = assumed.about_biases
-    # Error variance of a unit's level, fitted to its entries with the library's prior, which counts
-    # as `prior` more entries: from its distance to the prior mean, and from its entries.
-    prior = 1 / kernel_defaults.LEVEL_VARIANCE
-    level = (assumed.bias_deviation**2 * prior**2 + residual * each) / (each + prior) ** 2
     rows = _errors_of_rows(each, shape, plan, assumed)
     biases, explained = _bias_variances(rows, assumed), None
     if plan.n_sweeps > 0:
+        # Biases get what the trial leaves of the sweeps' budget if it finds no components.
         n_left = plan.n_sweeps - trial_sweeps(plan.n_sweeps)
-        more = _errors_of_rows(each, shape, plan, assumed, n_left)
-        of_more = _bias_variances(more, assumed)
-        gain_of_biases = math.fsum(biases) - math.fsum(of_more)
+        more_rows = _errors_of_rows(each, shape, plan, assumed, n_left)
+        more_biases = _bias_variances(more_rows, assumed)
+        gain_of_biases = math.fsum(biases) - math.fsum(more_biases)
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
         if explained is None:
-            rows, biases = more, of_more
-    error = math.sqrt(residual + level + math.fsum(biases))
+            rows, biases = more_rows, more_biases
+    residual, of_biases = assumed.about_biases, math.fsum(biases)
+    error = math.sqrt(residual + _level_variance(each, assumed) + of_biases)
     model = error if explained is None else math.sqrt(error**2 - explained)
-    # Noise of the released mean, in a range of width 1, and what `fit_persons` leaves of it.
-    cost = plan.releases.cost_of(UnitLevels.name)
-    sigma = sigma_of_mean(UnitLevels(half=0.5), cost, n_units, "replace_one")
-    mean_error = math.hypot(
-        sigma / math.sqrt(1 + 12 * sigma**2), assumed.deviation / math.sqrt(n_units)
-    )
+    mean_error = _mean_error(n_units, plan, assumed)
     # Of a unit without own entries nothing is known but the mean.
-    of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + math.fsum(biases))
+    of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + of_biases)
     biases.insert(plan.unit_mode, math.nan)
     return Errors(
         of_biases=error, of_model=model, of_fold_in=model, finds=explained is not None,
         bias_variances=biases, mean_error=mean_error, of_predict=of_predict,
         entries_to_tell=rows[0].entries_to_tell(assumed.bias_deviation),
     )  # fmt: skip
+
+
+def _level_variance(each: float, assumed: Assumed) -> float:
+    """Error variance of a unit's level: from its distance to the prior mean, and from its entries.
+    The library's prior counts as `prior` more entries.
+    """
+    prior = 1 / kernel_defaults.LEVEL_VARIANCE
+    squares = assumed.bias_deviation**2 * prior**2 + assumed.about_biases * each
+    return squares / (each + prior) ** 2
+
+
+def _mean_error(n_units: int, plan: PersonPlan, assumed: Assumed) -> float:
+    """Standard error of the released mean, in a range of width 1: what `fit_persons` leaves of its
+    noise, and chance.
+    """
+    cost = plan.releases.cost_of(UnitLevels.name)
+    sigma = sigma_of_mean(UnitLevels(half=0.5), cost, n_units, "replace_one")
+    return math.hypot(sigma / math.sqrt(1 + 12 * sigma**2), assumed.deviation / math.sqrt(n_units))
 
 
 def _bias_variances(rows: list["_RowErrors"], assumed: Assumed) -> list[float]:
@@ -128,8 +138,8 @@ def _errors_of_rows(
     for place, n_rows in enumerate(np.delete(shape, plan.unit_mode).tolist()):
         # Norm of a unit's numbers of entries in rows, all as likely. A cell has one entry at most:
         # numbers are hypergeometric. `cell_weights` has rows of other shares.
-        apart = max(n_cells - each, 0.0) / max(n_cells - 1, 1)
-        norm = math.sqrt(each * (1 - 1 / n_rows) * apart + each**2 / n_rows)
+        correction = max(n_cells - each, 0.0) / max(n_cells - 1, 1)
+        norm = math.sqrt(each * (1 - 1 / n_rows) * correction + each**2 / n_rows)
         # All units have one entry, and a Poisson number of others: this part has them in one row.
         in_one = math.exp((each - 1) * (1 / n_rows - 1))
         if not plan.costs_of_biases()[place].mu > 0:  # `SharedRowSums` of order 1
@@ -155,35 +165,35 @@ def _errors_of_rounds(
     # Each round clips as `SharedBiases.release` does, for values whose mean is in the middle.
     rounds, half = plan.n_rounds, 1 / 2
     cost = plan.costs_of_biases()[place]
-    mus = [cost.mu / math.sqrt(rounds)] * rounds
+    mus = [cost.mu / math.sqrt(rounds)] * rounds  # of each release
     if sweeps and plan.longest == place:
         mus.append(plan.releases.cost_of(SharedFactorSums.name).mu * math.sqrt(sweeps))
     about, by_effects = assumed.about_biases, assumed.bias_deviation**2
     least = residual_clip(math.sqrt(about + by_effects), half)
     apart = float(mean_to_median(least / UNCLIPPED, assumed.bias_deviation, half))
-    parts: list[tuple[float, float, float]] = []
+    found: list[tuple[float, float, float]] = []  # variances by noise and by entries, and shift
     for number, mu in enumerate(mus):
-        # About no effects yet, residuals have theirs in them.
+        # Residuals of the first round, about no effects, have those in them.
         deviation = math.sqrt(about + (by_effects if number == 0 else 0.0))
         clip, widest = least if rounds > 1 else UNCLIPPED, 2 * half / deviation
         if number > 0:
             # All rounds but the first are averaged, and what is paid by sweeps.
-            alike = (rounds - 1) * mus[0] ** 2 + sum(one**2 for one in mus[rounds : number + 1])
-            together = weight * apart / deviation
-            clip = clip_of_least_error(1 / math.sqrt(alike), together, least, widest)
+            averaged = (rounds - 1) * mus[0] ** 2 + sum(one**2 for one in mus[rounds : number + 1])
+            noise, row_apart = 1 / math.sqrt(averaged), weight * apart / deviation
+            clip = clip_of_least_error(noise, row_apart, least, widest)
         farthest = SharedRowSums.farthest(longest_sum(clip))
         sigma = farthest / mu if mu > 0 else math.sqrt(2) * 4 / cost.epsilon
         varied = deviation * math.sqrt(1 + by_own_level(each))
         slope = clipped_response(clip * deviation / varied, varied)
-        entries = clipped_variance(clip * deviation / varied) / slope**2
-        parts.append(((sigma / slope) ** 2, entries, apart * shift_by_clip(clip, widest)))
-    noises, entries, shifts = np.array(parts).T
+        by_entries = clipped_variance(clip * deviation / varied) / slope**2
+        found.append(((sigma / slope) ** 2, by_entries, apart * shift_by_clip(clip, widest)))
+    noises, entries, shifts = np.array(found).T
     # Rounds weigh by the covariance of their errors, as in `EffectRelease.combined`.
     errors = np.diag(noises / weight**2) + np.outer(shifts, shifts)
     errors += np.diag(LEAST_SHARE * errors.diagonal() + LEAST_ERROR)
-    of_parts = np.maximum(np.linalg.solve(errors, np.ones(len(parts))), 0.0)
-    of_parts /= of_parts.sum()
-    return float(of_parts**2 @ noises), float(of_parts @ entries), float(of_parts @ shifts)
+    weights = np.maximum(np.linalg.solve(errors, np.ones(len(found))), 0.0)
+    weights /= weights.sum()
+    return float(weights**2 @ noises), float(weights @ entries), float(weights @ shifts)
 
 
 class _Search:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar, nnls
@@ -51,18 +52,16 @@ class EffectRelease:
     shift: float | Floats = 0.0  # expected error of effects, if residuals are not normal; by row
 
     def pooled(self, weights: Floats) -> "EffectRelease":
-        """Sum of both blocks with the largest of their `weights` 1."""
+        """Sum of both blocks by `weights` (2,), the larger of which is 1."""
         sigma = self.sigma * float(np.linalg.norm(weights))
         return replace(self, sums=weights @ self.sums, counts=weights @ self.counts, sigma=sigma)
 
     @classmethod
-    def combined(cls, releases: Sequence["EffectRelease"], lacked: Floats) -> "EffectRelease":
-        """Average of several releases as one, weighted in each row by their errors' covariance.
+    def combined(cls, releases: Sequence["EffectRelease"], missed: Floats) -> "EffectRelease":
+        """Average of n releases as one, weighted in each row by the covariance of their errors.
 
-        Each responds less to effects far from those it is about. Residuals that are not normal
-        shift what clips show: the last release, clipped least, tells by how much beyond `shift`. If
-        rows of two modes meet unevenly, a release also holds a part of what effects of other modes
-        then lacked: `lacked` are mean products (n, n) of that in two releases.
+        Each responds less to effects far from those it is about. Arguments as for
+        `errors_of_releases`.
         """
         sigmas = np.array([one.sigma for one in releases])
         responses = np.stack([one.response for one in releases])
@@ -71,39 +70,10 @@ class EffectRelease:
         of_counts = precisions / precisions.sum()
         counts = of_counts @ np.stack([one.counts for one in releases])
         sigma = float(np.sqrt(of_counts**2 @ sigmas**2))
-        # Divided by its response, each release holds the same sums of effects about 0, with noise
-        # of variance (sigma / response)^2. A shift of all effects is no difference of rows.
-        noise = (sigmas[:, None] / responses) ** 2
-        about = np.stack([one.about * counts for one in releases])
-        shown = about + np.stack([one.sums for one in releases]) / responses
-        shift = np.stack([one.shift * counts for one in releases])
-        # Rows tell of releases by the least response to their effects.
+        # Rows tell of errors by the least response to their effects.
         of_rows = np.min(precisions[:, None] * responses**2, axis=0)
         of_rows /= of_rows.sum()
-        along = of_rows * counts / max(of_rows @ counts**2, LEAST_WEIGHT)
-        shown -= np.outer(shown @ along, counts)
-        # Subtract what noise adds to squares, and its deviation, which few rows make large.
-        mean_noise = noise @ of_rows
-        by_noise = np.add.outer(mean_noise, mean_noise)
-        shifted = _square_distances((of_rows * shown) @ shown.T)
-        shifted -= by_noise * (1 + math.sqrt(2 * of_rows @ of_rows))
-        shifted = np.minimum(shifted, LARGEST_ERROR)
-        # Part of shifts by how far other effects have moved, and not by how far own ones have: by
-        # all of it, if a row of this mode meets one of another mode alone.
-        moved, pairs = _square_distances(lacked), np.tril_indices(len(releases), -1)
-        by_moves = np.stack([moved, _square_distances((of_rows * about) @ about.T)])
-        weights = 1 / (by_noise[pairs] + LEAST_ERROR)
-        weights /= weights.max(initial=LEAST_ERROR)
-        parts, _ = nnls((weights * by_moves[:, *pairs]).T, weights * shifted[pairs])
-        part = min(float(parts[0]), float(of_rows @ counts**2))
-        largest = max(float(of_rows @ (shown**2).max(axis=0)), part * float(lacked.max()))
-        least = LEAST_SHARE * largest + LEAST_ERROR
-        errors = part * lacked + np.einsum("ij,kj->jik", shift, shift)
-        of_own = (shifted - _square_distances(np.tensordot(of_rows, errors, 1)))[-1].clip(0)
-        of_own[-1] = 0.0
-        own = np.diagonal(errors, axis1=1, axis2=2)
-        of_own = np.maximum(noise.T + of_own, np.maximum(least, LEAST_SHARE * own))
-        errors[:, *np.diag_indices(len(releases))] += of_own
+        errors = errors_of_releases(releases, counts, of_rows, missed)
         of_effects = np.linalg.solve(errors, np.ones((*responses.T.shape, 1)))[..., 0].T
         # Expected shifts are too uncertain to be extrapolated to no shift by negative weights.
         of_effects = np.maximum(of_effects, 0.0)
@@ -120,6 +90,53 @@ class EffectRelease:
             # Of the same values.
             spread=sum(part * one.spread for part, one in zip(of_sums, releases, strict=True)),
         )  # fmt: skip
+
+
+def errors_of_releases(
+    releases: Sequence[EffectRelease], counts: Floats, of_rows: Floats, missed: Floats
+) -> Floats:
+    """Mean products (n_rows, n, n) of the errors that n releases have in each row's sum of effects.
+
+    Beside noise these are shifts, by residuals that are not normal: the last release, clipped
+    least, tells by how much beyond the expected `shift`. If rows of two modes meet unevenly, a
+    release also holds a part of what effects of other modes then missed: `missed` (n, n) are mean
+    products of that in two releases. `counts` are averaged, `of_rows` are weights of rows.
+    """
+    sigmas = np.array([one.sigma for one in releases])
+    responses = np.stack([one.response for one in releases])
+    # Divided by its response, each release holds the same sums of effects about 0, with noise of
+    # variance (sigma / response)^2. A constant in all effects is no difference of rows.
+    noise = (sigmas[:, None] / responses) ** 2
+    about = np.stack([one.about * counts for one in releases])
+    shown = about + np.stack([one.sums for one in releases]) / responses
+    shift = np.stack([one.shift * counts for one in releases])
+    along = of_rows * counts / max(float(of_rows @ counts**2), LEAST_WEIGHT)
+    shown -= np.outer(shown @ along, counts)
+    # Squared distances of releases, less what noise adds to them, and the deviation of that, which
+    # few rows make large.
+    mean_noise = noise @ of_rows
+    by_noise = np.add.outer(mean_noise, mean_noise)
+    distances = _square_distances((of_rows * shown) @ shown.T)
+    distances -= by_noise * (1 + math.sqrt(2 * of_rows @ of_rows))
+    distances = np.minimum(distances, LARGEST_ERROR)
+    # Part of them by how far other effects have moved, and not by how far own ones have: by all of
+    # it, if a row of this mode meets one of another mode alone.
+    moved, pairs = _square_distances(missed), np.tril_indices(len(releases), -1)
+    by_moves = np.stack([moved, _square_distances((of_rows * about) @ about.T)])
+    weights = 1 / (by_noise[pairs] + LEAST_ERROR)
+    weights /= weights.max(initial=LEAST_ERROR)
+    parts, _ = nnls((weights * by_moves[:, *pairs]).T, weights * distances[pairs])
+    part = min(float(parts[0]), float(of_rows @ counts**2))
+    errors = part * missed + np.einsum("ij,kj->jik", shift, shift)
+    # The rest of its distance from the last release is each release's own error, beside noise.
+    rest = (distances - _square_distances(np.tensordot(of_rows, errors, 1)))[-1].clip(0)
+    rest[-1] = 0.0
+    largest = max(float(of_rows @ (shown**2).max(axis=0)), part * float(missed.max()))
+    least = LEAST_SHARE * largest + LEAST_ERROR
+    diagonal = np.diagonal(errors, axis1=1, axis2=2)
+    own_errors = np.maximum(noise.T + rest, np.maximum(least, LEAST_SHARE * diagonal))
+    errors[:, *np.diag_indices(len(releases))] += own_errors
+    return errors
 
 
 def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floats:
@@ -201,6 +218,14 @@ def _square_distances(products: Floats) -> Floats:
     return np.add.outer(squares, squares) - 2 * products
 
 
+class _Released(NamedTuple):
+    """Release of biases, with what it was made by."""
+
+    release: EffectRelease
+    clip: float  # of its residuals
+    others: Floats  # effects of other modes at the time
+
+
 class SharedBiases:
     """Biases of the rows of one shared mode, fitted to released sums of residuals."""
 
@@ -219,8 +244,7 @@ class SharedBiases:
         self.level, self.deviation = level, deviation
         self._shape: tuple[int, ...] = ask.public("shape")
         self.half: float = ask.public("half")
-        # Each release, with the clip of its residuals and the effects of other modes at the time.
-        self._released: list[tuple[EffectRelease, float, Floats]] = []
+        self._released: list[_Released] = []
         none = np.zeros(self._shape[mode])
         self.effects = SharedEffects(none, none, none, prior_variance=0.0)
         self.shares, self.weights = none + 1 / len(none), none
@@ -256,7 +280,7 @@ class SharedBiases:
         sums, counts = noisy.value
         release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.effects, spread)
         others = _joined(one.effects.effects for one in biases if one is not self)
-        self._released.append((release, clip * deviation, others))
+        self._released.append(_Released(release, clip * deviation, others))
         fit_together(biases, ROUGH_STEPS if n_left else STEPS)
 
     def explained(self) -> float:
@@ -301,12 +325,7 @@ class SharedBiases:
         """Fit effects to all releases so far, in `n_steps` EM steps, given those of other modes."""
         if not self._released:
             return
-        others = [one for one in biases if one is not self]
-        shares = _joined(one.shares for one in others)
-        releases = [release for release, *_ in self._released]
-        effects_then = np.stack([effects for *_, effects in self._released])
-        lacked = _joined(one.effects.effects for one in others) - effects_then
-        uncertain = float(shares @ _joined(one.effects.variances for one in others))
+        releases = [one.release for one in self._released]
         # An entry weighs one over the norm of its unit's counts: all n of a unit weigh n over it.
         several, self.n_alone = np.mean([one.counts.sum(axis=1) for one in releases], 0).tolist()
         total = several + self.n_alone
@@ -314,13 +333,8 @@ class SharedBiases:
         known = [one for one in biases if one.weights.any()]
         n_each = entries_each(known, self._n_units) if known else 1.0
         weight_each = of_unit / max(n_each, of_unit**2)
-        blocks = block_weights(releases, weight_each)
-        linear = [
-            self._linear(release.pooled(blocks), clip, float(shares @ effects**2))
-            for release, clip, effects in self._released
-        ]
-        release = EffectRelease.combined(linear, lacked * shares @ lacked.T + uncertain)
-        found, drawn = shared_effects(
+        release = self._combined([one for one in biases if one is not self], weight_each)
+        found, excess = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, weight_each=weight_each,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
             response=release.response, about=release.about, spread=release.spread, max_iter=n_steps,
@@ -336,7 +350,7 @@ class SharedBiases:
         self.total_variance = 2 * len(self.shares) * release.sigma**2
         # Clipped residuals show whether values are above the unit's level, not how far. If values
         # are skewed most are above, which would add a constant to all effects: subtract it.
-        mean = float(self.shares @ (found.effects - drawn))
+        mean = float(self.shares @ (found.effects - excess))
         widest = 2 * self.half
         self.effects = replace(
             found, effects=np.clip(found.effects - mean, -widest, widest),
@@ -353,7 +367,22 @@ class SharedBiases:
         each = (weight + sigma * math.sqrt(len(self.shares))) / n_several
         return n_several / math.sqrt(min(max(1 - each**2, 1 / len(self.shares)), 1 / 2))
 
-    def _linear(self, released: EffectRelease, clip: float, by_others: float) -> EffectRelease:
+    def _combined(self, others: Sequence["SharedBiases"], weight_each: float) -> EffectRelease:
+        """Average of all releases so far, given the effects of `others`, the biases of other modes;
+        `weight_each` is the mean weight of an entry.
+        """
+        shares = _joined(one.shares for one in others)
+        now = _joined(one.effects.effects for one in others)
+        missed = now - np.stack([one.others for one in self._released])
+        uncertain = float(shares @ _joined(one.effects.variances for one in others))
+        blocks = block_weights([one.release for one in self._released], weight_each)
+        linear = [
+            self._linearised(one.release.pooled(blocks), one.clip, float(shares @ one.others**2))
+            for one in self._released
+        ]
+        return EffectRelease.combined(linear, missed * shares @ missed.T + uncertain)
+
+    def _linearised(self, released: EffectRelease, clip: float, by_others: float) -> EffectRelease:
         """Release with a linear response to effects, in each row right at the one found.
         Effects of other modes had explained the variance `by_others`.
         """

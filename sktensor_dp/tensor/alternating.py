@@ -144,7 +144,7 @@ def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
     most_sweeps = 200
     for _ in range(most_sweeps):
         for mode, unfolded in enumerate(unfoldings):
-            # Of each start the Khatri-Rao product of the other factors, and its Gram matrix.
+            # For each start the Khatri-Rao product of the other factors, and its Gram matrix.
             design, gram = np.ones((1, 1, rank)), np.ones((1, rank, rank))
             for k, factor in enumerate(factors):
                 if k != mode:
@@ -155,7 +155,7 @@ def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
             gram = gram + ridge * traces + of_zero
             moments = (unfolded @ design).transpose(0, 2, 1)
             factors[mode] = np.linalg.solve(gram, moments).transpose(0, 2, 1)
-        # Of the last mode, whose factor was updated last.
+        # Errors by the last mode, whose `design` and unfolding are at hand.
         fitted = factors[mode] @ design.transpose(0, 2, 1)
         previous, errors = errors, ((unfolded - fitted) ** 2).sum(axis=(1, 2))
         if np.all(previous - errors < 1e-10 * np.minimum(previous, 1.0)):

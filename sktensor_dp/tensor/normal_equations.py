@@ -93,9 +93,10 @@ def roots_of_inverses(rows: list[Floats], inverses: Floats) -> None:
 def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
     """Packed ``Y Y' + w w'`` of n upper triangular Y; w are the columns of `more`, or 0."""
     r, n = rows[0].shape
-    packed, column, room = np.empty((r * (r + 1) // 2, n)), np.empty((r, n)), np.empty((r, n))
+    packed, column, scratch = np.empty((r * (r + 1) // 2, n)), np.empty((r, n)), np.empty((r, n))
     products = triangle(packed, r)
-    # Sum the products of the columns of Y. Column k has k + 1 numbers, so the last one fills all.
+    # Sum y y' over the columns y of Y. Column k has k + 1 numbers: the last one, which has them
+    # all, comes first and fills the result.
     for k in reversed(range(r)):
         for i in range(k + 1):
             column[i] = rows[i][k - i]
@@ -103,11 +104,11 @@ def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
             if k == r - 1:
                 np.multiply(column[i:], column[i], out=product)
             else:
-                part = np.multiply(column[i : k + 1], column[i], out=room[i : k + 1])
+                part = np.multiply(column[i : k + 1], column[i], out=scratch[i : k + 1])
                 product[: k + 1 - i] += part
     if more is not None:
         for i, product in enumerate(products):
-            product += np.multiply(more[i:], more[i], out=room[i:])
+            product += np.multiply(more[i:], more[i], out=scratch[i:])
     return packed
 
 
@@ -220,7 +221,7 @@ def _penalised(equations: NormalEquations, corners: Floats, ridge: Floats, block
     gram, rank = equations.gram[block].T, len(ridge)
     least = least_ridge * gram[diagonal_positions(rank)].sum(axis=0)
     packed = np.empty((len(gram) + rank + 1, gram.shape[1]))
-    of_bias = packed_places(rank + 1)[:, rank]
+    of_bias = packed_places(rank + 1)[:, rank]  # places of the bias's column, its diagonal last
     is_gram = np.ones(len(packed), dtype=bool)
     is_gram[of_bias] = False
     packed[is_gram] = gram

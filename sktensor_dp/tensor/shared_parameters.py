@@ -184,28 +184,28 @@ class _GridPosterior:
         self._probabilities = probabilities / probabilities.sum()
 
     def effects(self, popularity: Floats) -> tuple[SharedEffects, Floats]:
-        """Posterior of effects and of `popularity`, a value for each weight of the grid; and how
-        far means are drawn.
+        """Posterior of effects and of `popularity`, a value for each weight of the grid; and the
+        expected bias of the effects' means.
         """
         posterior, effects, variances = self._posterior()
         mean = _expected(posterior, effects)
-        # Means of rows of little weight are drawn to 0, though what few choose is often valued
-        # less, by a line in the root of the weight. Its mean square is that of the least squares
-        # slope less the variance of this.
+        # The prior draws means of rows of little weight to 0, though what few choose is often
+        # valued less. Assume effects on a line in the root of the weight, about its mean, and fit
+        # the slope by least squares; its square is estimated without the variance of the fit.
         weights, roots = posterior * self._grid, np.sqrt(self._grid)
-        about = roots - float(np.sum(weights * roots) / np.sum(weights))
-        weighted = posterior * self._slopes * about / self._marginal_variances()
-        precision = max(float(np.sum(weighted * self._slopes * about)), _TINY)
+        centred_roots = roots - float(np.sum(weights * roots) / np.sum(weights))
+        weighted = posterior * self._slopes * centred_roots / self._marginal_variances()
+        precision = max(float(np.sum(weighted * self._slopes * centred_roots)), _TINY)
         slope = float(np.sum(weighted * self._sums)) / precision
-        mean_square = max(slope**2 - 1 / precision, 0.0)
-        drawn = variances / self.prior_variance * about
-        variances = variances + mean_square * drawn**2
+        square_of_slope = max(slope**2 - 1 / precision, 0.0)
+        # Bias of a mean for a slope of 1: the prior takes this fraction of the line away.
+        bias = variances / self.prior_variance * centred_roots
+        variances = variances + square_of_slope * bias**2
         variance = _expected(posterior, effects**2 + variances) - mean**2
         expected = _expected(posterior, np.broadcast_to(popularity, posterior.shape))
         fitted = SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
-        # The slope is shrunk by its variance.
-        shrunk_slope = mean_square / slope if slope else 0.0
-        return fitted, -_expected(posterior, drawn) * shrunk_slope
+        shrunk_slope = square_of_slope / slope if slope else 0.0
+        return fitted, -_expected(posterior, bias) * shrunk_slope
 
     def _marginal_variances(self) -> Floats:
         """Variances of sums whose effects are not known."""

@@ -215,10 +215,9 @@ class CellUnits:
             means *= self._deviations[:, None]
             begin = len(packed) - sum(map(len, roots))
             np.clip(packed[begin:], -1.0, 1.0, out=packed[begin:])
-        finite = [np.isfinite(numbers).all(axis=0) for numbers in (means, packed[begin:])]
-        lost = ~(finite[0] & finite[1])
-        if lost.any():
-            means[:, lost], packed[:, lost] = 0.0, 0.0
+        is_finite = np.isfinite(means).all(axis=0) & np.isfinite(packed[begin:]).all(axis=0)
+        if not is_finite.all():
+            means[:, ~is_finite], packed[:, ~is_finite] = 0.0, 0.0
         return means, roots
 
 
