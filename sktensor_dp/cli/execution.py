@@ -213,10 +213,16 @@ def _take_up(run: Run, folder: Folder) -> None:
     if taken := last.usable(again=options.again):
         _use_models(run, folder, made, taken)
     goes_on = bool(taken) and not last.first
-    if goes_on or options.again or not folder.is_limited():
-        return
-    is_in_the_way = not taken and last.is_in_the_way()
-    paid_before = [(path, last, run.free)] if is_in_the_way else []
+    if not (goes_on or options.again) and folder.is_limited():
+        _refuse_to_pay_again(run, folder, with_last=not taken and last.is_in_the_way())
+
+
+def _refuse_to_pay_again(run: Run, folder: Folder, *, with_last: bool) -> None:
+    """Raise BudgetError if the last run (`with_last`), or an earlier one, paid for what this one
+    asks for.
+    """
+    path, settings = folder.path, folder.made.asked
+    paid_before = [(path, folder.last, run.free)] if with_last else []
     for earlier in sorted(path.glob("earlier-*")):
         made = Manifest.of(earlier)
         left = LastRun.left(made, settings, [*run.models], run.option, run.of_added)
@@ -224,7 +230,7 @@ def _take_up(run: Run, folder: Folder) -> None:
             paid_before.append((earlier, left, ""))
     if paid_before:
         where, left, free = paid_before[0]
-        changed = _changed_since(options.file, where / f"{left.paid[0]}.model")
+        changed = _changed_since(run.options.file, where / f"{left.paid[0]}.model")
         advice = "To pay for all again: --again. Nothing was spent."
         said = [f"{left.told(where, free)}.", changed, advice]
         raise BudgetError(" ".join(filter(None, said)))
@@ -248,17 +254,20 @@ def _use_models(run: Run, folder: Folder, made: Manifest, names: Sequence[str]) 
     """Use models of the last run, which `made` lists, at its epsilon; set what is in the folder."""
     last, settings = folder.last, folder.made.asked
     _load_models(run, folder.path, made, names)
-    run.of_payer = {name: made.asked[name] for name in OF_PAYER if name in made.asked}
-    run.of_payer.pop(LEARNED, None)
+    # Settings of the run that paid for the models, to state with those of this one.
+    of_payer = {name: made.asked[name] for name in OF_PAYER if name in made.asked}
+    of_payer.pop(LEARNED, None)
+    if last.first:  # a finished run, of which this one uses the first models
+        of_payer[COUNTED] = f"the run whose {' and '.join(names)} it uses"
+    # A last model is added now, or by the stopped run that this one goes on with.
     run.adds = last.adds or (not last.first and LEARNED in made.asked)
-    if last.first:
-        run.of_payer[COUNTED] = f"the run whose {' and '.join(names)} it uses"
     if run.adds:
-        run.of_payer[LEARNED] = run.source or run.file_name
+        of_payer[LEARNED] = run.source or run.file_name
     if last.adds:
-        run.of_payer.pop("checked first", None)  # this run has a check of its own
+        of_payer.pop("checked first", None)  # this run has a check of its own
     else:
         run.options.epsilon = made.epsilon
+    run.of_payer = of_payer
     run.build()
     # Other files of a finished run are moved away before the first of this one is written.
     files, asked = Manifest() if last.first else made, {**settings, **run.of_payer}

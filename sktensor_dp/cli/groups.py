@@ -90,8 +90,8 @@ class Groups(Run):
         for code in options.missing or ():
             if "=" in code and not code.startswith(own_codes):
                 raise ValueError(f"--missing {code}: COLUMN=CELL names no column that is used")
-        # All different names would be one more than those of numbers.
-        if len({options.person, *self._numbers}) <= len(self._numbers):
+        named = [options.person, *self._numbers]
+        if len({*named}) < len(named):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
         for column, values in self._public.items():
             if not values or (len(values) == 1 and "," in values[0]):
@@ -166,8 +166,9 @@ class Groups(Run):
             self._texts[name] = np.array(values, object)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
-        """Yield for each column which cells are given, then which of them are as was declared."""
-        # Masks of cells, by column.
+        """Yield a mask of rows for each of `tests`: by column which cells are given, and then
+        which of them are in its range or categories, where missing ones count as such.
+        """
         missing = [*map(np.isnan, self._values)]
         missing += [self._texts[column] == NOT_GIVEN for column in self._public]
         as_declared = [
@@ -175,8 +176,8 @@ class Groups(Run):
             for values, (low, high) in zip(self._values, self._bounds, strict=True)
         ]
         as_declared += [np.isin(self._texts[name], values) for name, values in self._public.items()]
-        yield from map(np.logical_not, missing)
-        yield from map(np.logical_or, as_declared, missing)
+        yield from (~mask for mask in missing)
+        yield from (fits | mask for fits, mask in zip(as_declared, missing, strict=True))
 
     def forecast(self) -> Any:
         """Forecast for groups of one size."""

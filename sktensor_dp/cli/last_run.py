@@ -77,19 +77,20 @@ class LastRun:
         On the setting `of_last` all models but the first of several depend; on those `of_added`
         one alone that this run adds to others, or leaves out.
         """
-        dependent = models[1:] or models
         paid = [name for name in models if made.protected.get(f"{name}.model")]
         if not paid:  # else there is a statement, which is written before a model
             return cls()
-        # A setting may differ if no model that was paid for depends on it.
+        # A setting may differ if no model that was paid for depends on it: all models but the first
+        # depend on `of_last`.
+        dependent = models[1:] or models
         ignored = OF_PAYER if {*dependent} & {*paid} else (*OF_PAYER, of_last)
-        asks_for_added = not {*of_added}.isdisjoint(asked)
+        asks_for_added = any(name in asked for name in of_added)
         if not asks_for_added:
             ignored = (*ignored, *of_added)
         names = [name for name in {**made.asked, **asked} if name not in ignored]
         others = [name for name in names if made.asked.get(name) != asked.get(name)]
-        differs = _in_words(others, made)
-        is_finished, hinders = bool(made.protected.get(PAGES[-1])), []
+        is_finished = bool(made.protected.get(PAGES[-1]))
+        hinders: list[str] = []
         if is_finished and asks_for_added:
             of_rest = [name for name in others if name not in {*of_added, *OF_ROWS, "epsilon"}]
             hinders = _in_words(of_rest, made)
@@ -99,7 +100,7 @@ class LastRun:
             first = [*models[:-1]]
         elif is_finished and others == [of_last]:
             first = [name for name in paid if name not in dependent]
-        return cls(paid, is_finished, differs, first, adds, hinders)
+        return cls(paid, is_finished, _in_words(others, made), first, adds, hinders)
 
     def usable(self, *, again: bool) -> Sequence[str]:
         """Models that a run uses without paying, to go on from there or to learn others."""

@@ -385,6 +385,16 @@ def _compare_columns(options: argparse.Namespace, of_run: Sequence[str]) -> None
             raise ValueError(said)
 
 
+def _left_out(is_given: NDArray[np.bool_], n_without: int, n_unknown: int) -> Iterator[str]:
+    """Yield sentences on rows and persons without a rating, and on persons without a known item."""
+    if n_empty := len(is_given) - is_given.sum():
+        yield f"Left out: {counted(n_empty, 'row')} without a rating."
+    if n_without:
+        yield f"None are for {counted(n_without, 'person')} without a rating."
+    if n_unknown:
+        yield f"{counted(n_unknown, 'person')} rated no known item, and got the items for anybody."
+
+
 def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Path) -> None:
     """Write recommendations by the model of a run into the folder `path`."""
     _compare_columns(options, model.__dict__.pop("feature_names_in_", ()))
@@ -423,15 +433,11 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
                 title = [titles.get(item, "")] if titles else []
                 rows.append([person, n_known[person], rank, item, rating, *title])
     Folder.of_last_run(path).add(RECOMMENDED, table_of([head, *rows]), private=True)
-    summary = [f"Known items in {len(known):,} of {n_ratings}."]
-    if n_empty := len(is_given) - is_given.sum():
-        summary.append(f"Left out: {counted(n_empty, 'row')} without a rating.")
-    if n_without := len({*entries[:, 0]}) - len(persons.units):
-        summary.append(f"None are for {counted(n_without, 'person')} without a rating.")
-    if n_unknown := len(persons.units) - len(n_known):
-        summary.append(
-            f"{counted(n_unknown, 'person')} rated no known item, and got the items for anybody."
-        )
+    n_persons = len(persons.units)
+    summary = [
+        f"Known items in {len(known):,} of {n_ratings}.",
+        *_left_out(is_given, len({*entries[:, 0]}) - n_persons, n_persons - len(n_known)),
+    ]
     if n_complete := sum(all(item is None for item in items) for items in found.rows):
         summary.append(f"None are for {counted(n_complete, 'person')} who rated all items.")
     if 2 * len(known) < is_given.sum():

@@ -144,7 +144,7 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> tuple[
         path = path / STATEMENT
     name = printable(str(path))
     try:
-        report = _sound(path, changed)
+        report = _sound_report(path, changed)
         _refuse_beyond(at_most, report.epsilon, report.seeded)
         budget, total, runs = _totals(path, report, at_most)
         if kind == "page":
@@ -198,7 +198,7 @@ def _unchecked(n_files: int, budget: BudgetAccountant | None) -> str:
     return f"Not checked: {', and '.join(left)}{takes}" if left else ""
 
 
-def _sound(path: Path, changed: list[str]) -> PrivacyReport:
+def _sound_report(path: Path, changed: list[str]) -> PrivacyReport:
     """Report of a statement that adds up, beside unchanged files; else ValueError."""
     if path.suffix == ".model":
         report: PrivacyReport = _model(path).privacy_report_

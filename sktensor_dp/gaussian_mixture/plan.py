@@ -132,7 +132,7 @@ def check_memory(k: int, n_features: int) -> None:
 
 
 def strength(epsilon: float, delta: float) -> float:
-    """Gaussian mu of a budget; of a pure one epsilon, which is about as much of one release."""
+    """Gaussian mu of a budget; with delta 0 its epsilon, about as much for a single release."""
     return gaussian_mu(float(epsilon), float(delta)) if delta > 0 else float(epsilon)
 
 

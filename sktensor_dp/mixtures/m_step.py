@@ -90,7 +90,7 @@ class StepMoments:
 def average_with_step(
     average: StepMoments | None, model: Gaussians, statistics: WhitenedStatistics, added: float
 ) -> StepMoments:
-    """Average with one more step, which weighs more the further the average is off.
+    """Average with one more step, whose rate is larger the further the average is off.
 
     `added` is what missing cells add to the sampling variance, of a mean over all rows, times the
     number of steps.
