@@ -23,6 +23,7 @@ def named_ranges(
     """Names of the columns of a fitted mixture, and their ranges (n_features, 2), if given."""
     n_columns = model.means_.shape[1]
     columns = getattr(model, "feature_names_in_", None)
+    # As a dict by name of the column, or by place where columns have no names.
     if isinstance(ranges, Mapping):
         fitted = "" if columns is None else f" {[*columns]}"
         columns = [*ranges] if columns is None else [*columns]

@@ -204,9 +204,10 @@ def read_columns(
             codes = () if missing is None else missing(name)
             return numbers_in_column(path, name, cells, decimal, codes)
         texts = texts_in_column(path, name, holds, cells)
-        absent = {"text": (), "group": (), "person": nobody}.get(holds, ("",))
+        # Cells that hold no label: none among texts and groups, `nobody` among persons.
+        without_label = {"text": (), "group": (), "person": nobody}.get(holds, ("",))
         for row, text in enumerate(texts, start=1):
-            if text.strip() in absent:
+            if text.strip() in without_label:
                 raise ValueError(
                     f"row {row:,} of {path.name!r} has no {holds}; each row needs one: leave such "
                     f"rows out of the file, or give each its own {holds}"
@@ -292,19 +293,13 @@ def _lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
     opened: Any = gzip.open if packed else open
     # An encoding of one byte a character decodes each byte alone, and two of UTF-8 as two.
     every_byte = bytes(range(256)) + "\u00e9".encode()
-    one_byte = len(every_byte.decode(encoding, "replace")) == len(every_byte)
-    errors = "surrogateescape" if one_byte else "strict"
+    has_one_byte = len(every_byte.decode(encoding, "replace")) == len(every_byte)
+    errors = "surrogateescape" if has_one_byte else "strict"
     with opened(path, "rt", encoding=encoding, errors=errors, newline=newline) as file:
         try:
             for line in iter(file.readline, ""):
-                if one_byte and not line.isascii():
-                    # Each line by itself: whether a whole file is UTF-8 depends on all of its rows.
-                    # In other encodings the bytes of UTF-8 would be rare.
-                    raw = line.encode(encoding, errors)
-                    try:
-                        line = raw.decode()
-                    except UnicodeDecodeError:
-                        line = raw.decode(encoding)
+                if has_one_byte and not line.isascii():
+                    line = _as_utf8_if_valid(line.encode(encoding, errors), encoding)
                 yield line if n_read else line.removeprefix("\ufeff")
                 n_read += 1
             return
@@ -322,6 +317,15 @@ def _lines_of(path: Path, encoding: str, newline: str = "") -> Iterator[str]:
             wrong = "cannot be decompressed: it is damaged or no gzip"
     # Raised after the handlers: the decoder's exception holds the bytes, and would stay attached.
     raise ValueError(f"{path.name!r} {wrong}")
+
+
+def _as_utf8_if_valid(line: bytes, encoding: str) -> str:
+    """Text of a line by UTF-8, whose bytes are rare in other encodings, else by `encoding`."""
+    # Each line by itself: whether a whole file is UTF-8 depends on all of its rows.
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode(encoding)
 
 
 def _rows_of(

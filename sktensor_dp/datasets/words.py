@@ -71,10 +71,10 @@ def load_word_frequencies(
     for place, row in enumerate(rows[n_headers:], start=1 + n_headers):
         number = _number(row[1]) if len(row) == 2 else math.nan
         if not 0 <= number < math.inf:
-            swapped = len(row) == 2 and _number(row[0]) >= 0
+            is_swapped = len(row) == 2 and _number(row[0]) >= 0
             raise ValueError(
                 f"row {place} of {path.name!r} must be a word and a finite number >= 0, in this "
-                f"order{': its first cell is the number' * swapped}"
+                f"order{': its first cell is the number' if is_swapped else ''}"
             )
         word = composed(own_files.from_cell(row[0])).lower()
         sums[word] = sums.get(word, 0.0) + number

@@ -36,10 +36,9 @@ def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, bool]:
 
 def with_norm(fitted: FitResult, ball: LiftedBall, *, seen: bool) -> FitResult:
     """Add a chosen norm to a fit, and a warning unless its histogram was `seen` above the noise."""
-    return replace(
-        fitted, attributes={**fitted.attributes, "data_norm_": ball.radius},
-        warnings=(*warnings_of_range(NormHistogram.name, seen=seen), *fitted.warnings),
-    )  # fmt: skip
+    attributes = {**fitted.attributes, "data_norm_": ball.radius}
+    warnings = (*warnings_of_range(NormHistogram.name, seen=seen), *fitted.warnings)
+    return replace(fitted, attributes=attributes, warnings=warnings)
 
 
 def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[Warning, ...]:

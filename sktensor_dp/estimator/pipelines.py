@@ -21,9 +21,9 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
     for frame in locals_of(payer.tools, PIPELINE):
         if not {"self", "routed_params", "name"} <= {*frame}:  # of another scikit-learn
             continue
-        steps, routed = dict(frame["self"].steps), frame["routed_params"]
-        given = _groups_of(routed[frame["name"]])
-        for name in [*steps][[*steps].index(frame["name"]) + 1 :]:
+        steps, routed, fitted = dict(frame["self"].steps), frame["routed_params"], frame["name"]
+        later_names = [*steps][[*steps].index(fitted) + 1 :]
+        for name in later_names:
             step = steps[name]
             if not hasattr(step, "_expected_plan") or step._public_facts().releases_nothing:
                 continue
@@ -36,11 +36,12 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
                     f"nobody counts what some of them cost: set {name}__accountant as that of the "
                     "others, or fit in a `with BudgetAccountant(...)` block."
                 )
-            groups = _groups_of(routed[name])
-            if hasattr(steps[frame["name"]], "_expected_plan") and not _are_same(given, groups):
+            groups_of_fitted, groups = _groups_of(routed[fitted]), _groups_of(routed[name])
+            is_private = hasattr(steps[fitted], "_expected_plan")
+            if is_private and not _are_same(groups_of_fitted, groups):
                 raise ValueError(
                     "groups must be the same for all private steps of a pipeline, which protect "
-                    f"nobody together otherwise: fit(X, {frame['name']}__groups=labels, "
+                    f"nobody together otherwise: fit(X, {fitted}__groups=labels, "
                     f"{name}__groups=labels), or set_fit_request(groups=True) of each."
                 )
             if step.neighbours != neighbours:

@@ -56,9 +56,9 @@ def warn_where_scored(model: object) -> None:
 
 
 def check_scoring_of_tools(model: Any, tools: Sequence[Tool], *, grouped: bool) -> None:
-    """Warn before a fit, with groups where `grouped`, that scikit-learn will score without noise,
-    or other words each time; refuse scores that fail, or that take everybody for a newcomer in a
-    search over ranks.
+    """Check how tools of scikit-learn will score a fit, which has groups where `grouped`: warn of
+    scores without noise, or of other words each time; refuse scores that would fail once the fit is
+    paid, and searches over a rank that no score depends on.
     """
     for frame in locals_of(tools, VALIDATION):
         scorers = scorers_of(frame)
@@ -69,24 +69,24 @@ def check_scoring_of_tools(model: Any, tools: Sequence[Tool], *, grouped: bool) 
                 "paid, a score of single rows is refused. Under metadata routing "
                 "set_score_request(groups=True) of the scorer, see make_private_scorer."
             )
-        bare = [one for one in scorers if type(one).__module__ == SCORING[0]]
-        last: Any = getattr(frame.get("estimator"), "_final_estimator", None)
+        noiseless = [one for one in scorers if type(one).__module__ == SCORING[0]]
+        last: Any = getattr(frame.get("estimator"), "_final_estimator", None)  # of a pipeline
         facts = model._public_facts()
         learns_words = facts.word_counter is not None and not facts.releases_nothing
         if learns_words and "scorer" in frame and hasattr(last, "score_samples"):
             warnings.warn(OTHER_WORDS, DoubtfulParameterWarning, stacklevel=level_of_caller())
-        if not bare:
+        if not noiseless:
             continue
         of_persons = getattr(model, "unit_mode", None) is not None
-        if of_persons and bare == scorers and "rank" in parameters_of(frame):
+        if of_persons and noiseless == scorers and "rank" in parameters_of(frame):
             raise ValueError(
                 "rank cannot be searched over by scores of scikit-learn: they take everybody for a "
                 "newcomer, whatever the rank. Pass scoring=make_private_scorer(...), which "
                 "predicts a unit's values by its others, or use PrivateSearchCV."
             )
-        own = any(type(one).__name__ == "_PassthroughScorer" for one in bare)
-        routed = own and last is not None and get_config()["enable_metadata_routing"]
-        if routed and "sample_weight" not in inspect.signature(last.score).parameters:
+        by_score = any(type(one).__name__ == "_PassthroughScorer" for one in noiseless)
+        is_routed = by_score and last is not None and get_config()["enable_metadata_routing"]
+        if is_routed and "sample_weight" not in inspect.signature(last.score).parameters:
             raise ValueError(
                 "scoring must be given for a pipeline under metadata routing, where scikit-learn "
                 "fails to score it, once a fit is paid. Pass scoring=make_private_scorer(...), "

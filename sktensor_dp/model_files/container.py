@@ -81,7 +81,7 @@ def pack(document: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic
     tensors = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     tensors[DOCUMENT] = np.frombuffer(text, np.uint8)
     data = save(tensors)
-    _, at = _header(data)
+    _, at = _header(data)  # where ZEROS stand, to be replaced by the checksum
     return [data[:at], _digest(data, at), data[at + len(ZEROS) :]]
 
 

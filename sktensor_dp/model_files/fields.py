@@ -216,12 +216,12 @@ class Items(Form):
 
     def read(self, reader: Reader, value: Any, where: str) -> object:
         if self.kind is tuple and isinstance(value, dict) and value.keys() == {"tuple"}:
-            value = value["tuple"]
-        is_fixed = isinstance(self.length, int)
-        is_valid = isinstance(value, list) and (not is_fixed or len(value) == self.length)
-        require(is_valid, f"{where} must be a list{f' of {self.length}' if is_fixed else ''}")
-        if self.length and not is_fixed:
-            reader.measure(str(self.length), [len(value)], where)
+            value = value["tuple"]  # as `as_json` writes one
+        require(isinstance(value, list), f"{where} must be a list")
+        if isinstance(self.length, int):
+            require(len(value) == self.length, f"{where} must be a list of {self.length}")
+        elif self.length:
+            reader.measure(self.length, [len(value)], where)
         items, position_outside = [], reader.position
         for position, item in enumerate(value):
             reader.position = position

@@ -297,8 +297,8 @@ def release_third_moments_of_means(
         # Residuals rho s y are half as long as y y y: |y|^2 is k on average, s freedom * variance.
         rho = 0.5 * white.n_components / (freedom * variance)
     third = release_third_moments(ask, ball, plan, white, rho)
-    # The residual is an answer over rho, and `freedom` times sum_i w_i v_i m_i. That is shrunk to
-    # what it is for equal variances, by the variance of its noise.
+    # The residual is `freedom` times sum_i w_i v_i m_i, with noise; that sum is shrunk to what it
+    # is for equal variances.
     if_equal = white.matrix.T @ mean * variance
     mean_square = float(if_equal @ if_equal) / len(if_equal)
     noise_variance = (third.sigma / (rho * freedom)) ** 2
@@ -315,9 +315,8 @@ def unwhitened_gaussians(
     vectors: Floats, by_variance: Floats, white: Whitener, variance: float, ball: LiftedBall
 ) -> tuple[Floats, Floats, Floats]:
     """Roots of the weights (k,), means (k, d) and variances (k,) by whitened components."""
-    # A component is sqrt(w) times a whitened mean, so its product with `by_variance`, which is
-    # sum_i w_i v_i m_i, is sqrt(w) v, and it is mapped back to sqrt(w) (mu, offset). `variance` is
-    # that common to all components.
+    # A component is sqrt(w) times a whitened mean m. Its product with `by_variance`, sum_i w_i v_i
+    # m_i, is sqrt(w) v; unwhitened, it is sqrt(w) (mu, offset). `variance` is common to all.
     scaled = white.unwhiten(vectors)
     roots = scaled[:, -1] / ball.offset
     means = scaled[:, :-1] / np.maximum(roots, LEAST_ROOT)[:, None]

@@ -150,41 +150,45 @@ class PrintedSensitivities:
         unit = math.sqrt(2) / self.n_documents
         return unit * (1 + 2 * a), unit * (1 + 6 * b + 3 * c)
 
-    def whitener(self, sigma: float) -> float:
-        """Sensitivity of the whitener (Lemma 32): a bound for one rotation only."""
-        margin = self._margin(sigma)
-        return math.sqrt(2 * self.n_components) * self.pairs / (sigma * math.sqrt(margin))
+    # Below `sigma_k` is a bound on the k-th singular value of M2.
 
-    def whitened(self, sigma: float) -> float:
+    def whitener(self, sigma_k: float) -> float:
+        """Sensitivity of the whitener (Lemma 32): a bound for one rotation only."""
+        margin = self._margin(sigma_k)
+        return math.sqrt(2 * self.n_components) * self.pairs / (sigma_k * math.sqrt(margin))
+
+    def whitened(self, sigma_k: float) -> float:
         """Sensitivity Delta_T of the whitened tensor T (Theorem 5, (113))."""
         n, k = self.n_documents, self.n_components
         _, b, c = coefficients(self.concentration)
         norm = 1 + 6 * b * n / (n - 1) + 3 * c * n**2 / ((n - 1) * (n - 2))  # (111)
-        cubes = k**1.5 * self.triples / self._margin(sigma) ** 1.5
-        return norm * self.whitener(sigma) ** 3 + cubes
+        cubes = k**1.5 * self.triples / self._margin(sigma_k) ** 1.5
+        return norm * self.whitener(sigma_k) ** 3 + cubes
 
-    def eigenpairs(self, sigma: float, gap: float) -> float:
-        """Sensitivity ``2 sqrt(k) Delta_T / gamma_s`` of eigenpairs of T (Theorem 6)."""
-        return 2 * math.sqrt(self.n_components) * self.whitened(sigma) / gap
+    def eigenpairs(self, sigma_k: float, gap: float) -> float:
+        """Sensitivity ``2 sqrt(k) Delta_T / gamma_s`` of eigenpairs of T, by the `gap` gamma_s of
+        its eigenvalues (Theorem 6).
+        """
+        return 2 * math.sqrt(self.n_components) * self.whitened(sigma_k) / gap
 
-    def topics(self, largest: float, sigma: float, top: float, gap: float) -> float:
-        """Sensitivity of topics (117), from sigma_1, sigma_k of M2, sigma_1 of T, and gamma_s."""
-        alpha0, of_eigenpairs = self.concentration, self.eigenpairs(sigma, gap)
-        root = math.sqrt(largest)
+    def topics(self, sigma_1: float, sigma_k: float, largest_of_T: float, gap: float) -> float:
+        """Sensitivity of topics (117), by singular values of M2, and the largest of T."""
+        alpha0, of_eigenpairs = self.concentration, self.eigenpairs(sigma_k, gap)
+        root = math.sqrt(sigma_1)
         # The printed factor is infinite at concentration 0. There weights sum to 1, and the factor
         # is 1.
         scale = (alpha0 + 2) / (2 * math.sqrt((alpha0 + 1) * alpha0)) if alpha0 > 0 else 1.0
-        vectors = top * (root * of_eigenpairs + root / sigma * self.pairs)
-        return scale * (vectors + math.sqrt(largest + self.pairs) * of_eigenpairs)
+        vectors = largest_of_T * (root * of_eigenpairs + root / sigma_k * self.pairs)
+        return scale * (vectors + math.sqrt(sigma_1 + self.pairs) * of_eigenpairs)
 
-    def _margin(self, sigma: float) -> float:
+    def _margin(self, sigma_k: float) -> float:
         """Bound on sigma_k of M2 less Delta_2; ValueError unless it is positive."""
-        if sigma <= self.pairs:
+        if sigma_k <= self.pairs:
             raise ValueError(
                 "X must show n_components topics: the bound on its singular value is not above "
                 "Delta_2; more documents, fewer components or a larger epsilon are needed."
             )
-        return sigma - self.pairs
+        return sigma_k - self.pairs
 
 
 def dp_spectral_lda(
@@ -327,8 +331,8 @@ def _noisy_topics(
                 "the sensitivity that follows from it is infinite; a larger epsilon is needed."
             )
     if configuration == 4:  # edge 9: topics and weights, (141)
-        largest = float(white.scale.max()) ** 2
-        sensitivity = printed.topics(largest, sigma_k, float(values[0]), gap)
+        sigma_1 = float(white.scale.max()) ** 2
+        sensitivity = printed.topics(sigma_1, sigma_k, float(values[0]), gap)
         topics, weights = as_topics(values, white.unwhiten(vectors))
         return noisy(topics, sensitivity), noisy(weights, sensitivity)
     if configuration == 3:  # edge 7: eigenpairs, (138) and (139)

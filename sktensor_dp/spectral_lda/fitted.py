@@ -108,12 +108,13 @@ def warnings_of_noise(
 
     `hidden` are those fitted topics that noise hides, in the order of their attributes.
     """
+    # Numbers of topics below the noise; a single topic is the word frequencies.
     numbers = [str(place + 1) for place in np.flatnonzero(hidden)] if len(hidden) > 1 else []
-    few = found.n_resolved < plan.n_components
-    if not (few or numbers):
+    finds_few = found.n_resolved < plan.n_components
+    if not (finds_few or numbers):
         return ()
     said = []
-    if few:
+    if finds_few:
         fitted = f"{len(found.topics)} were fitted"
         if len(found.topics) == 1:
             fitted = "one topic was fitted, the word frequencies"
@@ -134,19 +135,19 @@ def warnings_of_noise(
     ways = ["more documents"]
     if plan.releases.epsilon < LARGEST_ADVISED:
         ways.append("a larger epsilon")
-    # Fewer topics are larger ones; but a fit that finds fewer is no other for less.
+    # Fewer topics are larger ones, unless more can be seen than were asked for.
     if numbers and found.n_resolved <= plan.n_components:
         ways.append("fewer n_components")
     # Tokens of a document by released frequencies, and two standard errors of their noise.
-    most = found.length * (1 + 2 * found.unigram_sigma * math.sqrt(len(found.unigram)))
-    if most < plan.least_tokens:
+    most_tokens = found.length * (1 + 2 * found.unigram_sigma * math.sqrt(len(found.unigram)))
+    if most_tokens < plan.least_tokens:
         said.append(
             f"Documents of fewer than {plan.least_tokens} tokens show no topic, and many seem so "
             f"short. {JOIN_ROWS}"
         )
     else:
         said.append(f"What would help: {', or '.join(ways)}{see}.")
-    if few and begins:
+    if finds_few and begins:
         said.append("Later batches add no topic: begin a stream with a larger batch.")
     return (NotEnoughDataWarning(" ".join(said)),)
 
@@ -191,21 +192,20 @@ class SavedTopics(SavedState):
         """Fitted attributes; ModelFileError if topics or limits are not those of a fit."""
         estimator._checked_limits()  # for its error
         topics, weights = [self.components_], [self.topic_prior_]
-        limits, noisy = self.clip_norm_.values(), False
+        limits, is_noisy = self.clip_norm_.values(), False
         if (stream := self._stream) is not ABSENT:
             topics.append(stream.fitted.topics)
             weights.append(stream.fitted.weights)
             require(weights[1].max() <= 1 + ROUNDING, "weights must be shares")
             require(stream.n_first > 0, "a stream has batches")
             epsilon, _ = stream.budget
-            noisy = not math.isinf(epsilon)
+            is_noisy = not math.isinf(epsilon)
         sums = all((np.abs(some.sum(axis=1) - 1) <= ROUNDING).all() for some in topics)
         require(sums, "topics must sum to 1")
         require(all(some.sum() > 0 for some in weights), "some topic must have weight")
         low, high = LIMITS
-        known = self.clip_norm_.keys() <= CLIPPED_NORMS.keys()
-        within = known and all(low <= limit <= high or math.isinf(limit) for limit in limits)
-        require(within, f"limits must be numbers from {low:g} to {high:g}, or infinite")
-        finite = not (noisy and any(map(math.isinf, limits)))
-        require(finite, "limits of noise must be finite")
+        are_known = self.clip_norm_.keys() <= CLIPPED_NORMS.keys()
+        are_within = all(low <= limit <= high or math.isinf(limit) for limit in limits)
+        require(are_known and are_within, f"limits must be from {low:g} to {high:g}, or infinite")
+        require(not is_noisy or all(map(math.isfinite, limits)), "limits of noise must be finite")
         return {**super().attributes(estimator), "_n_features_out": self.n_components_}

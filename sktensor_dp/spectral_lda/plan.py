@@ -94,6 +94,7 @@ def plan_topics(
     n_effective = math.inf if exact else n_samples * gaussian_mu(epsilon, delta or 1e-6)
     clipped = min(defaults.CLIPPED, defaults.N_CLIPPED / n_effective)
     in_word_space, n_numbers = perturbation == "moment_tensor", n_features * n_components
+    # All moments are fitted jointly where words are few and documents many.
     matches = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * n_numbers
     kind = "word_space" if in_word_space else "few_words" if matches else "many_words"
     n_steps, n_single = _steps(n_refinements, exact, delta, kind)
@@ -134,8 +135,8 @@ def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int
 def _fractions(kind: str, n_steps: int, triples: str | None) -> dict[str, float]:
     """Fraction of the budget of each release, by name; all histograms of norms share one."""
     of_moments = dict(defaults.FRACTIONS[kind])
-    # EM steps get what the other releases of a fit to many words leave, whatever this fit is,
-    # and what triples would get where there are none.
+    # EM steps get what the moments of a fit to many words leave, whatever this fit is, and the
+    # fraction of triples where there are none.
     of_steps = 1 - sum(defaults.FRACTIONS["many_words"].values())
     if triples is None:
         of_steps += of_moments.pop("whitened_triple_moments")

@@ -223,6 +223,7 @@ class _SpectralFit:
         self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection
     ) -> NoisyWhitener:
         """Whitener of the `corrected` second moment by what noise and sampling do not explain."""
+        # An eigenvalue x of E2 becomes scale * x + shift in M2.
         scale, shift = correction.pair_scale, correction.pair_shift
         frequencies, pure = correction.frequencies, self._ask.is_pure
         sampling = sampling_of_pairs(self._length, self._ask.n_units, len(frequencies))
@@ -232,30 +233,31 @@ class _SpectralFit:
             "dim": len(frequencies), "tol": EIGEN_TOL, "random_state": self._random_state,
             "n_iter": FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
         }  # fmt: skip
-        # Eigenvalues of E2 that noise gives, expected and at most, in units of M2.
-        edge, most = (scale * x + shift for x in noise_edges(*chance, pure=pure))
-        # Below it may be topics that noise hides. A joint fit finds their number; EM steps find
-        # those that are there, of those that sampling alone does not explain.
-        hidden = -math.inf if self._plan.match_moments else edge
+        # Largest eigenvalue of M2 that noise and sampling give: expected, and at most.
+        edge, most_by_chance = (scale * x + shift for x in noise_edges(*chance, pure=pure))
+        # Below the edge may be topics that noise hides, of which those above this are kept: a joint
+        # fit finds how many there are, and EM steps find them unless sampling explains them.
+        hidden_above = -math.inf if self._plan.match_moments else edge
         if self._plan.triples is None:
             by_sampling, _ = noise_edges(0.0, 0.0, sampling, frequencies, pure=pure)
-            hidden = scale * by_sampling + shift
+            hidden_above = scale * by_sampling + shift
         white = noisy_whitener(
-            corrected, wanted, edge=edge, most_by_chance=most, hidden_above=hidden, **search
-        )
+            corrected, wanted, edge=edge, most_by_chance=most_by_chance, hidden_above=hidden_above,
+            **search,
+        )  # fmt: skip
         if white.n_resolved >= wanted:  # of products alone no others are counted
             n_seen = wanted if callable(corrected) else self._n_seen(corrected, correction, chance)
             return replace(white, n_resolved=n_seen)
         # If sampling is most of what varies, frequent words hide topics of rare ones: search again
         # with words weighted so that all entries vary about alike.
-        weights, *edges = scaled_edges(*chance, self._ask.n_units, pure=pure)
-        edge, most = (scale * x + shift * float(weights.max()) ** 2 for x in edges)
+        weights, _, weighted_most = scaled_edges(*chance, self._ask.n_units, pure=pure)
 
         def weighted(V: Floats) -> Floats:
             return weights[:, None] * product_of(corrected, weights[:, None] * V)
 
         values, _ = top_eigenpairs(weighted, wanted, **search)
-        n_weighted = int((values > most).sum())
+        most_by_chance = scale * weighted_most + shift * float(weights.max()) ** 2
+        n_weighted = int((values > most_by_chance).sum())
         # One eigenvalue is always above chance: that of the word frequencies.
         if n_weighted <= max(white.n_resolved, 1):
             return white
@@ -270,23 +272,26 @@ class _SpectralFit:
         correction: PriorCorrection,
         chance: tuple[float, float, float, Floats],
     ) -> int:
-        """Number of topics that stand out of the quantile of noise and sampling of fewer topics,
-        with words weighted or not; at least as many as are asked for.
+        """Number of topics that stand out of noise and sampling, with words weighted or not; at
+        least as many as are asked for.
         """
         pure, asked = self._ask.is_pure, min(self._plan.n_components, len(corrected))
 
-        def n_above(weights: Floats, most: float) -> int:
+        def n_above(most: float, weights: Floats) -> int:  # eigenvalues of the weighted moment
             edge = correction.pair_scale * most + correction.pair_shift * float(weights.max()) ** 2
             return n_eigenvalues_above(weights[:, None] * corrected * weights, edge)
 
-        def n_beyond(n_topics: int) -> int:
+        def n_seen_if(n_topics: int) -> int:  # by the noise beside `n_topics` topics
             _, most = noise_edges(*chance, pure=pure, n_topics=n_topics)
-            scaled = scaled_edges(*chance, self._ask.n_units, pure=pure, n_topics=n_topics)
-            weights, _, weighted = scaled
-            return max(asked, n_above(np.ones_like(weights), most), n_above(weights, weighted))
+            weights, _, weighted_most = scaled_edges(
+                *chance, self._ask.n_units, pure=pure, n_topics=n_topics
+            )
+            unweighted = np.ones_like(weights)
+            return max(asked, n_above(most, unweighted), n_above(weighted_most, weights))
 
-        n_seen = n_beyond(asked)
-        return n_beyond(n_seen - 1) if n_seen - 1 > asked else n_seen
+        # The last topic seen has to stand out of the noise beside all others.
+        n_seen = n_seen_if(asked)
+        return n_seen_if(n_seen - 1) if n_seen - 1 > asked else n_seen
 
     def _fit_by_pairs(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Rotated eigenvectors, fitted to all pairs; True if the concentration is assumed."""
@@ -322,14 +327,14 @@ class _SpectralFit:
         # Pairs were whitened at the usual concentration: whiten them at the one found, if any was.
         if self._options.concentration is None and pairs.released.matrix is not None:
             pairs = pairs.with_concentration(concentration)
-            white = self._whitener(pairs.released, pairs.corrected, pairs.correction)
-            pairs = replace(pairs, white=white)
+            found = self._whitener(pairs.released, pairs.corrected, pairs.correction)
+            pairs = replace(pairs, white=found)
         basis, triples = self._release_triples(pairs)
-        topics, weights, framed, vectors = self._decomposition(basis, triples, pairs)
+        topics, weights, white, vectors = self._decomposition(basis, triples, pairs)
         # Factor by which the transform of all three modes enlarges the deviation of noise, finite.
-        growth = min(float(np.mean(np.linalg.norm(framed.transform, axis=0) ** 2)), 1e60) ** 1.5
+        growth = min(float(np.mean(np.linalg.norm(white.transform, axis=0) ** 2)), 1e60) ** 1.5
         std = std_of_decomposed(
-            framed.unwhiten(vectors), vectors @ framed.matrix.T, weights,
+            white.unwhiten(vectors), vectors @ white.matrix.T, weights,
             pairs.released.sigma * pairs.correction.pair_scale,
             triples.sigma * pairs.correction.triple_scale * growth,
         )  # fmt: skip
@@ -361,19 +366,19 @@ class _SpectralFit:
     def _decomposition(
         self, basis: Floats, triples: Answer, pairs: WhitenedPairs
     ) -> tuple[Floats, Floats, FramedWhitener, Floats]:
-        """Topics and shares by decomposing the third moment, which is whitened in its `basis`;
-        then that whitener, and the eigenvectors as rows.
+        """Decompose the third moment that was released in a `basis`: topics, their shares, the
+        whitener of moments in that basis, and eigenvectors as rows.
         """
-        mean_pairs = basis.T @ pairs.released.product(basis)
-        third = pairs.correction.triples(triples.value, mean_pairs, basis)
-        framed, k = pairs.white.in_frame(basis), pairs.white.n_components
+        E2_in_basis = basis.T @ pairs.released.product(basis)
+        M3 = pairs.correction.triples(triples.value, E2_in_basis, basis)
+        white, k = pairs.white.in_frame(basis), pairs.white.n_components
         eigenvalues, vectors = orthogonal_decomposition(
-            multilinear(third, framed.transform), k, random_state=self._random_state
+            multilinear(M3, white.transform), k, random_state=self._random_state
         )
         # The eigenvalue of a topic of share w is w^(-1/2), so at least 1.
         weights = np.maximum(eigenvalues, 1.0) ** -2.0
-        topics = topics_from_components(framed.unwhiten(vectors))
-        return topics, weights / weights.sum(), framed, vectors
+        topics = topics_from_components(white.unwhiten(vectors))
+        return topics, weights / weights.sum(), white, vectors
 
     def _fit_by_all_moments(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
         """Release the third moment; fit topics, shares and, unless given, the concentration to all
@@ -382,11 +387,13 @@ class _SpectralFit:
         released, noisy = pairs.released, self._frequencies
         assert released.matrix is not None
         basis, triples = self._release_triples(pairs)
+        # Start from each number of topics that noise leaves possible.
         starts, white = [], pairs.white
         least = min(max(white.n_resolved, 1), white.n_components)
         for k in range(least, white.n_components + 1):
-            of_k = replace(pairs, white=white.leading(k))
-            starts.append(self._decomposition(basis, triples, of_k)[:2])
+            leading_pairs = replace(pairs, white=white.leading(k))
+            topics, weights, _, _ = self._decomposition(basis, triples, leading_pairs)
+            starts.append((topics, weights))
         unigram = _normalised(np.maximum(noisy.value, LEAST_FREQUENCY / len(noisy.value)))
         moments = ReleasedMoments(
             frequencies=noisy.value, frequencies_sigma=noisy.sigma,

@@ -89,8 +89,8 @@ def release_steps(
             clip = replace(clip, limit=defaults.STEP_LIMIT * clip.limit)
     if len(start.topics) == 1 and is_noisy:
         return _release_words_alone(ask, start, clip, scales, frequencies, options.word_frequencies)
-    none = np.zeros_like(start.topics)
-    average = StepAverage(1.0 if scales is None else scales, none, 0.0, none)
+    zeros = np.zeros_like(start.topics)
+    average = StepAverage(1.0 if scales is None else scales, zeros, 0.0, zeros)
     fitted = start
     for step in range(plan.n_refinements):
         concentration = 0.0 if step < plan.n_single else start.concentration
