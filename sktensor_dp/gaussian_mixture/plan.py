@@ -61,11 +61,6 @@ class MixturePlan:
         """Squared scales of the parts of a step's statistics."""
         return self.clip.scales(self.n_shape, alone=self.n_components == 1)
 
-    @property
-    def n_unclipped(self) -> int:
-        """Number of steps of one group, half of all or more, whose rows are not clipped."""
-        return (self.n_steps + 1) // 2 if self.n_components == 1 else 0
-
 
 def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan:
     """Choose the releases of a fit and the number of its steps, and split the budget."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.estimator.data_norm import release_ball, warnings_of_norm, with_norm
@@ -53,7 +54,6 @@ MOST_RADII = 8.0
 # Released statistics are clipped here, in units of their scales: without noise none is far above 1.
 MOST = 4.0
 
-
 # Said of fits to persons whose rows are seen to lack cells.
 UNEVEN = (
     "Cells are missing, and rows of a person weigh alike: averages and intervals of a column count "
@@ -69,7 +69,8 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     if plan.chooses_norm:
         ball, norms_stand_out = release_ball(ask, ball)
     second = ask(SecondMoments(ball))
-    found = release_mixture(ask, ball, plan, second)
+    release = release_one_group if plan.n_components == 1 else release_groups
+    found = release(ask, ball, plan, second)
     warnings = warnings_of_norm(second, ball, found.square) or warnings_of_noise(found, plan)
     notes = (UNEVEN,) if grouped and lacks_cells(ball, second) else ()
     warnings += tuple(map(DoubtfulParameterWarning, notes))
@@ -77,34 +78,17 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     return with_norm(fitted, ball, seen=norms_stand_out) if plan.chooses_norm else fitted
 
 
-def release_mixture(
+def release_groups(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer
 ) -> FittedMixture:
     """Release a start by `second` moments, EM steps from it, and gains, which choose the number of
     groups.
     """
     start = release_start(ask, ball, plan, second)
-    share, error = observed_share(ball, second)
-    # Of covariances, by which steps fill in what is missing: pairs are whole in a square of it.
-    added = (max(share, error) ** -2 - 1) * plan.n_steps / ask.n_units
-    n_first, n_unclipped = plan.n_steps // 2, plan.n_unclipped
-    halfway, average, noise = release_steps(ask, ball, plan, start, n_first, added)
-    model, lacks = halfway, lacks_cells(ball, second)
-    # Columns whose means are released without a clip; tails, where these tell which columns.
-    unclipped, tails = np.zeros(0, np.intp), None
-    if n_unclipped:
-        # Where no cell is seen to be missing all are: nothing is filled in by other columns.
-        unclipped = np.arange(plan.n_features)
-        if lacks:
-            tails = release_tails(ask, ball, plan, second, model, noise)
-            unclipped = np.flatnonzero((tails.skewness > 0) | one_valued(model, ball.radius))
-        if len(unclipped):
-            model, of_unclipped = release_unclipped_means(ask, ball, plan, second, model, unclipped)
-    if not len(unclipped):
-        n_last = plan.n_steps - n_first
-        model, _, noise = release_steps(ask, ball, plan, model, n_last, added, average)
-    clipped = halfway if len(unclipped) else model
-    square = float(clipped.weights @ np.square(clipped.means).sum(axis=1))
+    n_first = plan.n_steps // 2
+    halfway, average, _ = release_steps(ask, ball, plan, second, start, n_first)
+    n_last = plan.n_steps - n_first
+    model, _, noise = release_steps(ask, ball, plan, second, halfway, n_last, average)
     parts = merged_levels(model, plan.n_components)
     levels = [of_type(mixture_of(level), plan, ball.radius) for level in parts]
     gains, k, most = np.zeros(0), 1, len(levels)  # fewer than asked for if spheres were left out
@@ -113,23 +97,52 @@ def release_mixture(
         # Akaike's criterion: twice what the parameters of a group gain by chance.
         least = parameters_of_group(plan.covariance_type, plan.n_features) / ask.n_units
         gains, k = answer.value, n_supported(answer.value, answer.sigma, least)
-    # A joined group may have the noise of all its parts. It came from where they start together;
-    # nothing says how far unclipped means moved.
+    # A joined group may have the noise of all its parts. It came from where they start together.
     found, noise = levels[k - 1], noise.times((most - k + 1) ** 0.5)
-    if tails is None:
-        tails = release_tails(ask, ball, plan, second, found, noise)
-    observed = observed_cells(ball, second, model)
-    if lacks:
-        before = joined(halfway, parts[k - 1])
-        left = left_by_steps(before, found, noise, np.maximum(observed, 1 / ask.n_units))
-        tails.unmade[:] = np.hypot(tails.unmade, left)
-    if len(unclipped):
-        tails.unmade[:, unclipped], tails.spread[:, unclipped] = of_unclipped, 1.0
-    elif not n_unclipped:  # groups share a tail, or clips take all but one value
-        tails.spread[:, (tails.skewness > 0) | one_valued(found, ball.radius)] = 0.0
-    moved = moved_from(joined(start, parts[k - 1]), found)
-    moved[:, 1 + unclipped] = 0.0
-    return FittedMixture(found, gains, square, tails, noise, observed, moved)
+    start, halfway = (joined(one, parts[k - 1]) for one in (start, halfway))
+    tails = release_tails(ask, ball, plan, second, found, noise)
+    # Groups share a tail, or clips take all but one value.
+    shared = (tails.skewness > 0) | one_valued(found, ball.radius)
+    tails = replace(tails, spread=np.where(shared, 0.0, tails.spread))
+    observed = np.maximum(observed_cells(ball, second, model), 1 / ask.n_units)
+    if lacks_cells(ball, second):
+        tails = with_unfinished(tails, halfway, found, noise, observed)
+    square = mean_square(model)
+    return FittedMixture(found, gains, square, tails, noise, observed, moved_from(start, found))
+
+
+def release_one_group(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer
+) -> FittedMixture:
+    """Release a start by `second` moments and EM steps from it; then means that no clip moves.
+
+    Where cells are seen to be missing, these are of columns in which clips move them most.
+    """
+    start = release_start(ask, ball, plan, second)
+    n_first, nothing = plan.n_steps // 2, np.zeros(0)
+    clipped, average, noise = release_steps(ask, ball, plan, second, start, n_first)
+    tails = release_tails(ask, ball, plan, second, clipped, noise)
+    square = mean_square(clipped)
+    if not lacks_cells(ball, second):
+        every, seen = np.arange(plan.n_features), np.ones(plan.n_features)
+        found, tails = release_unclipped(ask, ball, plan, clipped, tails, every, seen)
+        # Sampling, and the noise in `tails`, are all that means err by: none is of a step.
+        noise, moved = (
+            replace(noise.times(0.0), rates=np.ones(1)),
+            np.zeros_like(moved_from(start, found)),
+        )
+        return FittedMixture(found, nothing, square, tails, noise, seen, moved)
+    columns = np.flatnonzero((tails.skewness > 0) | one_valued(clipped, ball.radius))
+    observed = np.maximum(observed_cells(ball, second, clipped), 1 / ask.n_units)
+    if len(columns):
+        found, tails = release_unclipped(ask, ball, plan, clipped, tails, columns, observed)
+    else:
+        n_last = plan.n_steps - n_first
+        found, _, noise = release_steps(ask, ball, plan, second, clipped, n_last, average)
+        tails, square = with_unfinished(tails, clipped, found, noise, observed), mean_square(found)
+    moved = moved_from(start, found)
+    moved[:, 1 + columns] = 0.0  # nothing says how far they moved
+    return FittedMixture(found, nothing, square, tails, noise, observed, moved)
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
@@ -170,10 +183,13 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
 
 
 def release_steps(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, n_steps: int,
-    added: float, average: StepMoments | None = None,
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
+    n_steps: int, average: StepMoments | None = None,
 ) -> tuple[Gaussians, StepMoments | None, StepNoise]:  # fmt: skip
     """Release EM steps: the mixture after them, the average of their moments, and its noise."""
+    share = max(expected_share(ball, second), 1 / ask.n_units)
+    # Of covariances, by which steps fill in what is missing: pairs are whole in a square of it.
+    added = (share**-2 - 1) * plan.n_steps / ask.n_units
     for _ in range(n_steps):
         statistics = release_statistics(ask, ball, plan, model)
         average = average_with_step(average, model, statistics, added)
@@ -182,35 +198,54 @@ def release_steps(
     return model, average, noise
 
 
-def left_by_steps(
-    before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats
-) -> Floats:
-    """Part (k, d) of the way of means that steps leave at least, where cells are missing.
+def mean_square(model: Gaussians) -> float:
+    """Mean squared norm of the means of a mixture."""
+    return float(model.weights @ np.square(model.means).sum(axis=1))
+
+
+def with_unfinished(
+    tails: TailErrors, before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats
+) -> TailErrors:
+    """Add the part of the way of means that steps leave at least, where cells are missing.
 
     Weights 1 / t leave the share t^-f of an error, where rows tell the part f below 1 of what whole
     rows do: as much or more is left than the second half of steps made beyond its noise.
     """
     by_noise = noise.shift / found.weights[:, None] / observed
     squares = np.diagonal(found.covariances, axis1=1, axis2=2) * np.square(by_noise)
-    return np.sqrt(np.maximum(np.square(found.means - before.means) - squares, 0.0))
+    left = np.sqrt(np.maximum(np.square(found.means - before.means) - squares, 0.0))
+    return replace(tails, unmade=np.hypot(tails.unmade, left))
 
 
-def observed_share(ball: LiftedBall, second: Answer) -> tuple[float, float]:
-    """Share of cells that are observed, by `second` moments, and its error; both at most 1."""
-    share = 2 * second.value[-1, -1] / ball.offset**2 - 1  # as `SecondMoments.total` has it
-    return float(np.clip(share, 0, 1)), min(2 * second.sigma / ball.offset**2, 1.0)
+def noisy_share(ball: LiftedBall, second: Answer) -> tuple[float, float]:
+    """Share of cells that are observed, by `second` moments, and the deviation of its noise."""
+    found = 2 * second.value[-1, -1] / ball.offset**2 - 1  # as `SecondMoments.total` has it
+    return float(found), 2 * second.sigma / ball.offset**2
 
 
 def lacks_cells(ball: LiftedBall, second: Answer) -> bool:
     """True if more cells are missing than two deviations of noise explain."""
-    share, error = observed_share(ball, second)
+    share, error = noisy_share(ball, second)
     return share < 1 - 2 * error - 1e-9  # sums are rounded
+
+
+def expected_share(ball: LiftedBall, second: Answer) -> float:
+    """Expected share of cells that are observed: of tables half are complete, others have any."""
+    share, error = noisy_share(ball, second)
+    if error == 0:
+        return float(np.clip(share, 0, 1))
+    ends = (np.array([0.0, 1.0]) - share) / error
+    (low, high), (below, above) = norm.pdf(ends), norm.cdf(ends)
+    within = max(above - below, 1e-300)
+    of_others = float(np.clip(share + error * (low - high) / within, 0, 1))
+    complete = high / (high + error * within)
+    return float(complete + (1 - complete) * of_others)
 
 
 def observed_cells(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
     """Shares (d,) of cells that are observed, by `second` moments."""
     squares = np.diagonal(second.value)[:-1]
-    return observed_shares(model, squares, second.sigma, observed_share(ball, second)[0])
+    return observed_shares(model, squares, second.sigma, expected_share(ball, second))
 
 
 def release_tails(
@@ -246,13 +281,13 @@ def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
     return np.asarray((variances < 2 * least[:, None]).any(axis=0))
 
 
-def release_unclipped_means(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
-    columns: Integers,
-) -> tuple[Gaussians, Floats]:  # fmt: skip
-    """One group moved to means of `columns` in which no row of the ball is clipped; their noise.
+def release_unclipped(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, tails: TailErrors,
+    columns: Integers, observed: Floats,
+) -> tuple[Gaussians, TailErrors]:  # fmt: skip
+    """Move one group to means of `columns` in which no row of the ball is clipped.
 
-    Missing cells are at the former mean: a share of a move shows. A variance grows by what it has
+    Missing cells are at the former mean: a share of a move shows. A variance grows by what is seen
     beyond that of clipped steps.
     """
     radius, former, width = ball.radius, model.means[0], len(columns)
@@ -261,12 +296,11 @@ def release_unclipped_means(
         limit=1.0, centre=0.0, scales=scales_of_shifts(width), radius=radius,
         shape_part="diag" if width > 1 else "spherical", fill=former,
     )  # fmt: skip
-    answers = [ask(query) for _ in range(plan.n_unclipped)]
+    answers = [ask(query) for _ in range(plan.n_steps - plan.n_steps // 2)]
     mean = replace(answers[0], value=np.mean([answer.value for answer in answers], axis=0))
     sigma = mean.sigma / math.sqrt(len(answers))
     _, shifts, sizes, shapes = query.decoded(clipped_statistics(mean))
-    seen = np.maximum(observed_cells(ball, second, model)[columns], 1 / ask.n_units)
-    found, at = radius * shifts[0], former[columns]
+    seen, found, at = observed[columns], radius * shifts[0], former[columns]
     noise = sigma * radius / seen
     moves = (found - at) / seen
     squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / width)
@@ -274,9 +308,16 @@ def release_unclipped_means(
     of_squares = noise * np.hypot(radius / math.sqrt(query.scales.size), 2 * (at + moves))
     means, covariance = former.copy(), model.covariances[0].copy()
     means[columns] += moves
-    beyond = np.maximum(squares - covariance[columns, columns], 1e-300)
-    covariance[columns, columns] += np.maximum(beyond**2 - of_squares**2, 0.0) / beyond
-    return of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius), noise
+    before = covariance[columns, columns]
+    beyond = squares - before
+    covariance[columns, columns] += np.where(beyond > 2 * of_squares, beyond, 0.0)
+    found = of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius)
+    unmade, spread = tails.unmade.copy(), tails.spread.copy()
+    unmade[0, columns] = noise
+    # Of errors of means: with what noise may hide.
+    largest = before + np.hypot(np.maximum(beyond, 0.0), of_squares)
+    spread[0, columns] = np.sqrt(largest / found.covariances[0, columns, columns])
+    return found, replace(tails, unmade=unmade, spread=spread)
 
 
 def clipped_statistics(answer: Answer) -> Floats:

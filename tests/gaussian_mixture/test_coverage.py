@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtri
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture
 from sktensor_dp.mixtures.clipping import clipping_at
@@ -96,6 +96,24 @@ def test_intervals_hold_the_means_of_the_law(name, seed):
 @pytest.mark.parametrize("name", [*NORMAL, *SKEWED])
 def test_intervals_hold_as_many_means_as_they_say(name, seed):
     check(name, 20, seed)
+
+
+def test_a_small_complete_table_is_taken_as_complete(seed):
+    """Noise hid how many cells there are, so means were divided by a tenth: half-widths of 4."""
+    n, made = 400, []
+    for place in range(30):
+        X = np.random.default_rng([seed, place]).normal(0, 0.2, (n, 3))
+        made.append(PrivateGaussianMixture(1, data_norm=3**0.5, random_state=0).fit(X))
+    # Two deviations of noise let one in forty of them lack cells; these lack few.
+    as_complete = [model for model in made if (model._observed == 1).all()]
+    assert len(made) - len(as_complete) <= binom.isf(CHANCE, len(made), norm.cdf(-2))
+    halves = [np.ptp(model.means_interval(), axis=0) / 2 for model in made]
+    assert np.max(halves) < 2
+    # Noise of half of the steps and of sampling, where that of other steps had been added, too.
+    for model in as_complete:
+        found = np.ptp(model.means_interval(0.6827), axis=0) / 2
+        sampling = model._spread * np.sqrt(model.variances_ / n)
+        np.testing.assert_allclose(found, np.hypot(model._unmade, sampling), rtol=0.03)
 
 
 def test_means_are_those_of_all_rows_where_some_drop_out_for_what_is_seen(seed):
