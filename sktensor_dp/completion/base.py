@@ -342,34 +342,37 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         that none are sought. If the search `stopped`, biases got the rest of its budget.
         """
         of_units = self.unit_mode is not None
-        noun, more = "units" if of_units else "entries", ""
-        seen = "none above the noise of"
-        if stopped:
-            seen = "less of any than better biases gain, which got the rest of the budget of"
-        said = f"No components can be seen: {n_units:,} {noun} show {seen} epsilon="
-        if n_observed is not None and of_units:
-            each = f"{n_observed / n_units:,.3g}"
-            more = (
-                f" By released sums a unit, with entries or without, has about {each} on average."
-            )
-        elif n_observed is None:
-            said = (
-                f"Components are not sought: {n_units:,} {noun} would hardly show any at epsilon="
-            )
-            n_cells = math.prod(shape)
-            n_observed = math.ceil(ASSUMED.observed_share * n_cells) if of_units else n_units
-            share = f"in {ASSUMED.observed_share:.0%} of cells"
+        noun = "units" if of_units else "entries"
+        more = ""
+        if n_observed is None:
+            said = f"Components are not sought: {n_units:,} {noun} would hardly show any at"
             more = " That follows from public numbers alone"
+            n_observed = n_units
             if of_units:
-                more = f" That follows from public numbers, for units with entries {share}"
+                share = ASSUMED.observed_share
+                n_observed = math.ceil(share * math.prod(shape))
+                more = (
+                    " That follows from public numbers, for units with entries in "
+                    f"{share:.0%} of cells"
+                )
             more += "; component_share= of forecast() does not change it."
             if not of_units and self.perturbation == "auto":
                 more += " With perturbation='input' they are sought all the same."
+        else:
+            seen = "none above the noise of"
+            if stopped:
+                seen = "less of any than better biases gain, which got the rest of the budget of"
+            said = f"No components can be seen: {n_units:,} {noun} show {seen}"
+            if of_units:
+                more = (
+                    " By released sums a unit, with entries or without, has about "
+                    f"{n_observed / n_units:,.3g} on average."
+                )
         # Asked without an accountant, which is charged already.
         forecast = Question.of(self, n_observed=n_observed, shape=shape).forecast({}, {})
         return NotEnoughDataWarning(
-            f"{said}{self.epsilon:g}. Predictions are made of the mean and the biases of rows, "
-            "so that everybody is recommended nearly the same, and transform returns 0. "
+            f"{said} epsilon={self.epsilon:g}. Predictions are made of the mean and the biases of "
+            "rows, so that everybody is recommended nearly the same, and transform returns 0. "
             f"{forecast.advice()}{more} See forecast(). rank=0 asks for none."
         )
 
@@ -576,8 +579,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return isinstance(self.bounds, str)
 
     def _check_parameters(self) -> None:
+        """Refuse also parameters that exclude each other."""
         super()._check_parameters()
-        # Parameters that are valid one by one and exclude each other.
         if self.unit_mode is not None:
             if self.perturbation not in ("auto", "sufficient_statistics"):
                 raise ValueError(
@@ -599,6 +602,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         checked_bounds(self)  # for its errors
 
     def _parameter_to_save(self, name: str) -> Any:
+        """Lists of names for `row_names`, other parameters as they are."""
         if name == "row_names" and (indices := indices_of(self.row_names)) is not None:
             return tuple(
                 None if index is None else index.decode(np.arange(len(index))).tolist()
@@ -607,6 +611,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return super()._parameter_to_save(name)
 
     def _public_facts(self) -> PublicFacts:
+        """Public facts for search, scorer and audit, from parameters alone."""
         # Completions take noise of pure epsilon wherever it is the smaller one.
         n_units, shape = None, () if self.shape is None else self.shape
         if self.unit_mode is not None and self.unit_mode < len(shape):
@@ -624,9 +629,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             ),
         )  # fmt: skip
 
-    def _expected(
+    def _forecast_verdict(
         self, n_units: int, n_features: int | None, **told: int
     ) -> tuple[str, Sequence[str]] | None:
+        """Whether components can be found by forecast, and what it assumes; None without shape."""
         if self.shape is None or not np.any(self.rank):
             return None
         shape, n_observed, assumed = list(self.shape), n_units, []

@@ -44,7 +44,7 @@ class Directions:
     ) -> None:
         self._ask, self._n_units, self._biases, self._trial = ask, n_units, biases, trial
         self._deviation = biases[0].deviation
-        self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
+        self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)  # assumed, of columns
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))  # of all sweeps, (n_cells, r)
         self._weights = cell_weights(biases, n_units)  # (n_cells,): of the cells in these sums
@@ -69,11 +69,13 @@ class Directions:
         about = ReleasedEffects(effects, level, self._deviation**2)
         scale = 2 * self._ask.public("half")  # no residual is larger than the range is wide
         query = SharedFactorSums(self._ask.public("shape"), about, self._directions, scale)
-        noisy, n_cells = self._ask(query).as_sum(), len(self._sums)
-        moment = noisy.value[n_cells:] / (MOMENT_WEIGHT * self._n_units)
+        noisy = self._ask(query).as_sum()
+        sums, moment_sum = np.split(noisy.value, [len(self._sums)])
+        moment = moment_sum / (MOMENT_WEIGHT * self._n_units)
         self._moments.append((moment + moment.T) / 2)
-        self._sigma, identity = noisy.sigma, np.eye(len(kept))
-        self._sums = self._sums @ kept + noisy.value[:n_cells]
+        self._sigma = noisy.sigma
+        identity = np.eye(len(kept))
+        self._sums = self._sums @ kept + sums
         self._covariance = kept @ self._covariance @ kept + noisy.sigma**2 * identity
         self._release_weight = self._release_weight @ kept + identity
         self._directions = self._scaled(self._shrunk_rows())
@@ -104,6 +106,7 @@ class Directions:
         values = np.linalg.eigvalsh(moment)
         denoised = beyond_noise(values, noise)
         is_seen = denoised > 0
+        # Those not seen gain nothing, but clipped moments of the others depend on them.
         shown = np.where(is_seen, denoised - noise - self._by_chance(), values)
         explained = is_seen * unclipped(shown, self._n_entries_each)
         gain = gain_of_components(explained, self._n_entries_each, residual_share)
@@ -115,13 +118,14 @@ class Directions:
         moment, noise = self.explained(self._n_recent())
         values, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
         least = max(defaults.CERTAIN * noise, float(edge_of_noise(noise, len(values))))
-        shown, n_found, by_former = values.copy(), 0, 0.0
-        for place, denoised in enumerate(beyond_noise(values, noise).tolist()):
+        shown, n_found = values.copy(), 0
+        by_former = 0.0  # variance of values that the directions found so far explain
+        for denoised in beyond_noise(values, noise).tolist():
             by_chance = self._by_chance(by_former)
-            if values[place] <= by_chance + least:
+            if values[n_found] <= by_chance + least:
                 break
             # An eigenvalue v becomes sqrt(v^2 - by_chance^2).
-            shown[place] = math.sqrt(max(denoised**2 - by_chance**2, 0.0))
+            shown[n_found] = math.sqrt(max(denoised**2 - by_chance**2, 0.0))
             by_former += denoised * self._size**2
             n_found += 1
         explained = unclipped(shown, self._n_entries_each)
@@ -219,8 +223,10 @@ def unclipped(shown: Floats, each: float) -> Floats:
     # of a weight w is p (1 - p), and (1 - p)^2 v more for an explained v (`Directions.explained`).
     # A fixed point finds the s whose clipped moments have the diagonal that is shown; the squared
     # length of the other weights is taken for a gamma variate of its mean and variance.
-    steps, least_share, few = 30, 1e-3, (np.arange(8) + 0.5) / 8
+    n_steps, least_share = 30, 1e-3
     p, r = untold_of_weight(each), len(shown)
+    probabilities = (np.arange(8) + 0.5) / 8  # of the quantiles of gamma variates
+    # Squares of a standard normal variate, at its quantiles.
     squares = chi2.ppf((np.arange(32) + 0.5) / 32, 1)[:, None]
     squares /= squares.mean()
 
@@ -229,21 +235,22 @@ def unclipped(shown: Floats, each: float) -> Floats:
         own, others = s[:, None, None] * squares, 0.0
         if r > 1:
             total, of_squares = s.sum() - s, (s**2).sum() - s**2
-            others = gammaincinv(total[:, None] ** 2 / (2 * of_squares[:, None]), few)
+            others = gammaincinv(total[:, None] ** 2 / (2 * of_squares[:, None]), probabilities)
             others = (others * (total / others.mean(axis=1))[:, None])[:, None]
         norms = np.sqrt((p + own + others) ** 2 + (r - 1) * p**2)
         return np.asarray(np.mean((p + own) / np.maximum(norms / r, 1.0), axis=(1, 2)))
 
-    none, of_assumed = p * (1 - p), excess_of_assumed(each)
+    s_of_none = p * (1 - p)  # of directions that explain nothing
+    assumed_excess = excess_of_assumed(each)
     # Near the largest diagonal that clips leave, s could be anything: components then are taken to
     # explain half of the variance, the mean of a uniform prior.
     most = 0.5 / defaults.COMPONENT_VARIANCE
-    s = np.full(r, none)
-    diagonal = clipped(s) + of_assumed * shown
-    for _ in range(steps):
+    s = np.full(r, s_of_none)
+    diagonal = clipped(s) + assumed_excess * shown
+    for _ in range(n_steps):
         s = (p + s) * diagonal / clipped(s) - p
-        s = np.clip(s, least_share * none, none + of_assumed * most)
-    explained = (s - none) / of_assumed
+        s = np.clip(s, least_share * s_of_none, s_of_none + assumed_excess * most)
+    explained = (s - s_of_none) / assumed_excess
     return np.asarray(explained * min(most / max(float(explained.clip(0).sum()), most), 1.0))
 
 
@@ -284,39 +291,38 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     """Variance that directions fitted to units of pure noise seem to explain of these units.
     In units of the variance assumed of a component.
     """
-    # Quantiles at which a distribution is averaged.
-    quantiles = (np.arange(100) + 0.5) / 100
     # Squared norm of the noise of n units in d rows: n along a random direction, largest^2 along
-    # the direction where it is largest, in units of the variance of one entry.
+    # the fitted one, where it is largest, in units of the variance of one entry.
     largest = largest_of_noise(n_units, _effective_rows(weights))
     each = root_of_entries(weights, n_units) ** 2
-    explained = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
+    explained_by_fitted = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
     # Moments ``posterior + w w'`` of units' weights w are clipped to the norm n_columns. The mean
     # square of a weight is its `posterior` variance p plus the variance of its posterior mean:
-    # p (1 - p), `none` together, if directions explain nothing; 1 together if they explain the
-    # variance assumed.
+    # together 1 if directions explain the variance assumed, and p + p (1 - p) if nothing.
     posterior = untold_of_weight(each)
-    none = 1 - (1 - posterior) ** 2
-    variances = none - posterior + (1 - none) * np.array([[0.0], [explained]])
-    squares = variances * chi2.ppf(quantiles, n_columns)
+    square_of_none = 1 - (1 - posterior) ** 2
+    explained = np.array([[0.0], [explained_by_fitted]])  # by a random direction, by the fitted one
+    variances = square_of_none - posterior + (1 - square_of_none) * explained
+    squares = variances * chi2.ppf((np.arange(100) + 0.5) / 100, n_columns)  # at 100 quantiles
     norms = np.sqrt((posterior + squares) ** 2 + (n_columns - 1) * posterior**2)
     clips = np.maximum(norms / n_columns, 1.0)
-    without, by_chance = np.mean((posterior + squares / n_columns) / clips, 1)
-    return float((by_chance - without) / (1 - none))
+    of_random, of_fitted = np.mean((posterior + squares / n_columns) / clips, 1)
+    return float((of_fitted - of_random) / (1 - square_of_none))
 
 
 def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) -> int:
     """Most components that the trial can find, if each has the variance assumed beforehand."""
-    mu, trial = plan.releases.cost_of(SharedFactorSums.name).mu, trial_sweeps(plan.n_sweeps)
-    total, rows = max(float(weights.sum()), LEAST_WEIGHT), _effective_rows(weights)
-    # Weight of a random entry's row, and root of the number of entries of a unit. In the row of a
-    # component of size sqrt(v), v the variance, its weight of signal root_each * sqrt(v) adds
-    # root_each * v for each unit of the row's weight.
-    common, root_each = float((weights**2).sum()) / total, root_of_entries(weights, n_units)
-    signal = common * root_each * defaults.COMPONENT_VARIANCE * mu / SharedFactorSums.farthest
+    mu = plan.releases.cost_of(SharedFactorSums.name).mu
+    trial = trial_sweeps(plan.n_sweeps)
+    total, n_rows = max(float(weights.sum()), LEAST_WEIGHT), _effective_rows(weights)
+    row_weight = float((weights**2).sum()) / total  # of a random entry's row
+    root_each = root_of_entries(weights, n_units)
+    # In the row of a component of size sqrt(v), v the variance, its weight of signal
+    # root_each * sqrt(v) adds root_each * v for each unit of the row's weight.
+    signal = row_weight * root_each * defaults.COMPONENT_VARIANCE * mu / SharedFactorSums.farthest
     k = np.arange(1, min(rank, len(weights)) + 1)
-    # With k components a random start has squared cosine k / rows; it has to reach a half. A sweep
-    # adds the squared ratio of signal to noise, with weights divided by their norm.
+    # With k components a random start has squared cosine k / n_rows, which has to reach a half. A
+    # sweep adds the squared ratio of signal to noise, with weights divided by their norm.
     growth = trial * np.log1p((signal * chi.mean(k) / k) ** 2)
     # At the trial directions explain half of their variance, which must be twice the noise of
     # moments over explained^2, by which `Directions.explained` divides. A unit's entries leave the
@@ -325,8 +331,9 @@ def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) ->
         SharedFactorSums.farthest / (mu * MOMENT_WEIGHT * n_units), k, judged_sweeps(trial)
     )
     explained = 1 - untold_of_weight(root_each**2)
-    worth = (growth >= np.log(rows / 2 / k)) & (edge_of_noise(noise, k) <= explained**2 / 4)
-    return max(k[worth].tolist(), default=1)
+    is_found = growth >= np.log(n_rows / 2 / k)
+    is_certain = edge_of_noise(noise, k) <= explained**2 / 4
+    return max(k[is_found & is_certain].tolist(), default=1)
 
 
 def _effective_rows(weights: Floats) -> float:

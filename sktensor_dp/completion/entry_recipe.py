@@ -57,7 +57,8 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
     model = recipes[plan.perturbation](ask, options)
     # Public facts of `EntryChunks`: half the width of the bounds, their middle, the coordinates.
     width, index_set = 2 * ask.public("half"), ask.public("index_set")
-    assumed, noise_variance = (width * ASSUMED.residual) ** 2, 0.0
+    assumed = (width * ASSUMED.residual) ** 2
+    noise_variance = 0.0
     if plan.perturbation in ("input", "output"):
         spent = plan.releases.cost_of(Entries.name).epsilon
         noise_variance = (width * piecewise_deviation(spent)) ** 2
@@ -89,31 +90,38 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
         state["weights_"] = model.weights
     else:
         state["core_"] = model.core
-    told = () if model.converged else (ConvergenceWarning(NOT_SETTLED),)
-    # The average of values, and the variance of its error; values at one end have no components.
-    n, average, errors = index_set.n_entries, model.mean, model.bias_variances
+    warnings: list[Warning] = [] if model.converged else [ConvergenceWarning(NOT_SETTLED)]
+    average, error = _average(model, index_set)
+    # Values that are clamped to one end show no components.
+    if components is None and is_at_end(average - ask.public("middle"), error, width / 2):
+        warnings.append(DoubtfulParameterWarning(AT_EDGE))
+    return FitResult(state, tuple(warnings))
+
+
+def _average(model: EntryModel, index_set: IndexSet) -> tuple[float, float]:
+    """Average of all values by the mean and biases, and its standard error."""
+    n, average = index_set.n_entries, model.mean
     variance = model.noise_variance / n
-    for counts, bias, error in zip(index_set.counts, model.biases, errors, strict=True):
-        average += float(counts @ bias) / n
-        variance += float(np.square(counts / n) @ error)
-    if components is None and is_at_end(
-        average - ask.public("middle"), math.sqrt(variance), width / 2
-    ):
-        told = (*told, DoubtfulParameterWarning(AT_EDGE))
-    return FitResult(state, told)
+    of_modes = zip(index_set.counts, model.biases, model.bias_variances, strict=True)
+    for counts, biases, variances in of_modes:
+        average += float(counts @ biases) / n
+        variance += float(np.square(counts / n) @ variances)
+    return average, math.sqrt(variance)
 
 
 def _fit_by_input(ask: Session, options: ModelOptions) -> EntryModel:
     """Model fitted to released values, whose noise variance is known."""
-    # The noise of the piecewise mechanism depends on the value; `sigma` is for the middle of the
-    # range.
-    # The values: `as_sum` undoes the division by their number.
-    noisy, index_set = ask(Entries(ask.public("half"))).as_sum(), ask.public("index_set")
-    variance, released = noisy.sigma**2, [noisy.value + ask.public("middle")]
+    index_set = ask.public("index_set")
+    # The values themselves: `as_sum` undoes the division by their number.
+    noisy = ask(Entries(ask.public("half"))).as_sum()
+    # Noise of the piecewise mechanism depends on the value: this is that in the middle.
+    variance = noisy.sigma**2
+    released = [noisy.value + ask.public("middle")]
     # Keep the values in the list alone, from which `pop` hands them over, for the fit to free them:
     # a number for each entry is a large part of all memory.
     del noisy
-    rng, max_iter = options.random_state, SWEEPS if options.max_iter is None else options.max_iter
+    rng = options.random_state
+    max_iter = SWEEPS if options.max_iter is None else options.max_iter
     if options.full_core:
         return complete_tucker(
             index_set, released.pop(), options.ranks,

@@ -243,16 +243,18 @@ class FoldInMixin:
         )
 
     def _predict_by_others(self, X: Any, y: Any) -> Floats:
-        # Entries of each fifth of the cells are predicted by those of the others. The fifth of a
-        # cell is public: a hash of its coordinates (Knuth, multiplicative); high bits mix best.
+        """Predict each value of X from its unit's values in the other fifths of cells."""
         cells = np.delete(self._coordinates(X), self.unit_mode or 0, axis=1).astype(np.uint64)
-        hashes, predicted = np.zeros(len(cells), dtype=np.uint64), np.empty(len(cells))
         values = checked_values(self, y)
+        # The fifth of a cell is public: a hash of its coordinates (Knuth, multiplicative), whose
+        # high bits mix best.
+        hashes = np.zeros(len(cells), dtype=np.uint64)
         for column in cells.T:
             hashes = (hashes + column + np.uint64(1)) * np.uint64(2654435761)
-        fifth = (hashes >> np.uint64(16)) % np.uint64(5)
-        for part in np.unique(fifth):
-            hidden, given = np.flatnonzero(fifth == part), np.flatnonzero(fifth != part)
+        fifths = (hashes >> np.uint64(16)) % np.uint64(5)
+        predicted = np.empty(len(cells))
+        for fifth in np.unique(fifths):
+            hidden, given = np.flatnonzero(fifths == fifth), np.flatnonzero(fifths != fifth)
             asked = taken(X, hidden)
             # A score is released: no warning may tell of its entries.
             if len(given):

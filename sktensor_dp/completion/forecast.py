@@ -287,19 +287,18 @@ class CompletionForecast(InvertibleForecast):
             f"{self.component_share:.0%} of the variance."
         )
 
-    def _table(self) -> Table:
-        said = "Mean and biases can be found."
-        parameters = self._asked().parameters
-        of_units = parameters["unit_mode"] is not None
+    def _conclusion(self) -> str:
+        """Sentence on what can be found: components, biases, or no more than the mean."""
+        of_units = self._asked().parameters["unit_mode"] is not None
         if self.mean_is_all and of_units:
-            said = (
+            return (
                 f"predict() will be no better than the mean, which errs by {self.mean_error:.3g}."
             )
-        elif self.mean_is_all:
-            said = "At this epsilon predicting the mean is all there is."
-            if self.of_predict > self.of_mean:
-                said = "At this epsilon the mean is all there is, with noise in it."
-        elif unseen := self._unseen():
+        if self.mean_is_all and self.of_predict > self.of_mean:
+            return "At this epsilon the mean is all there is, with noise in it."
+        if self.mean_is_all:
+            return "At this epsilon predicting the mean is all there is."
+        if unseen := self._unseen():
             errors = " and ".join(f"{error:.3g} in mode {mode}" for mode, error in unseen.items())
             said = (
                 f"Noise {'hides' if self.hidden_modes else 'may hide'} biases, which differ by "
@@ -307,28 +306,39 @@ class CompletionForecast(InvertibleForecast):
             )
             if self.verdict != "likely too few" and of_units:
                 said += f" Those of rows with {self.entries_to_tell:,.0f} entries or more err less."
-        elif self.finds_components:
-            said = "Components may be found on top of mean and biases."
-        rows = [["the mean", f"{self.of_mean:.3g}"]]
+            return said
+        if self.finds_components:
+            return "Components may be found on top of mean and biases."
+        return "Mean and biases can be found."
+
+    def _table(self) -> Table:
+        """Errors by what a prediction is made of, with the conclusion and what helps."""
+        parameters = self._asked().parameters
+        of_units = parameters["unit_mode"] is not None
         own = "own entries folded in"
-        rows.append(["mean and biases", f"{self.of_predict if of_units else self.of_biases:.3g}"])
+        rows = [
+            ["the mean", f"{self.of_mean:.3g}"],
+            ["mean and biases", f"{self.of_predict if of_units else self.of_biases:.3g}"],
+        ]
         if of_units:
             rows.append([own, f"{self.of_biases:.3g}"])
         if self.of_model < self.of_biases:
             rows.append(["components too", f"{self.of_model:.3g}"])
         if self.of_fold_in != self.of_model:
             rows.append([own, f"{self.of_fold_in:.3g}"])
-        told = f"{self.assumption} Say otherwise by arguments of forecast()."
-        below = [told, f"Noise: perturbation={self.perturbation!r}."]
-        if dearer := [
-            f"by {error:.3g} in mode {mode}, and with rank=0 by {least:.3g}"
-            for mode, (error, least) in enumerate(
-                zip(self.bias_errors, self.errors_alone(), strict=True)
-            )
-            if error > least
-        ]:
+        below = [
+            f"{self.assumption} Say otherwise by arguments of forecast().",
+            f"Noise: perturbation={self.perturbation!r}.",
+        ]
+        both = enumerate(zip(self.bias_errors, self.errors_alone(), strict=True))
+        dearer = [
+            f"by {error:.3g} in mode {mode}, and with rank=0 by {alone:.3g}"
+            for mode, (error, alone) in both if error > alone
+        ]  # fmt: skip
+        if dearer:
             taken = "The search for components takes budget from biases. An average row's errs "
             below.insert(0, f"{taken}{'; '.join(dearer)}.")
         if np.max(parameters["rank"]) > 0:
             below.insert(0, self.advice())
-        return Table(said, ("prediction by", "expected RMSE"), rows, below, ("prediction by",))
+        heads = ("prediction by", "expected RMSE")
+        return Table(self._conclusion(), heads, rows, below, ("prediction by",))

@@ -178,8 +178,11 @@ class SavedCompletion(SavedState):
         most_modes = 32
         estimator._check_parameters()
         found, shape, ranks = super().attributes(estimator), self.shape_, self._ranks
-        right = 2 <= len(shape) <= most_modes and min(shape) > 0 and self.n_iter_ > 0
-        require(right, "shape_ must be that of a tensor, fitted in a step or more")
+        is_tensor = 2 <= len(shape) <= most_modes and min(shape) > 0
+        require(
+            is_tensor and self.n_iter_ > 0,
+            "shape_ must be that of a tensor, fitted in a step or more",
+        )
         require(self.perturbation_ in WAYS, f"perturbation_ must be one of {WAYS}")
         require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
         units = self._shared
@@ -187,11 +190,12 @@ class SavedCompletion(SavedState):
             found["_indices"] = indices_of(estimator.row_names) or ()
         check_parts(shape, self.bounds_, found.get("_indices"), units)
         if self.mean_ is ABSENT:
-            right = found.keys().isdisjoint(("biases_", "factors_", "weights_", "core_"))
+            wanted = "factors must be of the ranks, and only what units share"
+            of_entries = ("biases_", "factors_", "weights_", "core_")
+            require(found.keys().isdisjoint(of_entries), wanted)
             if units.components is not None:
                 columns = [factor.shape[1] for factor in units.components.factors]
-                right = right and columns == [*np.delete(ranks, units.unit_mode)]
-            require(right, "factors must be of the ranks, and only what units share")
+                require(columns == [*np.delete(ranks, units.unit_mode)], wanted)
             of_units = attributes_of_units(units, shape[units.unit_mode], ranks)
             return {**found, **of_units, "_model": units}
         require("factors_" in found and "biases_" in found, "there must be factors and biases")
@@ -199,20 +203,20 @@ class SavedCompletion(SavedState):
         if self.core_ is ABSENT:
             require(self.weights_ is not ABSENT, "components must have weights")
             n = len(self.weights_)
-            right = columns == [n] * len(shape) and n <= min(ranks) and len(set(ranks)) == 1
+            fits = columns == [n] * len(shape) and n <= min(ranks) and len(set(ranks)) == 1
             model: EntryModel = CPCompletion(
                 self.mean_, self.biases_, self.factors_, self.weights_,
                 noise_variance=0.0, n_iter=self.n_iter_, bias_variances=[],
                 bias_prior_variances=none, factor_prior_variances=none,
             )  # fmt: skip
         else:
-            right = self.weights_ is ABSENT and self.core_.shape == ranks == (*columns,)
+            fits = self.weights_ is ABSENT and self.core_.shape == ranks == (*columns,)
             model = TuckerCompletion(
                 self.mean_, self.biases_, self.factors_, self.core_, noise_variance=0.0,
                 n_iter=self.n_iter_, bias_variances=[], bias_prior_variances=none,
                 unit_covariance=none,
             )  # fmt: skip
-        require(right, "factors must be of the ranks")
+        require(fits, "factors must be of the ranks")
         wanted = "core_" if estimator._full_core else "weights_"
         require(wanted in found, f"the model must have {wanted}")
         return {**found, "_model": model}

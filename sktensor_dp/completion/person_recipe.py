@@ -47,16 +47,13 @@ WIDE = (
 
 @dataclass(frozen=True)
 class Levels:
-    """Mean over units of their level, and of their deviation about it, without most of the noise.
-
-    With the share of units that have values, the variance of the mean by noise, and the answer.
-    """
+    """Means over units of level and of deviation about it, without most of the noise."""
 
     mean: float
-    share: float
-    variance: float
+    share: float  # of units that have values
+    variance: float  # of the mean, by noise
     answer: Answer
-    half: float
+    half: float  # the width of the bounds
 
     @classmethod
     def release(cls, ask: Session, about: ReleasedEffects | None = None) -> "Levels":
@@ -89,15 +86,17 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits.
     With the number of entries of all units by released sums, if components were sought.
     """
-    levels, n_modes = Levels.release(ask), len(ask.public("shape"))
-    n_with_values = max(round(levels.share * ask.n_units), 1)
-    modes = [mode for mode in range(n_modes) if mode != plan.unit_mode]
-    known = levels.mean, levels.deviation(), n_with_values
-    biases, of_deviation = [SharedBiases(ask, mode, *known) for mode in modes], 1.0
+    of_values = Levels.release(ask)
+    n_with_values = max(round(of_values.share * ask.n_units), 1)
+    biases = [
+        SharedBiases(ask, mode, of_values.mean, of_values.deviation(), n_with_values)
+        for mode in range(len(ask.public("shape"))) if mode != plan.unit_mode
+    ]  # fmt: skip
+    measured_part = 1.0  # of values' deviation, that of units' values about their own mean
     for n_left in reversed(range(plan.n_rounds)):
         for of_mode, uses in zip(biases, plan.uses_by_mode, strict=True):
             of_mode.release(biases, n_left, uses)  # about all so far
-        of_deviation = correct_deviation(biases, levels.deviation, n_with_values)
+        measured_part = correct_deviation(biases, of_values.deviation, n_with_values)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
     about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
     level = Levels.release(ask, about)
@@ -130,13 +129,13 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     n_entries = ask.n_units
     if plan.n_sweeps:
         n_entries = round(entries_each(biases, n_with_values) * n_with_values)
-    return FitResult(state, _doubts(levels, of_deviation)), n_entries
+    return FitResult(state, _doubts(of_values, measured_part)), n_entries
 
 
-def _doubts(levels: Levels, of_deviation: float) -> tuple[Warning, ...]:
-    """Warnings, from released `levels`, that values are clamped to the range of width 2 `half`,
-    that few units have values, or that the range is far wider than they are. Their mean deviation
-    is the part `of_deviation` of that of values.
+def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
+    """Warnings, from released `levels`, that few units have values, or that the range of width
+    2 `half` clamps values or is far wider than they are. Units' mean deviation is the part
+    `measured_part` of that of values.
     """
     sigma, share, half = levels.answer.sigma, levels.share, levels.half
     if sigma >= LITTLE * half:  # noise tells nothing from chance
@@ -147,7 +146,7 @@ def _doubts(levels: Levels, of_deviation: float) -> tuple[Warning, ...]:
         return (DoubtfulParameterWarning(UNLISTED),)
     if is_at_end(mean / share, sigma / share, half):
         return (DoubtfulParameterWarning(AT_EDGE),)
-    is_wide = deviation + 3 * sigma < 2 * half * LEAST_DEVIATION * share * of_deviation
+    is_wide = deviation + 3 * sigma < 2 * half * LEAST_DEVIATION * share * measured_part
     return (DoubtfulParameterWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide else ()
 
 

@@ -244,13 +244,12 @@ def values_are_worth_it(n_observed: int, shape: Sequence[int], epsilon: float) -
     # A spiked matrix shows 1 - 1 / d**2 of a component that is d times as strong as the weakest
     # detectable one (`snr_in_values`). Of a component's variance s a row whose part has noise v
     # shows s^2 / (s + v); v is taken as that of a bias of the longest mode, which has few values.
-    noise, by_sums = (
-        of(n_observed, shape, epsilon) for of in (bias_variances_by_values, bias_variances_by_sums)
-    )
+    by_values = bias_variances_by_values(n_observed, shape, epsilon)
+    by_sums = bias_variances_by_sums(n_observed, shape, epsilon)
     shown = 1 - max(1.0, snr_in_values(n_observed, shape, epsilon)) ** -2
-    s, v = ASSUMED.component**2, max(noise)
+    s, v = ASSUMED.component**2, max(by_values)
     gain = shown * ASSUMED.n_components * s**2 / (s + v)
-    return shown > 0 and gain >= _error_variance(noise) - _error_variance(by_sums)
+    return shown > 0 and gain >= _error_variance(by_values) - _error_variance(by_sums)
 
 
 def snr_in_values(n_observed: int, shape: Sequence[int], epsilon: float) -> float:

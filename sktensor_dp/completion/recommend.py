@@ -292,9 +292,24 @@ class RecommenderMixin(FoldInMixin):
         """Mode of the rows, units, True for a single one, and a function from a slice of the units
         to predictions, not clamped, of shape (n_units, n_rows).
         """
-        own = self._own_mode
+        chosen, rows = self._rows_in_context(mode, context)
+        if isinstance(of, UnitParameters):
+            return chosen, of._numbers(), False, partial(of._values, rows)
+        units, single = self._rows(self._own_mode, of)
+
+        def predict(part: slice) -> Floats:
+            coordinates = np.tile(rows, (len(units[part]), 1))
+            coordinates[:, self._own_mode] = np.repeat(units[part], len(rows))
+            return self._values(coordinates).reshape(-1, len(rows))
+
+        return chosen, units, single, predict
+
+    def _rows_in_context(
+        self, mode: int | str | None, context: Mapping[int | str, Any] | None
+    ) -> tuple[int, Integers]:
+        """Mode whose rows are predicted, and coordinates of all of them, 0 for the unit."""
+        shared = [m for m in range(len(self.shape_)) if m != self._own_mode]
         chosen = self._mode(mode)
-        shared = [m for m in range(len(self.shape_)) if m != own]
         chosen = shared[0] if chosen is None else checked_mode(chosen, len(self.shape_))
         if chosen not in shared:
             raise ValueError(f"mode must be one of {shared}, those without units; got {mode!r}.")
@@ -312,16 +327,7 @@ class RecommenderMixin(FoldInMixin):
             if rows[0, m] < 0:
                 raise ValueError(f"context[{m}] must be a row of that mode; got {shown(given[m])}.")
         refuse_beyond(rows[:1], self._given_shape, "context")
-        if isinstance(of, UnitParameters):
-            return chosen, of._numbers(), False, partial(of._values, rows)
-        units, single = self._rows(own, of)
-
-        def predict(part: slice) -> Floats:
-            coordinates = np.tile(rows, (len(units[part]), 1))
-            coordinates[:, own] = np.repeat(units[part], len(rows))
-            return self._values(coordinates).reshape(-1, len(rows))
-
-        return chosen, units, single, predict
+        return chosen, rows
 
     def _excluded(
         self, exclude: Any, of: Any, mode: int, units: Integers

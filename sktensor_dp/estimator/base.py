@@ -303,7 +303,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
     def _check_combined(self) -> None:
         """Raise ValueError for parameters that contradict each other for any data."""
 
-    def _expected(
+    def _forecast_verdict(
         self, n_units: int, n_features: int | None, **options: int
     ) -> tuple[str, Sequence[str]] | None:
         """Verdict of the estimator's own forecast on a fit, and what it assumes; None without one.

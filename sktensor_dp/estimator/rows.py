@@ -163,7 +163,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         source = CheckedChunks(source) if whole else source
         return self._chunk_class(source, n_samples, n_features, prepared=CheckedChunks)
 
-    def _expected(
+    def _forecast_verdict(
         self, n_units: int, n_features: int | None, **options: int
     ) -> tuple[str, Sequence[str]] | None:
         """Verdict and assumptions of a forecast, or None if none can be made.

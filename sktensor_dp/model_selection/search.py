@@ -446,7 +446,7 @@ class PrivateSearchCV(
             # A step that learns a vocabulary says about how many words it will have.
             if columns is None and before and before[-1].get_params().get("vocabulary", 0) is None:
                 columns = before[-1].forecast(n_fitted, **options).n_words
-            if (expected := last._expected(n_fitted, columns, **options)) is not None:
+            if (expected := last._forecast_verdict(n_fitted, columns, **options)) is not None:
                 verdict, sentences = expected
                 verdicts.append((params, verdict))
                 assumed |= dict.fromkeys(sentences)

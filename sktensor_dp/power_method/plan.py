@@ -166,7 +166,7 @@ def forecast_moments(
     for planned in releases.planned:
         if planned.name in (COUNT, NormHistogram.name, ThirdMomentHistogram.name):
             continue
-        dimension, sensitivity, unit_noise, signal = _expected(
+        dimension, sensitivity, unit_noise, signal = _sensitivity_and_signal(
             planned.name, plan, ball, estimator.neighbours
         )
         scale = spherical_spread(dimension) / planned.cost.epsilon if pure else 1 / planned.cost.mu
@@ -180,7 +180,7 @@ def forecast_moments(
     )  # fmt: skip
 
 
-def _expected(
+def _sensitivity_and_signal(
     name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str
 ) -> tuple[int, float, float, float]:
     """Dimension and L2 sensitivity of the release `name`, noise at a deviation of 1, and signal."""

@@ -188,7 +188,7 @@ class _GridPosterior:
         expected bias of the effects' means.
         """
         posterior, effects, variances = self._posterior()
-        mean = _expected(posterior, effects)
+        mean = _posterior_mean(posterior, effects)
         # The prior draws means of rows of little weight to 0, though what few choose is often
         # valued less. Assume effects on a line in the root of the weight, about its mean, and fit
         # the slope by least squares; its square is estimated without the variance of the fit.
@@ -201,11 +201,11 @@ class _GridPosterior:
         # Bias of a mean for a slope of 1: the prior takes this fraction of the line away.
         bias = variances / self.prior_variance * centred_roots
         variances = variances + square_of_slope * bias**2
-        variance = _expected(posterior, effects**2 + variances) - mean**2
-        expected = _expected(posterior, np.broadcast_to(popularity, posterior.shape))
+        variance = _posterior_mean(posterior, effects**2 + variances) - mean**2
+        expected = _posterior_mean(posterior, np.broadcast_to(popularity, posterior.shape))
         fitted = SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
         shrunk_slope = square_of_slope / slope if slope else 0.0
-        return fitted, -_expected(posterior, bias) * shrunk_slope
+        return fitted, -_posterior_mean(posterior, bias) * shrunk_slope
 
     def _marginal_variances(self) -> Floats:
         """Variances of sums whose effects are not known."""
@@ -230,6 +230,6 @@ class _GridPosterior:
         return posterior, effects, self.prior_variance * self._variances / marginal_variances
 
 
-def _expected(posterior: Floats, values: Floats) -> Floats:
+def _posterior_mean(posterior: Floats, values: Floats) -> Floats:
     """Posterior mean, of shape (n_rows,), of numbers at the points of the grid."""
     return np.asarray(np.sum(posterior * values, axis=1), dtype=np.float64)
