@@ -578,9 +578,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """True where a released histogram of values decides on the bounds."""
         return isinstance(self.bounds, str)
 
-    def _check_parameters(self) -> None:
-        """Refuse also parameters that exclude each other."""
-        super()._check_parameters()
+    def _check_combined(self, method: str = "fit") -> None:
         if self.unit_mode is not None:
             if self.perturbation not in ("auto", "sufficient_statistics"):
                 raise ValueError(
@@ -665,9 +663,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         shape[mode] = n
         self.set_params(shape=tuple(shape))
         return X if self.row_names is not None else with_numbered_units(X, mode)
-
-    def _check_combined(self) -> None:
-        self._check_parameters()
 
     def __sklearn_is_fitted__(self) -> bool:
         return "shape_" in vars(self)

@@ -176,7 +176,6 @@ class SavedCompletion(SavedState):
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes from a file; ModelFileError where shapes or values do not agree."""
         most_modes = 32
-        estimator._check_parameters()
         found, shape, ranks = super().attributes(estimator), self.shape_, self._ranks
         is_tensor = 2 <= len(shape) <= most_modes and min(shape) > 0
         require(

@@ -264,8 +264,8 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
 
     privacy_report_: PrivacyReport
 
-    def _check_parameters(self) -> None:
-        """Raise ValueError for wrong parameters, or epsilon and delta too small for any noise."""
+    def _check_parameters(self, method: str = "fit") -> None:
+        """Raise ValueError for parameters that are wrong, or wrong together for a `method`."""
         check_parameters(self, {**self._own_constraints, **self._privacy_constraints})
         if self.delta == 0 and self.epsilon < LEAST_PURE_EPSILON:
             raise ValueError(
@@ -278,6 +278,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
                 f"The 'epsilon' and 'delta' parameters of {type(self).__name__} are too small "
                 f"together: noise would have no grid. Got {self.epsilon!r} and {self.delta!r}."
             )
+        self._check_combined(method)
 
     def _public_facts(self) -> PublicFacts:
         """Public facts for search, scorer and audit, from parameters alone."""
@@ -300,8 +301,10 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         """Predict each value of X from its unit's values in the other fifths of cells."""
         raise NotImplementedError
 
-    def _check_combined(self) -> None:
-        """Raise ValueError for parameters that contradict each other for any data."""
+    def _check_combined(self, method: str = "fit") -> None:
+        """Raise ValueError for parameters that contradict each other for any data of a `method`, or
+        for those of a saved model (``"load"``).
+        """
 
     def _forecast_verdict(
         self, n_units: int, n_features: int | None, **options: int
@@ -315,14 +318,14 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         """Raise an error for data whose units, which `X` says, no fit could be given."""
 
     def _checked_copy(
-        self, X: object, n_samples: object, unsupported: Mapping[str, object]
+        self, X: object, n_samples: object, unsupported: Mapping[str, object], method: str = "fit"
     ) -> Self:
         """Refuse wrong parameters and `unsupported` arguments; return a copy for validation."""
         check_arguments(self, unsupported)
         if n_samples is not None and not is_dask(X):
             check_arguments(self, ["n_samples"])
         checked = self._validation_copy()
-        checked._check_parameters()
+        checked._check_parameters(method)
         return checked
 
     @property

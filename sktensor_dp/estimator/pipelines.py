@@ -28,7 +28,6 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
             if not hasattr(step, "_expected_plan") or step._public_facts().releases_nothing:
                 continue
             step._check_parameters()
-            step._check_combined()
             accountant = step._accountant_to_charge()
             if (accountant is None) != (payer.accountant is None):
                 raise ValueError(

@@ -78,7 +78,6 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             If the accountant has too little left; no budget is spent.
         """
         checked = self._checked_copy(X, n_samples, unsupported)
-        self._check_combined()
         return self._learn_table(checked, X, groups, n_samples)
 
     def fit_chunks(
@@ -112,7 +111,6 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             announced. Budget is lost if chunks change once they have been validated.
         """
         self._check_parameters()
-        self._check_combined()
         chunks = self._chunks_of_source(source, n_samples, n_features)
         return self._learn(chunks, {"n_features_in_": n_features, **names_of_words(source)})
 

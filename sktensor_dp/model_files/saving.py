@@ -144,7 +144,7 @@ def _model_in(cls: Any, data: bytes) -> Any:
     require(arrays.used == arrays.by_name.keys(), "every array must belong to an attribute")
     try:
         estimator = cls(**parameters)
-        estimator._check_parameters()
+        estimator._check_parameters("load")
         attributes = state.attributes(estimator)
     except ModelFileError:
         raise

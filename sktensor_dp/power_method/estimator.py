@@ -296,7 +296,6 @@ class PrivateTensorPowerMethod(
             announced. A stream is charged for once its first batch has been validated.
         """
         self._check_parameters()
-        self._check_combined()
         if self._reads_stream(source, n_samples):
             checked = self._validation_copy()
             batches = (  # each is validated as it is read: the first sets columns of `checked`
@@ -347,8 +346,7 @@ class PrivateTensorPowerMethod(
             As :meth:`fit`, or if the moment is not ``"raw"``, the perturbation reads all data at
             once, or epsilon, delta, data_norm or neighbours changed since the first batch.
         """
-        checked = self._checked_copy(X, n_samples, unsupported)
-        self._check_for_method(("auto", "stream"), "partial_fit")
+        checked = self._checked_copy(X, n_samples, unsupported, "partial_fit")
         stream = getattr(self, "_stream", None)
         if stream is not None:
             settings = (self.epsilon, self.delta, self.data_norm)
@@ -385,8 +383,7 @@ class PrivateTensorPowerMethod(
         definition 4.2). A person behind many entries is not protected.
         """
         base.check_arguments(self, unsupported, "fit_tensor")
-        self._check_parameters()
-        self._check_for_method(("auto", "iteration"), "fit_tensor")
+        self._check_parameters("fit_tensor")
         if self._number_is_private:
             raise ValueError(
                 f"fit_tensor of {type(self).__name__} needs neighbours='replace_one': a tensor has "
@@ -598,17 +595,14 @@ class PrivateTensorPowerMethod(
         True
         """
         self._check_parameters()
-        self._check_combined()
         check_sizes(n_samples=n_samples, n_features=n_features)
         self._warn_of_budget()
         question = Question.of(self, n_samples=n_samples, n_features=n_features)
         return forecast_moments(self, n_samples, n_features, question)
 
-    def _check_combined(self) -> None:
-        self._check_for_method(PERTURBATIONS, "fit")
-
-    def _check_for_method(self, allowed: Iterable[str], method: str) -> None:
-        """Raise ValueError for parameters that are wrong together in a `method`."""
+    def _check_combined(self, method: str = "fit") -> None:
+        of_methods = {"partial_fit": ("auto", "stream"), "fit_tensor": ("auto", "iteration")}
+        allowed = of_methods.get(method, PERTURBATIONS)
         if self.perturbation not in allowed:
             raise ValueError(
                 f"{method} of {type(self).__name__} needs perturbation to be one of "
@@ -621,7 +615,7 @@ class PrivateTensorPowerMethod(
             )
         if self.moment != "raw" and not self.whiten:
             raise ValueError(f"moment={self.moment!r} needs whiten=True, got whiten=False.")
-        if method != "fit_tensor":
+        if method not in ("fit_tensor", "load"):
             check_data_norm(self)
 
     def _learn_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:

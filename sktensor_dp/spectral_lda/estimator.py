@@ -282,7 +282,6 @@ class PrivateSpectralLDA(
             As :meth:`fit`, or if epsilon, delta or neighbours changed since the first batch.
         """
         checked = self._checked_copy(X, n_samples, unsupported)
-        self._check_combined()
         stream = self._stream
         if stream is not None:
             check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))
@@ -610,7 +609,6 @@ class PrivateSpectralLDA(
         True
         """
         self._check_parameters()
-        self._check_combined()
         n_kept = n_features if n_kept is None else n_kept
         sizes = {"n_samples": n_samples, "n_features": n_features, "n_kept": n_kept}
         sizes["document_length"] = document_length
@@ -686,7 +684,7 @@ class PrivateSpectralLDA(
         names = columns.get("feature_names_in_")
         return expected_frequencies(self.word_frequencies, n_features, names)
 
-    def _check_combined(self) -> None:
+    def _check_combined(self, method: str = "fit") -> None:
         self._checked_limits()  # for its errors
 
     def _concentration(self) -> float | None:

@@ -190,7 +190,6 @@ class SavedTopics(SavedState):
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if topics or limits are not those of a fit."""
-        estimator._checked_limits()  # for its error
         topics, weights = [self.components_], [self.topic_prior_]
         limits, is_noisy = self.clip_norm_.values(), False
         if (stream := self._stream) is not ABSENT:
