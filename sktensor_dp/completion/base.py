@@ -46,12 +46,12 @@ from sktensor_dp.completion.person_recipe import fit_persons
 from sktensor_dp.completion.plan import (
     ASSUMED,
     Assumed,
-    CompletionPlan,
+    EntryPlan,
     ModelOptions,
     PersonPlan,
     check_model_size,
     checked_ranks,
-    plan_completion,
+    plan_entries,
     plan_persons,
 )
 from sktensor_dp.completion.recommend import BLOCK, RecommenderMixin
@@ -299,7 +299,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             )
 
     def _expected_warnings(
-        self, plan: CompletionPlan | PersonPlan, ranks: Sequence[int], n_units: int,
+        self, plan: EntryPlan | PersonPlan, ranks: Sequence[int], n_units: int,
         shape: tuple[int, ...],
     ) -> list[Warning]:  # fmt: skip
         """Warnings by public numbers: that no components can be found, or of a slow fit."""
@@ -308,11 +308,11 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         if max(ranks) > 0 and not plan.seeks_components:
             return [self._without_components(n_units, shape, n_observed=None)]
         # Only a model of entries has a core of its own; that of persons is shared.
-        fits_core = plan.seeks_components and isinstance(plan, CompletionPlan) and self._full_core
+        fits_core = plan.seeks_components and isinstance(plan, EntryPlan) and self._full_core
         return [UserWarning(SLOW)] if fits_core and math.prod(ranks) > slow_core else []
 
     def _warnings_of_noise(
-        self, attributes: Mapping[str, Any], plan: CompletionPlan | PersonPlan, n_units: int,
+        self, attributes: Mapping[str, Any], plan: EntryPlan | PersonPlan, n_units: int,
         n_observed: int, shape: tuple[int, ...],
     ) -> tuple[Warning, ...]:  # fmt: skip
         """Warnings, where no components were found, of that and of rows that noise hides."""
@@ -555,7 +555,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         self,
         n_units: int,  # number of entries, or of persons, whom `shape` counts too
         shape: tuple[int, ...],
-    ) -> tuple[CompletionPlan | PersonPlan, tuple[int, ...]]:
+    ) -> tuple[EntryPlan | PersonPlan, tuple[int, ...]]:
         """Plan of releases for public sizes, and the rank of each mode."""
         ranks = (
             checked_ranks(type(self).__name__, self.rank, shape)
@@ -567,7 +567,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             return plan_persons(
                 shape, rank, self.unit_mode, epsilon, delta, self._chooses_bounds
             ), ranks
-        return plan_completion(
+        return plan_entries(
             n_units, shape, rank, epsilon=epsilon, delta=delta,
             perturbation=self.perturbation, max_iter=self.max_iter,
             chooses_bounds=self._chooses_bounds,

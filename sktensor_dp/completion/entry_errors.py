@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sktensor_dp.completion.plan import (
     ASSUMED,
     Assumed,
-    CompletionPlan,
+    EntryPlan,
     bias_variances_by_sums,
     bias_variances_by_values,
     snr_in_pairs,
@@ -33,7 +33,7 @@ class Errors(NamedTuple):
 
 
 def entry_errors(
-    n_observed: int, shape: tuple[int, ...], plan: CompletionPlan, assumed: Assumed, rank: int
+    n_observed: int, shape: tuple[int, ...], plan: EntryPlan, assumed: Assumed, rank: int
 ) -> Errors:
     """Expected errors where one value is the unit."""
     residual, count = assumed.about_biases, min(ASSUMED.n_components, rank)

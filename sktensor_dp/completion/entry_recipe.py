@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion.gradient_steps import fit_by_gradient
 from sktensor_dp.completion.model import AT_EDGE, EntryModel, SharedModel, unexplained_variance
-from sktensor_dp.completion.plan import ASSUMED, CompletionPlan, ModelOptions, residual_clip
+from sktensor_dp.completion.plan import ASSUMED, EntryPlan, ModelOptions, residual_clip
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import DoubtfulParameterWarning
@@ -46,7 +46,7 @@ NOT_SETTLED = (
 )
 
 
-def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> FitResult:
+def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResult:
     """Make all releases of the plan and fit the model: recipe of a completion of entries."""
     recipes: dict[str, Callable[[Session, ModelOptions], EntryModel]] = {
         "input": _fit_by_input,
@@ -65,8 +65,8 @@ def fit_entries(ask: Session, plan: CompletionPlan, options: ModelOptions) -> Fi
     # What units share, the effects and factors of all modes but the first, by which rows fold in.
     if plan.with_pairs:
         columns, residual_variance = release_pair_components(ask, model, options)
-        # A Tucker model stays: only `_shared` has these components, so `core_` is 0.
-        model = with_columns(model, columns)
+        if isinstance(model, CPCompletion):  # of a Tucker model only `_shared` has these components
+            model = with_columns(model, columns)
         components = SharedComponents((columns,), full_core=False) if columns.size else None
     else:
         # Variance of exact values about the model: known noise subtracted, or the assumed one
@@ -216,10 +216,8 @@ def release_pair_components(
     return loadings, unexplained_variance(residual, explained)
 
 
-def with_columns(model: EntryModel, loadings: Floats) -> EntryModel:
-    """Copy of a CP model with these `loadings` of columns, 0 for rows; Tucker models stay."""
-    if not isinstance(model, CPCompletion):
-        return model
+def with_columns(model: CPCompletion, loadings: Floats) -> CPCompletion:
+    """Copy of a model with these `loadings` of columns, and 0 for rows."""
     norms = np.linalg.norm(loadings, axis=0)
     rows = np.zeros((len(model.biases[0]), len(norms)))
     factors = [rows, loadings / np.where(norms > 0, norms, 1.0)]

@@ -10,7 +10,7 @@ import numpy as np
 from sktensor_dp.checks.display import Table
 from sktensor_dp.completion.entry_errors import entry_errors
 from sktensor_dp.completion.person_errors import person_errors
-from sktensor_dp.completion.plan import Assumed, CompletionPlan, PersonPlan
+from sktensor_dp.completion.plan import Assumed, EntryPlan, PersonPlan
 from sktensor_dp.estimator.forecast import (
     MOST_UNITS,
     InvertibleForecast,
@@ -26,7 +26,7 @@ ENOUGH_SEEN = 0.8
 def forecast_completion(
     n_observed: int,
     shape: tuple[int, ...],
-    plan: CompletionPlan | PersonPlan,
+    plan: EntryPlan | PersonPlan,
     width: float,
     rank: int,
     assumed: Assumed,

@@ -169,7 +169,7 @@ def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class CompletionPlan:
+class EntryPlan:
     """Releases of a completion of entries, decided from public numbers alone."""
 
     perturbation: str
@@ -183,7 +183,7 @@ class CompletionPlan:
         return self.perturbation != "sufficient_statistics" or self.with_pairs
 
 
-def plan_completion(
+def plan_entries(
     n_observed: int,
     shape: Sequence[int],
     rank: int = 1,
@@ -193,7 +193,7 @@ def plan_completion(
     perturbation: str,
     max_iter: int | None,
     chooses_bounds: bool = False,
-) -> CompletionPlan:
+) -> EntryPlan:
     """Plan releases and split the budget where one value is the unit.
     `perturbation` "auto" becomes the best kind for the arguments, which are public.
     """
@@ -206,15 +206,12 @@ def plan_completion(
     )
     if not epsilon >= least:
         raise ValueError(f"epsilon must be at least {least:g} for such a fit, got {epsilon:g}.")
+    whole, planned = float(epsilon), list[PlannedRelease]()
     if chooses_bounds:
         # The histogram has pure noise, as most of these releases do.
-        found = plan_completion(
-            n_observed, shape, rank, epsilon=(1 - HISTOGRAM_FRACTION) * epsilon, delta=delta,
-            perturbation=perturbation, max_iter=max_iter,
-        )  # fmt: skip
         cost = PrivacyCost(epsilon=HISTOGRAM_FRACTION * epsilon)
-        parts = (PlannedRelease(ValueHistogram.name, cost), *found.releases.planned)
-        return replace(found, releases=ReleasePlan(float(epsilon), float(delta), parts))
+        planned.append(PlannedRelease(ValueHistogram.name, cost))
+        epsilon = (1 - HISTOGRAM_FRACTION) * epsilon
     fraction = 0.0
     if perturbation == "auto":
         by_values = values_are_worth_it(n_observed, shape, epsilon)
@@ -223,20 +220,21 @@ def plan_completion(
             fraction = pair_fraction(n_observed, shape, epsilon, delta)
     if perturbation == "gradient":
         n_steps = STEPS if max_iter is None else max_iter
-        alone = EntryGradients.name
-        releases = ReleasePlan.split(epsilon, delta, {alone: 1.0}, {alone: n_steps})
-        return CompletionPlan(perturbation, n_steps, releases)
+        name = EntryGradients.name
+        of_steps = ReleasePlan.split(epsilon, delta, {name: 1.0}, {name: n_steps})
+        releases = replace(of_steps, epsilon=whole, planned=(*planned, *of_steps.planned))
+        return EntryPlan(perturbation, n_steps, releases)
     first, second = RowSums.name, EntryPairs.name
     if perturbation == "input":
         first = Entries.name
     elif perturbation == "output":  # values and the last factor get half each
         first, second, fraction = Entries.name, RidgeBlock.name, 0.5
-    planned = [PlannedRelease(first, PrivacyCost(epsilon=(1 - fraction) * epsilon))]
+    planned.append(PlannedRelease(first, PrivacyCost(epsilon=(1 - fraction) * epsilon)))
     if fraction > 0:
         planned.append(PlannedRelease(second, cost_at(fraction * epsilon, delta)))
-    releases = ReleasePlan(float(epsilon), float(delta), tuple(planned))
+    releases = ReleasePlan(whole, float(delta), tuple(planned))
     with_pairs = second == EntryPairs.name and fraction > 0
-    return CompletionPlan(perturbation, n_steps=0, releases=releases, with_pairs=with_pairs)
+    return EntryPlan(perturbation, n_steps=0, releases=releases, with_pairs=with_pairs)
 
 
 def values_are_worth_it(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
@@ -471,7 +469,7 @@ def row_weight(n_units: int, n_entries_each: float, n_rows: int) -> float:
 
 
 def check_model_size(
-    plan: CompletionPlan | PersonPlan, shape: Sequence[int], ranks: Sequence[int], rank: object, *,
+    plan: EntryPlan | PersonPlan, shape: Sequence[int], ranks: Sequence[int], rank: object, *,
     full_core: bool,
 ) -> None:  # fmt: skip
     """Raise an error for a public shape whose model memory cannot hold; `rank` is the parameter."""

@@ -341,7 +341,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         vars(copied).update(vars(self))
         return copied
 
-    def _public_number(self, chunks: Chunks) -> int:
+    def _largest_number(self, chunks: Chunks) -> int:
         """Number of units, or the largest there can be where it is private."""
         return LARGEST_UNIT_COUNT if self._number_is_private else chunks.n_units
 
@@ -355,13 +355,13 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
     def _check_charge(self, plan: ReleasePlan, chunks: Chunks) -> None:
         """Raise the BudgetError that charging a plan for the units of `chunks` would."""
         payer = Payer(type(self).__name__, self._accountant_to_charge())
-        payer.check(plan, self.neighbours, unit_of(self._unit, chunks.grouped))
+        payer.checked_charges(plan, self.neighbours, unit_of(self._unit, chunks.grouped))
 
     def _warn_of_budget(self, plan: ReleasePlan | None = None) -> None:
         """Warn where the estimator's accountant would refuse a fit, of a plan or of its epsilon."""
         plan = self._expected_plan() if plan is None else plan
         try:
-            Payer(type(self).__name__, self.accountant).check(plan, self.neighbours)
+            Payer(type(self).__name__, self.accountant).checked_charges(plan, self.neighbours)
         except BudgetError as error:
             self._warn([UserWarning(f"The accountant would refuse this fit now. {error}")])
 
@@ -395,7 +395,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         counts_units = relation == "add_remove" and bool(plan.planned)
         plan = plan.before_count() if counts_units else plan
         if chunks.read_before_charge and not payer.paid_by_earlier_batch:
-            payer.check(plan, relation)
+            payer.checked_charges(plan, relation)
             with np.errstate(all="ignore"):  # as where the session reads them
                 if chunks.apart:
                     chunks.sum(UnitCount())
@@ -405,7 +405,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         # Rows have been read here, so it is known whether they have groups.
         unit = unit_of(unit or self._unit, chunks.grouped)
         if not (ticket or paid_by_earlier_batch):  # a fit that is refused warns of nothing
-            charges = payer.check(plan, relation, unit)
+            charges = payer.checked_charges(plan, relation, unit)
             if charges:
                 payer.check_several(charges, [*charges_of_later_steps(payer, relation)])
             expected = *payer.warnings_of_repetition(charges), *expected

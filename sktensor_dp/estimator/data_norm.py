@@ -1,7 +1,6 @@
 """Ball that samples are scaled into, chosen by a released histogram of their norms."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,20 +24,15 @@ def check_data_norm(estimator: Any) -> None:
         )
 
 
-def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, bool]:
+def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, FitResult]:
     """Release a histogram of norms, and scale a ball of norm 1 to the norm that most samples are
-    within; True if the histogram shows anything above its noise.
+    within; its attribute, and a warning unless the histogram shows anything above its noise.
     """
     edges = np.append(0.0, SIZE_EDGES)
     _, norm, shows_data = ask(NormHistogram(SampleNorm(), edges)).range_of(edges)
-    return LiftedBall(norm * ball.radius, norm * ball.offset), shows_data
-
-
-def with_norm(fitted: FitResult, ball: LiftedBall, *, seen: bool) -> FitResult:
-    """Add a chosen norm to a fit, and a warning unless its histogram was `seen` above the noise."""
-    attributes = {**fitted.attributes, "data_norm_": ball.radius}
-    warnings = (*warnings_of_range(NormHistogram.name, seen=seen), *fitted.warnings)
-    return replace(fitted, attributes=attributes, warnings=warnings)
+    ball = LiftedBall(norm * ball.radius, norm * ball.offset)
+    warnings = warnings_of_range(NormHistogram.name, seen=shows_data)
+    return ball, FitResult({"data_norm_": ball.radius}, warnings)
 
 
 def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[Warning, ...]:

@@ -51,7 +51,7 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
             if accountant is payer.accountant:
                 unit = unit_of(step._unit, groups is not None)
                 plan, spender = step._expected_plan(), replace(payer, spender=type(step).__name__)
-                yield from spender.check(plan, neighbours, unit)
+                yield from spender.checked_charges(plan, neighbours, unit)
 
 
 def _groups_of(routed: Any) -> Any:

@@ -600,7 +600,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_memory(self.n_components, chunks.n_features)
         # A private number: the largest, for checks. The session keeps only the plan's total cost
         # until the count.
-        largest_plan = plan_mixture(self, self._public_number(chunks), chunks.n_features)
+        largest_plan = plan_mixture(self, self._largest_number(chunks), chunks.n_features)
         with self._session(chunks, largest_plan.releases) as ask:
             plan = plan_mixture(self, ask.release_count(), chunks.n_features)
             ask.complete_plan(plan.releases)

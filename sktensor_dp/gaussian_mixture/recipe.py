@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from sktensor_dp.estimator.base import FitResult
-from sktensor_dp.estimator.data_norm import release_ball, warnings_of_norm, with_norm
+from sktensor_dp.estimator.data_norm import release_ball, warnings_of_norm
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.gaussian_mixture.fitted import (
@@ -65,17 +65,17 @@ UNEVEN = (
 def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     """Fit a mixture to released values of rows, or `grouped` ones of persons."""
     # A constant coordinate shows the mean among the second moments.
-    ball, norms_stand_out = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), True
+    ball, chosen = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), FitResult({})
     if plan.chooses_norm:
-        ball, norms_stand_out = release_ball(ask, ball)
+        ball, chosen = release_ball(ask, ball)
     second = ask(SecondMoments(ball))
     release = release_one_group if plan.n_components == 1 else release_groups
     found = release(ask, ball, plan, second)
     warnings = warnings_of_norm(second, ball, found.square) or warnings_of_noise(found, plan)
     notes = (UNEVEN,) if grouped and lacks_cells(ball, second) else ()
     warnings += tuple(map(DoubtfulParameterWarning, notes))
-    fitted = FitResult(attributes_of(found, plan), warnings, notes)
-    return with_norm(fitted, ball, seen=norms_stand_out) if plan.chooses_norm else fitted
+    attributes = {**attributes_of(found, plan), **chosen.attributes}
+    return FitResult(attributes, (*chosen.warnings, *warnings), notes)
 
 
 def release_groups(

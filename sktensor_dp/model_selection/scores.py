@@ -58,7 +58,7 @@ RANGE = Numbers(
 )
 
 
-def held_out(
+def held_out_chunk(
     X: object, y: object, labels: NDArray[np.generic] | None, n_units: int | None = None
 ) -> HeldOutChunk:
     """Held-out rows to be scored, sorted by group where `labels` gives the group of each row.
@@ -485,7 +485,7 @@ class PrivateScorer(HasAccountant, BaseEstimator):
         y = checked_targets(self.metric, model, X, y, "metric")
         X = checked_rows(model, X)
         query = HeldOutScores(UnitScores(self.metric, model, words), *bounds)
-        chunk = held_out(X, y, labels)
+        chunk = held_out_chunk(X, y, labels)
         if not number_is_private:
             noise = self._forecast(chunk.n_units, bounds)
             if noise.is_noise:

@@ -292,7 +292,7 @@ class PrivateSearchCV(
         """
         refuse_recording(type(self).__name__)
         request = self._request(groups, unsupported)
-        trials = self._prepared(request, X, y, groups)
+        trials = self._trials(request, X, y, groups)
         unit = unit_of(request.last._public_facts().unit, trials.labels is not None)
         self._check_budget(request)
         trials.refuse_by_unpaid_fits()
@@ -337,7 +337,7 @@ class PrivateSearchCV(
                 )
         return self
 
-    def _prepared(self, request: Request, X: object, y: object, groups: object) -> Trials:
+    def _trials(self, request: Request, X: object, y: object, groups: object) -> Trials:
         """Trials on split data, or an error for data that every fit would refuse."""
         if request.number_is_private:  # a part without rows still has the columns of an array
             refuse_lists(X)

@@ -31,7 +31,12 @@ from sktensor_dp.model_selection.pipeline_steps import (
     key_until_charge,
     private_steps,
 )
-from sktensor_dp.model_selection.scores import UnitScores, held_out, release_score, word_counter
+from sktensor_dp.model_selection.scores import (
+    UnitScores,
+    held_out_chunk,
+    release_score,
+    word_counter,
+)
 from sktensor_dp.model_selection.splits import Mask, Split, take
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.ledger_entries import LedgerEntry
@@ -206,7 +211,7 @@ class Trials:
         rows = self.split.rows(chosen)
         labels = None if self.labels is None else self.labels[rows]
         n_units = int(chosen.sum()) if self.units_in_data else None
-        chunks = held_out(take(self.X, rows), take(self.y, rows), labels, n_units)
+        chunks = held_out_chunk(take(self.X, rows), take(self.y, rows), labels, n_units)
         cost = self.request.costs.score
         epsilon, delta = as_parameters(cost, self.request.delta)
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(query.name, cost),))

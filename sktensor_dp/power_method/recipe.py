@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sktensor_dp.estimator.base import FitResult, warnings_of_more
-from sktensor_dp.estimator.data_norm import release_ball, with_norm
+from sktensor_dp.estimator.data_norm import release_ball
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.power_method import defaults
 from sktensor_dp.power_method.fitted import (
@@ -61,9 +61,9 @@ ROUNDING = 1e-12
 
 def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     """Components of samples: choose the norm if it is "auto", ask for moments, decompose them."""
-    ball, norms_stand_out = LiftedBall(plan.radius, plan.offset), True
+    ball, chosen = LiftedBall(plan.radius, plan.offset), FitResult({})
     if plan.chooses_norm:
-        ball, norms_stand_out = release_ball(ask, ball)
+        ball, chosen = release_ball(ask, ball)
     if plan.offset > 0:  # the constant coordinate of Gaussians
         components = fit_spherical_gaussians(ask, ball, plan)
     elif plan.perturbation == "iteration":
@@ -74,9 +74,8 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     if components.fill > FULL:
         warned = (DoubtfulParameterWarning(ALL_CLIPPED), *warned)
     more = warnings_of_more(components.n_seen or 0, plan.n_components, SEEN, STRETCHED)
-    notes = tuple(map(str, more))
-    fitted = FitResult(attributes_of(components, plan), (*warned, *more), notes)
-    return with_norm(fitted, ball, seen=norms_stand_out) if plan.chooses_norm else fitted
+    attributes = {**attributes_of(components, plan), **chosen.attributes}
+    return FitResult(attributes, (*chosen.warnings, *warned, *more), notes=tuple(map(str, more)))
 
 
 def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
@@ -95,7 +94,7 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
         if not plan.whiten:  # cubes of coordinates that are not whitened
             sampling *= float(np.mean(by_second.scale**2)) ** 1.5
     third = release_third_moments(ask, ball, plan, white, rho=0.0)
-    components = white.unwhiten(decomposed(third.tensor, k, plan))
+    components = white.unwhiten(orthonormal_components(third.tensor, k, plan))
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     whitened = components @ white.matrix
     # Least-squares weights w of whitened components c: T(c_i, c_i, c_i) = sum_j w_j (c_i' c_j)^3.
@@ -120,7 +119,7 @@ def cubes_along(tensor: Floats, vectors: Floats) -> Floats:
     )
 
 
-def decomposed(tensor: Floats, k: int, plan: MomentPlan) -> Floats:
+def orthonormal_components(tensor: Floats, k: int, plan: MomentPlan) -> Floats:
     """Decompose a released tensor into `k` orthonormal components, the rows of the result."""
     # Deflation is one start of simultaneous iterations.
     return orthogonal_decomposition(
@@ -221,7 +220,7 @@ def fit_spherical_gaussians(ask: Session, ball: LiftedBall, plan: MomentPlan) ->
     third, by_variance = release_third_moments_of_means(
         ask, ball, plan, white, variance, np.append(mean, ball.offset)
     )
-    vectors = decomposed(third.tensor, white.n_components, plan)
+    vectors = orthonormal_components(third.tensor, white.n_components, plan)
     roots, means, variances = unwhitened_gaussians(vectors, by_variance, white, variance, ball)
     noise = math.hypot(third.sigma, sampling_deviation(white, second.value, ask.n_units))
     stands_out = cubes_along(third.tensor, vectors) > RESOLVED * noise

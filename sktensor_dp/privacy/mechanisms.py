@@ -98,8 +98,8 @@ def sigma_of(law: laws.Law, sensitivity: float, cost: PrivacyCost) -> float:
     return scale * math.sqrt(2) if law.norm == "l1" else scale
 
 
-# Method of a noise source that adds noise to coordinates in which the sensitivity is 1.
-Method = Callable[[NoiseSource], Callable[..., Floats]]
+# Method of `NoiseSource` that adds noise to coordinates in which the sensitivity is 1.
+Method = Callable[..., Floats]
 
 
 def _on_entries(
@@ -107,7 +107,7 @@ def _on_entries(
     *geometry: object,
 ) -> Floats:  # fmt: skip
     """Add noise to the entries of an array of any shape."""
-    noisy = method(noise)(np.ravel(value) / sensitivity, strength, *geometry) * sensitivity
+    noisy = method(noise, np.ravel(value) / sensitivity, strength, *geometry) * sensitivity
     return noisy.reshape(np.shape(value))
 
 
@@ -118,22 +118,22 @@ def _on_unique(
     """Add noise to the orthonormal coordinates of a symmetric array."""
     coordinates = symmetric_to_coordinates(value)
     coordinates /= sensitivity
-    coordinates = method(noise)(coordinates, strength, *geometry)
+    coordinates = method(noise, coordinates, strength, *geometry)
     coordinates *= sensitivity
     return coordinates_to_symmetric(coordinates, value.shape[0], value.ndim)
 
 
-gaussian_vector = partial(_on_entries, lambda noise: noise.gaussian)
+gaussian_vector = partial(_on_entries, NoiseSource.gaussian)
 # Needs the L1 sensitivity.
-laplace_vector = partial(_on_entries, lambda noise: noise.laplace)
+laplace_vector = partial(_on_entries, NoiseSource.laplace)
 # Isotropic noise on a third-order tensor, by its sensitivity in the Frobenius norm. On a projection
 # `E(U, U, U)` with orthonormal `U` it has the law of projected isotropic noise on the whole space.
-gaussian_symmetric = partial(_on_unique, lambda noise: noise.gaussian)
+gaussian_symmetric = partial(_on_unique, NoiseSource.gaussian)
 # Density exp(-epsilon |b|_2 / sensitivity), on symmetric arrays in the Frobenius norm (AVN). The
 # last argument, if given, is the dimension of the space of which the value is an orthonormal
 # projection.
-spherical_laplace_vector = partial(_on_entries, lambda noise: noise.spherical_laplace)
-spherical_laplace_symmetric = partial(_on_unique, lambda noise: noise.spherical_laplace)
+spherical_laplace_vector = partial(_on_entries, NoiseSource.spherical_laplace)
+spherical_laplace_symmetric = partial(_on_unique, NoiseSource.spherical_laplace)
 
 
 def _on_triangle(
@@ -158,7 +158,7 @@ def _on_triangle(
         i += start
         diagonal = i == j
         weighted = released[i, j] * np.where(diagonal, diagonal_weight, pair_weight) / sensitivity
-        weighted = method(noise)(weighted, strength, size * (size + 1) // 2) * sensitivity
+        weighted = method(noise, weighted, strength, size * (size + 1) // 2) * sensitivity
         noisy = np.where(diagonal, weighted * (1 / diagonal_weight), weighted / pair_weight)
         released[i, j] = released[j, i] = noisy
         start = stop
@@ -174,10 +174,10 @@ def spherical_laplace_rows(
 
 
 # Isotropic Gaussian noise on a matrix, drawn in blocks as for pairs.
-gaussian_matrix = partial(_on_triangle, lambda noise: noise.gaussian, pair_weight=math.sqrt(2))
-gaussian_pair_masses = partial(_on_triangle, lambda noise: noise.gaussian)
+gaussian_matrix = partial(_on_triangle, NoiseSource.gaussian, pair_weight=math.sqrt(2))
+gaussian_pair_masses = partial(_on_triangle, NoiseSource.gaussian)
 # Needs the L1 sensitivity.
-laplace_pair_masses = partial(_on_triangle, lambda noise: noise.laplace)
+laplace_pair_masses = partial(_on_triangle, NoiseSource.laplace)
 
 
 class Piecewise:

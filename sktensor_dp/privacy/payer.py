@@ -68,7 +68,9 @@ class Payer:
             kept = "What was charged for this fit stays charged."
             add_sentence(error, kept, self.accountant._so_far())
 
-    def check(self, plan: ReleasePlan, neighbours: str, unit: str = "") -> list[LedgerEntry]:
+    def checked_charges(
+        self, plan: ReleasePlan, neighbours: str, unit: str = ""
+    ) -> list[LedgerEntry]:
         """Charges of a plan, of a `unit` if known; BudgetError if the accountant would refuse."""
         charges = self.charges(plan, neighbours, unit)
         if self.accountant is not None:

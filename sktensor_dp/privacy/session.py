@@ -174,7 +174,7 @@ class Session(AbstractContextManager["Session"]):
 
     def public(self, name: str) -> Any:
         """Public fact of the data, as its class declares it, such as the shape of a tensor."""
-        chunks = self._read()
+        chunks = self._open_chunks()
         if name not in type(chunks).public:
             raise RuntimeError(
                 f"{name!r} is not among the public facts of {type(chunks).__name__}."
@@ -183,7 +183,7 @@ class Session(AbstractContextManager["Session"]):
 
     def clip_values(self, bounds: tuple[float, float]) -> None:
         """Clip the data's values to a released range, for all queries to come."""
-        chunks = self._read()
+        chunks = self._open_chunks()
         assert isinstance(chunks, ValueRange)
         self._chunks = chunks.within(bounds)
 
@@ -296,7 +296,7 @@ class Session(AbstractContextManager["Session"]):
                 np.nan_to_num(value, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
             return mechanism.release(value, release.sensitivity, release.cost, self._noise, query)
 
-    def _read(self) -> Chunks:
+    def _open_chunks(self) -> Chunks:
         """Raw data; RuntimeError before the session is entered, and once it is closed."""
         if self._chunks is None:
             raise RuntimeError("the session is closed: its data has been dropped.")
@@ -306,7 +306,7 @@ class Session(AbstractContextManager["Session"]):
 
     def _sum(self, query: Query | Product) -> Any:
         """Exact sum of a query over all units, which only callers that add noise may see."""
-        chunks = self._read()
+        chunks = self._open_chunks()
         with suppress(MemoryError):
             if chunks.apart:  # their source adds up where the partitions lie
                 return chunks.sum(query)

@@ -636,7 +636,7 @@ class PrivateSpectralLDA(
         options = TopicOptions(self._concentration(), self.random_state, frequencies)
         # A private number: the largest, for checks. The session keeps only the plan's total cost
         # until the count.
-        largest_plan = self._plan(self._public_number(chunks), n_features)
+        largest_plan = self._plan(self._largest_number(chunks), n_features)
         limits = self._checked_limits()
         check_memory(largest_plan, n_features)
         expected = warnings_of_cap(self.n_components, n_features, "topics")

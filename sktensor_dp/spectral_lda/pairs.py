@@ -55,11 +55,11 @@ class WhitenedPairs:
             corrected=corrected_pairs(self.released, correction),
         )  # fmt: skip
 
-    def with_variances(
+    def for_estimates(
         self, unigram: Floats, length: float, n_units: float
     ) -> tuple[Floats, Floats, float, float]:
-        """E2 as released, frequencies of its words, deviation of its noise, and sampling variance
-        over the product of two frequencies: last arguments of estimates of the concentration.
+        """Arguments of estimates of the concentration: E2 as released, frequencies of its words,
+        deviation of its noise, and sampling variance over the product of two frequencies.
         """
         assert self.released.matrix is not None
         p = self.of_words(unigram)

@@ -317,8 +317,8 @@ class _SpectralFit:
             # Products of pairs do not determine it; fits with EM steps never have products alone.
             estimate = None
         else:
-            E2 = pairs.with_variances(self._unigram, self._length, self._ask.n_units)
-            estimate = concentration_of_pairs(topics, weights, *E2)
+            released = pairs.for_estimates(self._unigram, self._length, self._ask.n_units)
+            estimate = concentration_of_pairs(topics, weights, *released)
         return (USUAL, True) if estimate is None else (estimate, False)
 
     def _fit_by_third_moment(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:

@@ -112,9 +112,9 @@ def release_steps(
             frequencies_sigma=frequencies.sigma, public_frequencies=options.word_frequencies,
         )  # fmt: skip
     if options.concentration is None and fitted.concentration > 0:
-        E2 = pairs.with_variances(fitted.unigram, fitted.length, ask.n_units)
+        released = pairs.for_estimates(fitted.unigram, fitted.length, ask.n_units)
         words = slice(None) if pairs.words is None else pairs.words
-        estimate = concentration_of_topics(fitted.topics[:, words], fitted.weights, *E2)
+        estimate = concentration_of_topics(fitted.topics[:, words], fitted.weights, *released)
         if estimate is not None:
             fitted = replace(fitted, concentration=estimate)
     if average.variance == 0:  # without noise sampling is what moves topics

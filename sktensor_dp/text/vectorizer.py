@@ -514,7 +514,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             with self._session(chunks, ReleasePlan(self.epsilon, delta=0.0, planned=())) as ask:
                 fitted = FitResult(state, notes=("The vocabulary was given; it is public.",))
             return self._publish_result(self._with_report(ask, fitted, public={}))
-        largest_plan = self._plan(chunks, self._public_number(chunks))
+        largest_plan = self._plan(chunks, self._largest_number(chunks))
         if not self._number_is_private:  # a wrong column is named before too few of its labels
             self._check_charge(largest_plan.releases, chunks)
         check_words(self, largest_plan, None if self._number_is_private else chunks.n_units)

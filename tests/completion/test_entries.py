@@ -15,7 +15,7 @@ from sktensor_dp import (
     PrivateCPCompletion,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.completion.plan import plan_completion, plan_persons
+from sktensor_dp.completion.plan import plan_entries, plan_persons
 from sktensor_dp.tensor.normal_equations import posterior_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -30,7 +30,7 @@ def test_plans_cost_all_that_was_asked_for_and_no_more(epsilon, delta):
     plans = [plan_persons(SHAPE, 2, 0, epsilon, delta)]
     known = {"epsilon": epsilon, "delta": delta, "max_iter": None}
     for way in PERTURBATIONS:
-        plans.append(plan_completion(len(Y0), SHAPE, 2, perturbation=way, **known))
+        plans.append(plan_entries(len(Y0), SHAPE, 2, perturbation=way, **known))
     for plan in plans:
         total = plan.releases.cost.epsilon_at(delta)
         assert epsilon * (1 - 1e-6) <= total <= epsilon * (1 + 1e-9)

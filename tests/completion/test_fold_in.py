@@ -11,7 +11,7 @@ from small_completions import INF, MODELS, PERTURBATIONS, SLICE, X0, Y0, build, 
 
 from sktensor_dp import PrivateCPCompletion, PrivateTuckerCompletion, unsafe_seeded_noise
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.plan import loss_by_pairs, plan_completion
+from sktensor_dp.completion.plan import loss_by_pairs, plan_entries
 from sktensor_dp.tensor.column_pairs import components_of_pairs
 
 pytestmark = [
@@ -126,7 +126,7 @@ def test_attributes_show_what_was_found(seed):
 def test_the_plan_costs_what_was_asked_for(epsilon, delta):
     known = {"epsilon": epsilon, "delta": delta, "perturbation": "auto", "max_iter": None}
     n = 10**6 if delta else 10**8
-    plan = plan_completion(20 * n, (n, 40), 4, **known)
+    plan = plan_entries(20 * n, (n, 40), 4, **known)
     assert plan.with_pairs
     assert plan.seeks_components
     assert plan.releases.cost.epsilon_at(delta) == pytest.approx(epsilon, rel=1e-6)
@@ -141,9 +141,9 @@ def test_the_plan_costs_what_was_asked_for(epsilon, delta):
         (10**7, (10**6, 40), {"perturbation": "sufficient_statistics"}),
         (10**7, (40, 10**6), {}),
     ):  # fmt: skip
-        other = plan_completion(n_observed, shape, 4, **{**known, **changed})
+        other = plan_entries(n_observed, shape, 4, **{**known, **changed})
         assert not other.with_pairs
-    assert not plan_completion(20 * n, (n, 40), 0, **known).with_pairs
+    assert not plan_entries(20 * n, (n, 40), 0, **known).with_pairs
 
 
 def pair_sums(seed, counts, noise, k=2):

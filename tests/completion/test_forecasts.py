@@ -11,7 +11,7 @@ from small_completions import MODELS, SHAPE, SLICE, TASTES, build, tastes
 
 from sktensor_dp import BudgetAccountant, PrivateCPCompletion, unsafe_seeded_noise
 from sktensor_dp.completion.entry_errors import entry_errors
-from sktensor_dp.completion.plan import Assumed, plan_completion
+from sktensor_dp.completion.plan import Assumed, plan_entries
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
@@ -75,7 +75,7 @@ def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
     for way in ("input", "sufficient_statistics"):
         before = (math.inf,) * 6
         for epsilon in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 40.0, math.inf):
-            plan = plan_completion(
+            plan = plan_entries(
                 10**6, (10**4, 200), 3, epsilon=epsilon, delta=1e-6, perturbation=way, max_iter=None
             )  # fmt: skip
             now = entry_errors(10**6, (10**4, 200), plan, assumed, 3)

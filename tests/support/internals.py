@@ -23,7 +23,7 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.tensor import entry_biases
 
 # Sessions
-data_of = methodcaller("_read")  # raw data that a session holds
+data_of = methodcaller("_open_chunks")  # raw data that a session holds
 
 
 def put(patch: pytest.MonkeyPatch, owner: type, method: str, function: Callable[..., Any]) -> None:
