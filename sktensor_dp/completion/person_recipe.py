@@ -17,6 +17,7 @@ from sktensor_dp.completion.shared_biases import (
     cell_weights,
     correct_deviation,
     entries_each,
+    fit_together,
     residual_variance,
 )
 from sktensor_dp.estimator.base import FitResult
@@ -96,6 +97,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     for n_left in reversed(range(plan.n_rounds)):
         for of_mode, uses in zip(biases, plan.uses_by_mode, strict=True):
             of_mode.release(biases, n_left, uses)  # about all so far
+            fit_together(biases, n_left)
         measured_part = correct_deviation(biases, of_values.deviation, n_with_values)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
     about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
@@ -110,6 +112,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     else:  # what is left of their budget pays for more biases
         precision = plan.n_rounds * plan.rest_of_search
         biases[plan.longest].release(biases, paid_by=SharedFactorSums, precision=precision)
+        fit_together(biases)
         noise_variance = residual_variance(biases)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
     level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + level.variance

@@ -262,7 +262,7 @@ class SharedBiases:
         paid_by: type[Query] | None = None,
         precision: float = 1.0,
     ) -> None:
-        """Release sums of residuals about all biases so far, and fit these biases again.
+        """Release sums of residuals about all biases so far.
 
         `biases` are of all shared modes, and `n_left` releases of this mode are to come. So many
         planned `uses` pay, or all that are left of the planned release `paid_by`: `precision` times
@@ -281,7 +281,6 @@ class SharedBiases:
         release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.effects, spread)
         others = _joined(one.effects.effects for one in biases if one is not self)
         self._released.append(_Released(release, clip * deviation, others))
-        fit_together(biases, ROUGH_STEPS if n_left else STEPS)
 
     def explained(self) -> float:
         """Variance of values about a unit's level that biases explain."""
@@ -321,7 +320,7 @@ class SharedBiases:
         r = residual_clip(self.deviation, self.half, self.level) / UNCLIPPED
         return mean_to_median(r, self.level + self.effects.effects, self.half)
 
-    def _fit(self, n_steps: int, biases: Sequence["SharedBiases"]) -> None:
+    def fit(self, biases: Sequence["SharedBiases"], n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps, given those of other modes."""
         if not self._released:
             return
@@ -428,15 +427,15 @@ def correct_deviation(
     for one in biases:
         one.deviation = min(measured(1 - alone) / part, one.half)
         one.by_level = by_own_level(each)
-    fit_together(biases, STEPS)
+    fit_together(biases)
     return (1 - alone) * part
 
 
-def fit_together(biases: Sequence[SharedBiases], n_steps: int) -> None:
-    """Fit biases of each mode given the others, in `n_steps` EM steps."""
+def fit_together(biases: Sequence[SharedBiases], n_left: int = 0) -> None:
+    """Fit biases of each mode given the others, roughly while `n_left` releases are to come."""
     # Twice, as the first is by effects of others before the last release.
     for one in [*biases, *biases]:
-        one._fit(n_steps, biases)
+        one.fit(biases, ROUGH_STEPS if n_left else STEPS)
 
 
 def _joined(parts: Iterable[Floats]) -> Floats:

@@ -452,12 +452,8 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
     def _publish_result(self, fitted: FitResult) -> Self:
         """Publish the attributes of a finished fit, then issue its warnings."""
         self._publish(fitted.attributes)
-        self._warn((*fitted.warnings, *self._doubts()))
+        self._warn(fitted.warnings)
         return self
-
-    def _doubts(self) -> tuple[Warning, ...]:
-        """Warnings that fitted attributes give, after those of the fit."""
-        return ()
 
     def _adopt(self, report: PrivacyReport, paid: bool) -> None:
         """Take the privacy report of the search that chose this model; `paid` if it was charged."""

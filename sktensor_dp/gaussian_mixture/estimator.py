@@ -605,10 +605,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             plan = plan_mixture(self, ask.release_count(), chunks.n_features)
             ask.complete_plan(plan.releases)
             fitted = fit_mixture(ask, plan, grouped=chunks.grouped)
-        return self._publish_result(self._with_report(ask, fitted, columns))
-
-    def _doubts(self) -> tuple[Warning, ...]:
-        return warnings_of_ends(self)
+        fitted = self._with_report(ask, fitted, columns)
+        self._publish(fitted.attributes)
+        self._warn((*fitted.warnings, *warnings_of_ends(self)))
+        return self
 
     def _log_joint(self, X: Any) -> Floats:
         """Log of weight times density of each sample and group."""

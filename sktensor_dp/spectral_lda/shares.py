@@ -181,9 +181,13 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "texts_per_person_": texts, "spread_": spread,
             "most_beyond_": most_beyond,
         }  # fmt: skip
-        return self._publish_result(self._with_report(ask, FitResult(found), {}))
+        fitted = self._with_report(ask, FitResult(found), {})
+        self._publish(fitted.attributes)
+        self._warn((*fitted.warnings, *self._warnings_of_noise()))
+        return self
 
-    def _doubts(self) -> tuple[Warning, ...]:
+    def _warnings_of_noise(self) -> tuple[Warning, ...]:
+        """Warning, if any, of values whose shares noise hides."""
         hidden = [shown(self.values[place]) for place in np.flatnonzero(self.below_noise_)]
         names = ", ".join(hidden[:5]) + f" and {len(hidden) - 5} more" * (len(hidden) > 5)
         doubt = " Are values written as in by?" * (len(hidden) == len(self.values))
