@@ -19,6 +19,7 @@ from sktensor_dp.checks.errors import read_each
 from sktensor_dp.checks.floating_point import under_own_errors
 from sktensor_dp.checks.frames import is_dask, refuse_other_columns
 from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
+from sktensor_dp.data.labels import distinct
 from sktensor_dp.data.samples import SampleChunks, TensorChunk
 from sktensor_dp.data.sources import PartitionedSource
 from sktensor_dp.data.units import split_chunk
@@ -628,8 +629,11 @@ class PrivateTensorPowerMethod(
                 "parts of them that stand for all to partial_fit."
             )
         given = X
+        inputs.check_counted_alike(given, groups is not None, self.neighbours)
         X = checked._validated_rows(given, reset=True, fits=True, grouped=groups is not None)
         labels = inputs.checked_groups(groups, given, X.shape[0], self.neighbours)
+        n_units = X.shape[0] if labels is None else len(distinct(labels)[0])
+        inputs.check_marked_number(given, n_units)
         plan = plan_moments(self, X.shape[1], "stream")
         # Enough batches to find all components, and some to refine them.
         n_batches = (plan.n_components + 1) * (plan.max_iter + 1)

@@ -15,6 +15,7 @@ from small_samples import INF, directions, model, seeded
 from sktensor_dp import (
     BudgetAccountant,
     NotEnoughDataWarning,
+    PrivateCountVectorizer,
     PrivateSearchCV,
     PrivateTensorPowerMethod,
 )
@@ -213,3 +214,17 @@ def test_memory_is_linear_in_the_number_of_features():
     tracemalloc.stop()
     assert peak <= 20 * d * (k + n_restarts) * 8
     assert len(pickle.dumps(estimator)) <= 3 * d * (k + n_restarts) * 8
+
+
+@pytest.mark.parametrize(
+    ("groups", "match"),
+    [(None, "given to both fits"), (np.arange(600), "vocabulary of 300 groups")],
+)
+@pytest.mark.parametrize("fit", ["fit", "partial_fit"])
+def test_streams_of_counts_protect_whom_the_vocabulary_protects(fit, groups, match):
+    owners, budget = np.repeat(np.arange(300), 2), BudgetAccountant(9.0)
+    vectorizer = PrivateCountVectorizer(epsilon=INF)
+    counted = vectorizer.fit_transform(["two words"] * 600, groups=owners)
+    with pytest.raises(ValueError, match=match):
+        getattr(build({**STREAM, "accountant": budget}), fit)(counted, groups=groups)
+    assert not budget.entries
