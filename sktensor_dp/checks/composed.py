@@ -1,4 +1,4 @@
-"""Composed form of texts and words."""
+"""Composed form of texts and words, and texts that UTF-8 can encode."""
 
 import unicodedata
 from typing import Any
@@ -11,3 +11,8 @@ def composed(text: Any) -> Any:
     if not isinstance(text, str):
         return text
     return unicodedata.normalize("NFC", text).replace(SOFT_HYPHEN, "")
+
+
+def encodable(text: str) -> str:
+    """Copy of `text` with characters that UTF-8 cannot encode (lone surrogates) replaced by "?"."""
+    return text.encode("utf-8", "replace").decode()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.checks.composed import encodable
 from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.folder import Folder, held, table_of
 from sktensor_dp.cli.public_lists import public_columns, public_names
@@ -22,7 +23,6 @@ from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import least_epsilon
-from sktensor_dp.model_selection.pipeline_steps import encodable
 from sktensor_dp.plotting import ComponentDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport

@@ -1,6 +1,6 @@
 """Choosing hyperparameters without giving away more than was asked for."""
 
-from sktensor_dp.model_selection.pipeline_steps import scale_by_ranges
+from sktensor_dp.model_selection.range_scaler import scale_by_ranges
 from sktensor_dp.model_selection.scores import make_private_scorer
 from sktensor_dp.model_selection.search import PrivateSearchCV
 from sktensor_dp.model_selection.splits import PrivateKFold
