@@ -254,7 +254,7 @@ def names_in_numpy_random(path: Path) -> set[str]:
 
 
 def test_only_the_session_reaches_for_raw_data_and_noise() -> None:
-    private = {"_given", "_noise", "_admit", "_noisy_mean"}
+    private = {"_open_chunks", "_noise", "_admit", "_noisy_mean"}
     files = [path for path in FILES if module_of(path) != "privacy.session"]
     assert offenders(lambda path: {n.attr for n in attributes_in(path)} & private, files) == []
 

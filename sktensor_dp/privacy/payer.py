@@ -49,9 +49,9 @@ class Payer:
         """Functions of scikit-learn that wait for this payment, seen once."""
         return tools_around()
 
-    def charge(self, plan: ReleasePlan, unit: str, neighbours: str) -> "Receipt | None":
+    def charge(self, plan: ReleasePlan, neighbours: str, unit: str) -> "Receipt | None":
         """Check and charge a whole plan; None if there is no accountant or the ticket pays."""
-        return self.charge_entries(self.charges(plan, neighbours, unit))
+        return self.charge_entries(self._charges(plan, neighbours, unit))
 
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
         """Check and charge entries of a ledger; None if nobody pays, or an earlier batch did."""
@@ -72,13 +72,13 @@ class Payer:
         self, plan: ReleasePlan, neighbours: str, unit: str = ""
     ) -> list[LedgerEntry]:
         """Charges of a plan, of a `unit` if known; BudgetError if the accountant would refuse."""
-        charges = self.charges(plan, neighbours, unit)
+        charges = self._charges(plan, neighbours, unit)
         if self.accountant is not None:
             self.accountant.check_charge(charges)
         return charges
 
-    def charges(self, plan: ReleasePlan, neighbours: str, unit: str) -> list[LedgerEntry]:
-        """Charges of a plan, as the ledger would have them."""
+    def _charges(self, plan: ReleasePlan, neighbours: str, unit: str) -> list[LedgerEntry]:
+        """Charges of a plan, as the ledger would have them; BudgetError for another delta."""
         if self.accountant is not None:
             self.accountant._check_delta(plan)
         return self._named(charges_of(plan, self.spender, unit, neighbours))

@@ -90,7 +90,7 @@ class Session(AbstractContextManager["Session"]):
         """Charge the whole plan; from here on queries are answered."""
         if self._is_open or self._chunks is None:
             raise RuntimeError("a session is entered once.")
-        self._receipt = self._payer.charge(self._plan, self._unit, self._neighbours)
+        self._receipt = self._payer.charge(self._plan, self._neighbours, self._unit)
         self._is_open = True
         return self
 
