@@ -193,7 +193,7 @@ WRONG = (
     ("spectral_lda.fitted", "privacy.releases.CATALOGUE"),
     ("spectral_lda.fitted", "power_method.plan.MomentPlan"),
     ("topics.moments", "spectral_lda.recipe.fit_topics"),
-    ("estimator.base", "completion.base.CompletionMixin"),
+    ("estimator.base", "completion.estimator.CompletionMixin"),
     ("tensor.whitening", "privacy.plan.PrivacyCost"),
     ("queries.count_moments", "privacy.noise_on_grid.NoiseSource"),
     ("privacy.noise_on_grid", "privacy.plan.PrivacyCost"),

@@ -1,4 +1,4 @@
-"""Private Tucker completion: mean, biases, factors and a core; `fit` is in base.py."""
+"""Private Tucker completion: mean, biases, factors and a core; `fit` is in estimator.py."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number
-from sktensor_dp.completion.base import CompletionMixin
+from sktensor_dp.completion.estimator import CompletionMixin
 from sktensor_dp.completion.model import SavedCompletion
 from sktensor_dp.tensor.arrays import Floats
 

@@ -15,7 +15,7 @@ from sktensor_dp import (
     PrivateGaussianMixture,
     PrivateTensorPowerMethod,
 )
-from sktensor_dp.completion.base import release_bounds
+from sktensor_dp.completion.estimator import release_bounds
 from sktensor_dp.data.entries import EntryChunks
 from sktensor_dp.data.person_entries import PersonChunks
 from sktensor_dp.data.samples import SampleChunks
