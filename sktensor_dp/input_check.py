@@ -88,12 +88,14 @@ class InputCheck(HasAccountant):
         self, matches: Any, groups: Any, may_fail: Collection[str], lengths: Any = None
     ) -> list[str]:
         """Release fractions, and the typical length; return the tests that too few rows pass."""
-        chunk, tests = self._chunk(matches, groups, lengths), [*matches]
+        chunk = self._chunk(matches, groups, lengths)
+        tests = [*matches]
         if groups is not None:
             tests.append(SEVERAL_ROWS)
         if isinstance(may_fail, str) or not {*may_fail} <= {*tests}:
             raise ValueError(f"may_fail must name tests of matches, got {may_fail!r}.")
-        query, number_is_private = MatchingRows(chunk.X.shape[1]), self.neighbours == "add_remove"
+        query = MatchingRows(chunk.X.shape[1])
+        number_is_private = self.neighbours == "add_remove"
         if not number_is_private:
             if not chunk.n_units:
                 raise ValueError("matches must hold at least one row, got none.")
@@ -127,22 +129,24 @@ class InputCheck(HasAccountant):
             return []
         # As many may lie beyond public bounds as "auto" leaves beyond those that it finds.
         least = 1 - TAIL - self._lost(len(strict))
+        above_half = dict(zip(tests, answer.value.tolist(), strict=False))
         # Perhaps not half of the rows pass; or of a test that may not fail, surely not nearly all.
-        from_half = dict(zip(tests, answer.value.tolist(), strict=False))
         low = [
             name for name in matches
-            if from_half[name] < 2 * answer.sigma
+            if above_half[name] < 2 * answer.sigma
             or (name in strict and self.fractions[name] < least)
         ]  # fmt: skip
         hardly_any = self.fractions.get(SEVERAL_ROWS, 1.0) <= 2 * self.sigma
-        return low + [SEVERAL_ROWS] * (hardly_any and SEVERAL_ROWS not in may_fail)
+        if hardly_any and SEVERAL_ROWS not in may_fail:
+            low.append(SEVERAL_ROWS)
+        return low
 
     def _chunk(self, matches: Any, groups: Any, lengths: Any) -> HeldOutChunk:
         """Rows with a column in [0, 1] for each test, for groups of several rows, and for the
         logarithm of the length of a unit, where these are asked for.
         """
         flags = _flags(matches)
-        sizes = None if lengths is None else _lengths(lengths, len(flags))
+        sizes = None if lengths is None else _lengths(lengths, len(flags))  # of rows, then units
         labels = None
         for one in matches.values():  # labels are the same for each, which must have their order
             labels = checked_groups(groups, one, len(flags), self.neighbours)
@@ -152,7 +156,7 @@ class InputCheck(HasAccountant):
             flags = flags if order is None else flags[order]
             has_several = np.repeat(units.sizes > 1, units.sizes)
             flags = np.column_stack([flags, has_several])
-            if sizes is not None:  # of all rows of a unit
+            if sizes is not None:
                 sizes = sizes if order is None else sizes[order]
                 sizes = np.repeat(np.add.reduceat(sizes, units.starts[:-1]), units.sizes)
         if sizes is not None:
@@ -338,7 +342,8 @@ def check_inputs(
     if low := check.release(matches, groups, may_fail, lengths):
         shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in low)
         reason = f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). {WHY}"
-        reason = HARDLY_ANY if low == [SEVERAL_ROWS] else reason
+        if low == [SEVERAL_ROWS]:
+            reason = HARDLY_ANY
         error = NotEnoughDataError(f"{reason} Only this check was charged.")
         error.add_note(f"If up to half of the rows may fail, pass may_fail={low}.")  # in Python
         raise error

@@ -178,10 +178,11 @@ def warnings_of_ends(estimator: Any, ranges: Floats | None = None) -> tuple[Warn
     at_one_end = at_end.all(axis=0) & (np.ptp(np.sign(means), axis=0) == 0)
     gap = (at_end | (to_end > 3 * spreads)).all(axis=0) & ~at_one_end
     parted = (at_end & (narrow | gap)).any(axis=0)
-    # Ones among zeros and counts of rare events may have the low end as their average.
-    few = (spreads**2 < np.maximum(to_end, 0.0004)).any(axis=0)
-    wrong = low != 0 if ranges is not None else few & at_one_end
-    beyond = (at_end & (wrong | (means > 0))).any(axis=0) & ~parted
+    # Ones among zeros and counts of rare events may have the low end as their average: they vary
+    # by as much as that. The end is 0, if it is known.
+    varies_less = (spreads**2 < np.maximum(to_end, 0.0004)).any(axis=0)
+    may_not_be_low = low != 0 if ranges is not None else varies_less & at_one_end
+    beyond = (at_end & (may_not_be_low | (means > 0))).any(axis=0) & ~parted
     found = {
         "A group has nearly one value of {}. Groups may part by it alone, and hide others, which a "
         "fit without it shows.": (narrow & ~at_end).any(axis=0),

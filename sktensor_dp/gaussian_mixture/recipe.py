@@ -91,7 +91,8 @@ def release_groups(
     model, _, noise = release_steps(ask, ball, plan, second, halfway, n_last, average)
     parts = merged_levels(model, plan.n_components)
     levels = [of_type(mixture_of(level), plan, ball.radius) for level in parts]
-    gains, k, most = np.zeros(0), 1, len(levels)  # fewer than asked for if spheres were left out
+    most = len(levels)  # groups, fewer than asked for if spheres were left out
+    gains, k = np.zeros(0), 1
     if most > 1:  # gains of 2, 3, ... groups over one less
         answer = ask(MixtureGains(levels, MOST_RADII * ball.radius))
         # Akaike's criterion: twice what the parameters of a group gain by chance.
@@ -119,19 +120,18 @@ def release_one_group(
     Where cells are seen to be missing, these are of columns in which clips move them most.
     """
     start = release_start(ask, ball, plan, second)
-    n_first, nothing = plan.n_steps // 2, np.zeros(0)
+    n_first = plan.n_steps // 2
+    no_gains = np.zeros(0)
     clipped, average, noise = release_steps(ask, ball, plan, second, start, n_first)
     tails = release_tails(ask, ball, plan, second, clipped, noise)
     square = mean_square(clipped)
     if not lacks_cells(ball, second):
-        every, seen = np.arange(plan.n_features), np.ones(plan.n_features)
-        found, tails = release_unclipped(ask, ball, plan, clipped, tails, every, seen)
+        columns, observed = np.arange(plan.n_features), np.ones(plan.n_features)
+        found, tails = release_unclipped(ask, ball, plan, clipped, tails, columns, observed)
         # Sampling, and the noise in `tails`, are all that means err by: none is of a step.
-        noise, moved = (
-            replace(noise.times(0.0), rates=np.ones(1)),
-            np.zeros_like(moved_from(start, found)),
-        )
-        return FittedMixture(found, nothing, square, tails, noise, seen, moved)
+        noise = replace(noise.times(0.0), rates=np.ones(1))
+        moved = np.zeros_like(moved_from(start, found))
+        return FittedMixture(found, no_gains, square, tails, noise, observed, moved)
     columns = np.flatnonzero((tails.skewness > 0) | one_valued(clipped, ball.radius))
     observed = np.maximum(observed_cells(ball, second, clipped), 1 / ask.n_units)
     if len(columns):
@@ -142,7 +142,7 @@ def release_one_group(
         tails, square = with_unfinished(tails, clipped, found, noise, observed), mean_square(found)
     moved = moved_from(start, found)
     moved[:, 1 + columns] = 0.0  # nothing says how far they moved
-    return FittedMixture(found, nothing, square, tails, noise, observed, moved)
+    return FittedMixture(found, no_gains, square, tails, noise, observed, moved)
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:

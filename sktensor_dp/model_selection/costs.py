@@ -156,7 +156,8 @@ def report_of_search(
         "the best was released alone: the guarantee is that of the whole search. A unit is in the "
         "fit or in the score, whose fractions add up to 100 % each."
     )
-    last, notes = reports[-1], dict.fromkeys(text for report in reports for text in report.notes)
+    last = reports[-1]
+    notes = dict.fromkeys(text for report in reports for text in report.notes)
     # The number of units: public, or as the trial released it.
     n_units = sum(part.n_units for part in parts)
     trial = Part("trial", n_units, Composition("parallel", parts=parts))

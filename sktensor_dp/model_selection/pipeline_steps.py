@@ -99,11 +99,11 @@ def check_fractions(fractions: object, steps: Mapping[str, BaseEstimator]) -> No
     """Raise ValueError unless `fractions` is None or maps each private step to a number > 0."""
     positive = Number(0, math.inf, closed="neither")
     given = fractions if isinstance(fractions, Mapping) else {}
-    right = set(given) == set(steps) and all(map(positive.accepts, given.values()))
-    if fractions is not None and not right:
-        mapping = f", or map each private step of {[*steps]} to a number > 0, its part of the cost"
-        is_pipeline = "" not in steps
-        rule = mapping if is_pipeline else ""
+    are_parts = set(given) == set(steps) and all(map(positive.accepts, given.values()))
+    if fractions is not None and not are_parts:
+        rule = ""
+        if "" not in steps:  # of a pipeline
+            rule = f", or map each private step of {[*steps]} to a number > 0, its part of the cost"
         raise ValueError(f"step_fractions must be None{rule}; got {shown(fractions)}.")
 
 
@@ -131,8 +131,9 @@ def tried_steps(
                     "it says what the data are."
                 )
         listed = {name: values for name, values in candidates.items() if not hasattr(values, "rvs")}
-        choices: Any = ParameterGrid(listed)  # whole candidates, where all values are listed
-        if len(listed) < len(candidates) or len(choices) > MOST_LISTED:  # else each value by itself
+        choices: Any = ParameterGrid(listed)
+        # Whole candidates are checked where all values are listed, and few; else single values.
+        if len(listed) < len(candidates) or len(choices) > MOST_LISTED:
             choices = [{}, *({name: value} for name in listed for value in listed[name])]
         for choice in choices:
             tried += _checked_steps(estimator, choice, drawn=candidates.keys() - choice.keys())
@@ -184,8 +185,8 @@ def _checked_steps(
     private = private_steps(with_values(estimator, choice))
     for name, step in private.items():
         rules = {**step._own_constraints, "random_state": step._privacy_constraints["random_state"]}
-        prefix, own = f"{name}__" if name else "", step.get_params(deep=False)
-        listed = {parameter for parameter in own if prefix + parameter not in drawn}
+        prefix = f"{name}__" if name else ""
+        listed = {one for one in step.get_params(deep=False) if prefix + one not in drawn}
         check_parameters(step, {name: rule for name, rule in rules.items() if name in listed})
         if not drawn:  # values still to be drawn may combine or not
             step._check_combined()

@@ -148,12 +148,11 @@ class UnitScores:
         *steps, last = steps_of(self.model).values()
         words_of_texts: tuple[Floats, Floats] | None = None  # all, and those of the vocabulary
         for step in steps:
-            texts, X = X, step.transform(X)
+            counts = step.transform(X)
             if self.words is not None and _counter_of(step) is not None:
-                words_of_texts = self.words(texts), _row_sums(X)
-        if words_of_texts is None:
-            words_of_texts = (_row_sums(X),) * 2
-        tokens, in_vocabulary = words_of_texts
+                words_of_texts = self.words(X), _row_sums(counts)
+            X = counts
+        tokens, in_vocabulary = words_of_texts or (_row_sums(X), _row_sums(X))
         unknown = np.maximum(tokens - in_vocabulary, 0.0)
         likelihood = last.score_samples(X) + unknown * math.log(UNKNOWN_WORD)
         return likelihood / np.maximum(tokens, 1.0)
@@ -193,9 +192,10 @@ def check_comparable(
         return
     for full in names:
         step, parameter = owner_of(full, steps)
-        private = isinstance(step, PrivateEstimatorMixin)
-        # Any parameter of a step that is not private may change rows.
-        if parameter in step._public_facts().scored_by if private else of_rows:
+        decides = of_rows  # any parameter of a step that is not private may change rows
+        if isinstance(step, PrivateEstimatorMixin):
+            decides = parameter in step._public_facts().scored_by
+        if decides:
             advice = "" if of_rows else ", or give score_bounds, the same for all candidates"
             raise ValueError(
                 f"{full!r} cannot be searched over: it decides what {scoring!r} measures, so that "

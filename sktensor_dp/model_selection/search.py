@@ -490,13 +490,7 @@ class PrivateSearchCV(
             )
         tried, stop = tried_steps(distributions, self.estimator), stop_probability(self.n_trials)
         delta, costs = costs_of_trials(steps, tried, self.epsilon, self.delta, stop)
-        scoring = self.scoring
-        if scoring is None:
-            regressor = get_tags(self.estimator).estimator_type == "regressor"
-            scoring = "neg_mean_squared_error" if regressor else last._public_facts().score
-        if scoring is None:
-            raise ValueError(f"scoring must be given: {type(last).__name__} has no default.")
-        check_scoring(scoring, "scoring")
+        scoring = self._checked_scoring(last)
         names = dict.fromkeys(chain.from_iterable(distributions))
         bounds_given = self.score_bounds is not None
         check_comparable(names, steps_of(self.estimator), scoring, bounds_given=bounds_given)
@@ -506,6 +500,17 @@ class PrivateSearchCV(
             neighbours=last.neighbours,
         )  # fmt: skip
         return Request(steps, distributions, scoring, delta, stop, costs, entry)
+
+    def _checked_scoring(self, last: PrivateEstimatorMixin) -> str:
+        """Name of the score: the parameter, or the default of the estimator's `last` step."""
+        scoring = self.scoring
+        if scoring is None:
+            regressor = get_tags(self.estimator).estimator_type == "regressor"
+            scoring = "neg_mean_squared_error" if regressor else last._public_facts().score
+        if scoring is None:
+            raise ValueError(f"scoring must be given: {type(last).__name__} has no default.")
+        check_scoring(scoring, "scoring")
+        return scoring
 
     def _attributes(
         self, best: Trial, delta: float, bounds: tuple[float, float], paid: bool

@@ -184,7 +184,8 @@ class Trials:
         steps = private_steps(model)
         set_budgets(steps, accountant.allowed, self.step_fractions, self.request.delta)
         rows = self.split.rows(chosen)
-        X, y, groups = take(self.X, rows), take(self.y, rows), {}
+        X, y = take(self.X, rows), take(self.y, rows)
+        groups = {}  # keyword arguments of fit, for the private steps
         if self.units_in_data:
             # Sets its shape to the number of chosen units, and numbers those without names anew.
             X = model._set_to_units(X, int(chosen.sum()))

@@ -59,7 +59,7 @@ class MixtureStatistics(Bounded):
         for scale in self.scales:
             check_number("a scale", scale, (0.0, 1.0))
         _, b, h, g = self.scales  # of weight, shift, size and shape, as in the proof
-        if h + g > (2 * b if b >= 2 * self._shape_scale else b + 2 * self._shape_scale):
+        if h + g > max(2 * b, b + 2 * self._shape_scale):
             raise ValueError("the scale of sizes is too large beside those of shifts and shapes.")
         if (self.scales.shape > 0) != (self.shape_part != "spherical" and self.width > 1):
             raise ValueError("shapes have a scale above 0 where there is more than one size.")

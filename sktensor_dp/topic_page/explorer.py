@@ -48,8 +48,9 @@ def explorer(
         "divergence": [_short(row) for row in distances],
         "level": round(100 * LEVEL), "reach": float(ndtri((1 + LEVEL) / 2)),
     }  # fmt: skip
-    left_out = f" The page has {len(chosen):,} of {counted(n_words, 'word')}."
-    left_out = left_out if len(chosen) < n_words else ""
+    left_out = ""
+    if len(chosen) < n_words:
+        left_out = f" The page has {len(chosen):,} of {counted(n_words, 'word')}."
     links = "".join(_links(shares, hidden, *_placed(np.sqrt(distances), shares)))
     section = template.format(left_out=left_out, side=SIDE, n_topics=n_topics, links=links)
     # JSON that is safe within a page.
@@ -67,7 +68,7 @@ def _chosen_words(model: BaseEstimator) -> Integers:
     most_words = max(most_numbers // n_topics, least_words)
     if n_words <= most_words:
         return np.arange(n_words)
-    best_rank = np.full(n_words, n_words)
+    best_rank = np.full(n_words, n_words)  # of a word in any topic's list, 0 for the first
     for relevance in (1.0, 0.6, 0.3, 0.0):  # settings of the page's slider
         for leading in ranked_words(topics, unigram, std, relevance, n_words):
             best_rank[leading] = np.minimum(best_rank[leading], np.arange(len(leading)))

@@ -165,7 +165,7 @@ def write_topic_page(
     hidden = [topic.below_noise for topic in topics]
     section, data = explorer(model, feature_names, hidden, _template("explorer.html"))
     warned = "".join(f"<li>{escape(printable(warning))}</li>" for warning in warnings)
-    if warned:
+    if warnings:
         warned = f'<section><h2>Warnings</h2><ul class="box alarm">{warned}</ul></section>'
     if report.seeded or math.isinf(report.epsilon):
         why = "This run added no noise: it is the baseline, and anything may leak from it."
@@ -196,7 +196,8 @@ def write_topic_page(
 
 def page(title: str, sections: Sequence[str], data: str | None = None) -> str:
     """HTML of a page that loads nothing, with the sections given and `data` of the script."""
-    policy, script = "default-src 'none'; img-src data:; style-src 'unsafe-inline'", ""
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    script = ""
     if data is not None:
         program = _template("page.js")
         digest = base64.b64encode(hashlib.sha256(program.encode("utf-8")).digest()).decode("ascii")
@@ -211,6 +212,7 @@ def page(title: str, sections: Sequence[str], data: str | None = None) -> str:
 
 
 def _template(name: str) -> str:
+    """Text of a file of this folder: a part of the page to be filled in, a style or a script."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
@@ -283,6 +285,7 @@ def _releases(report: PrivacyReport) -> dict[str, str]:
 
 
 def _cells(tag: str, attributes: str, values: Iterable[str]) -> str:
+    """Cells of a row of numbers, each in a `tag`."""
     return "".join(f'<{tag}{attributes} class="number">{value}</{tag}>' for value in values)
 
 
