@@ -270,7 +270,8 @@ def _use_models(run: Run, folder: Folder, made: Manifest, names: Sequence[str]) 
     run.of_payer = of_payer
     run.build()
     # Other files of a finished run are moved away before the first of this one is written.
-    files, asked = Manifest() if last.first else made, {**settings, **run.of_payer}
+    files = Manifest() if last.first else made
+    asked = {**settings, **run.of_payer}
     folder.made = replace(files, asked=asked, epsilon=run.options.epsilon)
 
 
@@ -327,7 +328,9 @@ def _why_stopped(run: Run, folder: Folder) -> str:
         return run.changed(None, **{name: value}).verdict() in HOPEFUL
 
     options, changes = run.options, []  # factors, and options changed by them
-    least = least_epsilon(lambda e: e > options.epsilon and is_hopeful("epsilon", e))
+    least = least_epsilon(
+        lambda epsilon: epsilon > options.epsilon and is_hopeful("epsilon", epsilon)
+    )
     if least and folder.covers(run.charge(least)):
         changes.append((least / options.epsilon, f"--epsilon {least:g}"))
     for name in ("topics", "groups"):

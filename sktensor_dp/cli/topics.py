@@ -263,16 +263,20 @@ class Topics(Run):
             noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
             groups = counted(len(self._listed_groups), "group")
             more, far_more = min(4 * noise, 1), min(16 * noise, 1)
-            spread = (
+            if_uneven = (
                 f", by {more:.1%} or {far_more:.0%} where some write 4 or 16 times the average "
                 "(--texts-per-person sets how many count)"
             )
             if bound := self.options.texts_per_person:
                 one = min(noise * bound, 1)
-                spread = f" if each person writes {bound:,} texts, by {one:.0%} if each writes one"
+                if_uneven = (
+                    f" if each person writes {bound:,} texts, by {one:.0%} if each writes one"
+                )
+            if self.unit != "person":
+                if_uneven = ""
             of_groups.append(
                 f"Of each of {groups}, if texts are spread evenly, noise moves the share of a "
-                f"topic by about {noise:.1%} (one deviation){spread * (self.unit == 'person')}; by "
+                f"topic by about {noise:.1%} (one deviation){if_uneven}; by "
                 "more in a smaller group."
             )
         if self.adds:
@@ -374,7 +378,7 @@ class Topics(Run):
         notes = [meaning_of_share(self.unit)]
         rows = [
             (
-                f"{topic.number}{'*' * topic.below_noise}", f"{topic.weight:.1%}",
+                f"{topic.number}{'*' if topic.below_noise else ''}", f"{topic.weight:.1%}",
                 " ".join(topic.distinctive[:8]) or "-",
             )
             for topic in self._topics

@@ -611,7 +611,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def _public_facts(self) -> PublicFacts:
         """Public facts for search, scorer and audit, from parameters alone."""
         # Completions take noise of pure epsilon wherever it is the smaller one.
-        n_units, shape = None, () if self.shape is None else self.shape
+        n_units = None
+        shape = () if self.shape is None else self.shape
         if self.unit_mode is not None and self.unit_mode < len(shape):
             n_units = int(shape[self.unit_mode])
         pure = ("auto", "input", "sufficient_statistics")

@@ -175,7 +175,8 @@ def _errors_of_rounds(
     for number, mu in enumerate(mus):
         # Residuals of the first round, about no effects, have those in them.
         deviation = math.sqrt(about + (by_effects if number == 0 else 0.0))
-        clip, widest = least if rounds > 1 else UNCLIPPED, 2 * half / deviation
+        clip = least if rounds > 1 else UNCLIPPED
+        widest = 2 * half / deviation
         if number > 0:
             # All rounds but the first are averaged, and what is paid by sweeps.
             averaged = (rounds - 1) * mus[0] ** 2 + sum(one**2 for one in mus[rounds : number + 1])

@@ -54,7 +54,7 @@ def profiles(estimator: Any, mode: int) -> Floats:
         unfolded = np.moveaxis(model.core, mode, 0).reshape(model.core.shape[mode], -1)
         factor, gram = model.factors[mode], unfolded @ unfolded.T
     # Slices a, b of the factor have the inner product a' gram b: that of their rows times its root.
-    values, vectors = np.linalg.eigh(gram) if gram.size else (np.zeros(0), gram)
+    values, vectors = np.linalg.eigh(gram)
     slices = factor @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     norms = np.sqrt(np.square(slices).sum(axis=1, keepdims=True))
     if not (norms > 0).any():

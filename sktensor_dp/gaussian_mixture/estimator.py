@@ -450,9 +450,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_level(level)
         k, d = self.means_.shape
         names, bounds = named_ranges(self, feature_names, ranges)
-        low, high, none = self._intervals(level)
-        if none:
-            warnings.warn(none, NotEnoughDataWarning, stacklevel=level_of_caller())
+        low, high, why_none = self._intervals(level)
+        if why_none:
+            warnings.warn(why_none, NotEnoughDataWarning, stacklevel=level_of_caller())
         if not {*undo} <= {*names}:
             raise ValueError(f"undo must map some of the columns {names}; got {[*undo]}.")
         found, halves = np.stack([self.means_, low, high]), np.ones(d)
@@ -550,19 +550,20 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
     def _intervals(self, level: float) -> tuple[Floats, Floats, str]:
         """Normal intervals around means, NaN where there are none, and a sentence on these."""
-        std, none = self._std_of_means(), ""
+        std = self._std_of_means()
+        why_none = ""
         if std is None:
-            n_units = self.privacy_report_.n_units
-            none = f"There are no intervals: {no_intervals_by(self, n_units, self.n_features_in_)}."
+            reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
+            why_none = f"There are no intervals: {reason}."
             std = np.full(self.means_.shape, np.nan)
         elif skewed := names_of(self, np.isnan(std[0])):
-            none = (
+            why_none = (
                 f"There are no intervals of {' and '.join(skewed)}: groups are skewed there, or "
                 "have nearly one value, as by many zeros or a long tail; how they share it is not "
                 "known."
             )
         reach = float(ndtri((1 + level) / 2)) * std
-        return self.means_ - reach, self.means_ + reach, none
+        return self.means_ - reach, self.means_ + reach, why_none
 
     def forecast(self, n_samples: int, n_features: int) -> Forecast:
         """Forecast the noise of a fit from public numbers.
@@ -621,7 +622,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         scores = np.asarray(computed(self.score_samples(X), "Scoring"))
         k, d = self.means_.shape
         n_parameters = k * parameters_of_group(self.covariance_type, d) - 1
-        n_parameters += (self.covariance_type == "tied") * n_unique(d, 2)
+        if self.covariance_type == "tied":  # the one covariance of all groups
+            n_parameters += n_unique(d, 2)
         return float(-2 * scores.sum() + n_parameters * price(len(scores)))
 
     def _expected_score(self) -> float:

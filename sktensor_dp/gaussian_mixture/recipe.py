@@ -300,11 +300,12 @@ def release_unclipped(
     mean = replace(answers[0], value=np.mean([answer.value for answer in answers], axis=0))
     sigma = mean.sigma / math.sqrt(len(answers))
     _, shifts, sizes, shapes = query.decoded(clipped_statistics(mean))
-    seen, found, at = observed[columns], radius * shifts[0], former[columns]
-    noise = sigma * radius / seen
-    moves = (found - at) / seen
+    at, shares = former[columns], observed[columns]
+    filled_means = radius * shifts[0]  # of columns whose missing cells are `at` the former mean
+    noise = sigma * radius / shares
+    moves = (filled_means - at) / shares
     squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / width)
-    squares = (squares - 2 * at * found + at**2) / seen - np.square(moves)
+    squares = (squares - 2 * at * filled_means + at**2) / shares - np.square(moves)
     of_squares = noise * np.hypot(radius / math.sqrt(query.scales.size), 2 * (at + moves))
     means, covariance = former.copy(), model.covariances[0].copy()
     means[columns] += moves

@@ -196,12 +196,12 @@ def _rates(
     n_parameters = 2 + d + statistics.n_shape
     beyond = added * np.maximum(average.weights, LEAST_WEIGHT) * n_parameters / of_step
     faster = 1 + beyond + np.sqrt(beyond + beyond**2)  # c
-    both = 1 - noise_part * np.array(
+    rates = 1 - noise_part * np.array(
         [of_step / (of_step + c * of_average) for c in (faster, np.ones_like(faster))]
     )
     if len(new.seconds) < len(faster):  # groups that share a covariance are averaged together
-        both = np.broadcast_to(both.mean(axis=1, keepdims=True), both.shape)
-    return (both[0], both[1]), off
+        rates = np.broadcast_to(rates.mean(axis=1, keepdims=True), rates.shape)
+    return (rates[0], rates[1]), off
 
 
 def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
@@ -224,10 +224,12 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     seconds = seconds + (of_means.sum(axis=0, keepdims=True) if pooled else of_means)
     noise = np.square([statistics.noise.shift, statistics.noise.shape, statistics.noise.size])
     noise[1:] /= len(means) if pooled else 1  # each group's part
+    ones = np.ones(len(means))
     return StepMoments(
-        statistics.weights, statistics.weights[:, None] * means + moves, seconds, means,
-        model.factors, np.tile(noise[:, None], len(means)), np.ones(len(means)),
-        np.ones((len(means), 1)), np.ones(len(means)),
+        weights=statistics.weights, firsts=statistics.weights[:, None] * means + moves,
+        seconds=seconds, means=means, frames=model.factors,
+        variances=np.tile(noise[:, None], len(means)), weight_variances=ones,
+        rates=ones[:, None], least_variances=ones,
     )  # fmt: skip
 
 
@@ -247,15 +249,13 @@ def gaussians_after_step(
     means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
     means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
     whitened = scatters(model, average, counts, shifts)
-    weights = counts / counts.sum()
-    n_shapes = len(whitened)
-    shares = counts if n_shapes == len(counts) else counts.sum(keepdims=True)
-    _, of_shapes, of_sizes = (
-        variances if n_shapes == len(counts) else variances.sum(axis=1, keepdims=True)
-    )
+    shares = counts
+    if len(whitened) < len(counts):  # groups share a covariance
+        shares, variances = counts.sum(keepdims=True), variances.sum(axis=1, keepdims=True)
+    _, of_shapes, of_sizes = variances
     sampling_variance = 2 / (n_rows * shares)  # of an orthonormal coordinate
     noisy = Scatters(
-        frames=model.factors[:n_shapes], whitened=whitened, weights=shares / shares.sum(),
+        frames=model.factors[: len(whitened)], whitened=whitened, weights=shares / shares.sum(),
         shape_sigma=np.sqrt(of_shapes / shares**2 + sampling_variance),
         # A mean eigenvalue is the mean of `width` coordinates.
         size_sigma=np.sqrt(
@@ -265,7 +265,8 @@ def gaussians_after_step(
     )  # fmt: skip
     covariances = shrunk_covariances(noisy, LEAST_VARIANCE * radius**2, radius**2)
     # `resize` repeats a covariance that all groups share.
-    return Gaussians(weights, means, np.resize(covariances, model.covariances.shape))
+    shape = model.covariances.shape
+    return Gaussians(counts / counts.sum(), means, np.resize(covariances, shape))
 
 
 def _shifts(

@@ -85,9 +85,10 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Float
     mean_variance = max(float(precision @ excess), 0.0)
     if mean_variance <= defaults.SEEN * chance * np.sqrt(precision**2 @ noise_variance**2):
         mean_variance = 0.0
+    variances = own_variances
+    if len(shapes) > 1:  # halfway to the mean of all, which is more precise
+        variances = (mean_variance + own_variances) / 2
     # Keep of each shape's own part what its variance has of variance and noise together.
-    # A shape's variance is halfway between the mean of all, which is more precise, and its own.
-    variances = (mean_variance + own_variances) / 2 if len(shapes) > 1 else own_variances
     kept_fractions = variances / np.maximum(variances + noise_variance, 1e-300)
     each = zip(shapes, kept_fractions, noisy.shape_sigma, strict=True)
     shares = [_safe_share(common, shape, share, sigma, d) for shape, share, sigma in each]

@@ -46,22 +46,26 @@ class Tails(NamedTuple):
 @cache
 def log_normal_tails(clip: Clipping, early: Clipping) -> Tails:
     """Tails of log-normal columns among normal ones, whose steps are clipped by `clip`."""
-    parts, others = (np.arange(300) + 0.5) / 300, np.zeros(1)
+    normal = ndtri((np.arange(300) + 0.5) / 300)
+    others = np.zeros(1)  # squared lengths of the other, normal columns
     if clip.width > 1:
         others = chi2.ppf((np.arange(24) + 0.5) / 24, clip.width - 1)
-    normal, deviations = ndtri(parts), np.linspace(1e-3, 1.5, 16)[:, None]  # of logs
+    deviations = np.linspace(1e-3, 1.5, 16)[:, None]  # of logs
     columns = np.exp(deviations * normal)
     columns -= columns.mean(axis=1, keepdims=True)
     columns /= columns.std(axis=1, keepdims=True)
 
-    def clipped(rows: Floats, limit: float) -> Floats:  # factors, of rows of all lengths
+    def clips(rows: Floats, limit: float) -> Floats:
+        """Factors that clip rows of these values in a column, with any `others`."""
         return np.minimum(1, limit / np.sqrt(np.square(rows)[..., None] + others))
 
     def mean(rows: Floats, limit: float) -> Floats:
-        return (rows * clipped(rows, limit).mean(axis=-1)).mean(axis=-1, keepdims=True)
+        """Mean of the column in clipped rows."""
+        return (rows * clips(rows, limit).mean(axis=-1)).mean(axis=-1, keepdims=True)
 
     def square(rows: Floats) -> Floats:
-        of_rows = np.square(clipped(rows, clip.limit)).mean(axis=-1)
+        """Mean square of the column in clipped rows."""
+        of_rows = np.square(clips(rows, clip.limit)).mean(axis=-1)
         return (np.square(rows) * of_rows).mean(axis=-1, keepdims=True)
 
     means, spreads = np.zeros_like(deviations), np.ones_like(deviations)
@@ -100,8 +104,9 @@ def seen_skewness(shifts: Floats, noise: Floats, early: Clipping) -> Floats:
     are explained by their noise (k,): of columns without skewness one has more in `FALSE_ALARMS` of
     fits.
     """
-    exponential, found = skewness_of_exponential(early), np.abs(shifts)
+    exponential = skewness_of_exponential(early)
     k, d = shifts.shape
+    sizes = np.abs(shifts)
     is_seen = np.square(shifts / noise[:, None]).sum(axis=0) > chi2.isf(FALSE_ALARMS / d, k)
-    is_long = found > np.maximum(exponential - 2 * noise, 0)[:, None]
-    return np.asarray(np.where(is_seen & is_long, found / exponential, 0.0).max(axis=0))
+    is_long = sizes > np.maximum(exponential - 2 * noise, 0)[:, None]
+    return np.asarray(np.where(is_seen & is_long, sizes / exponential, 0.0).max(axis=0))

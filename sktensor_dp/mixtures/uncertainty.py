@@ -90,11 +90,13 @@ def std_of_means(
     information, overlaps = _information(model, observed, rng)
     values, vectors = np.linalg.eigh(information)
     parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
-    left, variances = np.ones(len(parts)), np.zeros(len(parts))  # e, and of noise
+    left = np.ones(len(parts))  # e
+    variances = np.zeros(len(parts))  # of noise
     whole = 0.0  # variance where f = 1, which `noise` has
     for rate in noise.rates:
-        left, whole = left * (1 - rate * parts), whole * (1 - rate) ** 2 + rate**2
+        left = left * (1 - rate * parts)
         variances = variances * (1 - rate * parts) ** 2 + rate**2
+        whole = whole * (1 - rate) ** 2 + rate**2
     # Rows (k, d, p) of the means, without those of weights and shapes.
     of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
     unmoved = of_means @ (left / (1 - left) * (vectors.T @ moved.ravel()))

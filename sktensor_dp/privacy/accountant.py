@@ -731,13 +731,13 @@ class BudgetAccountant(TableDisplay):
         kind = now.spent.kind_of(after)
         more = "more " if spent > 0 else ""
         nothing = f"Nothing {more}was charged. {advice or now.advice(kind)}"
+        delta_too = "; delta is short, too" if lacks_delta else ""
         if not lacks_delta or spent == now.epsilon or lacks_epsilon_too:
             raise BudgetError(
                 f"{unpaid}Epsilon is what is short: the budget is {now.epsilon:g}, of which "
                 f"{spent:.6g} is spent, and this would bring it to "
                 f"{without_delta.epsilon_at(now.delta):.6g} at delta {plain(now.delta)}"
-                f"{'; delta is short, too' * lacks_delta}. "
-                f"{nothing}use a larger budget."
+                f"{delta_too}. {nothing}use a larger budget."
             )
         raise BudgetError(
             f"{unpaid}Delta is what is short: of the budget's {plain(now.delta)}, "

@@ -59,7 +59,7 @@ def trial_cost(epsilon: float, delta: float, stop: float, failure: float = 0.0) 
         gaussian = PrivacyCost(mu=math.inf, delta=failure)
         return gaussian if delta > 0 else PrivacyCost(epsilon=math.inf)
     if delta == 0:
-        pure = _largest(lambda e: selection_epsilon(e, stop) <= epsilon, epsilon)
+        pure = _largest(lambda each: selection_epsilon(each, stop) <= epsilon, epsilon)
         return PrivacyCost(epsilon=pure)
     if failure > stop * delta:
         return PrivacyCost(delta=failure)  # nothing is left for noise

@@ -30,7 +30,8 @@ def _rules() -> dict[str, Rule]:
 
 def problems(value: object, rule: Rule | None = None, place: str = "") -> Iterator[str]:
     """Yield how a value violates a rule, by default that of statements; `place` names the value."""
-    rule, label = _rules()["#"] if rule is None else rule, place or "the statement"
+    rule = _rules()["#"] if rule is None else rule
+    label = place or "the statement"
     if "$ref" in rule:
         yield from problems(value, _rules()[rule["$ref"]], place)
     if "type" in rule and not _is_of_type(value, rule["type"]):

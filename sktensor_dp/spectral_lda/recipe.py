@@ -182,8 +182,8 @@ class _SpectralFit:
         """Release pair moments of `words`, or of all if None; correct them for the prior, and
         whiten them above their noise.
         """
-        other_clips, least = () if count_clip is None else (count_clip,), self._plan.least_tokens
-        query = PairMoments(pair_clip, DIAGONAL_WEIGHT, other_clips, words, least)
+        other_clips = () if count_clip is None else (count_clip,)
+        query = PairMoments(pair_clip, DIAGONAL_WEIGHT, other_clips, words, self._plan.least_tokens)
         answer = None if self._plan.multiplies_pairs else self._ask(query)
         product = self._ask.exact_product(query) if answer is None else answer.value.__matmul__
         frequencies, sigma, total = self._frequencies_of(words, product)

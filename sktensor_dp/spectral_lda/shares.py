@@ -163,7 +163,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         with self._session(chunks, plan) as ask:
             n = ask.release_count()
             ask.complete_plan(plan)
-            order, spread, most_beyond = 1 if ask.is_pure else 2, texts, float(n)
+            order = 1 if ask.is_pure else 2  # of the norm that noise is in proportion to
+            spread, most_beyond = texts, float(n)
             if ask.left(NormHistogram):
                 beyond = self._noise_of_mean(n, plan) * math.sqrt(shape[0])
                 norms = ask(NormHistogram(SharesNorm(order), EDGES))
@@ -189,10 +190,12 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     def _warnings_of_noise(self) -> tuple[Warning, ...]:
         """Warning, if any, of values whose shares noise hides."""
         hidden = [shown(self.values[place]) for place in np.flatnonzero(self.below_noise_)]
-        names = ", ".join(hidden[:5]) + f" and {len(hidden) - 5} more" * (len(hidden) > 5)
-        doubt = " Are values written as in by?" * (len(hidden) == len(self.values))
-        said = f"Noise hides how many texts there are of {names}.{doubt}"
-        return (NotEnoughDataWarning(said),) if hidden else ()
+        if not hidden:
+            return ()
+        more = f" and {len(hidden) - 5} more" if len(hidden) > 5 else ""
+        doubt = " Are values written as in by?" if len(hidden) == len(self.values) else ""
+        said = f"Noise hides how many texts there are of {', '.join(hidden[:5])}{more}.{doubt}"
+        return (NotEnoughDataWarning(said),)
 
     def _plan(self, grouped: bool, epsilon: float | None = None) -> ReleasePlan:
         """Plan of the release, and of the histogram that bounds what persons add."""
@@ -203,8 +206,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     def _noise_of_mean(self, n_units: int, plan: ReleasePlan) -> float:
         """Deviation of the noise of a mean over units, where each adds one text at most."""
-        query, cost = SharesByGroup(1.0, 1 if self.delta == 0 else 2), plan.cost_of("topic_shares")
-        return sigma_of_mean(query, cost, n_units, self.neighbours)
+        query = SharesByGroup(1.0, order=1 if self.delta == 0 else 2)
+        return sigma_of_mean(query, plan.cost_of(query.name), n_units, self.neighbours)
 
     def expected_noise(self, n_units: int, grouped: bool, epsilon: float | None = None) -> float:
         """Standard error of a share by noise, where texts are spread evenly over groups.
@@ -223,8 +226,12 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Raise NotEnoughDataError, uncharged, if noise will hide how many texts groups have."""
         if self.shows_counts(n_units, n_topics, grouped):
             return
-        least = least_epsilon(lambda e: self.shows_counts(n_units, n_topics, grouped, e))
-        ways = ["fewer values", "more units", *([f"epsilon={least:g}"] if least else [])]
+        least = least_epsilon(
+            lambda epsilon: self.shows_counts(n_units, n_topics, grouped, epsilon)
+        )
+        ways = ["fewer values", "more units"]
+        if least is not None:
+            ways.append(f"epsilon={least:g}")
         raise NotEnoughDataError(
             f"Noise would hide how many texts each of {counted(len(self.values), 'group')} has: of "
             f"{counted(n_units, 'unit')}, spread evenly, at this epsilon. Nothing was charged for "
@@ -333,10 +340,12 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "others of a topic that was not found differ in these, too."
         ]
         if of_persons:
-            of_all = f" ({self.most_beyond_:,.0f} persons at most)"
+            at_most = ""
+            if self.texts_per_person == "auto":
+                at_most = f" ({self.most_beyond_:,.0f} persons at most)"
             notes.append(
                 f"Persons count by texts: by up to about {self.texts_per_person_:.3g} of one topic "
-                f"and group. Whoever wrote more{of_all * (self.texts_per_person == 'auto')} is "
+                f"and group. Whoever wrote more{at_most} is "
                 "scaled down, also in the number of texts; if they wrote far more, and of other "
                 "things, shares are farther off than these intervals say. A smaller number given "
                 "as texts_per_person (--texts-per-person) would bring less noise."

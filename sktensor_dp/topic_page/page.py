@@ -44,7 +44,7 @@ def odds_in_hundred(epsilon: float) -> list[tuple[str, str, str]]:
 
 
 def _in_hundred(share: float, rounded: Callable[[float], int]) -> str:
-    """How often in a hundred cases, as text; `rounded` up or down, so that bounds hold."""
+    """Number of cases in a hundred, as text; `rounded` up or down, so that bounds hold."""
     if share < 0.001:
         return "almost 0"
     if share > 0.999:
