@@ -77,6 +77,7 @@ def call_unquoted(
     # nor its context, holds an entry of the data.
 
     def replaced(error: BaseException) -> BaseException:
+        """Error to raise in the place of one that may quote data."""
         if text := reword(_message(error)):
             return ValueError(text)
         hidden = _kind(error)(

@@ -40,6 +40,7 @@ class Number:
     integer: bool = False
 
     def accepts(self, value: object) -> bool:
+        """True for a number of the type, in the interval."""
         kind = numbers.Integral if self.integer else numbers.Real
         if not isinstance(value, kind) or isinstance(value, bool):
             return False

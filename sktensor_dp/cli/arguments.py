@@ -53,6 +53,7 @@ def checked(read: Callable[[str], Any], holds: Callable[[Any], bool], rule: str)
     """Reader of an option whose value must satisfy `holds`; the error says `rule`."""
 
     def reader(text: str) -> object:
+        """Value of an option; an error that says the rule for a wrong one."""
         try:
             value = read(text)
         except ValueError:

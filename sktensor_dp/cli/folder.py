@@ -336,6 +336,7 @@ def _refuse_others(folder: Path) -> None:
     own = {LEDGER, f"{LEDGER}-journal", *made.private, *([MANIFEST] if made.names else [])}
 
     def is_own(path: Path) -> bool:
+        """True for what runs of this command wrote into the folder, unchanged since."""
         if path.name.startswith(".") or (EARLIER.fullmatch(path.name) and path.is_dir()):
             return True
         # A link would be no file of this folder; but its ledger may be one.

@@ -35,6 +35,7 @@ class Interrupts:
         self._begun = PAID_FITS.get()
 
     def _interrupt(self, *_: object) -> None:
+        """Note the first interrupt after something was paid; end the run at any other."""
         # Twice, or before anything was paid: at once.
         if self._is_asked or PAID_FITS.get() == self._begun:
             raise KeyboardInterrupt

@@ -58,6 +58,7 @@ class NamedPersonReader(PersonReader):
         return self.indices[self.unit_mode] is None
 
     def _read(self, X: object, y: object) -> tuple[Any, Any, Labels | None]:
+        """Coordinates and values of a partition's known rows; labels where the fit numbers ids."""
         id_mode = self.unit_mode if self.has_ids else None
         numbers = columns_to_numbers(X, self.indices, nobody=id_mode)
         labels = None
@@ -69,6 +70,7 @@ class NamedPersonReader(PersonReader):
         return numbers[known], values, None if labels is None else labels[known]
 
     def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
+        """Chunk of whole units, whose ids are numbered here if names are none of a list."""
         if self.has_ids:
             names, places = distinct(labels)
             self.check_number(len(names))

@@ -99,6 +99,7 @@ def _integers(labels: NDArray[np.generic]) -> Labels:
 
 
 def _objects(items: list[object]) -> NDArray[np.object_]:
+    """One-dimensional array of any items, also of sequences."""
     array = np.empty(len(items), object)
     array[:] = items
     return array
@@ -120,6 +121,7 @@ def distinct(labels: Labels) -> tuple[Labels, Integers]:
 
 
 def _distinct(labels: Labels) -> tuple[Labels, Integers]:
+    """Different labels, sorted, and the place among them of each row's label."""
     if labels.dtype.kind != "O":
         names, places = np.unique(labels, return_inverse=True)
         return names, places

@@ -198,6 +198,7 @@ def read_columns(
         raise ValueError(f"{path.name!r} holds no row")
 
     def converted(name: str, holds: str, cells: list[Any]) -> Any:
+        """Cells of a column as what it `holds`: numbers, texts, or labels of persons or groups."""
         if kind == ".jsonl" and cells and all(cell is None for cell in cells):
             raise ValueError(f"column {name!r} does not exist: no object of {path.name!r} has it")
         if holds == "numbers":
@@ -406,6 +407,7 @@ def delimited_rows(
         raise ValueError(f"{path.name!r} is empty: it should start with a header")
 
     def rows() -> Iterator[list[str]]:
+        """Yield the rows, each with as many cells as the header."""
         for line, row in records:
             if row and len(row) != len(header):
                 raise ValueError(

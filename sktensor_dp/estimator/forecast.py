@@ -217,6 +217,7 @@ class Forecast(InvertibleForecast):
         return counted(self.n_samples, self.unit)
 
     def _table(self) -> Table:
+        """Noise and signal of each release, with the verdict and what it assumes."""
         least = "no number would be enough"
         if math.isfinite(self.n_samples_needed):
             components = counted(self.n_components, "component")

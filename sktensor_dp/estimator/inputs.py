@@ -97,6 +97,7 @@ def advice_on_text(estimator: Any) -> str:
 
 
 def _is_numeric(column: NDArray[Any]) -> bool:
+    """True if all cells can be read as numbers."""
     with suppress(Exception):
         return np.asarray(column, dtype=np.float64).ndim == 1
     return False
@@ -173,6 +174,7 @@ def checked_table(
         )  # fmt: skip
 
     def reworded(message: str) -> str | None:
+        """Text for an error of scikit-learn that quotes data; None for others."""
         texts = {**QUOTING, **(COUNTING if rows_private else {})}
         text = next((texts[start] for start in texts if message.startswith(start)), None)
         if text is None:

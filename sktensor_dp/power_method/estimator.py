@@ -731,6 +731,7 @@ class PrivateTensorPowerMethod(
         return np.asarray(weights - 0.5 * (distances / self.covariances_ + log_volumes))
 
     def _expected_score(self) -> float | None:
+        """Expected log-likelihood of rows of the fitted Gaussians; None for raw moments."""
         if self.moment == "raw":
             return None
         k, d = self.components_.shape

@@ -196,6 +196,7 @@ def telling_spending(method: Any) -> Any:
 
     @wraps(method)
     def run(self: Any, *args: object, **options: object) -> Any:
+        """Call the method; its column of units is noted, its errors say what was spent."""
         n_begun = PAID_FITS.get()
         X = args[0] if args else options.get("X")
         column = column_of_units(self, X, options.get("groups"))

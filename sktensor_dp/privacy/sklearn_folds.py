@@ -40,6 +40,7 @@ class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):
 
     @classmethod
     def _of(cls, rows: Any, whose: str | None, place: tuple[int, int]) -> "FoldRows":
+        """Rows of a fold, read-only, that know `whose` groups and which `place` they have."""
         made = np.array(rows).view(cls).copy()  # copied, so that it is the `base` of its views
         made.whose, made.place = whose, place
         made.setflags(write=False)

@@ -289,6 +289,7 @@ class TopicForecast(Forecast):
         ]
 
     def _assumed(self) -> list[str]:
+        """Sentences on what is assumed of texts, and on what would be the verdict otherwise."""
         possible = math.isfinite(self.n_samples_needed)
         why = [FEW_WORDS] if self.few_words else [TOO_SHORT, JOIN_ROWS]
         said = [

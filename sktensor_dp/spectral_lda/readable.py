@@ -214,6 +214,7 @@ class ReadableTopics:
 
 
 def _check_share(name: str, value: float) -> None:
+    """Raise ValueError unless a parameter is a share."""
     if not Number(0, 1).accepts(value):
         raise ValueError(f"{name} must be a number from 0 to 1, got {shown(value)}.")
 

@@ -219,6 +219,7 @@ def tensor_oracle(T: ArrayLike) -> Oracle:
         return answer
 
     def contract_by_halves(U: Floats) -> Floats:
+        """Contract `tensor`, in parts that suit its product with columns."""
         # BLAS reads T at the speed of memory for one column, but first rearranges it for several:
         # two columns are multiplied one by one. More than 32 at once are no faster and leave less
         # cache for T.

@@ -101,6 +101,7 @@ def concentration_of_pairs(
     mean, pairs = frequencies / scales, pairs / scales[:, None] / scales
 
     def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
+        """Topics that fit the pairs from a `start`, with the misfit that is left."""
         topics, scale = start.topics, 1 + concentration
         for _ in range(tried_steps):
             # Averaging topics and their update is Newton's method for the square root.

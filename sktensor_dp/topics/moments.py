@@ -174,6 +174,7 @@ def match_with_concentration(
         return found, moments, False
 
     def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
+        """Topics matched to the moments from a `start`, with the misfit that is left."""
         fit = match_moments(start.topics, start.weights, moments, concentration)
         # Shares that documents happen to have move all pairs of two topics together, by more than
         # the sampling variances of single pairs say. This part of a misfit rejects nothing.
