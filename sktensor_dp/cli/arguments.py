@@ -185,8 +185,8 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message}\nsee {self.prog} --help\n")
 
 
-def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Options of a command line; wrong ones end the program with status 2."""
+def _parsers() -> tuple[Parser, dict[str, Parser]]:
+    """Parser of the program, and those of commands and of their kinds, as "report-show"."""
     top = Parser(
         prog="sktensor-dp", description="Learn from sensitive data, and hide every person in it.",
         epilog="sktensor-dp COMMAND --help has an example of each.", allow_abbrev=False,
@@ -194,7 +194,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     version = f"sktensor_dp {__version__}"
     top.add_argument("--version", action="version", version=version, help="show the version")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    parsers: dict[str, Parser] = {}  # of commands, and of their kinds, such as "report-show"
+    parsers: dict[str, Parser] = {}
     for command, (does, example, examples) in COMMANDS.items():
         common: dict[str, Any] = {"description": does, "allow_abbrev": False}
         usage = None if examples else f"sktensor-dp {command} {FILES.get(command, 'FILE')} OPTIONS"
@@ -211,6 +211,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
                 parsers[f"{command}-{kind}"] = kinds.add_parser(
                     kind, epilog=shown + example, **common
                 )
+    return top, parsers
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """Options of a command line; wrong ones end the program with status 2."""
+    top, parsers = _parsers()
     defaults: dict[str, dict[str, object]] = {name: {} for name in parsers}  # of their options
     for names, usage, reader, default, does in OPTIONS:
         option, *values = usage.split()

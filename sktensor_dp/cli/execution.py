@@ -98,12 +98,7 @@ def _run(options: Namespace) -> int:
             _refuse_or_write_budget(run, folder)
             run.build(folder.ledger)
             if run.applies:
-                with progress.step(f"Applying {' and '.join(run.paid)}"):
-                    list(run.fit())  # fits no model: all are paid for
-                    before = set(os.listdir(path))
-                    name = run.write_shares(folder)
-                replaced = ", in the place of the former one" if name in before else ""
-                print(f"Written: {path / name}{replaced}, and nothing else. It {OF_TEXTS}")
+                _apply(run, folder, progress)
             else:
                 _learn(run, folder, progress)
     except KeyboardInterrupt:
@@ -273,6 +268,16 @@ def _use_models(run: Run, folder: Folder, made: Manifest, names: Sequence[str]) 
     files = Manifest() if last.first else made
     asked = {**settings, **run.of_payer}
     folder.made = replace(files, asked=asked, epsilon=run.options.epsilon)
+
+
+def _apply(run: Run, folder: Folder, progress: Progress) -> None:
+    """Apply the models of an earlier run, and write the shares of topics in each text."""
+    with progress.step(f"Applying {' and '.join(run.paid)}"):
+        list(run.fit())  # fits no model: all are paid for
+        before = set(os.listdir(folder.path))
+        name = run.write_shares(folder)
+    replaced = ", in the place of the former one" if name in before else ""
+    print(f"Written: {folder.path / name}{replaced}, and nothing else. It {OF_TEXTS}")
 
 
 def _cost(run: Run, folder: Folder | None) -> str:

@@ -73,22 +73,25 @@ def officer_text(
     `source` says what files the page is about, `others` what else was spent, `warnings` what
     weakens the protection.
     """
-    unit, text = printable(report.unit), Path(__file__).with_name("officer.md").read_text("utf-8")
+    unit = printable(report.unit)
+    text = Path(__file__).with_name("officer.md").read_text("utf-8")
     if report.seeded or math.isinf(report.epsilon):
         title = text.splitlines()[0]
         return (
             f"{title}\n\nNo secret noise was added: nothing is protected. Treat it as raw data.\n"
         )
     if report.unit == "person":
-        ask, several = "Does everything of one person bear the same name in the data?", ""
+        ask = "Does everything of one person bear the same name in the data?"
+        several = ""
         whole = (
             f"with everything of theirs in the data: all rows with the same value in "
             f"{settings.get('person', 'the column of persons')} are one person"
         )
     else:
-        ask, several = f"Can anybody be behind more than one {unit}?", SEVERAL.format(unit=unit)
+        ask = f"Can anybody be behind more than one {unit}?"
+        several = SEVERAL.format(unit=unit)
         whole = "taken by itself"
-    units, presence = printable(report.units), PRESENCE
+    presence = PRESENCE
     number, change = "How many there are is public.", "was replaced by another"
     if report.neighbours == "add_remove":
         number, change = "That number is noisy: the true one is not public.", "was there at all"
@@ -100,8 +103,8 @@ def officer_text(
         settings = {**settings, "found from noisy numbers, within the budget": " and ".join(found)}
     delta = f"1 in {1 / report.delta:,.0f}" if report.delta else "0"
     return text.format(
-        units=units, presence=presence, unit=unit, number=number, change=change, ask=ask,
-        whole=whole, several=several, source=source, others=others, delta=delta,
+        units=printable(report.units), presence=presence, unit=unit, number=number, change=change,
+        ask=ask, whole=whole, several=several, source=source, others=others, delta=delta,
         run="\n".join(f"- {what}: {printable(str(value))}" for what, value in settings.items()),
         warnings="".join(f"- Warning: {printable(warning)}\n" for warning in warnings),
         statement=printable(str(settings.get("statement", "statement.json"))),

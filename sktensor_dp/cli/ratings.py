@@ -422,17 +422,19 @@ def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Pa
     persons = model.fold_in(entries[is_given], np.clip(values[is_given], low, high))
     # An item whose rating is missing may be recommended.
     found = model.recommend(persons, options.number, exclude=entries[is_given], by=_order(options))
-    # Titles of items as the run wrote them, which are public.
-    titles, n_known = _titles(items_file), Counter(person for person, _ in {*known})
-    head = ["person", "known_items", "rank", "item", "expected_rating"]
-    head += ["title"] if titles else []
-    rows = []
+    titles = _titles(items_file)  # as the run wrote them, which are public
+    n_known = Counter(person for person, _ in {*known})
+    table: list[list[object]] = [
+        ["person", "known_items", "rank", "item", "expected_rating", "title"]
+    ]
     for person, items, expected in zip(persons.units, found.rows, found.values, strict=True):
         for rank, (item, rating) in enumerate(zip(items, expected, strict=True), start=1):
             if item is not None:
-                title = [titles.get(item, "")] if titles else []
-                rows.append([person, n_known[person], rank, item, rating, *title])
-    Folder.of_last_run(path).add(RECOMMENDED, table_of([head, *rows]), private=True)
+                title = titles.get(item, "")
+                table.append([person, n_known[person], rank, item, rating, title])
+    if not titles:
+        table = [row[:-1] for row in table]
+    Folder.of_last_run(path).add(RECOMMENDED, table_of(table), private=True)
     n_persons = len(persons.units)
     summary = [
         f"Known items in {len(known):,} of {n_ratings}.",

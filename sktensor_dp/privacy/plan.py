@@ -131,9 +131,9 @@ class ReleasePlan:
         reserved_delta: Mapping[str, float] | None = None,
     ) -> "ReleasePlan":
         """Divide (epsilon, delta) by `fractions` of mu**2, or of epsilon if delta is 0."""
+        epsilon, delta = float(epsilon), float(delta)
         # `uses` of a release share its fraction; each also spends its reserved delta, which all
         # comes off `delta` before mu is found.
-        epsilon, delta = float(epsilon), float(delta)
         uses, reserved = dict(uses or {}), dict(reserved_delta or {})
         fractions = {name: fraction for name, fraction in fractions.items() if fraction > 0}
         whole = math.fsum(fractions.values())
@@ -143,11 +143,9 @@ class ReleasePlan:
         for name, fraction in fractions.items():
             times = uses.get(name, 1)
             part = fraction / whole / times
-            cost = (
-                PrivacyCost(mu=mu * math.sqrt(part), delta=reserved.get(name, 0.0))
-                if delta > 0
-                else PrivacyCost(epsilon=epsilon * part)
-            )
+            cost = PrivacyCost(epsilon=epsilon * part)
+            if delta > 0:
+                cost = PrivacyCost(mu=mu * math.sqrt(part), delta=reserved.get(name, 0.0))
             releases.append(PlannedRelease(name, cost, times))
         return cls(epsilon, delta, tuple(releases))
 

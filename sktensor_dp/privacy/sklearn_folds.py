@@ -83,7 +83,7 @@ def check_folds(
     """
     person = next((one.unit for one in entries if one.unit.startswith(PERSON)), None)
     frames = [frame for frame in locals_of(tools, VALIDATION) if "train" in frame]
-    folds = [_dealt(frame["train"]) for frame in frames]
+    folds = [_dealt(frame["train"]) for frame in frames]  # None where others than ours dealt
     if not frames:  # fits to all rows come first, and cannot be given groups
         stacked = (frame.get("self") for frame in locals_of(tools, STACKING))
         folds = [None for tool in stacked if getattr(tool, "cv", "prefit") != "prefit"]

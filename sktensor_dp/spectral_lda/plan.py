@@ -340,14 +340,13 @@ def forecast_topics(
         if planned.name not in table:
             continue
         query, norm, noise, signal = table[planned.name]
+        # Deviation of noise on a sum at epsilon, or mu, of 1.
+        sigma = query.sensitivity_of(norm, neighbours=neighbours)
         if pure and planned.name == plan.triples:
-            sigma = query.sensitivity_of(norm, neighbours=neighbours)
             n_dims = plan.n_words if plan.triples == "triple_moments" else k
             sigma *= spherical_spread(n_unique(n_dims, 3))
         elif pure:  # Laplace noise of scale 1 has a deviation of sqrt(2)
             sigma = math.sqrt(2) * query.sensitivity_of(norm, order=1, neighbours=neighbours)
-        else:
-            sigma = query.sensitivity_of(norm, neighbours=neighbours)
         sigma /= n_samples * (planned.cost.epsilon or planned.cost.mu)
         rows.append(ReleaseForecast(planned.name, sigma, sigma * noise, signal))
     pairs = next(row for row in rows if row.name == "pair_moments")
