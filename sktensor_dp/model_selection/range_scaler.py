@@ -37,7 +37,8 @@ class RangeScaler(TransformerMixin, BaseEstimator):
             )
 
         values = np.clip(np.column_stack([numbers(name) for name in self.ranges]), low, high)
-        scaled, backend = (2 * values - low - high) / (high - low), type(X).__module__.split(".")[0]
+        scaled = (2 * values - low - high) / (high - low)
+        backend = type(X).__module__.split(".")[0]
         if backend not in BACKENDS or not all(isinstance(name, str) for name in self.ranges):
             return np.asarray(scaled)
         frame = new_frame(dict(zip(self.ranges, scaled.T, strict=True)), backend)
