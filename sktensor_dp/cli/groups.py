@@ -13,7 +13,7 @@ from sktensor_dp.cli.folder import Folder, table_of
 from sktensor_dp.cli.run import MISSING, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
-from sktensor_dp.gaussian_mixture.fitted import move_to_units, warnings_of_ends
+from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends, move_to_units
 from sktensor_dp.gaussian_mixture.plan import no_intervals_by
 from sktensor_dp.model_selection import scale_by_ranges
 from sktensor_dp.plotting import MixtureDisplay
@@ -233,7 +233,7 @@ class Groups(Run):
         # separates most.
         splits = (np.abs(shares - 0.5) >= 0.4).all(axis=0) & (np.ptp(shares, axis=0) > 0.5)
         names = [self._columns[len(self._numbers) + place] for place in np.flatnonzero(splits)]
-        doubts = [*map(str, warnings_of_ends(self.models["groups"], self._reach))]
+        doubts = [doubts_of_ends(self.models["groups"], self._reach)]
         if names:
             doubts.append(
                 f"Groups have nearly all or nothing of {' and '.join(names)}: they follow "

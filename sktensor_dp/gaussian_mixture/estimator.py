@@ -25,12 +25,12 @@ from sktensor_dp.estimator.inputs import precision_of
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
-from sktensor_dp.exceptions import NotEnoughDataWarning
+from sktensor_dp.exceptions import DoubtfulParameterWarning, NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.fitted import (
     SavedMixture,
+    doubts_of_ends,
     gaussians_of,
     names_of,
-    warnings_of_ends,
 )
 from sktensor_dp.gaussian_mixture.plan import (
     check_memory,
@@ -506,9 +506,11 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         - They are for means of samples clamped to ranges and scaled down to ``data_norm``, and do
           not count what lies beyond.
         - They count what clips take of log-normal tails that are as skewed as released shifts are,
-          within noise; of longer tails they may hold too few. Means of one group have no clip, and
-          noise in proportion to ``data_norm``; where cells are seen to be missing, only in columns
-          that are skewed as an exponential law or more, or have nearly one value.
+          within noise, and of values farther out where released second moments show these; of
+          longer tails, and of far values that noise hides, they may hold too few. Means of one
+          group have no clip, and noise in proportion to ``data_norm``; where cells are seen to be
+          missing, only in columns that are skewed as an exponential law or more, or have nearly one
+          value.
         - The share of missing cells is estimated for each column, by released second moments. Where
           cells are missing for values that are seen, as by dropout, noise leaves steps unfinished.
           What their second half moved is counted: of 90% intervals 8 or 9 in 10 hold, but with
@@ -608,7 +610,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             fitted = fit_mixture(ask, plan, grouped=chunks.grouped)
         fitted = self._with_report(ask, fitted, columns)
         self._publish(fitted.attributes)
-        self._warn((*fitted.warnings, *warnings_of_ends(self)))
+        # One warning: where warnings are errors, the others would not show.
+        said = doubts_of_ends(self)
+        self._warn((*fitted.warnings, *([DoubtfulParameterWarning(said)] if said else [])))
         return self
 
     def _log_joint(self, X: Any) -> Floats:

@@ -151,8 +151,8 @@ def names_of(estimator: Any, columns: NDArray[np.bool_]) -> list[str]:
     return [name for name, is_one in zip(names, columns, strict=True) if is_one]
 
 
-def warnings_of_ends(estimator: Any, ranges: Floats | None = None) -> tuple[Warning, ...]:
-    """Warnings of columns in which groups lie at an end of the range, or have nearly one value.
+def doubts_of_ends(estimator: Any, ranges: Floats | None = None) -> str:
+    """Sentences on columns in which groups lie at an end of the range, or have nearly one value.
 
     `ranges` (n_features, 2) are in the units of means; None of columns scaled to [-1, 1], if any.
     """
@@ -192,8 +192,8 @@ def warnings_of_ends(estimator: Any, ranges: Floats | None = None) -> tuple[Warn
         "The averages of {} lie at the end of its range: is the range in other units or far too "
         "wide, or are cells a code such as -9?": beyond,
     }  # fmt: skip
-    return tuple(
-        UserWarning(said.format(" and ".join(names)))
+    return " ".join(
+        said.format(" and ".join(names))
         for said, columns in found.items()
         if (names := names_of(estimator, columns))
     )

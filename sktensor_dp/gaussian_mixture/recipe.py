@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import truncnorm
 
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.estimator.data_norm import release_ball, warnings_of_norm
@@ -53,6 +53,8 @@ from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 MOST_RADII = 8.0
 # Released statistics are clipped here, in units of their scales: without noise none is far above 1.
 MOST = 4.0
+# Least share of cells that is taken as observed.
+LEAST_SHARE = 1e-4
 
 # Said of fits to persons whose rows are seen to lack cells.
 UNEVEN = (
@@ -72,7 +74,7 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     release = release_one_group if plan.n_components == 1 else release_groups
     found = release(ask, ball, plan, second)
     warnings = warnings_of_norm(second, ball, found.square) or warnings_of_noise(found, plan)
-    notes = (UNEVEN,) if grouped and lacks_cells(ball, second) else ()
+    notes = (UNEVEN,) if grouped and observed_share(ball, second) < 1 else ()
     warnings += tuple(map(DoubtfulParameterWarning, notes))
     attributes = {**attributes_of(found, plan), **chosen.attributes}
     return FitResult(attributes, (*chosen.warnings, *warnings), notes)
@@ -105,8 +107,8 @@ def release_groups(
     # Groups share a tail, or clips take all but one value.
     shared = (tails.skewness > 0) | one_valued(found, ball.radius)
     tails = replace(tails, spread=np.where(shared, 0.0, tails.spread))
-    observed = np.maximum(observed_cells(ball, second, model), 1 / ask.n_units)
-    if lacks_cells(ball, second):
+    observed = observed_cells(ball, second, model)
+    if observed_share(ball, second) < 1:
         tails = with_unfinished(tails, halfway, found, noise, observed)
     square = mean_square(model)
     return FittedMixture(found, gains, square, tails, noise, observed, moved_from(start, found))
@@ -125,15 +127,15 @@ def release_one_group(
     clipped, average, noise = release_steps(ask, ball, plan, second, start, n_first)
     tails = release_tails(ask, ball, plan, second, clipped, noise)
     square = mean_square(clipped)
-    if not lacks_cells(ball, second):
-        columns, observed = np.arange(plan.n_features), np.ones(plan.n_features)
+    observed = observed_cells(ball, second, clipped)
+    if observed_share(ball, second) == 1:
+        columns = np.arange(plan.n_features)
         found, tails = release_unclipped(ask, ball, plan, clipped, tails, columns, observed)
         # Sampling, and the noise in `tails`, are all that means err by: none is of a step.
         noise = replace(noise.times(0.0), rates=np.ones(1))
         moved = np.zeros_like(moved_from(start, found))
         return FittedMixture(found, no_gains, square, tails, noise, observed, moved)
     columns = np.flatnonzero((tails.skewness > 0) | one_valued(clipped, ball.radius))
-    observed = np.maximum(observed_cells(ball, second, clipped), 1 / ask.n_units)
     if len(columns):
         found, tails = release_unclipped(ask, ball, plan, clipped, tails, columns, observed)
     else:
@@ -187,9 +189,8 @@ def release_steps(
     n_steps: int, average: StepMoments | None = None,
 ) -> tuple[Gaussians, StepMoments | None, StepNoise]:  # fmt: skip
     """Release EM steps: the mixture after them, the average of their moments, and its noise."""
-    share = max(expected_share(ball, second), 1 / ask.n_units)
     # Of covariances, by which steps fill in what is missing: pairs are whole in a square of it.
-    added = (share**-2 - 1) * plan.n_steps / ask.n_units
+    added = (observed_share(ball, second) ** -2 - 1) * plan.n_steps / ask.n_units
     for _ in range(n_steps):
         statistics = release_statistics(ask, ball, plan, model)
         average = average_with_step(average, model, statistics, added)
@@ -217,35 +218,24 @@ def with_unfinished(
     return replace(tails, unmade=np.hypot(tails.unmade, left))
 
 
-def noisy_share(ball: LiftedBall, second: Answer) -> tuple[float, float]:
-    """Share of cells that are observed, by `second` moments, and the deviation of its noise."""
-    found = 2 * second.value[-1, -1] / ball.offset**2 - 1  # as `SecondMoments.total` has it
-    return float(found), 2 * second.sigma / ball.offset**2
-
-
-def lacks_cells(ball: LiftedBall, second: Answer) -> bool:
-    """True if more cells are missing than two deviations of noise explain."""
-    share, error = noisy_share(ball, second)
-    return share < 1 - 2 * error - 1e-9  # sums are rounded
-
-
-def expected_share(ball: LiftedBall, second: Answer) -> float:
-    """Expected share of cells that are observed: of tables half are complete, others have any."""
-    share, error = noisy_share(ball, second)
-    if error == 0:
-        return float(np.clip(share, 0, 1))
-    ends = (np.array([0.0, 1.0]) - share) / error
-    (low, high), (below, above) = norm.pdf(ends), norm.cdf(ends)
-    within = max(above - below, 1e-300)
-    of_others = float(np.clip(share + error * (low - high) / within, 0, 1))
-    complete = high / (high + error * within)
-    return float(complete + (1 - complete) * of_others)
+def observed_share(ball: LiftedBall, second: Answer) -> float:
+    """Expected share of cells that are observed, by `second` moments: 1 unless more are missing
+    than two deviations of noise explain.
+    """
+    share = 2 * second.value[-1, -1] / ball.offset**2 - 1  # as `SecondMoments.total` has it
+    error = 2 * second.sigma / ball.offset**2
+    if share >= 1 - 2 * error - 1e-9:  # sums are rounded
+        return 1.0
+    if error > 0:
+        share = truncnorm.mean(-share / error, (1 - share) / error, share, error)
+    return max(float(share), LEAST_SHARE)
 
 
 def observed_cells(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
     """Shares (d,) of cells that are observed, by `second` moments."""
-    squares = np.diagonal(second.value)[:-1]
-    return observed_shares(model, squares, second.sigma, expected_share(ball, second))
+    squares, share = np.diagonal(second.value)[:-1], observed_share(ball, second)
+    found = observed_shares(model, squares, second.sigma, share)
+    return np.maximum(found, LEAST_SHARE) if share < 1 else np.ones(len(found))
 
 
 def release_tails(
@@ -266,10 +256,19 @@ def release_tails(
     # By chance a median is farther from the mean than any such shift. Steps repeat noise where
     # cells are missing.
     by_chance = (math.pi / 2 - 1) / (ask.n_units * shares)
-    of_means = noise.shift / max(float(observed_cells(ball, second, model).mean()), 1 / ask.n_units)
+    observed = observed_cells(ball, second, model)
+    of_means = noise.shift / float(observed.mean())
     deviations = np.sqrt((of_shifts**2 + of_means**2) / shares**2 + by_chance)
     cut, spread = expected_tails(shifts, deviations, plan.clip, early)
     unmade = np.sqrt(np.einsum("jab,jb->ja", np.square(model.factors), np.square(cut)))
+    # Values t deviations out have (t - far) / t^2 of their mean square beyond the clip, which is
+    # 1 / (4 far) or less. Any group may have what is seen in a column.
+    variances = np.diagonal(model.covariances, axis1=1, axis2=2)
+    expected = model.weights @ (np.square(model.means) + variances)
+    beyond = np.diagonal(second.value)[:-1] - observed * expected
+    beyond = np.where(beyond > 2 * second.sigma, beyond, 0.0) / observed
+    far_out = beyond / (4 * plan.clip.far * shares[:, None] * np.sqrt(variances))
+    unmade = np.hypot(unmade, far_out)
     return TailErrors(seen_skewness(shifts, deviations, early), unmade, spread)
 
 

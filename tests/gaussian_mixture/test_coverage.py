@@ -233,6 +233,19 @@ def test_a_skewed_column_of_groups_has_no_intervals(names, seed):
     assert np.mean(np.array(held) < 0) >= 0.5
 
 
+def test_intervals_count_values_far_out_that_second_moments_show(seed):
+    """Clips move the mean of a column with 1 % of values at ten deviations by two deviations."""
+    rng, n = np.random.default_rng(seed), 20_000
+    X = rng.standard_normal((n, 3)) + 6 * np.outer(np.arange(n) % 2, [1, 0, 0])
+    X[: n // 100, 1][::2] += 10
+    model = PrivateGaussianMixture(2, data_norm=15.0, epsilon=20.0, random_state=0).fit(X)
+    low, high = model.means_interval()
+    first = model.means_[:, 0].argmin()
+    assert low[first, 1] <= X[::2, 1].mean() <= high[first, 1]
+    widths = (high - low)[first]
+    assert widths[1] > 1.5 * widths[[0, 2]].max()
+
+
 def test_clips_take_of_log_normal_columns_what_intervals_count():
     """Clipped steps of one group settle at this mean and deviation."""
     clip, early, n = clipping_at(1, 0.9, 2.5), clipping_at(1, EARLY), 100_000

@@ -14,7 +14,7 @@ from sklearn.mixture import GaussianMixture
 
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
 from sktensor_dp.data.samples import IncompleteChunk
-from sktensor_dp.gaussian_mixture.fitted import warnings_of_ends
+from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends
 from sktensor_dp.gaussian_mixture.recipe import of_type, release_start
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
@@ -171,12 +171,12 @@ def test_groups_at_an_end_of_the_range_are_doubted(means, spreads, said):
     model.means_ = np.column_stack([np.zeros(len(means)), means])
     model.covariances_ = np.column_stack([np.full(len(means), 0.04), np.square(spreads)])
     model.weights_ = np.full(len(means), 1 / len(means))
-    text = " ".join(map(str, warnings_of_ends(model)))
+    text = doubts_of_ends(model)
     assert text.startswith(said) if said else not text
     if min(means) > 0.99:  # ends of raw columns are not known; the command's ranges are
         model.set_params(data_norm=9.0)
-        assert not warnings_of_ends(model)
-        assert warnings_of_ends(model, np.array([[-1.0, 1.0]] * 2))
+        assert not doubts_of_ends(model)
+        assert doubts_of_ends(model, np.array([[-1.0, 1.0]] * 2))
 
 
 @pytest.mark.parametrize("d", [2, 8, 30])
