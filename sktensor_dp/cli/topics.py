@@ -262,10 +262,9 @@ class Topics(Run):
         if self.fraction_after:
             noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
             groups = counted(len(self._listed_groups), "group")
-            more, far_more = min(4 * noise, 1), min(16 * noise, 1)
             if_uneven = (
-                f", by {more:.1%} or {far_more:.0%} where some write 4 or 16 times the average "
-                "(--texts-per-person sets how many count)"
+                f", by {min(2 * noise, 1):.1%} or {min(16 * noise, 1):.0%} where some write far "
+                "more, of the same topics or of others"
             )
             if bound := self.options.texts_per_person:
                 one = min(noise * bound, 1)

@@ -16,6 +16,8 @@ LITTLE = 0.05
 # Numbers of bins that are merged to find a range: the smallest whose shares above the noise sum to
 # `LEAST_SHOWN` of the largest such sum, or more.
 MERGED, LEAST_SHOWN = (1, 2, 4, 8, 16, 32), 0.8
+# Fraction of units that a bin without noise may hold by rounding.
+EMPTY = 1e-9
 # Probability that noise alone fills a bin of a histogram, which would give far too wide a range.
 FALSE_BIN = 1e-3
 
@@ -60,11 +62,11 @@ class Answer:
         reached = np.cumsum(kept) >= quantile * kept.sum()
         return float(edges[1 + int(np.argmax(reached))])
 
-    def edge_beyond(self, edges: Floats, share: float) -> float:
-        """Upper edge of the first bin beyond which no run of bins shows more than a `share`.
+    def last_edge(self, edges: Floats) -> float:
+        """Upper edge of the last bin from which on a run of bins shows units above its noise.
 
-        It shows what it has above its noise. Noise alone shows units in a bin as rarely as it is
-        far: it raises the lower edge of the last one by about one at most, on average.
+        Noise alone shows units in a bin as rarely as it is far: it raises the lower edge of the
+        last one by about one at most, on average.
         """
         n_bins = len(self.value)
         first, last = np.triu_indices(n_bins)  # bins of each run
@@ -72,7 +74,7 @@ class Answer:
         levels = np.array([self._level(chance) for chance in chances])
         sums = np.append(0.0, np.cumsum(self.value))
         noise = levels[last] * self.sigma * np.sqrt(last - first + 1)
-        is_shown = sums[last + 1] - sums[first] - noise > share
+        is_shown = sums[last + 1] - sums[first] > noise + EMPTY
         return float(edges[1 + max(first[is_shown], default=0)])
 
     def range_of(self, edges: Floats) -> tuple[float, float, bool]:

@@ -40,7 +40,8 @@ class SharesNorm:
 class SharesByGroup(query.NonNegative):
     """Sum over units of the sum of a unit's rows, clipped to `limit`.
 
-    A row holds the shares of topics in a document, in the columns of its group.
+    A row holds the shares of topics in a document, in the columns of its group. Of each unit's sum
+    what a clip to `beyond` would leave is subtracted.
     """
 
     name, family = "topic_shares", "shares"
@@ -49,16 +50,22 @@ class SharesByGroup(query.NonNegative):
 
     limit: float
     order: int = 2
+    beyond: float = 0.0
 
     def __post_init__(self) -> None:
         query.check_number("the limit", self.limit, query.LIMIT, infinite=True)
         SharesNorm(self.order)  # for its error
+        # Closer limits would cancel digits of their difference, for which the slack has no room.
+        if not 0 <= self.beyond <= 0.9 * self.limit:
+            raise ValueError(f"beyond must be from 0 to 0.9 limits, got {self.beyond!r}.")
 
     def _largest_norms(self) -> query.Norms:
-        return query.norms_within(self.limit, self.order)
+        return query.norms_within(self.limit - self.beyond, self.order)
 
     def total(self, chunk: RowChunk) -> Floats:
         """Clipped sum of the shares, of shape (n_groups * n_topics,)."""
         sums, norms = _sums_and_norms(chunk, self.order)
         factors = scale_to(norms, self.limit)
+        if self.beyond > 0:
+            factors -= scale_to(norms, self.beyond)
         return sum_over_rows(len(factors), lambda rows: rows_of(sums, rows).T @ factors[rows])

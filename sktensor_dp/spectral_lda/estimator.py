@@ -516,7 +516,8 @@ class PrivateSpectralLDA(
             With `groups`: bound on what a person adds, as the Euclidean norm of their sums of
             shares (their number if ``delta=0``): a public guess of the number of documents of a
             person, as nobody with fewer is scaled down. ``"auto"`` chooses it by a noisy
-            histogram, at a fifth of the budget.
+            histogram, at a fifth of the budget, and adds what lies beyond a smaller bound as far
+            as noise shows that it differs.
         epsilon, delta : float, default=1.0 and 1e-6
             Cost of the release; :meth:`BudgetAccountant.split` divides a budget.
         accountant : BudgetAccountant, optional

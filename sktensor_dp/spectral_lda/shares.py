@@ -1,4 +1,4 @@
-"""Shares of topics by public group, such as month or country: one release, and its errors."""
+"""Shares of topics by public group, such as month or country: their releases, and errors."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -28,13 +28,14 @@ from sktensor_dp.estimator.inputs import (
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning
 from sktensor_dp.model_files.fields import Numbers, Real, SavedState
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.answer import EMPTY
 from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.topic_shares import SharesByGroup, SharesNorm
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.tensor.arrays import Floats, Integers
 from sktensor_dp.topics.inference import proportions
+from sktensor_dp.topics.shrinkage import deviation_moments
 
 # Edges of the histogram of norms of persons: texts of one topic in one group, about. A person with
 # one text, or none, is in the first bin.
@@ -42,8 +43,8 @@ EDGES = np.append(0.0, 1.01 * 2 ** (np.arange(27) / 2))
 SIZES = np.append(1.0, (EDGES[1:-1] + EDGES[2:]) / 2)  # of persons in each bin, about
 # Deviations of noise within which a count is hidden: those of an interval of level 95 %.
 HIDDEN = float(ndtri(0.975))
-# Fraction of persons who may be beyond the bound without noise: none, but for rounding.
-ROUNDING = 1e-9
+# Least noise of a group's move beside that of all groups' common one, relative to its own.
+LEAST_OWN = 1e-6
 
 
 @dataclass(kw_only=True)
@@ -52,6 +53,8 @@ class SavedShares(SavedState):
 
     sums_: Annotated[Floats, Numbers("gk")]
     sigma_: Annotated[float, Real("+")]
+    rest_sums_: Annotated[Floats, Numbers("gk")]
+    rest_sigma_: Annotated[float, Real("+")]
     texts_per_person_: Annotated[float, Real("+")]
     spread_: Annotated[float, Real("+")]
     most_beyond_: Annotated[float, Real("+")]
@@ -81,7 +84,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         Number of units beyond that bound, which are scaled down: so many at most, but for noise
         beyond two deviations. All units where the bound was given.
     sums_, sigma_ : ndarray of shape (n_values, n_topics), float
-        Released sums of shares, and the standard deviation of the noise of each.
+        Released sums of shares, and the standard deviation of the noise of each. Where the bound
+        was chosen, units count in them by up to a smaller one.
+    rest_sums_, rest_sigma_ : ndarray of shape (n_values, n_topics), float
+        The same of what they add from there up to the bound; 0 where there is no smaller one.
     privacy_report_ : PrivacyReport
         What was released, and what it cost.
     """
@@ -100,6 +106,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     }
     sums_: Floats
     sigma_: float
+    rest_sums_: Floats
+    rest_sigma_: float
     texts_per_person_: float
     spread_: float
     most_beyond_: float
@@ -164,21 +172,24 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             n = ask.release_count()
             ask.complete_plan(plan)
             order = 1 if ask.is_pure else 2  # of the norm that noise is in proportion to
-            spread, most_beyond = texts, float(n)
+            few, spread, most_beyond = texts, texts, float(n)
             if ask.left(NormHistogram):
-                beyond = self._noise_of_mean(n, plan) * math.sqrt(shape[0])
                 norms = ask(NormHistogram(SharesNorm(order), EDGES))
-                # A larger bound would add more to the noise of all sums of a topic than it takes
-                # from what clipping loses of them, once so few persons are beyond it (Amin et al.,
-                # 2019): of the topic that all of them write about.
-                texts = norms.edge_beyond(EDGES, max(beyond, ROUNDING))
-                spread = _spread(norms, texts, beyond)
-                within = norms.value[EDGES[1:] <= texts]
-                noise = 2 * norms.sigma * math.sqrt(len(within))
-                most_beyond = n * min(max(1 - within.sum() + noise, 0.0), 1.0)
-            sums = ask(SharesByGroup(texts * NORM_SLACK, order)).as_sum()
+                texts = norms.last_edge(EDGES)
+                within = EDGES[1:] <= texts
+                persons = np.maximum(norms.value[within], EMPTY)
+                few = _best_bound(persons, n, shape, self._noise_of_mean(n, plan))
+                spread = max(float(persons @ SIZES[within] ** 2 / (persons @ SIZES[within])), 1.0)
+                noise = 2 * norms.sigma * math.sqrt(len(persons))
+                most_beyond = n * min(max(1 - norms.value[within].sum() + noise, 0.0), 1.0)
+            rest, rest_sigma, uses = np.zeros(shape), 0.0, ask.left(SharesByGroup)
+            if few < texts:
+                larger = ask(SharesByGroup(texts * NORM_SLACK, order, few * NORM_SLACK)).as_sum()
+                rest, rest_sigma, uses = larger.value.reshape(shape), larger.sigma, uses - 1
+            sums = ask(SharesByGroup(few * NORM_SLACK, order), uses=uses).as_sum()
         found = {
             "sums_": sums.value.reshape(shape), "sigma_": sums.sigma,
+            "rest_sums_": rest, "rest_sigma_": rest_sigma,
             "texts_per_person_": texts, "spread_": spread,
             "most_beyond_": most_beyond,
         }  # fmt: skip
@@ -198,11 +209,11 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return (NotEnoughDataWarning(said),)
 
     def _plan(self, grouped: bool, epsilon: float | None = None) -> ReleasePlan:
-        """Plan of the release, and of the histogram that bounds what persons add."""
-        chooses = grouped and self.texts_per_person == "auto"
-        whole = {SharesByGroup.name: 1.0}
-        fractions = defaults.FRACTIONS["shares_by_group"] if chooses else whole
-        return ReleasePlan.split(epsilon or self.epsilon, self.delta, fractions)
+        """Plan of the sums, and of the histogram by which their two bounds are chosen."""
+        chooses, name = grouped and self.texts_per_person == "auto", SharesByGroup.name
+        fractions = defaults.FRACTIONS["shares_by_group"] if chooses else {name: 1.0}
+        uses = {name: 1 + chooses}
+        return ReleasePlan.split(epsilon or self.epsilon, self.delta, fractions, uses)
 
     def _noise_of_mean(self, n_units: int, plan: ReleasePlan) -> float:
         """Deviation of the noise of a mean over units, where each adds one text at most."""
@@ -255,24 +266,24 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     @property
     def counts_(self) -> Floats:
         """Number of texts of each group, as it was released."""
-        return np.asarray(self.sums_.sum(axis=1))
+        return np.asarray(self.sums_.sum(axis=1) + np.maximum(self.rest_sums_.sum(axis=1), 0.0))
 
     @property
     def below_noise_(self) -> NDArray[np.bool_]:
         """Mask of groups of which noise hides how many texts there are."""
         # The noise of a count is that of its shares together.
-        return np.asarray(self.counts_ <= HIDDEN * self.sigma_ * self.sums_.shape[1] ** 0.5)
+        noise = HIDDEN * self.sigma_ * self.sums_.shape[1] ** 0.5
+        return np.asarray(self.sums_.sum(axis=1) <= noise)
 
     @property
     def shares_(self) -> Floats:
         """Average shares in each group, within [0, 1]; NaN where noise hides the count."""
-        return np.clip(self.sums_ / self._seen, 0.0, 1.0)
+        return np.clip(self._moments()[0], 0.0, 1.0)
 
     @property
     def noise_std_(self) -> Floats:
         """Standard errors of the shares by noise."""
-        shares = self.shares_
-        return np.sqrt(1 - 2 * shares + self.sums_.shape[1] * shares**2) * self.sigma_ / self._seen
+        return np.sqrt(self._moments()[1])
 
     @property
     def sampling_std_(self) -> Floats:
@@ -283,6 +294,21 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     def _seen(self) -> Floats:
         """Counts as a column; NaN where noise hides them."""
         return np.where(self.below_noise_, np.nan, self.counts_)[:, None]
+
+    def _moments(self) -> tuple[Floats, Floats]:
+        """Average shares in each group, and variances of their errors by noise."""
+        n, seen = self._seen, ~self.below_noise_
+        of_few = n - np.maximum(self.rest_sums_.sum(axis=1, keepdims=True), 0.0)
+        shares = np.clip(self.sums_ / of_few, 0.0, 1.0)
+        spread = _noise_of_quotients(shares)
+        variance = spread * (self.sigma_ / of_few) ** 2
+        # Texts beyond the smaller bound move shares as far as they are of other topics.
+        added = self.rest_sums_.sum(axis=1, keepdims=True)
+        moves = (self.rest_sums_ - added * shares) / n
+        noise = spread * (self.rest_sigma_ / n) ** 2 + (1 - of_few / n) ** 2 * variance
+        moved, left = shares.copy(), variance.copy()
+        moved[seen], left[seen] = _shrunk(moves[seen], noise[seen])
+        return shares + moved, variance + left
 
     def interval(self, level: float = 0.9, *, sampling: bool = True) -> tuple[Floats, Floats]:
         """Intervals around the shares.
@@ -310,14 +336,16 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         if not Number(0, 1, closed="neither").accepts(level):
             raise ValueError(f"level must be a number between 0 and 1, got {shown(level)}.")
-        reach, n, sums = float(ndtri((1 + level) / 2)) ** 2, self._seen, self.sums_
-        noise, chance = reach * self.sigma_**2, reach * self.spread_ * n * sampling
+        reach, n, k = float(ndtri((1 + level) / 2)) ** 2, self._seen, self.sums_.shape[1]
+        shares, variance = self._moments()
+        sums, chance = shares * n, reach * self.spread_ * n * sampling
+        noise = reach * variance * n**2 / _noise_of_quotients(np.clip(shares, 0.0, 1.0))
         # (sums - s n)^2 <= noise (1 - 2 s + k s^2) + chance s (1 - s), a square in s.
-        square = n**2 - noise * sums.shape[1] + chance
+        square = n**2 - noise * k + chance
         half = sums * n - noise + chance / 2
         root = np.sqrt(np.maximum(half**2 - square * (sums**2 - noise), 0.0))
         # At a higher level than that of `below_noise_` the count may be hidden: any share will do.
-        bounded = np.where(np.isnan(n), np.nan, 1.0 * (n**2 > noise * sums.shape[1]))
+        bounded = np.where(np.isnan(n), np.nan, 1.0 * (n**2 > noise * k))
         low, high = (half - root) / square, (half + root) / square
         return np.clip(low, 0, 1) * bounded, 1 - (1 - np.clip(high, 0, 1)) * bounded
 
@@ -347,8 +375,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
                 f"Persons count by texts: by up to about {self.texts_per_person_:.3g} of one topic "
                 f"and group. Whoever wrote more{at_most} is "
                 "scaled down, also in the number of texts; if they wrote far more, and of other "
-                "things, shares are farther off than these intervals say. A smaller number given "
-                "as texts_per_person (--texts-per-person) would bring less noise."
+                "things, shares are farther off than these intervals say."
             )
         if self.below_noise_.any():
             notes.append("* noise hides how many texts there are")
@@ -391,12 +418,39 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         }
 
 
-def _spread(norms: Answer, bound: float, beyond: float) -> float:
-    """Number of texts that count like one: mean square of what persons add, over the mean."""
-    within = EDGES[1:] <= bound
-    counts, sizes = np.maximum(norms.value[within], 0.0), SIZES[within]
-    squares, sums = counts @ sizes**2 + beyond * bound**2, counts @ sizes + beyond * bound
-    return min(max(float(squares / max(sums, ROUNDING)), 1.0), bound)
+def _best_bound(persons: Floats, n: int, shape: tuple[int, int], noise: float) -> float:
+    """Edge of the least error of shares, if what persons write is independent of how much.
+
+    `persons` are fractions of `n` in bins up to the largest bound; `noise` is that of a mean for
+    a bound of 1.
+    """
+    n_groups, k = shape
+    edges, sizes = EDGES[1 : 1 + len(persons)], SIZES[: len(persons)]
+    clipped = np.minimum(sizes, edges[:, None])
+    texts = clipped @ persons
+    # Weights of persons differ from those by texts; one share of texts of one topic each varies by
+    # (k - 1) / k^2.
+    weights = clipped / texts[:, None] - sizes / texts[-1]
+    by_weights = n_groups * (k - 1) / k**2 * (weights**2 @ persons) / n
+    return float(edges[np.argmin((n_groups * noise * edges / texts) ** 2 + by_weights)])
+
+
+def _noise_of_quotients(shares: Floats) -> Floats:
+    """Variance of shares in units of that of a sum over the count, the sum of all k."""
+    return 1 - 2 * shares + shares.shape[1] * shares**2
+
+
+def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Posterior means and variances of moves of shares: of one for all groups, and of the rest."""
+    if not variance.any():
+        return moves, variance
+    common_variance = 1 / (1 / variance).sum(axis=0)
+    common = (moves / variance).sum(axis=0) * common_variance
+    noise = np.sqrt(common_variance)
+    mean, left = deviation_moments(common, noise, noise)
+    own = np.sqrt(np.maximum(variance - common_variance, LEAST_OWN**2 * variance)).ravel()
+    own_mean, own_left = deviation_moments((moves - common).ravel(), own, own)
+    return mean + own_mean.reshape(moves.shape), left + own_left.reshape(moves.shape)
 
 
 def _by_group(counts: sp.csr_matrix, places: Integers, model: Any, n_groups: int) -> sp.csr_matrix:

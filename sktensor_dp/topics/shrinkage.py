@@ -99,10 +99,17 @@ def _denoised_alone(noisy: Floats, sigma: float | Floats) -> tuple[Floats, Float
 
 def shrink_deviations(noisy: Floats, scale: Floats, sigma: float | Floats) -> Floats:
     """Shrink deviations under a mixture of normals scaled by `scale` (Stephens, 2017)."""
+    return deviation_moments(noisy, scale, sigma)[0]
+
+
+def deviation_moments(noisy: Floats, scale: Floats, sigma: float | Floats) -> tuple[Floats, Floats]:
+    """Posterior means and variances of deviations, as :func:`shrink_deviations` has them."""
     if np.max(sigma) <= 0:
-        return noisy
+        return noisy, np.zeros_like(noisy)
     posterior, kept, _ = _deviation_posterior(noisy, scale, sigma, TOPIC_STEPS)
-    return noisy * (posterior * kept).sum(axis=1)
+    mean = noisy * (posterior * kept).sum(axis=1)
+    squares = kept * _column(sigma) ** 2 + (kept * noisy[:, None] - mean[:, None]) ** 2
+    return mean, (posterior * squares).sum(axis=1)
 
 
 def posterior_moments(

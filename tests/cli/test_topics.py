@@ -1,6 +1,5 @@
 """``sktensor-dp topics``: what a run of it says and writes, and what it does not."""
 
-import math
 import re
 import sys
 import unicodedata
@@ -19,6 +18,7 @@ from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.plan import PrivacyCost
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 
@@ -577,10 +577,11 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
     assert checks[0] not in checks[1:]
     # The whole epsilon is for shares, but for the part of a check.
     budget = BudgetAccountant(path=folder / LEDGER)
-    shares = [one.cost.mu for one in budget.entries if one.spender == "TopicShares"]
+    shares = [one for one in budget.entries if one.spender == "TopicShares"]
     assert len(shares) == 4
     most = gaussian_mu(2.0, 1e-6)
-    assert most * 0.9 < math.hypot(*shares[:2]) < most
+    paid = PrivacyCost.total((one.cost, one.uses) for one in shares[:2])
+    assert most * 0.9 < paid.mu < most
     assert "is finished" in command(*run, "--epsilon", 2, *BY, status=2).err
     assert "is finished" in command(*run, "--epsilon", 2, status=2).err  # topics alone
     # A public bound for busy persons needs no histogram.

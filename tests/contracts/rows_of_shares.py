@@ -34,16 +34,22 @@ def changed_shares(rng: Rng, row: Floats) -> Floats:
 SHARES = Rows(shares, changed_shares, sp.csr_matrix, RowChunk, ShareChunks)
 
 
-def case(order: int) -> Case:
-    """Two documents of one topic each, in groups of their own."""
+def case(order: int, beyond: float) -> Case:
+    """Two documents of one topic each, in groups of their own; `beyond` in limits."""
 
     def build(rng: Rng, _: None) -> SharesByGroup:
-        return SharesByGroup(limit(rng), order)
+        most = limit(rng)
+        return SharesByGroup(most, order, beyond * most)
 
     def extreme(_: Rng) -> Extreme:
-        return SharesByGroup(0.9, order), None, *np.eye(D)[[[0], [4]]]
+        return SharesByGroup(0.9, order, beyond * 0.9), None, *np.eye(D)[[[0], [4]]]
 
-    return Case("topic_shares", f"order {order}", SHARES, build, extreme, slack=NORM_SLACK)
+    about = f"order {order}, beyond {beyond:g}"
+    return Case("topic_shares", about, SHARES, build, extreme, slack=NORM_SLACK)
 
 
-CASES = [one for order in (1, 2) for one in (case(order), *of_groups([case(order)]))]
+CASES = [
+    one
+    for order, beyond in ((1, 0.0), (2, 0.0), (1, 0.7), (2, 0.9))
+    for one in (case(order, beyond), *of_groups([case(order, beyond)]))
+]

@@ -264,12 +264,19 @@ def test_shares_add_up_over_documents_up_to_a_limit(order, seed):
     rng = np.random.default_rng(seed)
     rows = rows_of_shares.shares(rng)[4:]
     rows, groups = rows[rng.integers(len(rows), size=60)], rng.integers(20, size=60)
-    looped, query = np.zeros(rows.shape[1]), SharesByGroup(1.5, order)
+    chunks = ShareChunks(sp.csr_matrix(rows), *rows.shape, groups=groups)
+    looped = np.zeros((2, rows.shape[1]))
     for group in np.unique(groups):
         added = rows[groups == group].sum(axis=0)
-        looped += added * min(1.0, 1.5 / (NORM_SLACK * max(np.linalg.norm(added, order), 1e-9)))
-    chunks = ShareChunks(sp.csr_matrix(rows), *rows.shape, groups=groups)
-    np.testing.assert_allclose(sum(map(query.total, chunks)), looped, atol=1e-12)
+        norm = NORM_SLACK * max(np.linalg.norm(added, order), 1e-9)
+        looped += [added * min(1.0, limit / norm) for limit in (1.5, 2.1)]
+    looped[1] -= looped[0]
+    for sums, query in zip(
+        looped, (SharesByGroup(1.5, order), SharesByGroup(2.1, order, 1.5)), strict=True
+    ):
+        np.testing.assert_allclose(sum(map(query.total, chunks)), sums, atol=1e-12)
+    with pytest.raises(ValueError, match="beyond must be from 0"):
+        SharesByGroup(1.5, order, 1.5)
     norms = np.concatenate([SharesNorm(order).of(chunk) for chunk in chunks])
     expected = [np.linalg.norm(rows[groups == one].sum(axis=0), order) for one in np.unique(groups)]
     np.testing.assert_allclose(norms, NORM_SLACK * np.array(expected))
