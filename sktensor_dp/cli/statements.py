@@ -69,7 +69,9 @@ def check_statements(options: argparse.Namespace) -> int:
     checked = [_check(path, at_most, kind, options.output) for path in paths]
     status = max(status for status, _ in checked)
     totals = {total.source: total for _, total in checked if total is not None}
-    return _together([*totals.values()], at_most) if len(totals) > 1 and not status else status
+    if status or len(totals) < 2:
+        return status
+    return _together([*totals.values()], at_most)
 
 
 def listed(runs: Sequence[Path]) -> str:
@@ -140,7 +142,8 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> tuple[
     """Check one file, and print what was found; exit status, and the total to add to others."""
     n_files, changed, private = 0, list[str](), list[str]()
     if path.is_dir():
-        (n_files, changed), private = changed_files(path), Manifest.of(path).private
+        n_files, changed = changed_files(path)
+        private = Manifest.of(path).private
         path = path / STATEMENT
     name = printable(str(path))
     try:

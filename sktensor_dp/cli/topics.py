@@ -117,13 +117,12 @@ class Topics(Run):
         budgets = self.split()
         for_shares = budgets.pop() if self.fraction_after else None
         # Where shares are added to words and topics, these are loaded below, and have no budgets.
-        if for_words := budgets[:-1]:
-            words = {"max_features": self.options.words, **common, **for_words[0]}
+        for_topics = budgets.pop() if budgets else {}
+        if budgets:
+            words = {"max_features": self.options.words, **common, **budgets[0]}
         else:
             words = {"vocabulary": list(self._public_words), "neighbours": self.neighbours}
-        topics: dict[str, Any] = {"n_components": self.options.topics, **common}
-        for budget in budgets[-1:]:
-            topics |= budget
+        topics: dict[str, Any] = {"n_components": self.options.topics, **common, **for_topics}
         if any(self._public_words.values()):
             topics["word_frequencies"] = list(self._public_words.values())
         self.models = {
@@ -409,7 +408,8 @@ class Topics(Run):
         distinctive = map(set, model.top_words(len(names), names, relevance=0.6))
         leading: list[list[object]] = []
         for topic, own_words in zip(self._topics, distinctive, strict=True):
-            share, hidden = round(topic.weight, 3), YES[topic.below_noise]  # as on the screen
+            share = round(topic.weight, 3)  # as on the screen
+            hidden = YES[topic.below_noise]
             leading += (
                 [topic.number, share, rank, word, YES[word in own_words], hidden]
                 for rank, word in enumerate(topic.words, start=1)

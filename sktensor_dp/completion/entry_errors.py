@@ -36,7 +36,8 @@ def entry_errors(
     n_observed: int, shape: tuple[int, ...], plan: EntryPlan, assumed: Assumed, rank: int
 ) -> Errors:
     """Expected errors where one value is the unit."""
-    residual, count = assumed.about_biases, min(ASSUMED.n_components, rank)
+    residual = assumed.about_biases  # variance
+    count = min(ASSUMED.n_components, rank)
     variance = assumed.component_share * assumed.deviation**2 / max(count, 1)  # of one component
     per_row = [n_observed / n for n in shape]  # entries of a row of each mode
     cosines = [0.0] * len(shape)  # squared, by mode
@@ -64,9 +65,11 @@ def entry_errors(
         per_row[0], [variance * cosine] * count, residual, assumed.bias_deviation**2
     )
     folded = math.sqrt(of_row + math.fsum(biases[1:]))
-    # Below the threshold of a spiked model cosines fall to 0, at it as one over the steps.
-    finds = variance * cosine > 0 if plan.with_pairs else math.prod(cosines) > 1 / STEPS
-    finds = plan.seeks_components and count > 0 and finds
+    if plan.with_pairs:
+        are_seen = variance * cosine > 0
+    else:  # below the threshold of a spiked model cosines fall to 0, at it as one over the steps
+        are_seen = math.prod(cosines) > 1 / STEPS
+    finds = plan.seeks_components and count > 0 and are_seen
     return Errors(error, model, model, folded, finds, biases)
 
 

@@ -28,8 +28,9 @@ def worst_entries(
         shape = lengths if unit_mode is None or all(lengths) else None
     if unit_mode is None:
         place = np.zeros((1, 2 if shape is None else len(shape)), dtype=np.intp)
-        entry, ends = names_at(place, indices), np.array([[low], [high]])
-        return (entry, ends[0]), (entry, ends[1]), lambda fitted: float(fitted.predict(entry)[0])
+        entry = names_at(place, indices)
+        at_low, at_high = np.array([low]), np.array([high])
+        return (entry, at_low), (entry, at_high), lambda fitted: float(fitted.predict(entry)[0])
     # Two rows change their order because of one unit; all other values are in the middle.
     shared = 0 if unit_mode else 1
     if shape is None or shape[shared] < 2:
@@ -40,7 +41,8 @@ def worst_entries(
     entries = np.zeros((2 * number, len(shape)), dtype=np.intp)
     entries[:, unit_mode] = np.repeat(np.arange(number), 2)
     entries[:, shared] = np.tile(np.arange(2), number)
-    named, values = names_at(entries, indices), np.full(2 * number, low / 2 + high / 2)
+    named = names_at(entries, indices)
+    values = np.full(2 * number, low / 2 + high / 2)
     changed = values.copy()
     values[:2], changed[:2] = (high, low), (low, high)
     return (

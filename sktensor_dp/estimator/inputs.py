@@ -157,8 +157,8 @@ def checked_table(
     of rows is private. Its input tags say whether NaN is allowed.
     """
     sizes_private = getattr(estimator, "neighbours", None) == "add_remove"
-    # If units are added or removed, a fit accepts data without rows.
-    may_be_empty, rows_private = sizes_private and fits, sizes_private or grouped
+    rows_private = sizes_private or grouped
+    may_be_empty = sizes_private and fits  # as units may be removed
     refuse_other_kinds(X, "X", advice_on_text(estimator))
     if may_be_empty:
         refuse_lists(X)
@@ -167,6 +167,7 @@ def checked_table(
     compared = estimator if reset or not sp.issparse(X) else without_names(estimator, X)
 
     def validate() -> Any:
+        """Table as scikit-learn checks it."""
         return validate_data(
             compared, X, reset=reset, accept_sparse="csr", dtype=list(KEPT),
             ensure_min_samples=0 if may_be_empty else 1,
@@ -175,7 +176,7 @@ def checked_table(
 
     def reworded(message: str) -> str | None:
         """Text for an error of scikit-learn that quotes data; None for others."""
-        texts = {**QUOTING, **(COUNTING if rows_private else {})}
+        texts = QUOTING | (COUNTING if rows_private else {})
         text = next((texts[start] for start in texts if message.startswith(start)), None)
         if text is None:
             return None

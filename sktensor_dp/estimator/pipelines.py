@@ -21,7 +21,9 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
     for frame in locals_of(payer.tools, PIPELINE):
         if not {"self", "routed_params", "name"} <= {*frame}:  # of another scikit-learn
             continue
-        steps, routed, fitted = dict(frame["self"].steps), frame["routed_params"], frame["name"]
+        # Local variables of the pipeline's fit: its arguments by step, and the step that is fitted.
+        steps = dict(frame["self"].steps)
+        routed, fitted = frame["routed_params"], frame["name"]
         later_names = [*steps][[*steps].index(fitted) + 1 :]
         for name in later_names:
             step = steps[name]
@@ -50,8 +52,8 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
                 )
             if accountant is payer.accountant:
                 unit = unit_of(step._unit, groups is not None)
-                plan, spender = step._expected_plan(), replace(payer, spender=type(step).__name__)
-                yield from spender.checked_charges(plan, neighbours, unit)
+                spender = replace(payer, spender=type(step).__name__)
+                yield from spender.checked_charges(step._expected_plan(), neighbours, unit)
 
 
 def _groups_of(routed: Any) -> Any:

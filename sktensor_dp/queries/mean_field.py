@@ -85,29 +85,30 @@ class MeanField:
         gamma[:, :n] += self._even_counts[batch]
         # A step: gamma_k = prior_k + e_k sum_w topic_kw count_w / sum_j e_j topic_jw, e_k exp(psi(
         # gamma_k)) up to a common factor.
-        for step in range(self._n_iter + 1):
+        for step in range(self._n_iter):
             expected = exp_digamma(gamma, *arrays, moved)  # `moved` serves as a fifth work array
-            if step == self._n_iter:
-                expected /= expected.max(axis=0)
+            # The largest of `expected` is 2.5 or more: no sum is near 0.
             np.einsum("kln,kn->ln", topics_of_words, expected, out=ratios)
-            # In other steps the largest of `expected` is 2.5 or more: no ratio is near 0.
-            if step == self._n_iter:
-                np.maximum(ratios, np.float32(TINY), out=ratios)
-                fit = np.einsum("ln,ln->n", counts, np.log(ratios))[:n]
-                self._log_likelihoods[self.order[batch]] = fit
             np.divide(counts, ratios, out=ratios)
-            if step < self._n_iter:
-                np.einsum("kln,ln->kn", topics_of_words, ratios, out=moved)
-                moved *= expected
-                moved += prior
-                # Over-relaxed (see the class): max(2 moved - gamma, (moved + prior) / 2).
-                if 0 < step < self._n_iter - 1:
-                    nearer = np.add(moved, prior, out=arrays[-1])
-                    nearer *= np.float32(0.5)
-                    moved += moved
-                    moved -= gamma
-                    np.maximum(moved, nearer, out=moved)
-                gamma, moved = moved, gamma
+            np.einsum("kln,ln->kn", topics_of_words, ratios, out=moved)
+            moved *= expected
+            moved += prior
+            # Over-relaxed (see the class): max(2 moved - gamma, (moved + prior) / 2).
+            if 0 < step < self._n_iter - 1:
+                nearer = np.add(moved, prior, out=arrays[-1])
+                nearer *= np.float32(0.5)
+                moved += moved
+                moved -= gamma
+                np.maximum(moved, nearer, out=moved)
+            gamma, moved = moved, gamma
+        # Results are by the last parameters, with the largest of `expected` 1.
+        expected = exp_digamma(gamma, *arrays, moved)
+        expected /= expected.max(axis=0)
+        np.einsum("kln,kn->ln", topics_of_words, expected, out=ratios)
+        np.maximum(ratios, np.float32(TINY), out=ratios)
+        fit = np.einsum("ln,ln->n", counts, np.log(ratios))[:n]
+        self._log_likelihoods[self.order[batch]] = fit
+        np.divide(counts, ratios, out=ratios)
         if self._weights is not None:
             ratios *= np.take(self._weights, words)
         self.expected[batch] = expected[:, :n].T
@@ -194,7 +195,7 @@ def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_compo
         stop = start
 
     def run(batch: slice) -> None:
-        # Threads have numpy's own error state, and a warning would tell of the data.
+        """Work without numpy's warnings, which would tell of the data; threads warn by default."""
         with np.errstate(all="ignore"):
             work(batch)
 

@@ -136,7 +136,8 @@ def _als(core: Floats, starts: list[Floats]) -> tuple[Floats, list[Floats]]:
     """Squared errors (n_starts,) and factors of a CP decomposition of a tensor of norm 1 by ALS."""
     # `starts` and factors have an array (n_starts, length, rank) for each mode. All starts are
     # updated together until the last converges, as small matrices cost calls, not arithmetic.
-    factors, rank = list(starts), starts[0].shape[2]
+    factors = list(starts)
+    rank = starts[0].shape[2]
     unfoldings = [np.moveaxis(core, m, 0).reshape(n, -1) for m, n in enumerate(core.shape)]
     # Ridges relative to the mean of a Gram matrix's diagonal, and of one that is 0.
     ridge, of_zero = 1e-9 / rank * np.eye(rank), 1e-100 * np.eye(rank)

@@ -363,7 +363,8 @@ class Posterior:
         targets = self._arranged - self._mean
         for k in self._entries.others(mode):
             targets -= self._passes.at(self._biases[k], k)
-        sums, no_columns = self._passes.row_sums(targets, mode), np.zeros((len(counts), 0))
+        sums = self._passes.row_sums(targets, mode)
+        no_columns = np.zeros((len(counts), 0))
         equations = NormalEquations(no_columns, no_columns, no_columns)
         if self._factors[mode].shape[1]:
             equations = self._equations(mode, targets)

@@ -80,10 +80,12 @@ def _settle(
     """CVB0 updates of a block's Dirichlet parameters, skipping converged documents."""
     # Converged documents are removed from a block once less than this fraction is left.
     open_share = 0.75
-    gamma, open_rows = np.tile(prior, (counts.shape[0], 1)), np.arange(counts.shape[0])
+    gamma = np.tile(prior, (counts.shape[0], 1))
+    open_rows, current = np.arange(counts.shape[0]), gamma.copy()
     # A row for each non-zero of the counts: probabilities of its word, and then of its topic.
-    current, by_count = gamma.copy(), np.maximum(by_word[counts.indices], TINY)
-    posterior, lengths, data = np.zeros_like(by_count), np.diff(counts.indptr), counts.data
+    by_count = np.maximum(by_word[counts.indices], TINY)
+    posterior = np.zeros_like(by_count)
+    lengths, data = np.diff(counts.indptr), counts.data
     rows, token_sums = _tokens(data, lengths)
     still_moves = np.ones(len(lengths), dtype=bool)
     for _ in range(n_iter):
