@@ -117,7 +117,7 @@ class Topics(Run):
         budgets = self.split()
         for_shares = budgets.pop() if self.fraction_after else None
         # Where shares are added to words and topics, these are loaded below, and have no budgets.
-        for_topics = budgets.pop() if budgets else {}
+        for_topics: Mapping[str, Any] = budgets.pop() if budgets else {}
         if budgets:
             words = {"max_features": self.options.words, **common, **budgets[0]}
         else:
@@ -256,27 +256,8 @@ class Topics(Run):
         return [] if least is None else [f"--words-per-text {least} if texts are so long"]
 
     def expected(self) -> list[str]:
-        """Forecast of topics, and of words unless they are public."""
-        of_groups = []
-        if self.fraction_after:
-            noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
-            groups = counted(len(self._listed_groups), "group")
-            if_uneven = (
-                f", by {min(2 * noise, 1):.1%} or {min(16 * noise, 1):.0%} where some write far "
-                "more, of the same topics or of others"
-            )
-            if bound := self.options.texts_per_person:
-                one = min(noise * bound, 1)
-                if_uneven = (
-                    f" if each person writes {bound:,} texts, by {one:.0%} if each writes one"
-                )
-            if self.unit != "person":
-                if_uneven = ""
-            of_groups.append(
-                f"Of each of {groups}, if texts are spread evenly, noise moves the share of a "
-                f"topic by about {noise:.1%} (one deviation){if_uneven}; by "
-                "more in a smaller group."
-            )
+        """Forecast of topics, of words unless they are public, and of shares by group if asked."""
+        of_groups = [self._expected_of_groups()] if self.fraction_after else []
         if self.adds:
             return of_groups
         n_words, fewest = self._words_expected()
@@ -292,6 +273,25 @@ class Topics(Run):
                 f"{n_words:,} are kept; half to four times as many were in tests."
             )
         return lines
+
+    def _expected_of_groups(self) -> str:
+        """Forecast of the noise of shares by group."""
+        noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
+        if self.unit != "person":
+            if_uneven = ""
+        elif bound := self.options.texts_per_person:
+            one = min(noise * bound, 1)
+            if_uneven = f" if each person writes {bound:,} texts, by {one:.0%} if each writes one"
+        else:
+            if_uneven = (
+                f", by {min(2 * noise, 1):.1%} or {min(16 * noise, 1):.0%} where some write far "
+                "more, of the same topics or of others"
+            )
+        return (
+            f"Of each of {counted(len(self._listed_groups), 'group')}, if texts are spread evenly, "
+            f"noise moves the share of a topic by about {noise:.1%} (one deviation){if_uneven}; by "
+            "more in a smaller group."
+        )
 
     def _words_expected(self) -> tuple[int, float]:
         """Number of words, and of units that have to use one: 1 for public words."""

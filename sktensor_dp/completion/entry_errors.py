@@ -65,10 +65,10 @@ def entry_errors(
         per_row[0], [variance * cosine] * count, residual, assumed.bias_deviation**2
     )
     folded = math.sqrt(of_row + math.fsum(biases[1:]))
+    # Below the threshold of a spiked model cosines fall to 0, at it as one over the steps.
+    are_seen = math.prod(cosines) > 1 / STEPS
     if plan.with_pairs:
         are_seen = variance * cosine > 0
-    else:  # below the threshold of a spiked model cosines fall to 0, at it as one over the steps
-        are_seen = math.prod(cosines) > 1 / STEPS
     finds = plan.seeks_components and count > 0 and are_seen
     return Errors(error, model, model, folded, finds, biases)
 

@@ -97,10 +97,11 @@ class Assumed:
         share = cls.component_share / (2 if rank == 1 else 1)
         if component_share is not None:
             share = float(component_share)
-        # Biases have nine tenths of the variance that components leave at most.
-        most = math.sqrt(max(0.9 * (1 - share), 0.0) / 2)
-        bias, n_biased = min(cls.bias_deviation / cls.deviation, most) * total_deviation, 2
-        if bias_deviation is not None:
+        if bias_deviation is None:
+            # Biases have nine tenths of the variance that components leave at most.
+            most = math.sqrt(max(0.9 * (1 - share), 0.0) / 2)
+            bias, n_biased = min(cls.bias_deviation / cls.deviation, most) * total_deviation, 2
+        else:
             bias, n_biased = float(bias_deviation), n_modes
         if n_biased * (bias / total_deviation) ** 2 + share > 0.99:
             raise ValueError(

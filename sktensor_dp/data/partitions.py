@@ -36,10 +36,10 @@ class DaskPartitions(PartitionedSource):
         import dask
 
         # Group by digests of labels: no process sees labels of other partitions.
-        split_or_error = dask.delayed(error_or)
+        delayed_call = dask.delayed(error_or)
         # As many pieces as partitions: one for each new one.
         pieces = [
-            split_or_error("Reading groups", split, *part, len(rows))
+            delayed_call("Reading groups", split, *part, len(rows))
             for part in zip(rows, labels, strict=True)
         ]
         return cls.rearranged(pieces, gathered, grouped=True)
@@ -51,10 +51,10 @@ class DaskPartitions(PartitionedSource):
         """Build new partitions: each is `gather` of one piece (or error) of every old partition."""
         import dask
 
-        taken, gathered_or_error = dask.delayed(piece_of), dask.delayed(error_or)
+        delayed_piece, delayed_call = dask.delayed(piece_of), dask.delayed(error_or)
         parts = [
-            gathered_or_error(
-                "Bringing units together", gather, [taken(piece, place) for piece in pieces]
+            delayed_call(
+                "Bringing units together", gather, [delayed_piece(old, place) for old in pieces]
             )
             for place in range(len(pieces))
         ]

@@ -87,16 +87,17 @@ def std_of_means(
     from the fixed point they are smaller.
     """
     k, d = model.means.shape
+    tail_is_shared = spread == 0
     information, overlaps = _information(model, observed, rng)
     values, vectors = np.linalg.eigh(information)
     parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
     left = np.ones(len(parts))  # e
     variances = np.zeros(len(parts))  # of noise
-    whole = 0.0  # variance where f = 1, which `noise` has
+    variance_of_whole = 0.0  # where f = 1, which `noise` has
     for rate in noise.rates:
         left = left * (1 - rate * parts)
         variances = variances * (1 - rate * parts) ** 2 + rate**2
-        whole = whole * (1 - rate) ** 2 + rate**2
+        variance_of_whole = variance_of_whole * (1 - rate) ** 2 + rate**2
     # Rows (k, d, p) of the means, without those of weights and shapes.
     of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
     unmoved = of_means @ (left / (1 - left) * (vectors.T @ moved.ravel()))
@@ -104,7 +105,7 @@ def std_of_means(
     # Deviations (k, d, p) of the scores of labelled rows, by sampling and by noise.
     noise_of_scores = np.outer(1 / np.sqrt(model.weights), _noise_of_scores(noise, d)).ravel()
     by_sampling = gains * np.sqrt(parts / n_rows)
-    by_noise = (of_means * np.sqrt(variances / whole)) @ vectors.T * noise_of_scores
+    by_noise = (of_means * np.sqrt(variances / variance_of_whole)) @ vectors.T * noise_of_scores
     # A shift that is shorter than its noise is not made, and leaves as much at most.
     unmade_variance = np.square(noise.shift / model.weights)
     unmade_variance *= shrunk_share(np.sqrt(d * unmade_variance))
@@ -115,11 +116,11 @@ def std_of_means(
         by_chance = factor @ np.hstack([sampled, by_noise[j]])
         squares = np.square(by_chance).sum(axis=1) + np.square(factor @ unmoved[j])
         squares += np.diagonal(model.covariances[j]) * unmade_variance[j] + np.square(unmade[j])
-        if (spread == 0).any():
+        if tail_is_shared.any():
             moves = overlaps[j] / weight * (model.means - model.means[j]).T
             squares += np.square(moves).sum(axis=1)
         errors[j] = np.sqrt(squares)
-    return np.where((spread == 0).any(axis=0), np.nan, errors)
+    return np.where(tail_is_shared.any(axis=0), np.nan, errors)
 
 
 def _noise_of_scores(noise: StepNoise, d: int) -> Floats:

@@ -106,6 +106,7 @@ class Trials:
         parts = [np.ones(self.split.n_units, dtype=bool)]
         if self.labels is None and not self.request.number_is_private:
             parts.append(~self.split.held_out)  # by public positions, not by secret coins
+        # Errors by candidates' parameters of the steps until a charge; None where none refuses.
         refused: dict[tuple[object, ...], NotEnoughDataError | None] = {}
         for params in candidates_of(self.request.distributions):
             key = key_until_charge(params, self.estimator)
@@ -123,6 +124,10 @@ class Trials:
                     refused[key] = error
         if None not in refused.values():
             raise NotEnoughDataError(str(next(iter(refused.values()))))
+        self._refuse_too_many_components()
+
+    def _refuse_too_many_components(self) -> None:
+        """Raise ValueError where a candidate asks for more components than there are columns."""
         name, last = [*self.request.steps.items()][-1]
         if self.n_features is not None and last._public_facts().has_more_columns:
             full = f"{name}__n_components" if name else "n_components"

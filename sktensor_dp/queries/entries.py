@@ -153,8 +153,8 @@ class EntryPairs(Query):
 
     def _largest_move(self, others: Floats) -> float:
         """Bound on the change by one value, given a norm of the `others` in its row, per cell."""
-        # A residual moves by 2 limits, times every other one in its row, a limit at most. With zero
-        # sensitivity any positive value is a bound.
+        # One value moves its residual by twice the row's limit, and the product with each other
+        # residual by that times a limit. With zero sensitivity any positive value is a bound.
         moves = 2 * self._limits[self._rows] ** 2 * others
         return SUM_SLACK * (float(moves.max()) or 1.0)
 
