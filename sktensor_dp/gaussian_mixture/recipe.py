@@ -110,8 +110,8 @@ def release_groups(
     observed = observed_cells(ball, second, model)
     if observed_share(ball, second) < 1:
         tails = with_unfinished(tails, halfway, found, noise, observed)
-    square = mean_square(model)
-    return FittedMixture(found, gains, square, tails, noise, observed, moved_from(start, found))
+    moved = moved_from(start, found)
+    return FittedMixture(found, gains, mean_square(model), tails, noise, observed, moved)
 
 
 def release_one_group(
@@ -123,28 +123,23 @@ def release_one_group(
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2
-    no_gains = np.zeros(0)
     clipped, average, noise = release_steps(ask, ball, plan, second, start, n_first)
     tails = release_tails(ask, ball, plan, second, clipped, noise)
-    square = mean_square(clipped)
     observed = observed_cells(ball, second, clipped)
-    if observed_share(ball, second) == 1:
-        columns = np.arange(plan.n_features)
-        found, tails = release_unclipped(ask, ball, plan, clipped, tails, columns, observed)
-        # Sampling, and the noise in `tails`, are all that means err by: none is of a step.
-        noise = replace(noise.times(0.0), rates=np.ones(1))
-        moved = np.zeros_like(moved_from(start, found))
-        return FittedMixture(found, no_gains, square, tails, noise, observed, moved)
-    columns = np.flatnonzero((tails.skewness > 0) | one_valued(clipped, ball.radius))
+    is_complete = observed_share(ball, second) == 1
+    is_moved = (tails.skewness > 0) | one_valued(clipped, ball.radius)
+    columns = np.flatnonzero(is_complete | is_moved)
     if len(columns):
         found, tails = release_unclipped(ask, ball, plan, clipped, tails, columns, observed)
     else:
         n_last = plan.n_steps - n_first
         found, _, noise = release_steps(ask, ball, plan, second, clipped, n_last, average)
-        tails, square = with_unfinished(tails, clipped, found, noise, observed), mean_square(found)
+        tails, clipped = with_unfinished(tails, clipped, found, noise, observed), found
+    if len(columns) == plan.n_features:  # all that means err by is sampling, and noise in `tails`
+        noise = replace(noise.times(0.0), rates=np.ones(1))
     moved = moved_from(start, found)
     moved[:, 1 + columns] = 0.0  # nothing says how far they moved
-    return FittedMixture(found, no_gains, square, tails, noise, observed, moved)
+    return FittedMixture(found, np.zeros(0), mean_square(clipped), tails, noise, observed, moved)
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
