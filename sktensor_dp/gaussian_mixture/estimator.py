@@ -423,7 +423,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Warns
         -----
         NotEnoughDataWarning
-            If there are no intervals, or none of a column, and why: their ends are NaN then.
+            If there are no intervals, or none of a column, and why: their ends are NaN then; or if
+            most rows lack a column.
 
         Raises
         ------
@@ -447,12 +448,11 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         [['age', 40.0], ['visits', 6.0]]
         """
         check_is_fitted(self)
-        check_level(level)
         k, d = self.means_.shape
         names, bounds = named_ranges(self, feature_names, ranges)
-        low, high, why_none = self._intervals(level)
-        if why_none:
-            warnings.warn(why_none, NotEnoughDataWarning, stacklevel=level_of_caller())
+        low, high, doubt = self._intervals(level)
+        if doubt:
+            warnings.warn(doubt, NotEnoughDataWarning, stacklevel=level_of_caller())
         if not {*undo} <= {*names}:
             raise ValueError(f"undo must map some of the columns {names}; got {[*undo]}.")
         found, halves = np.stack([self.means_, low, high]), np.ones(d)
@@ -488,7 +488,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Warns
         -----
         NotEnoughDataWarning
-            If a column has no intervals.
+            If a column has no intervals, or most rows lack it.
 
         Raises
         ------
@@ -531,12 +531,11 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         (True, True)
         """
         check_is_fitted(self)
-        check_level(level)
-        low, high, why_none = self._intervals(level)
+        low, high, doubt = self._intervals(level)
         if np.isnan(low).all():
-            raise ValueError(why_none)
-        if why_none:
-            warnings.warn(why_none, NotEnoughDataWarning, stacklevel=level_of_caller())
+            raise ValueError(doubt)
+        if doubt:
+            warnings.warn(doubt, NotEnoughDataWarning, stacklevel=level_of_caller())
         return low, high
 
     def _std_of_means(self) -> Floats | None:
@@ -552,20 +551,26 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
     def _intervals(self, level: float) -> tuple[Floats, Floats, str]:
         """Normal intervals around means, NaN where there are none, and a sentence on these."""
-        std = self._std_of_means()
-        why_none = ""
+        if not 0 <= level < 1:
+            raise ValueError(f"level must lie in [0, 1), got {level!r}.")
+        std, doubt = self._std_of_means(), ""
         if std is None:
             reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
-            why_none = f"There are no intervals: {reason}."
+            doubt = f"There are no intervals: {reason}."
             std = np.full(self.means_.shape, np.nan)
         elif skewed := names_of(self, np.isnan(std[0])):
-            why_none = (
+            doubt = (
                 f"There are no intervals of {' and '.join(skewed)}: groups are skewed there, or "
                 "have nearly one value, as by many zeros or a long tail; how they share it is not "
                 "known."
             )
+        elif rare := names_of(self, self._observed < 0.5):
+            doubt = (
+                f"Most rows lack {' and '.join(rare)}: if they do for values that are seen, as by "
+                "dropout, a quarter to a half of the 90% intervals there hold."
+            )
         reach = float(ndtri((1 + level) / 2)) * std
-        return self.means_ - reach, self.means_ + reach, why_none
+        return self.means_ - reach, self.means_ + reach, doubt
 
     def forecast(self, n_samples: int, n_features: int) -> Forecast:
         """Forecast the noise of a fit from public numbers.
@@ -640,9 +645,3 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     def _worst_case(self, n_units: int | None) -> Neighbours:
         """Neighbours of an audit, told apart by their mean along the axis where they differ."""
         return worst_samples(self, n_units, minus_mean)
-
-
-def check_level(level: float) -> None:
-    """Raise ValueError unless `level` lies in [0, 1)."""
-    if not 0 <= level < 1:
-        raise ValueError(f"level must lie in [0, 1), got {level!r}.")
