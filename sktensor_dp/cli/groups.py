@@ -223,7 +223,8 @@ class Groups(Run):
 
     def verdict(self) -> str:
         """Verdict on groups; those of categories are never sure."""
-        verdict, has_categories = super().verdict(), len(self._columns) > len(self._numbers)
+        verdict = super().verdict()
+        has_categories = len(self._columns) > len(self._numbers)
         return "may be enough" if has_categories and verdict == "enough" else verdict
 
     def doubts(self) -> str:

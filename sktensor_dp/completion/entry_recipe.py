@@ -190,7 +190,8 @@ def release_pair_components(
     columns, (n_columns, r), and the residual variance that these loadings leave unexplained.
     """
     index_set, half = ask.public("index_set"), ask.public("half")
-    residual, clip = 2 * half * ASSUMED.residual, residual_clip(ASSUMED.residual, 1 / 2)
+    residual = 2 * half * ASSUMED.residual
+    clip = residual_clip(ASSUMED.residual, 1 / 2)
     predictions = index_set.at_entries(model.biases) + (model.mean - ask.public("middle"))
     # With these weights of rows one value moves the pairs of any row as far.
     others = np.maximum(index_set.counts[0] - 1.0, 1.0)
@@ -227,7 +228,8 @@ def with_columns(model: CPCompletion, loadings: Floats) -> CPCompletion:
 
 def _effects(model: EntryModel, index_set: IndexSet, mode: int) -> SharedEffects:
     """Posterior of the biases of a mode, and its rows' popularity by the number of entries."""
-    counts, prior_variance = index_set.counts[mode], float(model.bias_prior_variances[mode])
+    counts = index_set.counts[mode]
+    prior_variance = float(model.bias_prior_variances[mode])
     variances = np.where(counts > 0, model.bias_variances[mode], prior_variance)
     # Rows without entries get the popularity of the least popular row with entries.
     mean = max(float(counts.mean()), 1e-100)

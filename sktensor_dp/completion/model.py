@@ -176,7 +176,9 @@ class SavedCompletion(SavedState):
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes from a file; ModelFileError where shapes or values do not agree."""
         most_modes = 32
-        found, shape, ranks = super().attributes(estimator), self.shape_, self._ranks
+        found = super().attributes(estimator)
+        shape = self.shape_
+        ranks = self._ranks
         is_tensor = 2 <= len(shape) <= most_modes and min(shape) > 0
         require(
             is_tensor and self.n_iter_ > 0,

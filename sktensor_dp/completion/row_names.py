@@ -204,7 +204,8 @@ def indices_of(row_names: Any) -> Indices | None:
 
 def check_names(estimator: Any) -> None:
     """Raise ValueError for `row_names` that make no index or contradict `shape`."""
-    name, shape = f"The 'row_names' parameter of {type(estimator).__name__}", estimator.shape
+    name = f"The 'row_names' parameter of {type(estimator).__name__}"
+    shape = estimator.shape
     indices, wrong = None, ""
     try:
         indices = indices_of(estimator.row_names)

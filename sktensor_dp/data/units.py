@@ -181,7 +181,9 @@ def rows_of(X: Rows, rows: slice) -> Rows:
     stored = slice(ends[0], ends[-1])
     part = sp.csr_matrix((rows.stop - rows.start, X.shape[1]), dtype=X.dtype)
     # Set attributes: the constructor would copy arrays that use less than half of their memory.
-    part.data, part.indices, part.indptr = X.data[stored], X.indices[stored], ends - ends[0]
+    part.data = X.data[stored]
+    part.indices = X.indices[stored]
+    part.indptr = ends - ends[0]
     return part
 
 

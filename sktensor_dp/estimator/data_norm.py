@@ -42,7 +42,8 @@ def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[W
     `square`, of others: means of shorter rows are shorter.
     """
     d = len(second.value) - 1
-    squared_norm, sigma = float(np.trace(second.value[:d, :d])), second.sigma * math.sqrt(d)
+    squared_norm = float(np.trace(second.value[:d, :d]))
+    sigma = second.sigma * math.sqrt(d)
     largest = (1 - 1e-9) * ball.radius**2  # exact sums have rounding errors
     may_be_largest = max(squared_norm, square) + 2 * sigma >= largest
     noise_is_small = 10 * sigma < largest  # else any norm might be the largest

@@ -351,7 +351,8 @@ class PrivateSearchCV(
         )  # fmt: skip
         # Completions refuse coordinates outside their shape, which other fits do not have.
         request.steps[step_name]._validation_copy()._refuse_rows(rows, y)
-        in_data, n_units = unit_labels_in(self.estimator, X), request.last._public_facts().n_units
+        in_data = unit_labels_in(self.estimator, X)
+        n_units = request.last._public_facts().n_units
         if in_data is not None:  # then no `groups` are given: units of X are its groups
             labels = in_data
             if n_units is None or len(distinct(in_data)[0]) > n_units:

@@ -209,7 +209,8 @@ class ComponentDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        values, low, high = np.asarray(estimator.components_)[component], None, None
+        values = np.asarray(estimator.components_)[component]
+        low = high = None
         columns = names_of_columns(estimator, feature_names, len(values))
         quantity = "probability" if (values >= 0).all() else "value"
         largest = np.argsort(-np.abs(values), kind="stable")[:n_features]

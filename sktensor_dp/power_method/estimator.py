@@ -536,9 +536,11 @@ class PrivateTensorPowerMethod(
         """
         check_is_fitted(self)
         check_sizes(n_samples=n_samples)
-        rng, probabilities = as_generator(self.random_state), self.weights_ / self.weights_.sum()
+        rng = as_generator(self.random_state)
+        probabilities = self.weights_ / self.weights_.sum()
         chosen = rng.choice(len(probabilities), size=n_samples, p=probabilities)
-        means, deviations = self.components_[chosen], np.sqrt(self.covariances_[chosen, None])
+        means = self.components_[chosen]
+        deviations = np.sqrt(self.covariances_[chosen, None])
         return np.asarray(means + deviations * rng.standard_normal(means.shape)), chosen
 
     @available_if(_needs("raw"))

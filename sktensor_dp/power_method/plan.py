@@ -141,8 +141,11 @@ def _fractions(perturbation: str, whiten: bool, *, noiseless: bool) -> dict[str,
 
 def check_memory(plan: MomentPlan) -> None:
     """Raise ValueError if the numbers that a fit holds at once may not fit into memory."""
-    k, d, perturbation = plan.n_components, float(plan.n_features), plan.perturbation
-    n_numbers, advice = VECTORS * d * (k + plan.n_restarts) + WORKSPACE, "or less n_restarts"
+    k = plan.n_components
+    d = float(plan.n_features)
+    perturbation = plan.perturbation
+    n_numbers = VECTORS * d * (k + plan.n_restarts) + WORKSPACE
+    advice = "or less n_restarts"
     if perturbation not in BY_STEPS:
         # Without a second moment there is no subspace, and the third moment has all features.
         has_subspace = any(one.name == SecondMoments.name for one in plan.releases.planned)
@@ -157,7 +160,9 @@ def forecast_moments(
 ) -> Forecast:
     """Forecast noise and signal of each release of a fit to samples of the assumed law."""
     plan = plan_moments(estimator, n_features, estimator.perturbation)
-    k, pure, ball = plan.n_components, plan.releases.delta == 0, LiftedBall(plan.radius)
+    k = plan.n_components
+    pure = plan.releases.delta == 0
+    ball = LiftedBall(plan.radius)
     releases, count_sigma = counted_releases(plan.releases, pure, estimator.neighbours)
     n_batches = k * (plan.max_iter + 1) if plan.perturbation == "stream" else 1
     if count_sigma is not None:

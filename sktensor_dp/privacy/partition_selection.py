@@ -18,7 +18,8 @@ from sktensor_dp.tensor.arrays import Floats
 STEP = 2.0**-20
 # Number of intervals of weights for which the threshold is formed, and candidates for the number a
 # of `_threshold_of_weights`; any give a valid threshold.
-N_INTERVALS, CANDIDATES = 4000, (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
+N_INTERVALS = 4000
+CANDIDATES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 # Relative increase of the threshold that a larger weight may cost.
 LARGEST_INCREASE = 1.03
 

@@ -182,7 +182,9 @@ def _moment_noise(
     Each moment has half of epsilon. Both have Gaussian noise and share delta (AGN), or M3 has
     `spherical` noise (AVN).
     """
-    noise, sensitivity, half = NoiseSource(), math.sqrt(2) / n_documents, epsilon / 2
+    noise = NoiseSource()
+    sensitivity = math.sqrt(2) / n_documents
+    half = epsilon / 2
     sigma = classical_sigma(sensitivity, half, delta if spherical else delta / 2)
     mu = sensitivity / sigma if sigma > 0 else math.inf
     pairs = gaussian_unique_entries(dim, 2, sigma, noise)

@@ -54,7 +54,9 @@ class MeanField:
         self.order, counts = chunk.by_words
         self._counts, self._topics = counts, topics
         self._prior = np.broadcast_to(prior, (len(topics), len(self.order)))[:, self.order]
-        self._n_iter, self._needs_norm, self._weights = n_iter, needs_norm[self.order], weights
+        self._n_iter = n_iter
+        self._needs_norm = needs_norm[self.order]
+        self._weights = weights
         # Tokens of each document, spread evenly over topics: the first step starts from these.
         self._even_counts = (chunk.lengths[self.order] / len(prior)).astype(np.float32)
         # Proportions of topics, scaled so that the largest is 1; weighted counts over the mixture

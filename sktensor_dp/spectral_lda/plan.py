@@ -93,7 +93,8 @@ def plan_topics(
     # Number of documents times the mu of one Gaussian release; at a usual delta if that is 0.
     n_effective = math.inf if exact else n_samples * gaussian_mu(epsilon, delta or 1e-6)
     clipped = min(defaults.CLIPPED, defaults.N_CLIPPED / n_effective)
-    in_word_space, n_numbers = perturbation == "moment_tensor", n_features * n_components
+    in_word_space = perturbation == "moment_tensor"
+    n_numbers = n_features * n_components
     # All moments are fitted jointly where words are few and documents many.
     matches = n_features <= defaults.JOINT_WORDS and n_effective >= defaults.MATCH_FROM * n_numbers
     kind = "word_space" if in_word_space else "few_words" if matches else "many_words"
@@ -399,7 +400,8 @@ def _compared(
     # stands out if its eigenvalue is above half of it (Baik, Ben Arous & Peche, 2005). Triples are
     # compared by norm: k orthogonal topics have terms of norm k^(1/2) eigenvalue^(3/2) each in word
     # space, and of k^(1/2) if whitened.
-    noise_of_pairs, noise_of_triples = math.sqrt(plan.n_words) / 2, math.sqrt(n_unique(k, 3))
+    noise_of_pairs = math.sqrt(plan.n_words) / 2
+    noise_of_triples = math.sqrt(n_unique(k, 3))
     return {
         "word_frequencies": Compared(WordFrequencies, norm_of_counts, 1.0, 1 / n_features),
         "pair_moments": Compared(PairMoments, norm_of_pairs, noise_of_pairs, eigenvalue),

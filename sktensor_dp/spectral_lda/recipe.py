@@ -422,7 +422,9 @@ class _SpectralFit:
     ) -> FittedTopics:
         """Topics of the words whose `pairs` were released; others keep their unigram frequency."""
         if (words := pairs.words) is not None:
-            share, of_words, std_of_words = self._unigram[words].sum(), topics, topics_std
+            share = self._unigram[words].sum()
+            of_words = topics
+            std_of_words = topics_std
             topics = np.tile(self._unigram, (len(of_words), 1))
             topics[:, words] = of_words * share
             if std_of_words is not None:

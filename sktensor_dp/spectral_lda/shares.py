@@ -185,7 +185,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             rest, rest_sigma, uses = np.zeros(shape), 0.0, ask.left(SharesByGroup)
             if few < texts:
                 larger = ask(SharesByGroup(texts * NORM_SLACK, order, few * NORM_SLACK)).as_sum()
-                rest, rest_sigma, uses = larger.value.reshape(shape), larger.sigma, uses - 1
+                rest = larger.value.reshape(shape)
+                rest_sigma = larger.sigma
+                uses = uses - 1
             sums = ask(SharesByGroup(few * NORM_SLACK, order), uses=uses).as_sum()
         found = {
             "sums_": sums.value.reshape(shape), "sigma_": sums.sigma,
@@ -336,7 +338,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         if not Number(0, 1, closed="neither").accepts(level):
             raise ValueError(f"level must be a number between 0 and 1, got {shown(level)}.")
-        reach, n, k = float(ndtri((1 + level) / 2)) ** 2, self._seen, self.sums_.shape[1]
+        reach = float(ndtri((1 + level) / 2)) ** 2
+        n = self._seen
+        k = self.sums_.shape[1]
         shares, variance = self._moments()
         sums, chance = shares * n, reach * self.spread_ * n * sampling
         noise = reach * variance * n**2 / _noise_of_quotients(np.clip(shares, 0.0, 1.0))

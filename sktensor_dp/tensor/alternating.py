@@ -67,7 +67,8 @@ def fit_core(
     n_used = min(n, max(20 * size, core_multiplications // size**2))
     if n_used < n:
         sample = rng.choice(n, n_used, replace=False)
-        entries, values = SortedEntries(entries.coordinates[sample], entries.shape), values[sample]
+        entries = SortedEntries(entries.coordinates[sample], entries.shape)
+        values = values[sample]
     gram, moment, _ = core_equations(entries, factors, values)
     # Ridge s / v, with the variance s of noise on values and the prior one v of a core's entries.
     # A choice: values vary by the core as much as by noise, v * trace / n_used = s.
@@ -86,7 +87,8 @@ def core_components(core: Floats, rank: int, rng: np.random.Generator) -> list[F
         # Any orthogonal matrix keeps the product; rows of a DCT are spread evenly over components.
         left, values, right = np.linalg.svd(core, full_matrices=False)
         k = min(rank, len(values))
-        rotation, roots = scipy.fft.dct(np.eye(rank), norm="ortho")[:k], np.sqrt(values[:k])
+        rotation = scipy.fft.dct(np.eye(rank), norm="ortho")[:k]
+        roots = np.sqrt(values[:k])
         return [(left[:, :k] * roots) @ rotation, (right[:k].T * roots) @ rotation]
     n_starts = 10
     # Drawn start by start, then stacked by mode: (n_starts, length, rank).

@@ -145,7 +145,9 @@ class EntryPasses:
 
 def _kronecker_blocks(rows: Sequence[Floats]) -> Iterator[Floats]:
     """Kronecker products of the rows of arrays (n, r_k), the last fastest, in blocks of columns."""
-    first, n, width = rows[0], len(rows[0]), math.prod(more.shape[1] for more in rows[1:])
+    first = rows[0]
+    n = len(rows[0])
+    width = math.prod(more.shape[1] for more in rows[1:])
     for part in blocks(first.shape[1], max(_NUMBERS // (n * width), 1)):
         product = first[:, part]
         for more in rows[1:]:

@@ -189,7 +189,9 @@ def solve_rows(
     # Minimises sum_e (x_e - b - z_e' a)^2 + bias_ridge b^2 + sum_j ridge[j] a[j]^2.
     n, rank = equations.moment.shape
     corners = counts + bias_ridge  # last diagonal entry of each matrix, that of the bias
-    bias, rows, inverses = sums / corners, np.zeros((n, rank)), np.empty_like(equations.gram)
+    bias = sums / corners
+    rows = np.zeros((n, rank))
+    inverses = np.empty_like(equations.gram)
     if rank == 0:
         return bias, rows, inverses
     step = max(1, system_numbers // ((rank + 1) * (rank + 2) // 2))
@@ -225,7 +227,8 @@ def _penalised(equations: NormalEquations, corners: Floats, ridge: Floats, block
     is_gram = np.ones(len(packed), dtype=bool)
     is_gram[of_bias] = False
     packed[is_gram] = gram
-    packed[of_bias[:-1]], packed[of_bias[-1]] = equations.design[block].T, corners[block]
+    packed[of_bias[:-1]] = equations.design[block].T
+    packed[of_bias[-1]] = corners[block]
     packed[diagonal_positions(rank + 1)[:-1]] += np.maximum(ridge[:, None], least)
     return packed
 
@@ -250,7 +253,9 @@ def posterior_rows(
         return posterior
     # A row's sums g have the covariance p H H + N at the prior variance p, H its gram and N the
     # covariance of noise; its posterior mean is p H (p H H + N)^-1 g.
-    H, g, N = grams[observed], sums[observed], noise[observed] + residual * grams[observed]
+    H = grams[observed]
+    g = sums[observed]
+    N = noise[observed] + residual * grams[observed]
     size = np.trace(prior * (H @ H) + N, axis1=1, axis2=2) / r
     # With L L' = N, M = L^-1 H and M M' = U D U', the matrix to invert is L U (p D + 1) U' L' for
     # any prior variance p, so iterations need no further factorisation.

@@ -156,7 +156,8 @@ class Fibres:
         # Coordinates of each fibre in the other modes.
         self.coordinates = np.array([column[self.begins] for column in columns]).T
         kind = _index_type(max(n, *entries.shape))
-        self.length, self._pointers = entries.shape[mode], np.append(self.begins, n).astype(kind)
+        self.length = entries.shape[mode]
+        self._pointers = np.append(self.begins, n).astype(kind)
         self.rows = entries.rows(mode)[self.order].astype(kind, copy=False)
 
     def __len__(self) -> int:

@@ -57,7 +57,8 @@ def read_documents(
     is_part: bool = False,
 ) -> list[Any]:
     """List documents, decoded by the parameters of a vectorizer; `is_part`: of a lazy partition."""
-    container, number_is_private = type(raw_documents), vectorizer.neighbours == "add_remove"
+    container = type(raw_documents)
+    number_is_private = vectorizer.neighbours == "add_remove"
     is_one = issubclass(container, (str, bytes, Mapping)) or not isinstance(raw_documents, Iterable)
     if is_one or getattr(raw_documents, "ndim", 1) != 1:
         shape = getattr(raw_documents, "shape", None)

@@ -196,7 +196,9 @@ def variance_by_shares(fit: ExplainedTopics) -> Floats:
     # products over its cycles; cycles of words a and b are c times weighted sums of powers, such as
     # s21 = sum_i w_i mu_ia^2 mu_ib.
     w, mu, c = fit.weights[:, None], fit.topics, fit.concentration
-    s1, s2, s11 = (w * mu).sum(axis=0), (w * mu**2).sum(axis=0), mu.T @ (w * mu)
+    s1 = (w * mu).sum(axis=0)
+    s2 = (w * mu**2).sum(axis=0)
+    s11 = mu.T @ (w * mu)
     s21, s22 = (mu**2).T @ (w * mu), (mu**2).T @ (w * mu**2)
     squares = np.outer(s2, s1**2)
     four_cycles = c**3 * np.outer(s1, s1) ** 2
