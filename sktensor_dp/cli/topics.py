@@ -238,7 +238,10 @@ class Topics(Run):
         guess, verdict = self.length, self.verdict()
         # Longer texts may show what those of the guess do not; of others the shorter are worse.
         other = guess * 10 if self.too_few() else guess // 10
-        if other < 3 or (by_other := self.changed(words_per_text=other).verdict()) == verdict:
+        if other < 3:
+            return ""
+        by_other = self.changed(words_per_text=other).verdict()
+        if by_other == verdict:
             return ""
         has = "all of a person's texts have" if self.unit == "person" else "a text has"
         return (

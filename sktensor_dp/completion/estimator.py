@@ -557,21 +557,22 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         shape: tuple[int, ...],
     ) -> tuple[EntryPlan | PersonPlan, tuple[int, ...]]:
         """Plan of releases for public sizes, and the rank of each mode."""
-        ranks = (
-            checked_ranks(type(self).__name__, self.rank, shape)
-            if self._full_core
-            else (int(self.rank),) * len(shape)  # type: ignore[arg-type]
-        )
-        rank, epsilon, delta = max(ranks), self.epsilon, self.delta
-        if self.unit_mode is not None:
-            return plan_persons(
-                shape, rank, self.unit_mode, epsilon, delta, self._chooses_bounds
-            ), ranks
-        return plan_entries(
-            n_units, shape, rank, epsilon=epsilon, delta=delta,
-            perturbation=self.perturbation, max_iter=self.max_iter,
-            chooses_bounds=self._chooses_bounds,
-        ), ranks  # fmt: skip
+        if self._full_core:
+            ranks = checked_ranks(type(self).__name__, self.rank, shape)
+        else:
+            ranks = (int(self.rank),) * len(shape)  # type: ignore[arg-type]
+        plan: EntryPlan | PersonPlan
+        if self.unit_mode is None:
+            plan = plan_entries(
+                n_units, shape, max(ranks), epsilon=self.epsilon, delta=self.delta,
+                perturbation=self.perturbation, max_iter=self.max_iter,
+                chooses_bounds=self._chooses_bounds,
+            )  # fmt: skip
+        else:
+            plan = plan_persons(
+                shape, max(ranks), self.unit_mode, self.epsilon, self.delta, self._chooses_bounds
+            )
+        return plan, ranks
 
     @property
     def _chooses_bounds(self) -> bool:

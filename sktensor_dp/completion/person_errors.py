@@ -136,10 +136,7 @@ def _errors_of_rows(
     found = []
     n_cells = math.prod(shape) // shape[plan.unit_mode]
     for place, n_rows in enumerate(np.delete(shape, plan.unit_mode).tolist()):
-        # Norm of a unit's numbers of entries in rows, all as likely. A cell has one entry at most:
-        # numbers are hypergeometric. `cell_weights` has rows of other shares.
-        correction = max(n_cells - each, 0.0) / max(n_cells - 1, 1)
-        norm = math.sqrt(each * (1 - 1 / n_rows) * correction + each**2 / n_rows)
+        norm = _norm_in_rows(each, n_rows, n_cells)
         # All units have one entry, and a Poisson number of others: this part has them in one row.
         in_one = math.exp((each - 1) * (1 / n_rows - 1))
         if not plan.costs_of_biases()[place].mu > 0:  # `SharedRowSums` of order 1
@@ -154,6 +151,14 @@ def _errors_of_rows(
         sampling *= float(blocks**2 @ shares / (blocks @ shares) ** 2)
         found.append(_RowErrors(noise, sampling, shift, weight, norm))
     return found
+
+
+def _norm_in_rows(each: float, n_rows: int, n_cells: int) -> float:
+    """Norm of a unit's numbers of entries in rows, all as likely; of other rows see `cell_weights`.
+    A cell has one entry at most, so that numbers are hypergeometric.
+    """
+    correction = max(n_cells - each, 0.0) / max(n_cells - 1, 1)
+    return math.sqrt(each * (1 - 1 / n_rows) * correction + each**2 / n_rows)
 
 
 def _errors_of_rounds(

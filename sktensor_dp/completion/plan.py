@@ -303,6 +303,7 @@ def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: 
         return 0.0
 
     def excess(fraction: float) -> float:
+        """Loss of predictions above the one that is allowed."""
         return loss_by_pairs(n_observed, shape, epsilon, fraction) - defaults.PAIR_LOSS
 
     fraction = 0.5 if excess(0.5) <= 0 else brentq(excess, 0.0, 0.5)

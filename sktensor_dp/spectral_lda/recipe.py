@@ -277,11 +277,13 @@ class _SpectralFit:
         """
         pure, asked = self._ask.is_pure, min(self._plan.n_components, len(corrected))
 
-        def n_above(most: float, weights: Floats) -> int:  # eigenvalues of the weighted moment
+        def n_above(most: float, weights: Floats) -> int:
+            """Number of eigenvalues of the weighted moment above the edge of noise of `most`."""
             edge = correction.pair_scale * most + correction.pair_shift * float(weights.max()) ** 2
             return n_eigenvalues_above(weights[:, None] * corrected * weights, edge)
 
-        def n_seen_if(n_topics: int) -> int:  # by the noise beside `n_topics` topics
+        def n_seen_if(n_topics: int) -> int:
+            """Number of topics by the noise beside `n_topics` topics."""
             _, most = noise_edges(*chance, pure=pure, n_topics=n_topics)
             weights, _, weighted_most = scaled_edges(
                 *chance, self._ask.n_units, pure=pure, n_topics=n_topics

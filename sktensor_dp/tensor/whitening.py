@@ -355,15 +355,17 @@ def noisy_whitener(
     """
     values, vectors = top_eigenpairs(M2, n_components, **eigen_options)
     n_resolved = int((values > max(edge, most_by_chance)).sum())
-    kept = int((values > min(edge, hidden_above)).sum()) if n_resolved > 1 else 1
+    n_kept = 1
+    if n_resolved > 1:
+        n_kept = int((values > min(edge, hidden_above)).sum())
     if largest is None:
         largest = max(float(values[0]), _NULL_EIGENVALUE)
     # Least eigenvalue that is kept, relative to the noise edge: noise may make it negative.
     least_above_noise = 0.1
     eigenvalues = np.maximum(
-        values[:kept], max(least_above_noise * edge, _NULL_EIGENVALUE * largest)
+        values[:n_kept], max(least_above_noise * edge, _NULL_EIGENVALUE * largest)
     )
-    return NoisyWhitener(vectors[:, :kept], np.sqrt(eigenvalues), eigenvalues, n_resolved)
+    return NoisyWhitener(vectors[:, :n_kept], np.sqrt(eigenvalues), eigenvalues, n_resolved)
 
 
 def n_eigenvalues_above(matrix: Floats, bound: float) -> int:
