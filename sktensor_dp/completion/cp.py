@@ -48,7 +48,7 @@ class PrivateCPCompletion(
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
         Privacy parameter in [0, 1). 0 asks for pure differential privacy; with a ``unit_mode``
-        there are then no components, and biases are from one release instead of four.
+        there are then no components, and biases are from one release instead of six.
     perturbation : str, default="auto"
         Quantities that get noise. ``"input"``: every value, once. ``"sufficient_statistics"``:
         sums of values over rows, which give the mean and biases. ``"gradient"``: every step of

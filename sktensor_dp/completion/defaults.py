@@ -1,7 +1,7 @@
 """Tuned constants of completions; ``python -m benchmarks ablations_of_completions`` tests each."""
 
 # Number of releases of biases if persons are the units, each about the biases so far.
-ROUNDS = 4
+ROUNDS = 6
 # Fraction of the budget for the level and the deviation of persons' values, released twice.
 LEVEL_FRACTION = 0.02
 # Fraction of the budget for components of persons, and the number of releases.

@@ -381,8 +381,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """Standard errors of `biases_` by noise and sampling; NaN for ``unit_mode``, or mode 0.
 
         They hold if which entries there are does not depend on values, but for the level of a unit.
-        Where units leave, biases of rows as months are smaller by more than errors say, most with
-        ``delta=0``, where they are from one release.
+        Where few units compare rows, as months that most leave before, differences come out too
+        small by more than errors say, with ``delta=0``, where they are from one release, by far.
         """
         check_is_fitted(self)
         mode = self._shared.unit_mode

@@ -50,6 +50,7 @@ class EffectRelease:
     about: Floats  # (n_rows,)
     spread: float | Floats  # deviation of a clipped residual; by row
     shift: float | Floats = 0.0  # expected error of effects, if residuals are not normal; by row
+    by_step: float | Floats = 0.0  # variance of effects by `fixed_point_step`; by row
 
     def pooled(self, weights: Floats) -> "EffectRelease":
         """Sum of both blocks by `weights` (2,), the larger of which is 1."""
@@ -57,11 +58,13 @@ class EffectRelease:
         return replace(self, sums=weights @ self.sums, counts=weights @ self.counts, sigma=sigma)
 
     @classmethod
-    def combined(cls, releases: Sequence["EffectRelease"], missed: Floats) -> "EffectRelease":
+    def combined(
+        cls, releases: Sequence["EffectRelease"], missed: Floats, longest: float
+    ) -> "EffectRelease":
         """Average of n releases as one, weighted in each row by the covariance of their errors.
 
         Each responds less to effects far from those it is about. Arguments as for
-        `errors_of_releases`.
+        `errors_of_releases` and `fixed_point_step`.
         """
         sigmas = np.array([one.sigma for one in releases])
         responses = np.stack([one.response for one in releases])
@@ -83,13 +86,31 @@ class EffectRelease:
             # Multiplied by this, sums have errors as large as the noise of counts.
             response = sigma / np.sqrt(np.einsum("ij,jik,kj->j", of_effects, errors, of_effects))
         of_sums = response * of_effects / responses
+        step, by_step = fixed_point_step(releases, counts, of_rows, of_effects, longest)
         return cls(
             sums=np.sum(of_sums * np.stack([one.sums for one in releases]), axis=0),
-            counts=counts, sigma=sigma, response=response,
-            about=np.sum(of_effects * np.stack([one.about for one in releases]), axis=0),
+            counts=counts, sigma=sigma, response=response, by_step=by_step,
+            about=np.sum(of_effects * np.stack([one.about for one in releases]), axis=0) + step,
             # Of the same values.
             spread=sum(part * one.spread for part, one in zip(of_sums, releases, strict=True)),
         )  # fmt: skip
+
+
+def shown_by(
+    releases: Sequence[EffectRelease], counts: Floats, of_rows: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Effects that n releases are about, (n, n_rows), sums of effects that they show, and variances
+    of these by noise. A constant in all effects is no difference of rows: means are subtracted.
+    """
+    about = np.stack([one.about for one in releases])
+    responses = np.stack([one.response * np.ones(len(counts)) for one in releases])
+    # Divided by its response, each release holds the same sums of effects about 0, with noise of
+    # variance (sigma / response)^2.
+    shown = about * counts + np.stack([one.sums for one in releases]) / responses
+    along = of_rows * counts / max(float(of_rows @ counts**2), LEAST_WEIGHT)
+    shown -= np.outer(shown @ along, counts)
+    about -= ((about * counts) @ along)[:, None]
+    return about, shown, (np.array([[one.sigma] for one in releases]) / responses) ** 2
 
 
 def errors_of_releases(
@@ -102,16 +123,8 @@ def errors_of_releases(
     release also holds a part of what effects of other modes then missed: `missed` (n, n) are mean
     products of that in two releases. `counts` are averaged, `of_rows` are weights of rows.
     """
-    sigmas = np.array([one.sigma for one in releases])
-    responses = np.stack([one.response for one in releases])
-    # Divided by its response, each release holds the same sums of effects about 0, with noise of
-    # variance (sigma / response)^2. A constant in all effects is no difference of rows.
-    noise = (sigmas[:, None] / responses) ** 2
-    about = np.stack([one.about * counts for one in releases])
-    shown = about + np.stack([one.sums for one in releases]) / responses
+    about, shown, noise = shown_by(releases, counts, of_rows)
     shift = np.stack([one.shift * counts for one in releases])
-    along = of_rows * counts / max(float(of_rows @ counts**2), LEAST_WEIGHT)
-    shown -= np.outer(shown @ along, counts)
     # Squared distances of releases, less what noise adds to them, and the deviation of that, which
     # few rows make large.
     mean_noise = noise @ of_rows
@@ -122,7 +135,8 @@ def errors_of_releases(
     # Part of them by how far other effects have moved, and not by how far own ones have: by all of
     # it, if a row of this mode meets one of another mode alone.
     moved, pairs = _square_distances(missed), np.tril_indices(len(releases), -1)
-    by_moves = np.stack([moved, _square_distances((of_rows * about) @ about.T)])
+    own_moves = _square_distances((of_rows * counts**2 * about) @ about.T)
+    by_moves = np.stack([moved, own_moves])
     weights = 1 / (by_noise[pairs] + LEAST_ERROR)
     weights /= weights.max(initial=LEAST_ERROR)
     parts, _ = nnls((weights * by_moves[:, *pairs]).T, weights * distances[pairs])
@@ -137,6 +151,47 @@ def errors_of_releases(
     own_errors = np.maximum(noise.T + rest, np.maximum(least, LEAST_SHARE * diagonal))
     errors[:, *np.diag_indices(len(releases))] += own_errors
     return errors
+
+
+def fixed_point_step(
+    releases: Sequence[EffectRelease], counts: Floats, of_rows: Floats, of_effects: Floats,
+    longest: float,
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """Step from effects averaged by weights `of_effects` to those about which a release would show
+    just these, and its variance, by row. `counts` and `of_rows` are as for `errors_of_releases`; no
+    row moves by more than `longest`, as releases hardly respond to effects farther off.
+    """
+    # Residuals are about the mean of a unit's other rows. Where units keep to a part of the rows,
+    # releases about a show b - m (b - a) along the difference of the parts, m < 1, and averages do
+    # not arrive at b. A regression of what they show on what they are about does, along the
+    # direction in which that moved most (Anderson 1965). The first release is clipped otherwise.
+    about, shown, noise = shown_by(releases, counts, of_rows)
+    none, scale = np.zeros(len(counts)), np.sqrt(of_rows)
+    if len(releases) < 3:
+        return none, none
+    moved = about[1:] - about[1:].mean(axis=0)
+    parts, sizes, directions = np.linalg.svd(scale * counts * moved, full_matrices=False)
+    if sizes[0] == 0:
+        return none, none
+    direction, effects = directions[0], parts[:, 0] @ moved / sizes[0]
+    found = float((scale * np.sum(of_effects * shown, axis=0)) @ direction)
+    seen, at = (scale * shown[1:]) @ direction, (scale * counts * about[1:]) @ direction
+    variances = noise[1:] @ (of_rows * direction**2)
+    weights = 1 / variances if variances.all() else np.ones(len(variances))
+    weights /= weights.sum()
+    variance, residual = float(weights**2 @ variances), float(weights @ (seen - at))
+    deviations = at - weights @ at
+    square = max(float(weights @ deviations**2), LEAST_ERROR)
+    slope = float(weights @ (deviations * seen)) / square
+    if not 0 < slope < 1:
+        return none, none
+    step = float(weights @ seen) - found + slope / (1 - slope) * residual
+    by_slope = residual**2 / square / (1 - slope) ** 2
+    step_variance = variance * (1 + by_slope) / (1 - slope) ** 2
+    shrinkage = max(1 - step_variance / max(step**2, LEAST_ERROR), 0.0)
+    steps = shrinkage * step * effects
+    taken = steps * min(longest / max(float(np.abs(steps).max()), LEAST_ERROR), 1.0)
+    return taken, shrinkage * step_variance * effects**2 + (steps - taken) ** 2
 
 
 def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floats:
@@ -354,7 +409,7 @@ class SharedBiases:
         widest = 2 * self.half
         self.effects = replace(
             found, effects=np.clip(found.effects - mean, -widest, widest),
-            variances=np.minimum(found.variances, widest**2),
+            variances=np.minimum(found.variances + release.by_step, widest**2),
         )  # fmt: skip
 
     def _root_of_several(self, weight: float, sigma: float) -> float:
@@ -380,7 +435,8 @@ class SharedBiases:
             self._linearised(one.release.pooled(blocks), one.clip, float(shares @ one.others**2))
             for one in self._released
         ]
-        return EffectRelease.combined(linear, missed * shares @ missed.T + uncertain)
+        longest = math.sqrt(residual_variance([self, *others]))  # a deviation of values
+        return EffectRelease.combined(linear, missed * shares @ missed.T + uncertain, longest)
 
     def _linearised(self, released: EffectRelease, clip: float, by_others: float) -> EffectRelease:
         """Release with a linear response to effects, in each row right at the one found.

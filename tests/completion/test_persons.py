@@ -171,7 +171,7 @@ def test_releases_of_other_gains_and_centres_are_one(seed):
         centre = rng.standard_normal(6)
         sums = gain * weights * (effects - centre)
         released.append(EffectRelease(sums, weights, sigma, gain, centre, gain, np.zeros(6)))
-    both = EffectRelease.combined(released, np.zeros((2, 2)))
+    both = EffectRelease.combined(released, np.zeros((2, 2)), longest=1.0)
     expected = both.response * weights * (effects - both.about)
     np.testing.assert_allclose(both.sums, expected, atol=1e-12)
     np.testing.assert_allclose(both.counts, weights, rtol=1e-12)
@@ -435,14 +435,14 @@ def test_effects_of_one_mode_are_taken_from_the_next():
 @pytest.mark.parametrize(
     ("shape", "epsilon", "delta", "n_rounds", "components"),
     [
-        ((N, D), 2.0, 1e-6, 4, False),
-        (TASTES, 2.0, 1e-6, 4, True),
-        ((N, 20_000), math.inf, 1e-6, 4, False),
+        ((N, D), 2.0, 1e-6, 6, False),
+        (TASTES, 2.0, 1e-6, 6, True),
+        ((N, 20_000), math.inf, 1e-6, 6, False),
         # No noise is the limit of little; parts of a pure epsilon are worth less than the whole.
-        (TASTES, math.inf, 1e-6, 4, True),
+        (TASTES, math.inf, 1e-6, 6, True),
         (TASTES, 2.0, 0.0, 1, False),
-        ((N, 6, 10), 1.0, 1e-6, 4, False),
-        ((N, 6, 10), 8.0, 1e-6, 4, True),
+        ((N, 6, 10), 1.0, 1e-6, 6, False),
+        ((N, 6, 10), 8.0, 1e-6, 6, True),
     ],
 )
 def test_public_numbers_decide_on_rounds_and_components(

@@ -122,3 +122,23 @@ def test_errors_of_averages_are_as_stated(case, seed):
         # Of normal errors, half as many of which are independent.
         n = part.size / 2
         assert 0.25 < part.mean() < chi2.isf(1e-5, n) / n
+
+
+@pytest.mark.parametrize("leave", [False, True])
+def test_differences_are_extrapolated_that_few_compare(leave, seed):
+    """Most persons keep to one half of the rows, or leave some day."""
+    rng, shape = np.random.default_rng(seed), (20_000, 12) if leave else (12_000, 40)
+    rows, means = np.arange(shape[1]), np.linspace(-0.8, 0.8, shape[1])
+    squares = []
+    for number in range(4):
+        seen = rows < rng.geometric(0.2, (shape[0], 1))
+        if not leave:
+            own = (rows < shape[1] / 2) == rng.integers(2, size=(shape[0], 1))
+            seen = rng.random(shape) < np.where(own, 0.5, 0.06)
+        y = means + 0.5 * rng.standard_normal((shape[0], 1)) + 0.5 * rng.standard_normal(shape)
+        model = PrivateCPCompletion(0, bounds=(-3, 3), shape=shape, unit_mode=0)
+        with unsafe_seeded_noise(100 * seed + number):
+            model.fit(np.argwhere(seen), y[seen])
+        off = model.biases_[1] - means
+        squares.append(((off - off.mean()) / model.bias_errors_[1]) ** 2)
+    assert np.sqrt(np.mean(squares)) < 2.2
