@@ -661,6 +661,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return unit_labels(X, self.unit_mode, indices_of(self.row_names))
 
     def _set_to_units(self, X: Any, n: int) -> Any:
+        """Set the shape to fit at most `n` units; return X, unnamed units renumbered."""
         mode, shape = self.unit_mode or 0, list(self.shape or ())
         shape[mode] = n
         self.set_params(shape=tuple(shape))

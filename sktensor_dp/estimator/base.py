@@ -57,7 +57,6 @@ from sktensor_dp.privacy.plan import ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.session import LARGEST_UNIT_COUNT, Session
 from sktensor_dp.queries.query import UnitCount
-from sktensor_dp.tensor.arrays import Floats
 
 # Conversions of epsilon overflow above the first value; pure noise has no grid below the second.
 LARGEST_EPSILON, LEAST_PURE_EPSILON = 1e12, 1e-9
@@ -292,14 +291,6 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
     def _unit_labels_in(self, X: object) -> Labels | None:
         """Label of the unit of each row, where X itself says them; else None."""
         return None
-
-    def _set_to_units(self, X: Any, n: int) -> Any:
-        """Set parameters to fit at most `n` units; return X, unnamed units renumbered."""
-        raise NotImplementedError
-
-    def _predict_by_others(self, X: Any, y: Any) -> Floats:
-        """Predict each value of X from its unit's values in the other fifths of cells."""
-        raise NotImplementedError
 
     def _check_combined(self, method: str = "fit") -> None:
         """Raise ValueError for parameters that contradict each other for any data of a `method`, or

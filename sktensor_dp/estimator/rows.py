@@ -25,7 +25,13 @@ from sktensor_dp.estimator.inputs import (
     names_of_words,
     number_is_private,
 )
-from sktensor_dp.estimator.lazy import checked_columns, number_of_units, partitions_by_group
+from sktensor_dp.estimator.lazy import (
+    checked_columns,
+    computed,
+    number_of_units,
+    partitions_by_group,
+)
+from sktensor_dp.estimator.scoring import warn_of_score
 from sktensor_dp.privacy.payer import UNIT_MARK
 
 
@@ -36,6 +42,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
     """
 
     _chunk_class: ClassVar[type[RowChunks[Any]]]
+    score_samples: Any  # method that gives the score of each row
 
     def fit(
         self,
@@ -118,6 +125,23 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         """Fit to a table, validated on the copy `checked`."""
         chunks = checked._chunks_of(X, groups, n_samples)
         return self._learn(chunks, column_attributes(checked))
+
+    def score(self, X: ArrayLike | sp.spmatrix, y: object = None) -> float:
+        """Mean score of samples; higher is better, and not private.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Samples, best of those that were not used in the fit.
+        y : ignored
+
+        Returns
+        -------
+        float
+            Mean of :meth:`score_samples`.
+        """
+        warn_of_score(self)
+        return float(computed(self.score_samples(X).mean(), "Scoring"))
 
     def _learn(self, chunks: Any, columns: Mapping[str, object]) -> Self:
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""

@@ -279,23 +279,6 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             return lazy_rows(self, X, "score_samples")
         return log_density(self._log_joint(X))
 
-    def score(self, X: ArrayLike, y: Any = None) -> float:
-        """Mean log-likelihood of samples; higher is better, and not private.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, best of those that were not used in the fit.
-        y : ignored
-
-        Returns
-        -------
-        float
-            Mean of :meth:`score_samples`.
-        """
-        warn_of_score(self)
-        return float(computed(self.score_samples(X).mean(), "Scoring"))
-
     def bic(self, X: ArrayLike) -> float:
         """Bayesian information criterion on samples; lower is better, and not private.
 

@@ -27,9 +27,9 @@ from sktensor_dp.estimator import base, inputs
 from sktensor_dp.estimator.data_norm import check_data_norm
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
-from sktensor_dp.estimator.lazy import computed, lazy_rows
+from sktensor_dp.estimator.lazy import lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
-from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
+from sktensor_dp.estimator.scoring import warn_where_scored
 from sktensor_dp.power_method.fitted import (
     ComponentStream,
     SavedComponents,
@@ -432,24 +432,6 @@ class PrivateTensorPowerMethod(
         found = self._coordinates(self._validated_rows(X, reset=False))
         return found.astype(inputs.precision_of(X), copy=False)
 
-    def score(self, X: ArrayLike | sp.spmatrix, y: object = None) -> float:
-        """Mean score of samples under the components; higher is better.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples, best of those that were not used in the fit.
-        y : ignored
-
-        Returns
-        -------
-        float
-            Mean log-likelihood per sample of a mixture. For ``moment="raw"``, of the samples' third
-            moment T: ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``.
-        """
-        warn_of_score(self)
-        return float(computed(self.score_samples(X).mean(), "Scoring"))
-
     def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
         """Score of each sample under the components.
 
@@ -461,7 +443,9 @@ class PrivateTensorPowerMethod(
         Returns
         -------
         ndarray of shape (n_samples,)
-            Their mean is :meth:`score`; each depends on its own sample alone.
+            Log-likelihoods of a mixture; for ``moment="raw"`` their mean is, of the samples' third
+            moment T, ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``. Each depends on its own
+            sample alone.
         """
         check_is_fitted(self)
         if is_dask(X):
