@@ -5,11 +5,12 @@ import os
 import sys
 import webbrowser
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from sktensor_dp import __version__
 from sktensor_dp.cli.folder import Folder, held
@@ -50,7 +51,7 @@ def _show_forecast(options: Namespace) -> int:
     run = RUNS[options.kind](options)
     run.n_units, run.n_items = options.persons, options.items or 0
     run.build()
-    print("\n".join(run.expected()))
+    print("\n".join(run.forecast_lines()))
     if options.find == "epsilon":
         found = least_epsilon(lambda epsilon: run.changed(epsilon=epsilon).is_enough())
         where, none = f"for {run.units}.", f"No epsilon up to {LARGEST_ADVISED:g}"
@@ -89,7 +90,7 @@ def _run(options: Namespace) -> int:
             settings = [f"{what}: {value}" for what, value in run.settings().items()]
             used = [] if run.applies else settings
             progress.note("; ".join(filter(None, [*used, spending])))
-            _show_expected(run, path, progress, has_noise=math.isfinite(epsilon))
+            _show_protection(run, path, progress, has_noise=math.isfinite(epsilon))
             if folder is None or options.forecast:
                 if unchecked := run.unchecked():
                     progress.note(f"warning: {unchecked}: a run needs --no-check.")
@@ -172,7 +173,14 @@ def _open_folder(run: Run, path: Path) -> Folder:
         if not run.paid and (state := folder.last.told(path, run.free)):
             error.args = (f"{state}. {error}",)
         if run.adds:
-            error.args = (f"This run would add {run.added} alone to the models of {path}. {error}",)
+            others = (
+                f" If {run.file_name} is of other persons, a budget of their own needs Python: "
+                "docs/how_to/topics_by_group.md."
+            )
+            error.args = (
+                f"This run would add {run.added} alone to the models of {path}. {error}"
+                f"{others if run.source else ''}",
+            )
         raise
     if not run.paid or run.adds:
         options.epsilon = folder.made.epsilon = affordable
@@ -185,28 +193,30 @@ def _open_folder(run: Run, path: Path) -> Folder:
 def _take_up(run: Run, folder: Folder) -> None:
     """Take models that the last run paid for; BudgetError if this one would pay for them again."""
     options, path = run.options, folder.path
-    made = Manifest.of(path)
+    made, learned = Manifest.of(path), [name for name in run.models if name != run.added]
+    saved: dict[str, Any] = {}
     if run.added in run.models and not options.again and can_be_added_to(made, [*run.models]):
-        learned = (name for name in run.models if name != run.added)
-        saved = {name: run.models[name].load(path / f"{name}.model") for name in learned}
+        saved = _loaded(run, path, learned)
         run.take_settings(made.asked, saved)
         run.build()
     settings = run.asked_for()
     folder.last = last = LastRun.left(made, settings, [*run.models], run.option, run.of_added)
     wants_free = bool(run.free and vars(options)[run.free])
     if wants_free and last.is_finished and not (options.again and last.differs):
-        _apply_models(run, folder, made)
+        run.applies, folder.made = True, made
+        _use(run, made, saved or _loaded(run, path, [one for one in last.paid if one in learned]))
+        run.build()
         return
     if last.hinders and not options.again:
-        names = " and ".join(name for name in run.models if name != run.added)
         raise BudgetError(
-            f"{run.added.capitalize()} would be added to the {names} of the finished run in "
-            f"{path}, which has other settings ({', '.join(last.hinders)}): take those, or learn "
-            "all anew with --again. Nothing was spent."
+            f"{run.added.capitalize()} would be added to the {' and '.join(learned)} of the "
+            f"finished run in {path}, which has other settings ({', '.join(last.hinders)}): take "
+            "those, or learn all anew with --again. Nothing was spent."
         )
     folder.made.asked = settings
     if taken := last.usable(again=options.again):
-        _use_models(run, folder, made, taken)
+        saved |= _loaded(run, path, [name for name in taken if name not in saved])
+        _go_on(run, folder, made, {name: saved[name] for name in taken})
     goes_on = bool(taken) and not last.first
     if not (goes_on or options.again) and folder.is_limited():
         _refuse_to_pay_again(run, folder, with_last=not taken and last.is_in_the_way())
@@ -231,29 +241,27 @@ def _refuse_to_pay_again(run: Run, folder: Folder, *, with_last: bool) -> None:
         raise BudgetError(" ".join(filter(None, said)))
 
 
-def _load_models(run: Run, path: Path, made: Manifest, names: Sequence[str]) -> None:
-    """Load models of a run, which `made` lists, and say what file they were learned from."""
-    run.paid = {name: run.models[name].load(path / f"{name}.model") for name in names}
+def _loaded(run: Run, path: Path, names: Sequence[str]) -> dict[str, Any]:
+    """Models of the last run by their names."""
+    return {name: run.models[name].load(path / f"{name}.model") for name in names}
+
+
+def _use(run: Run, made: Manifest, models: Mapping[str, Any]) -> None:
+    """Use models of the run that `made` lists, and say what file they were learned from."""
+    run.paid = models
     source = made.asked.get(LEARNED, made.asked.get("file", BUILT_IN))
     run.source = source if source != run.file_name else ""
 
 
-def _apply_models(run: Run, folder: Folder, made: Manifest) -> None:
-    """Use all models of the finished run that `made` lists, to add a file to it."""
-    run.applies, run.fraction_after, folder.made = True, 0.0, made
-    _load_models(run, folder.path, made, [name for name in folder.last.paid if name != run.added])
-    run.build()
-
-
-def _use_models(run: Run, folder: Folder, made: Manifest, names: Sequence[str]) -> None:
+def _go_on(run: Run, folder: Folder, made: Manifest, models: Mapping[str, Any]) -> None:
     """Use models of the last run, which `made` lists, at its epsilon; set what is in the folder."""
     last, settings = folder.last, folder.made.asked
-    _load_models(run, folder.path, made, names)
+    _use(run, made, models)
     # Settings of the run that paid for the models, to state with those of this one.
     of_payer = {name: made.asked[name] for name in OF_PAYER if name in made.asked}
     of_payer.pop(LEARNED, None)
     if last.first:  # a finished run, of which this one uses the first models
-        of_payer[COUNTED] = f"the run whose {' and '.join(names)} it uses"
+        of_payer[COUNTED] = f"the run whose {' and '.join(models)} it uses"
     # A last model is added now, or by the stopped run that this one goes on with.
     run.adds = last.adds or (not last.first and LEARNED in made.asked)
     if run.adds:
@@ -295,7 +303,7 @@ def _cost(run: Run, folder: Folder | None) -> str:
     return f"What was charged is spent. {folder.summary()}{files}"
 
 
-def _show_expected(run: Run, path: Path, progress: Progress, *, has_noise: bool) -> None:
+def _show_protection(run: Run, path: Path, progress: Progress, *, has_noise: bool) -> None:
     """Print who is protected, what weakens that, and the forecast; ValueError for a large delta."""
     options, unit, column = run.options, run.unit, run.options.person
     # Another file than that of the models may well be younger.
@@ -323,7 +331,7 @@ def _show_expected(run: Run, path: Path, progress: Progress, *, has_noise: bool)
     if weak:
         progress.warn(weak)
     if not run.is_paid:
-        progress.note("\n".join(run.expected()))
+        progress.note("\n".join(run.forecast_lines()))
 
 
 def _why_stopped(run: Run, folder: Folder) -> str:
@@ -451,7 +459,7 @@ def _write_officer_pages(
     settings = {
         "date": now, "version": f"sktensor_dp {__version__}",
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
-        "what it shows": run.shown(),
+        "what it shows": run.for_officer(),
     }  # fmt: skip
     if other := settings.get(COUNTED):
         settings["epsilon"] = f"{settings['epsilon']}, and {report.epsilon:.4g} with {other}"

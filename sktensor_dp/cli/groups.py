@@ -183,12 +183,12 @@ class Groups(Run):
         """Forecast for groups of one size."""
         return self.foreseen("groups").forecast(self.n_units, len(self._columns))
 
-    def expected(self) -> list[str]:
+    def forecast_lines(self) -> list[str]:
         """Forecast, and the number of groups that it is for."""
         model = self.models["groups"]
         why_none = no_intervals_by(model, self.n_units, len(self._columns))
         lines = [
-            *super().expected(),
+            *super().forecast_lines(),
             "This is for groups of one size, well apart; smaller or closer ones need more.",
         ]
         if self.options.groups > 1:
@@ -202,22 +202,22 @@ class Groups(Run):
             lines.append("Groups may follow --category alone: first fit without it.")
         return lines
 
-    def hidden(self) -> list[str]:
+    def on_hidden(self) -> list[str]:
         """Say, also without noise, that fewer groups were found."""
-        return [self.seen()] if self.n_seen() < self.asked() else []
+        return [self.on_seen()] if self.n_seen() < self.asked() else []
 
     def helps(self) -> list[str]:
         """Changes that would show more; starts are random, and not each finds close groups."""
         return [*super().helps(), "another run, as starts are random"]
 
-    def seen(self) -> str:
+    def on_seen(self) -> str:
         """Say, from released numbers, how many groups there are and what they gain over one."""
         model = self.models["groups"]
         if model.n_components_ == 1:
-            return super().seen()
+            return super().on_seen()
         gain = math.exp(model.gains_[model.n_components_ - 1])
         return (
-            f"{super().seen()} Rows are typically {gain:.3g} times as likely in them as in one, "
+            f"{super().on_seen()} Rows are typically {gain:.3g} times as likely in them as in one, "
             "or more."
         )
 
@@ -302,7 +302,7 @@ class Groups(Run):
                 cells = ("", "")  # once for each group
         head = ("group", "share", "column", "average", "within (90%)")
         has_persons = self.options.person is not None
-        gains = [self.seen()] if self.n_seen() > 1 and not self.hidden() else []
+        gains = [self.on_seen()] if self.n_seen() > 1 and not self.on_hidden() else []
         notes = [*gains, *CENTRES, CLAMPED, *self._on_intervals]
         if self._n_logs:
             logs = ", ".join(self._numbers[-self._n_logs :])
@@ -313,9 +313,9 @@ class Groups(Run):
         notes += self._one_peak()
         return [as_text(Table("Groups", head, rows, notes, ("column",)))]
 
-    def shown(self) -> str:
+    def for_officer(self) -> str:
         """Say how many groups there are, and what their intervals show."""
-        return " ".join([self.seen(), CLAMPED, *self._on_intervals])
+        return " ".join([self.on_seen(), CLAMPED, *self._on_intervals])
 
     def _one_peak(self) -> list[str]:
         """Sentences on groups that together have one peak."""
@@ -336,7 +336,7 @@ class Groups(Run):
         head = ["group", "share", *(f"{name}{end}" for name in names for end in ENDS)]
         folder.add("groups.csv", table_of([head, *rows]))
         notes = ["dot: average; grey: one standard deviation of the group", *CENTRES]
-        footer = "\n".join([*notes, *self._one_peak(), *self.hidden(), report.in_brief])
+        footer = "\n".join([*notes, *self._one_peak(), *self.on_hidden(), report.in_brief])
         names = self._named("log10")
         display = MixtureDisplay(
             self._shares, self._means, self._spreads, names, self._ranges, footer

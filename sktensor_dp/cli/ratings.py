@@ -143,16 +143,16 @@ class Ratings(Run):
         model = self.foreseen("ratings", **changes)
         return model.forecast(n * each, (n, self.n_items))
 
-    def hidden(self) -> list[str]:
+    def on_hidden(self) -> list[str]:
         """Sentences on averages of items, where noise hides how they differ, and on directions."""
         averages = [f"{BY_NOISE.format('')}."] if self._averages_are_hidden() else []
-        return [*averages, *super().hidden()]
+        return [*averages, *super().on_hidden()]
 
-    def seen(self) -> str:
+    def on_seen(self) -> str:
         """Say how many directions the data supports, if any were sought."""
         if self.asked() and not self._seeks_directions():
             return "No direction was sought: all was spent on averages."
-        return super().seen()
+        return super().on_seen()
 
     def helps(self) -> list[str]:
         """Changes that would show more: directions, or averages of items before them."""
@@ -201,7 +201,7 @@ class Ratings(Run):
             )
         return bool(forecast.of_model <= self.options.error)
 
-    def expected(self) -> list[str]:
+    def forecast_lines(self) -> list[str]:
         """Forecast of errors, and which items count: with other names nothing is found."""
         forecast, verdict = self.forecast(), self.verdict()
         errors = {
@@ -305,7 +305,7 @@ class Ratings(Run):
         low, high = self.options.bounds
         titles = [self._items[name] for name in self._names[:15]]
         quantity = f"expected rating, of {low:g} to {high:g}"
-        footer = "\n".join([*self._notes(), *self.hidden(), report.in_brief])
+        footer = "\n".join([*self._notes(), *self.on_hidden(), report.in_brief])
         display = ComponentDisplay(
             titles, self._best[:15], title=TITLE, quantity=quantity, footer=footer
         ).plot()
@@ -315,7 +315,11 @@ class Ratings(Run):
     def _notes(self) -> list[str]:
         """Sentences on numbers, on their order, and on directions where all asked for are seen."""
         order = [] if self.options.by_rating else [ORDER]
-        return [ESTIMATES, *order, *([] if super().hidden() else [self.seen()])]
+        return [
+            ESTIMATES,
+            *order,
+            *([] if super().on_hidden() else [self.on_seen()]),
+        ]
 
     def _name_and_title(self, name: str) -> tuple[str, ...]:
         """Name of an item, followed by its title if items have titles."""

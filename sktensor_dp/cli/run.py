@@ -77,8 +77,6 @@ class Run:
     cure = "--missing declares codes. "  # of a check that failed
     n_units = n_items = 0
     models: dict[str, Any]
-    fractions: tuple[float, ...]  # of the budget: for words, and for what follows
-    fraction_after = 0.0  # of the budget, for a last step after these
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
     may_fail: Sequence[str] = ()  # those of them that up to half of the rows may fail
     groups: Labels | None = None  # of persons
@@ -170,22 +168,17 @@ class Run:
 
     def _whole_cost(self, epsilon: float) -> PrivacyCost:
         """Cost of all steps; finding words uses a part of delta."""
-        delta = self.options.delta
-        reserved = delta / 10 if self.has_threshold() and math.isfinite(epsilon) else 0.0
+        delta, finds_words = self.options.delta, "vocabulary" in dict(self.steps())
+        reserved = delta / 10 if finds_words and math.isfinite(epsilon) else 0.0
         return PrivacyCost(mu=gaussian_mu(epsilon, delta - reserved), delta=reserved)
 
-    def has_threshold(self) -> bool:
-        """Return True if a first step finds words."""
-        return False
+    def steps(self) -> list[tuple[str, float]]:
+        """Steps that this run pays for: what kind of fit, and which fraction of the budget."""
+        return [("gaussian", 1.0)]
 
     def split(self) -> list[FitBudget]:
-        """Budgets of a first step, if any, of the second and of a last; sets `_for_check` aside."""
-        steps, kinds = [1.0], ["gaussian"]
-        if self.has_threshold():
-            steps, kinds = [*self.fractions], ["vocabulary", "gaussian"]
-        if (after := self.fraction_after) > 0 and not self.adds:
-            steps = [*(step * (1 - after) for step in steps), after]
-            kinds = [*kinds, "gaussian"]
+        """Budgets of the steps; sets `_for_check` aside."""
+        kinds, steps = zip(*self.steps(), strict=True)
         budget = _unspent(self.options.epsilon, self.options.delta)
         self._for_check = None
         if (fraction := self._fraction_of_check()) > 0:
@@ -359,7 +352,7 @@ class Run:
         step = 10 ** max(len(str(n)) - 2, 0)
         return f"about {-(-n // step) * step:,}" if n else ""
 
-    def expected(self) -> list[str]:
+    def forecast_lines(self) -> list[str]:
         """Forecast in lines: a verdict, then how noise compares with each quantity."""
         forecast, advice = self.forecast(), f"more {self.unit}s would not be enough"
         if least := self.least():
@@ -374,21 +367,21 @@ class Run:
         rows = [(MEASURED[name], ratio) for name, ratio in ratios.items() if name in MEASURED]
         return [as_text(Table(title, head, rows, left=head))]
 
-    def hidden(self) -> list[str]:
+    def on_hidden(self) -> list[str]:
         """Sentence on how many are seen, if noise hides some of those asked for; in a list."""
         if self.n_seen() >= self.asked() or math.isinf(self.options.epsilon):
             return []
-        return [self.seen()]
+        return [self.on_seen()]
 
-    def seen(self) -> str:
+    def on_seen(self) -> str:
         """Say, from released numbers, how much of the requested result the data supports."""
         if not self.asked():
             return f"No {self.noun} was asked for."
         return f"{self.n_seen()} of {counted(self.asked(), self.noun)} can be seen above the noise."
 
-    def shown(self) -> str:
+    def for_officer(self) -> str:
         """Say for the officer what the results show."""
-        return self.seen()
+        return self.on_seen()
 
     def helps(self) -> list[str]:
         """Changes that would show more."""
@@ -401,7 +394,7 @@ class Run:
 
     def doubts(self) -> str:
         """Text on rows that fail the check, on what noise hides, and what would help."""
-        hidden = self.hidden()
+        hidden = self.on_hidden()
         if hidden and (helps := ", or ".join(self.helps())):
             hidden.append(f"What would help: {helps}.")
         unfit = "" if self.checked is None else self.checked.doubts

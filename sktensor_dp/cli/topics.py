@@ -33,7 +33,8 @@ from sktensor_dp.topic_page.page import meaning_of_share
 # Number of words assumed of a text if nobody says, and of all texts, whether they are used or not.
 LENGTH, WORDS = 100, 2000
 SHARES = "PRIVATE-document-shares.csv"
-BY_FRACTION = 0.2  # of the budget, with --by: for shares of topics by group
+# Fractions of the budget for words and topics, and, with --by, for shares of topics by group.
+WORDS_FRACTION, BY_FRACTION = 0.3, 0.2
 YES = {True: "yes", False: "no"}
 
 
@@ -44,7 +45,6 @@ class Topics(Run):
     has_lengths = True
     mistake = "--text names another column"
     cure = "Texts without blanks between words, as in Chinese, must be cut into words before. "
-    fractions = (0.3, 0.7)  # of the budget: for words, and for topics
     added, of_added = "shares", ("by", "by_values", "texts_per_person", "values")
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -54,6 +54,7 @@ class Topics(Run):
         self._public_words: dict[str, float] = {}
         self._ids: list[list[str]] = []
         self._group_of_text: list[str] = []  # with --by
+        self._none_to_share = False  # True once noise hides all topics: shares say nothing
         if options.command == "forecast":
             return
         if options.person is None:
@@ -69,7 +70,6 @@ class Topics(Run):
             self._stop_words = _stop_words(Path(options.stop_words), options.encoding)
         if options.by is not None:
             self._listed_groups = public_values(options.by_values, options.encoding)
-            self.fraction_after = BY_FRACTION
         if options.vocabulary is not None:
             self._public_words = self._read_vocabulary(options.vocabulary)
 
@@ -115,7 +115,7 @@ class Topics(Run):
             self.tests = self.may_fail = [f"texts of two words{of_list} or more", *of_groups]
         common = {**self.common_parameters(accountant), "neighbours": self.neighbours}
         budgets = self.split()
-        for_shares = budgets.pop() if self.fraction_after else None
+        for_shares = budgets.pop() if self._has_groups() else None
         # Where shares are added to words and topics, these are loaded below, and have no budgets.
         for_topics: Mapping[str, Any] = budgets.pop() if budgets else {}
         if budgets:
@@ -141,9 +141,20 @@ class Topics(Run):
                 " or there is one alone: their shares say nothing. Nothing was spent."
             )
 
-    def has_threshold(self) -> bool:
-        """Return True if words have to be found."""
-        return not (self._public_words or self.adds)
+    def steps(self) -> list[tuple[str, float]]:
+        """Words unless they are public, topics, and shares by group; these alone where it adds."""
+        if self.adds:
+            return super().steps()
+        after = BY_FRACTION if self._has_groups() else 0.0
+        steps = [("gaussian", 1 - after)]
+        if not self._public_words:
+            words = WORDS_FRACTION * (1 - after)
+            steps = [("vocabulary", words), ("gaussian", (1 - WORDS_FRACTION) * (1 - after))]
+        return [*steps, ("gaussian", after)] if after else steps
+
+    def _has_groups(self) -> bool:
+        """Return True if the run makes shares by group."""
+        return self.options.by is not None and not (self.applies or self._none_to_share)
 
     def read(self) -> None:
         """Read texts, who wrote each, and if asked its name and group."""
@@ -204,7 +215,7 @@ class Topics(Run):
 
     def verdict(self) -> str:
         """Verdict of the forecast; too few where noise would hide how many texts groups have."""
-        if self.fraction_after:
+        if self._has_groups():
             n_topics, by_person = self.options.topics, self.unit == "person"
             if self.adds:
                 n_topics = self.models["topics"].n_components_
@@ -214,7 +225,7 @@ class Topics(Run):
 
     def forecast(self) -> Any:
         """Forecast of topics of the words that the vocabulary is expected to have."""
-        n_words, _ = self._words_expected()
+        n_words, _ = self._forecast_of_words()
         return self._forecast_of(self.options.topics, n_words)
 
     def _forecast_of(self, n_topics: int, n_kept: int) -> Any:
@@ -258,13 +269,13 @@ class Topics(Run):
         )
         return [] if least is None else [f"--words-per-text {least} if texts are so long"]
 
-    def expected(self) -> list[str]:
+    def forecast_lines(self) -> list[str]:
         """Forecast of topics, of words unless they are public, and of shares by group if asked."""
-        of_groups = [self._expected_of_groups()] if self.fraction_after else []
+        of_groups = [self._forecast_of_groups()] if self._has_groups() else []
         if self.adds:
             return of_groups
-        n_words, fewest = self._words_expected()
-        lines = [*super().expected(), OF_ORDINARY_TEXTS]
+        n_words, fewest = self._forecast_of_words()
+        lines = [*super().forecast_lines(), OF_ORDINARY_TEXTS]
         if not (forecast := self.forecast()).enough:
             lines.append(forecast.likely)
         lines += of_groups
@@ -277,7 +288,7 @@ class Topics(Run):
             )
         return lines
 
-    def _expected_of_groups(self) -> str:
+    def _forecast_of_groups(self) -> str:
         """Forecast of the noise of shares by group."""
         noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
         if self.unit != "person":
@@ -296,7 +307,7 @@ class Topics(Run):
             "more in a smaller group."
         )
 
-    def _words_expected(self) -> tuple[int, float]:
+    def _forecast_of_words(self) -> tuple[int, float]:
         """Number of words, and of units that have to use one: 1 for public words."""
         if self._public_words:
             return len(self._public_words), 1.0
@@ -321,7 +332,7 @@ class Topics(Run):
                 words.fit(self._texts, **groups)
                 yield "words"
         except NotEnoughDataError as error:
-            _, threshold = self._words_expected()
+            _, threshold = self._forecast_of_words()
             few = math.ceil(threshold)
             error.args = (
                 f"No word was found: of {self.unit}s of {counted(self.length, 'word')} each "
@@ -337,8 +348,8 @@ class Topics(Run):
             name_columns(model, self._names)
             yield "topics"
         self._topics = topics_of(model, self._names)
-        if self.fraction_after and not self._shows_topics():
-            self.fraction_after = 0.0
+        if self._has_groups() and not self._shows_topics():
+            self._none_to_share = True
         elif "shares" in self.models and "shares" not in self.paid:
             self.models["shares"].fit(
                 model, self._counts, self._group_of_text, **groups, anyway=self.options.anyway
@@ -350,11 +361,10 @@ class Topics(Run):
         seen = ~self.models["topics"].below_noise()
         return len(seen) > 1 and bool(seen.any())
 
-    def hidden(self) -> list[str]:
+    def on_hidden(self) -> list[str]:
         """Say, too, if no topic could be seen and shares by group were not paid for."""
-        unpaid = self.options.by is not None and not self.fraction_after
         no_shares = "So no shares by group were made, nor paid for; that epsilon is left."
-        return [*super().hidden(), *([no_shares] if unpaid else [])]
+        return [*super().on_hidden(), *([no_shares] if self._none_to_share else [])]
 
     def _supported(self) -> int:
         """Number of topics that the released words may tell apart, at most as many as asked for."""
@@ -390,16 +400,16 @@ class Topics(Run):
                 "not report it"
             )
         title = f"Topics, of {counted(len(self._names), 'word')} ({self._allowed()})"
-        by_group = ["", str(self.models["shares"])] if self.fraction_after else []
+        by_group = ["", str(self.models["shares"])] if self._has_groups() else []
         return [as_text(Table(title, head, rows, notes, head)), *by_group]
 
-    def shown(self) -> str:
+    def for_officer(self) -> str:
         """Say how many topics there are, and of how many groups their shares can be seen."""
-        if not self.fraction_after:
-            return super().shown()
+        if not self._has_groups():
+            return super().for_officer()
         hidden = self.models["shares"].below_noise_
         groups = counted(len(hidden), "group")
-        return f"{super().shown()} So can their shares, of {sum(~hidden)} of {groups}."
+        return f"{super().for_officer()} So can their shares, of {sum(~hidden)} of {groups}."
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the page, leading words, all words, and if asked the shares of texts."""
@@ -423,7 +433,7 @@ class Topics(Run):
         table = zip(names, np.column_stack([model.unigram_, model.components_.T]), strict=True)
         rows = ([word, *row] for word, row in table)
         folder.add("topic_words.csv", table_of([["word", "all_texts", *head], *rows]))
-        if self.fraction_after:
+        if self._has_groups():
             columns_by_group = self.models["shares"].columns()
             columns_by_group["hidden"] = [YES[hidden] for hidden in columns_by_group["hidden"]]
             rows_by_group = zip(*columns_by_group.values(), strict=True)
@@ -434,7 +444,7 @@ class Topics(Run):
             "%: share of the words, no result to report; bar: share of a word in its topic; line: "
             "where noise may have moved it from (90%); grey: hidden by noise"
         )
-        footer = "\n".join([footer, *self.hidden(), report.in_brief])
+        footer = "\n".join([footer, *self.on_hidden(), report.in_brief])
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
 
     def write_shares(self, folder: Folder) -> str:

@@ -6,6 +6,7 @@ import unicodedata
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -370,8 +371,8 @@ def test_more_topics_than_were_asked_for_are_said(command, tmp_path):
 def test_topics_found_and_hidden_are_counted(hidden, said):
     run = topics.Topics(parse(["topics"]))
     run._topics = [SimpleNamespace(below_noise=one) for one in hidden]
-    assert run.hidden()[0] == f"{said} can be seen above the noise."
-    assert run.doubts().startswith(f"{run.hidden()[0]} What would help: more texts, or a larger")
+    assert run.on_hidden()[0] == f"{said} can be seen above the noise."
+    assert run.doubts().startswith(f"{run.on_hidden()[0]} What would help: more texts, or a larger")
     assert ("a smaller --topics" in run.doubts()) is (any(hidden) and not all(hidden))
     run.most_epsilon = 4.0  # all that is left for another run: as much as this one had
     assert "--epsilon" not in run.doubts()
@@ -551,6 +552,13 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
     said = command(*asked, "--epsilon", 8, *BY, status=2).err
     assert "would add shares alone to the models of" in said
     assert re.search(r"--epsilon \d\.\d+ is left", said)
+    following, (head, *rows) = dated.with_name("next.csv"), dated.read_text("utf-8").splitlines()
+    of_1000 = [row for row in rows if re.search(r"author\d{1,3},", row)]
+    following.write_text("\n".join([head, *of_1000]), "utf-8")
+    others = "next.csv is of other persons, a budget of their own needs Python"
+    assert others not in said
+    of_others = ("topics", following, *asked[2:])
+    assert others in command(*of_others, "--epsilon", 8, *BY, status=2).err
     # A mistake costs the check alone, and the finished run stays where it is.
     wrong = ("--by", "month", "--by-values", "may,june")
     assert "Too few rows match" in command(*asked, "--epsilon", 2, *wrong, status=2).err
@@ -558,12 +566,11 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
     with monkeypatch.context() as patched:
         patched.setattr("sktensor_dp.spectral_lda.shares.TopicShares.fit", interrupted)
         command(*asked, "--epsilon", 2, *BY, status=130)
-    following, (head, *rows) = dated.with_name("next.csv"), dated.read_text("utf-8").splitlines()
-    of_1000 = [row for row in rows if re.search(r"author\d{1,3},", row)]
-    following.write_text("\n".join([head, *of_1000]), "utf-8")
     for path in (dated, following):
         run = ("topics", path, *asked[2:-2], "--raise-budget", 20)
-        done = command(*run, "--epsilon", 2, *BY)
+        with mock.patch.object(PrivateSpectralLDA, "load", wraps=PrivateSpectralLDA.load) as load:
+            done = command(*run, "--epsilon", 2, *BY)
+        load.assert_called_once()
         assert stated(folder).n_units == N_PERSONS  # the larger
         assert "words.model and topics.model of private-topics are used" in done.err
         assert "Learning shares" in done.err
