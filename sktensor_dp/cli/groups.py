@@ -147,8 +147,9 @@ class Groups(Run):
         self.models = {"groups": model, **self.paid}
 
     def codes(self, column: str) -> list[str]:
-        """How missing values of a column are written: codes of all columns, and its own."""
-        codes, prefix = self.options.missing or (), f"{column}="
+        """Codes of missing values of a column: those of all columns, and its own."""
+        codes = self.options.missing or ()
+        prefix = f"{column}="
         of_all = [code for code in codes if "=" not in code] or MISSING
         return [*of_all, *(code.removeprefix(prefix) for code in codes if code.startswith(prefix))]
 

@@ -211,11 +211,11 @@ def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floa
 def weights_by_size(
     sizes: Floats, weight_each: float, noise: float, sampling: float | Floats
 ) -> Floats:
-    """Weights of both blocks by mean weights of a row in them, `sizes`, and variances of a sum by
-    noise and of an entry.
+    """Weights, the larger 1, of released sums of units with entries in several rows and in one.
+
+    A row has the weights `sizes` in them, and sums vary by `noise`, and by `sampling` of an entry.
     """
-    # Errors of sums: of noise, of entries, and of levels, which are taken to be as far off in a row
-    # as levels differ.
+    # In sums of units with entries in one row, levels are taken to err as much as they differ.
     of_levels = np.array([0.0, kernel_defaults.LEVEL_VARIANCE]) * sizes
     errors = noise + (weight_each + of_levels) * sampling * sizes
     precisions = sizes / (errors + LEAST_WEIGHT)

@@ -98,7 +98,7 @@ def sums_by_row(rows: NDArray[np.intp], terms: Floats, n_rows: int) -> Floats:
     squares = float(np.square(n_terms).sum())
 
     def add(part: Floats) -> Floats:
-        # bincount returns integers where there are no entries.
+        """Sums of one part; `bincount` returns integers where there are no entries."""
         return np.bincount(rows, weights=part, minlength=n_rows).astype(np.float64, copy=False)
 
     sums = np.empty((n_rows, len(columns)))

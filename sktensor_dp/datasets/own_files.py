@@ -527,11 +527,9 @@ def numbers_in_column(
         codes = [float(code) for code in missing if CODE.fullmatch(code)]
         numbers[np.isin(numbers, codes)] = np.nan
         return numbers
-    hint = (
-        "Numbers with decimal commas need decimal=','"
-        if decimal == "."
-        else "With decimal=',' a number may have no point"
-    )
+    hint = "Numbers with decimal commas need decimal=','"
+    if decimal == ",":
+        hint = "With decimal=',' a number may have no point"
     raise ValueError(
         f"column {column!r} of {path.name!r} should hold numbers, and row {row + 1:,} does not. "
         f"{hint}; else name another column, or put numbers in its place (for one below a limit "

@@ -202,10 +202,11 @@ def mean_square(model: Gaussians) -> float:
 def with_unfinished(
     tails: TailErrors, before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats
 ) -> TailErrors:
-    """Add the part of the way of means that steps leave at least, where cells are missing.
+    """Add to errors of means what steps have not made up, where cells are missing: at least as much
+    as they moved, beyond noise, from `before` the second half of the steps.
 
     Weights 1 / t leave the share t^-f of an error, where rows tell the part f below 1 of what whole
-    rows do: as much or more is left than the second half of steps made beyond its noise.
+    rows do.
     """
     by_noise = noise.shift / found.weights[:, None] / observed
     squares = np.diagonal(found.covariances, axis1=1, axis2=2) * np.square(by_noise)

@@ -245,7 +245,9 @@ class SharedFactorSums(Query):
 
     @property
     def l2_sensitivity(self) -> float:
-        """Largest distance: sums lie in the unit ball, weighted moments at acute angles."""
+        """Largest distance: of sums in the unit ball, and of moments, no two of which are at an
+        obtuse angle.
+        """
         return math.sqrt(self.farthest**2 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
 
     def total(self, chunk: PersonChunks) -> Floats:

@@ -301,7 +301,8 @@ def _signed_end(end: Floats, answer: Floats, tol: float) -> Floats:
     moved, change = _moved(end, answer)
     if change[0] <= tol and np.any(answer):
         return moved[:, 0]
-    return -end[:, 0] if np.sum(end * answer) < 0 else end[:, 0]
+    weight = np.sum(end * answer)  # T(v, v, v) at the end
+    return -end[:, 0] if weight < 0 else end[:, 0]
 
 
 def _orthogonal_rows(vectors: Floats, n_missing: int, rng: np.random.Generator) -> Floats:
