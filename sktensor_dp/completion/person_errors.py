@@ -21,6 +21,7 @@ from sktensor_dp.completion.plan import (
     Assumed,
     PersonPlan,
     judged_sweeps,
+    ratio_to_largest,
     residual_clip,
     row_weight,
     trial_sweeps,
@@ -174,8 +175,9 @@ def _errors_of_rounds(
     if sweeps and plan.longest == place:
         mus.append(plan.releases.cost_of(SharedFactorSums.name).mu * math.sqrt(sweeps))
     about, by_effects = assumed.about_biases, assumed.bias_deviation**2
-    least = residual_clip(math.sqrt(about + by_effects), half)
-    apart = float(mean_to_median(least / UNCLIPPED, assumed.bias_deviation, half))
+    of_values = math.sqrt(about + by_effects)
+    least, share = residual_clip(of_values, half), ratio_to_largest(of_values, half)
+    apart = float(mean_to_median(share, assumed.bias_deviation, half))
     found: list[tuple[float, float, float]] = []  # variances by noise and by entries, and shift
     for number, mu in enumerate(mus):
         # Residuals of the first round, about no effects, have those in them.

@@ -131,15 +131,31 @@ STEPS = 30
 # Clip of residuals, in standard deviations, that does not change a table of two equally frequent
 # values.
 UNCLIPPED = 2.0
+# Least distance of a mean from the nearer bound, relative to half the range.
+LEAST_ROOM = 1e-6
+
+
+def unclipped(half: float, mean: float) -> float:
+    """Clip of residuals about `mean`, in standard deviations, that does not change a table of two
+    values; `half` is half the range.
+    """
+    # The rarer one is as many deviations from their mean as the root of this.
+    return UNCLIPPED * math.sqrt((half + abs(mean)) / max(half - abs(mean), LEAST_ROOM * half))
 
 
 def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
     """Clip of residuals about `mean`, in standard deviations; `half` is half the range.
 
-    UNCLIPPED where all values are at the bounds, and less the farther their variance is below
+    `unclipped` where all values are at the bounds, and less the farther their variance is below
     that: noise hides signs of residuals least, whose sums lead to medians.
     """
-    return UNCLIPPED * deviation**2 / max(half**2 - mean**2, deviation**2)
+    clip = unclipped(half, mean) * ratio_to_largest(deviation, half, mean)
+    return min(clip, 2 * half / deviation)
+
+
+def ratio_to_largest(deviation: float, half: float, mean: float = 0.0) -> float:
+    """Variance of values over the largest that values of this `mean` can have."""
+    return deviation**2 / max(half**2 - mean**2, deviation**2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar, nnls
+from scipy.optimize import brentq, minimize_scalar, nnls
 
 from sktensor_dp.completion.model import LEAST_SHARE_OF_NOISE, unexplained_variance
-from sktensor_dp.completion.plan import UNCLIPPED, residual_clip
+from sktensor_dp.completion.plan import ratio_to_largest, residual_clip, unclipped
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import ReleasedEffects, SharedRowSums
 from sktensor_dp.queries.query import Query
@@ -57,6 +57,10 @@ class EffectRelease:
         sigma = self.sigma * float(np.linalg.norm(weights))
         return replace(self, sums=weights @ self.sums, counts=weights @ self.counts, sigma=sigma)
 
+    def sum_of_effects(self, counts: Floats) -> Floats:
+        """Sum of effects about 0 in each row, of which the release holds a response."""
+        return self.about * counts + self.sums / self.response
+
     @classmethod
     def combined(
         cls, releases: Sequence["EffectRelease"], missed: Floats, longest: float
@@ -76,6 +80,14 @@ class EffectRelease:
         # Rows tell of errors by the least response to their effects.
         of_rows = np.min(precisions[:, None] * responses**2, axis=0)
         of_rows /= of_rows.sum()
+        # A constant in all effects is no difference of rows, which weigh releases differently.
+        constants = np.array(
+            [_constant(one.sum_of_effects(counts), counts, of_rows) for one in releases]
+        )
+        releases = [
+            replace(one, about=one.about - excess)
+            for one, excess in zip(releases, constants - constants[-1], strict=True)
+        ]
         errors = errors_of_releases(releases, counts, of_rows, missed)
         of_effects = np.linalg.solve(errors, np.ones((*responses.T.shape, 1)))[..., 0].T
         # Expected shifts are too uncertain to be extrapolated to no shift by negative weights.
@@ -106,10 +118,9 @@ def shown_by(
     responses = np.stack([one.response * np.ones(len(counts)) for one in releases])
     # Divided by its response, each release holds the same sums of effects about 0, with noise of
     # variance (sigma / response)^2.
-    shown = about * counts + np.stack([one.sums for one in releases]) / responses
-    along = of_rows * counts / max(float(of_rows @ counts**2), LEAST_WEIGHT)
-    shown -= np.outer(shown @ along, counts)
-    about -= ((about * counts) @ along)[:, None]
+    shown = np.stack([one.sum_of_effects(counts) for one in releases])
+    shown -= np.outer([_constant(one, counts, of_rows) for one in shown], counts)
+    about -= np.array([[_constant(one * counts, counts, of_rows)] for one in about])
     return about, shown, (np.array([[one.sigma] for one in releases]) / responses) ** 2
 
 
@@ -124,7 +135,10 @@ def errors_of_releases(
     products of that in two releases. `counts` are averaged, `of_rows` are weights of rows.
     """
     about, shown, noise = shown_by(releases, counts, of_rows)
+    # Rows that are shifted less than most are far from the constant that is subtracted.
     shift = np.stack([one.shift * counts for one in releases])
+    of_most = np.outer([_constant(one, counts, of_rows) for one in shift], counts)
+    shift = np.where(np.abs(shift) > np.abs(of_most), shift, of_most)
     # Squared distances of releases, less what noise adds to them, and the deviation of that, which
     # few rows make large.
     mean_noise = noise @ of_rows
@@ -268,6 +282,11 @@ def clip_of_least_error(noise: float, apart: float, least: float, widest: float)
     return float(minimize_scalar(square_error, bounds=(least, widest), method="bounded").x)
 
 
+def _constant(sums: Floats, counts: Floats, of_rows: Floats) -> float:
+    """Effect that, the same in all rows, is nearest to sums of effects, by weights of rows."""
+    return float(sums @ (of_rows * counts)) / max(float(of_rows @ counts**2), LEAST_WEIGHT)
+
+
 def _square_distances(products: Floats) -> Floats:
     """Squared distances (n, n) of vectors from their products with each other."""
     squares = products.diagonal()
@@ -364,17 +383,21 @@ class SharedBiases:
         # so nearness to the bounds stays the same in every round.
         least = residual_clip(self.deviation, self.half, self.level)
         if not self._released:  # a single release is in proportion to effects, not to their signs
-            return least if n_left else UNCLIPPED
+            return least if n_left else min(unclipped(self.half, self.level), widest)
         apart = math.sqrt(np.mean((self.weights * self._apart()) ** 2)) / residual
         # Releases from the second on are clipped alike, and are averaged. This one is `precision`
         # times as precise as the last.
         n_alike = len(self._released) - 1 + n_left + precision
         return clip_of_least_error(self._noise_of_sum / math.sqrt(n_alike), apart, least, widest)
 
+    @property
+    def _share_at_bounds(self) -> float:
+        """Variance of values over the largest of their mean, which all would have at the bounds."""
+        return ratio_to_largest(self.deviation, self.half, self.level)
+
     def _apart(self) -> Floats:
         """Distances of rows' means from their medians."""
-        r = residual_clip(self.deviation, self.half, self.level) / UNCLIPPED
-        return mean_to_median(r, self.level + self.effects.effects, self.half)
+        return mean_to_median(self._share_at_bounds, self.level + self.effects.effects, self.half)
 
     def fit(self, biases: Sequence["SharedBiases"], n_steps: int) -> None:
         """Fit effects to all releases so far, in `n_steps` EM steps, given those of other modes."""
@@ -448,21 +471,27 @@ class SharedBiases:
         # Between bounds variances are in proportion to the room that means leave.
         room = np.maximum(self.half**2 - (self.level + self.effects.effects) ** 2, 0.0)
         room /= max(float(self.shares @ room), LEAST_WEIGHT)
+        of_rows = variance * (np.maximum(room, LEAST_SHARE_OF_NOISE) + self.by_level)
         variance *= 1 + self.by_level
-        of_rows = variance * np.maximum(room, LEAST_SHARE_OF_NOISE)
         deviations = np.sqrt(of_rows + self.effects.variances)
         # Farther off responses are too flat to tell anything.
         reach = clip + deviations
         shifts = np.clip(self.effects.effects - released.about, -reach, reach)
         mean, slopes = mean_response(clip, shifts, deviations)
+        # If all values are at the bounds, means are in proportion to shifts, whatever the clip is.
+        ends = np.minimum(self.half + self.level * np.array([1.0, -1.0]), clip) / clip
+        at_bounds, slope = self._share_at_bounds, ends.sum() / (2 * self.half)
+        mean += at_bounds * (slope * shifts - mean)
+        slopes += at_bounds * (slope - slopes)
         # The mean of a unit's entries in other rows lacks the row's own part in the mean of all.
         of_others = (1 - 1 / len(self.shares)) / np.maximum(1 - self.shares, 0.5)
         mean, slopes = of_others * mean, of_others * slopes
         response, deviation = np.maximum(slopes, LEAST_RESPONSE / clip), math.sqrt(variance)
+        spread = np.sqrt(clipped_variance(clip / np.sqrt(of_rows)))
         of_clip = shift_by_clip(clip / deviation, 2 * self.half / deviation)
         return replace(
             released, response=response, about=released.about + shifts - mean / response,
-            spread=math.sqrt(clipped_variance(clip / deviation)), shift=of_clip * self._apart(),
+            spread=spread, shift=of_clip * self._apart(),
         )  # fmt: skip
 
 
@@ -480,12 +509,41 @@ def correct_deviation(
     alone = min(one.n_alone for one in biases) / n_units - math.sqrt(noise)
     alone = min(max(alone, 0.0), 1 - LEAST_SEVERAL)
     each = max(((root - alone) / (1 - alone)) ** 2, 2.0)
-    part = math.sqrt(1 - 1.5 / each)  # of n normal values, where n is `each`
+    found = measured(1 - alone)
+    deviation = deviation_of_values(found, biases[0].level, biases[0].half, each)
     for one in biases:
-        one.deviation = min(measured(1 - alone) / part, one.half)
-        one.by_level = by_own_level(each)
+        one.deviation, one.by_level = deviation, by_own_level(each)
     fit_together(biases)
-    return (1 - alone) * part
+    return (1 - alone) * found / deviation
+
+
+def deviation_of_values(found: float, mean: float, half: float, n: float) -> float:
+    """Deviation of values between -half and half, if `n` of them deviate from their own mean by
+    `found` on average: by less, if they are few or skewed.
+    """
+    # Mean deviations are at most the root of the mean square.
+    least, room = found / math.sqrt(1 - 1 / n), half**2 - mean**2
+    if least**2 >= room:
+        return min(least, half)
+
+    def excess(r: float) -> float:
+        return math.sqrt(r * room) * part_of_deviation(r, room / half**2, n) - found
+
+    r = 1.0 if excess(1.0) <= 0 else brentq(excess, least**2 / room / 2, 1.0)
+    return math.sqrt(r * room)
+
+
+def part_of_deviation(r: float, room: float, n: float) -> float:
+    """Mean deviation of `n` values from their own mean, over the root of their variance.
+    `room` is the largest variance at their mean, in squares of half the range, `r` the part of it.
+    """
+    # The excess kurtosis of Beta distributed values gives the relative variance of the mean square
+    # deviation. Its mean root is less by an eighth of that if values are normal. If the mean square
+    # is mostly 0, as of one rare value among others, it is as 1 / sqrt(1 + variance).
+    s = 1 / r - 1
+    kurtosis = 6 * (4 * (1 - room) * (s + 1) / (room * (s + 2)) - 1) / (s + 3)
+    variance = max(kurtosis / n + 2 / (n - 1), 0.0)
+    return math.sqrt((1 - 1 / n) / (1 + variance * (1 + 3 * r**2) / 4))
 
 
 def fit_together(biases: Sequence[SharedBiases], n_left: int = 0) -> None:

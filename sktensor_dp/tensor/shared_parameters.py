@@ -5,6 +5,7 @@ A unit is the protected person, a row of the unit mode; the other modes are shar
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,12 +79,12 @@ def clipped_response(clip: float, deviation: float = 1.0) -> float:
     return float(2 * ndtr(clip) - 1) / (clip * deviation)
 
 
-def clipped_variance(clip: float) -> float:
+def clipped_variance(clip: float | Floats) -> Any:
     """Mean square of ``clip(x, -c, c) / c`` for a standard normal x."""
     # Inside, E[x^2; |x| < c] = P(|x| < c) - 2 c phi(c); beyond, clipped values have square 1.
     inside = 2 * ndtr(clip) - 1
-    density = math.exp(-(clip**2) / 2) / math.sqrt(2 * math.pi)
-    return float((inside - 2 * clip * density) / clip**2 + 1 - inside)
+    density = np.exp(-(clip**2) / 2) / math.sqrt(2 * math.pi)
+    return (inside - 2 * clip * density) / clip**2 + 1 - inside
 
 
 def mean_response(clip: float, shifts: Floats, deviations: Floats) -> tuple[Floats, Floats]:

@@ -7,6 +7,7 @@ from itertools import groupby
 import numpy as np
 import pytest
 from internals import shared_model, sums_and_covariance, with_model
+from scipy.stats import chi2
 from sklearn.base import clone
 from small_completions import INF, MODELS, TASTES, build, tastes
 
@@ -23,6 +24,7 @@ from sktensor_dp.completion.shared_biases import (
     EffectRelease,
     SharedBiases,
     clip_of_least_error,
+    deviation_of_values,
     longest_sum,
     shift_by_clip,
 )
@@ -359,6 +361,41 @@ def test_averages_of_skewed_answers_are_within_their_errors(
     of_rest = (off - off.mean()) / model.bias_errors_[1]
     assert np.sqrt(np.mean(of_rest**2)) < 2
     assert abs(off.mean()) < 4 * model.mean_error_
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 0.0), (INF, 1e-6)])
+@pytest.mark.parametrize("most", [0.1, 0.9])
+def test_rare_answers_are_told_apart(most, epsilon, delta, seed):
+    """Few persons deviate from their own mean, and those by more than a clip of the mean deviation:
+    as that showed them, biases were a third of the truth, or errors half of it.
+    """
+    rng, shape = np.random.default_rng(seed), (20_000, 10)
+    chances = np.linspace(most, 0.005 if most < 0.5 else 0.995, 10)
+    X = np.argwhere(rng.random(shape) < 0.8)
+    y = (rng.random(len(X)) < chances[X[:, 1]]).astype(float)
+    known = {"bounds": (0, 1), "shape": shape, "unit_mode": 0, "epsilon": epsilon, "delta": delta}
+    with unsafe_seeded_noise(seed):
+        model = PrivateCPCompletion(0, **known).fit(X, y)
+    off = model.biases_[1] - chances + chances.mean()
+    assert np.mean((off / model.bias_errors_[1]) ** 2) < chi2.isf(1e-6, 9) / 9
+    # Six deviations of the noise.
+    assert np.polyfit(chances, model.biases_[1], 1)[0] == pytest.approx(1, abs=0.25)
+    if epsilon == INF:
+        sampling = np.sqrt(chances * (1 - chances) / np.bincount(X[:, 1]))
+        assert 0.8 < model.bias_errors_[1].max() / sampling.max() < 1.6
+
+
+@pytest.mark.parametrize("n", [5, 40])
+@pytest.mark.parametrize(("mean", "share"), [(0.0, 0.05), (0.0, 1.0), (0.6, 0.2), (-0.9, 1.0)])
+def test_mean_deviations_tell_deviations_of_skewed_values(mean, share, n):
+    """Of Beta distributed values, which at a `share` of 1 are all at the bounds."""
+    rng, chance = np.random.default_rng(0), (1 + mean) / 2
+    values = rng.random((20_000, n)) < chance
+    if share < 1:
+        values = rng.beta(*((1 / share - 1) * np.array([chance, 1 - chance])), values.shape)
+    found = 2 * values.std(axis=1).mean()
+    deviation = math.sqrt(share * (1 - mean**2))
+    assert deviation_of_values(found, mean, 1.0, n) == pytest.approx(deviation, rel=0.03)
 
 
 def test_all_releases_of_sums_are_as_good_as_one_for_their_budget(seed):
