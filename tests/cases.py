@@ -204,7 +204,7 @@ ROWS = {
     **EVERYWHERE,
 }
 ENTRIES = {
-    "container": ("array", "columns first", "list", *FRAMES, "dask array", "tensor", "mask"),
+    "container": ("array", "columns first", "list", *FRAMES, "dask array", "tensor"),
     "dtype": ("int64", "int32", "uint8", "float64"),
     "order": ("drawn", "sorted", "shuffled"),
     "names": ("numbers", "row names"),
@@ -249,8 +249,8 @@ def possible(row: dict[str, str]) -> bool:
         (searches and read_in_parts),
         (row.get("groups") == "none" and row.get("labels", "integers") != "integers"),
         (row.get("labels") == "categories" and container in (*DASK, "files")),
-        (container in ("tensor", "mask") and row.get("names") == "row names"),
-        (container in ("tensor", "mask") and row.get("order", "drawn") != "drawn"),
+        (container == "tensor" and row.get("names") == "row names"),
+        (container == "tensor" and row.get("order", "drawn") != "drawn"),
         # Tables of whole numbers only are made of whole numbers.
         (settings == "set_output" and family in ("entries", "slices", "matrices", *STRINGS)),
     )
@@ -363,8 +363,6 @@ class Case:
                 return model.fit_tensor(X)
             if container == "tensor":
                 return model.fit_tensor(X)
-            if container == "mask":
-                return model.fit_tensor(*X)
             if container in PARTS and family != "texts":
                 sizes = {"n_features": X.shape[1]}
                 if self["neighbours"] != "add_remove":
@@ -610,11 +608,6 @@ def _as_tensor(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     return T
 
 
-def _with_mask(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    T = _as_tensor(X, y)
-    return np.where(np.isnan(T), 9.0, T), ~np.isnan(T)
-
-
 def _columns(make: Any, column: Any) -> Callable[[Any, Any], tuple[Any, Any]]:
     return lambda X, y: (make(dict(zip(names_of(X), map(list, X.T), strict=True))), column(y))
 
@@ -632,7 +625,6 @@ ENTRY_CONTAINERS: dict[str, Callable[[Any, Any], Any]] = {
     "dask array": lambda X, y: (
         da.from_array(X, chunks=(20, X.shape[1])), da.from_array(y, chunks=20)),
     "tensor": lambda X, y: (np.asfortranarray(_as_tensor(X, y)), None),
-    "mask": lambda X, y: (_with_mask(X, y), None),
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.callers import searched_parameters, tools_around
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
-from sktensor_dp.checks.frames import column_names, is_dask, refuse_other_columns
+from sktensor_dp.checks.frames import is_dask
 from sktensor_dp.checks.parameters import (
     Condition,
     Constraint,
@@ -66,7 +66,7 @@ from sktensor_dp.estimator.base import (
 )
 from sktensor_dp.estimator.facts import PublicFacts
 from sktensor_dp.estimator.forecast import Question
-from sktensor_dp.estimator.inputs import checked_mask, dense_tensor
+from sktensor_dp.estimator.inputs import dense_tensor
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning
@@ -197,15 +197,13 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             )
         return self._learn(checked, X, y, self.shape, repeated)
 
-    def fit_tensor(self, T: ArrayLike, mask: ArrayLike | None = None, **unsupported: Any) -> Self:
+    def fit_tensor(self, T: ArrayLike, **unsupported: Any) -> Self:
         """Complete a dense tensor with gaps.
 
         Parameters
         ----------
         T : array-like of two or more dimensions
             NaN where nothing was observed.
-        mask : array-like of bool of the shape of `T`, optional
-            True where a value was observed; by default where it is not NaN.
         **unsupported : object
             As for :meth:`fit`.
 
@@ -219,7 +217,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         TypeError
             As :meth:`fit`.
         ValueError
-            As :meth:`fit`, or if `mask` has another shape.
+            As :meth:`fit`.
         """
         check_arguments(self, unsupported, "fit_tensor")
         self._check_parameters()
@@ -227,9 +225,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             T, "; where they were not observed pass coordinates and values of the others to fit()"
         )
         observed = ~np.isnan(tensor)
-        if mask is not None:
-            refuse_other_columns(mask, column_names(T), "mask")
-            observed = checked_mask(mask, tensor.shape)
         if self.shape is not None and tuple(self.shape) != tensor.shape:
             raise ValueError(f"T must have shape {tuple(self.shape)}, got {tensor.shape}.")
         # The shape of an array is public, also if some indices have no entry.

@@ -133,21 +133,6 @@ def with_nan(array: NDArray[np.generic]) -> NDArray[np.generic]:
     return np.where(np.reshape(gaps, array.shape), np.nan, array)
 
 
-def checked_mask(mask: object, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Mask as booleans of a shape, from booleans or from 0 and 1; ValueError for others."""
-    array = call_unquoted(lambda: np.asarray(as_numbers(mask, "mask")), "mask")
-    if array.shape != shape:
-        raise ValueError(f"mask must have shape {shape}, got {array.shape}.")
-    # NaN and any non-empty text would count as True.
-    wrong = "mask must hold True or False, or 1 or 0, and nothing else."
-    if array.dtype.kind not in "biufO":
-        raise ValueError(wrong)
-    numbers = call_unquoted(lambda: np.asarray(array, dtype=np.float64), "mask", lambda _: wrong)
-    if not np.isin(numbers, (0.0, 1.0)).all():
-        raise ValueError(wrong)
-    return numbers == 1
-
-
 def checked_table(
     estimator: Any, X: Any, *, reset: bool, fits: bool = False, grouped: bool = False
 ) -> Any:

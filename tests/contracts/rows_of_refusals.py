@@ -277,15 +277,7 @@ WRONG_ENTRIES = {
     "nothing": ((X0[:0], Y0[:0]), "no entries"),
     "repeated": ((np.append(X0, X0[-1:], axis=0), np.append(Y0, 1.0)), "different coordinates"),
 }
-WRONG_TENSORS = {
-    "mask": ((T0, np.ones((9, 8), bool)), "mask must have shape"),
-    "NaN": ((replaced(T0, NAN), np.ones(SHAPE, bool)), "y contains NaN"),
-    "a vector": ((T0[0, 0],), ""),
-    **{
-        f"mask of {value}": ((T0, np.full(SHAPE, value)), "mask must hold True or False")
-        for value in ("False", NAN, 2, None)
-    },
-}
+WRONG_TENSORS = {"a vector": ((T0[0, 0],), ""), "no values": ((T0 * NAN,), "no entries")}
 COMPLETIONS = [
     row
     for kind in (PrivateCPCompletion, PrivateTuckerCompletion)

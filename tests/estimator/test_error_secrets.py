@@ -85,7 +85,6 @@ def completion_calls() -> Iterator[Call]:
         for name, X in tables().items():
             yield name, build(), "fit", (X, ones)
             yield name, build(), "fit_tensor", (X,)
-            yield name, build(), "fit_tensor", (np.ones((10, 6)), X)
             yield name, build(), "forecast", (X, (10, 6))
             yield name, build().set_params(bounds=X), "fit", (CELLS, VALUES)
             yield name, build().set_params(rank=X), "fit", (CELLS, VALUES)

@@ -64,7 +64,7 @@ def holds(case: Case) -> None:
     data, model = case.draw(), case.build()
     X, y, groups = given = case.given(data)
     before = memory_of(given)
-    if case["container"] in (*PARTS, *DASK, "tensor", "mask", "batches"):
+    if case["container"] in (*PARTS, *DASK, "tensor", "batches"):
         Same(case.model, case.values, given).fit(model, data)
         assert memory_of(given) == before, "fit"
         return

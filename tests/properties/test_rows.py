@@ -82,7 +82,7 @@ def holds(case: Case) -> None:
 
 def other(row):
     """A transform reads one table; a search is random, and its noise is not that of one fit."""
-    return row.get("container") in (*PARTS, "batches", "tensor", "mask", "dask frame") or (
+    return row.get("container") in (*PARTS, "batches", "tensor", "dask frame") or (
         row.get("model") in (*SEARCHES, "components, tensor")
         or (row.get("container") in DASK and "order" in row)
     )
