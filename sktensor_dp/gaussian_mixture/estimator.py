@@ -494,11 +494,14 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
           group have no clip, and noise in proportion to ``data_norm``; where cells are seen to be
           missing, only in columns that are skewed as an exponential law or more, or have nearly one
           value.
-        - The share of missing cells is estimated for each column, by released second moments. Where
-          cells are missing for values that are seen, as by dropout, noise leaves steps unfinished.
-          What their second half moved is counted: of 90% intervals 8 or 9 in 10 hold, but with
-          little epsilon, or of a column that most rows lack, a quarter to a half. Where they are
-          missing for values that are not seen, intervals are for rows with the column.
+        - The share of missing cells is estimated for each column, by released second moments or
+          the last steps of one group. Where cells are missing for values that are seen, as by
+          dropout, noise leaves steps unfinished. What their second half moved is counted: of 90%
+          intervals 8 or 9 in 10 hold, but with little epsilon, or of a column that most rows lack,
+          a quarter to a half. Where they are missing for values that are not seen, intervals are
+          for rows with the column.
+        - Steps that noise leaves unfinished show small groups smaller and farther out than they
+          are.
 
         **Privacy.** Made of released values alone; costs nothing.
 

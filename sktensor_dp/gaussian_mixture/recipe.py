@@ -130,7 +130,9 @@ def release_one_group(
     is_moved = (tails.skewness > 0) | one_valued(clipped, ball.radius)
     columns = np.flatnonzero(is_complete | is_moved)
     if len(columns):
-        found, tails = release_unclipped(ask, ball, plan, clipped, tails, columns, observed)
+        found, tails, observed[columns] = release_unclipped(
+            ask, ball, plan, clipped, tails, columns, noise
+        )
     else:
         n_last = plan.n_steps - n_first
         found, _, noise = release_steps(ask, ball, plan, second, clipped, n_last, average)
@@ -163,12 +165,13 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     n_directions = min(d, plan.n_components)
     spheres = small_spheres(mean, covariance, noise, radius, n_directions, n_spheres, rng)
     clip = clipping_at(n_directions, defaults.QUANTILE)
+    fill = Gaussians(np.ones(1), mean[None], np.eye(d)[None])  # the mean, whatever a row has
     for step in range(defaults.SPHERE_STEPS):
         # Spheres share one density at their means, which cancels in `log_scales`.
         answer = ask(MixtureStatistics(
             means=spheres.means, whiteners=spheres.whitener, log_scales=np.log(spheres.weights),
             limit=clip.limit, centre=0.0, scales=SPHERE_SCALES, radius=MOST_RADII * radius,
-            shape_part="spherical", pooled=True, fill=mean,
+            shape_part="spherical", pooled=True, fill=fill,
         ))  # fmt: skip
         # Empty spheres are moved, but need steps to settle: the last two steps drop them instead.
         drops = step >= defaults.SPHERE_STEPS - 2
@@ -278,42 +281,53 @@ def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
 
 def release_unclipped(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, tails: TailErrors,
-    columns: Integers, observed: Floats,
-) -> tuple[Gaussians, TailErrors]:  # fmt: skip
+    columns: Integers, noise: StepNoise,
+) -> tuple[Gaussians, TailErrors, Floats]:  # fmt: skip
     """Move one group to means of `columns` in which no row of the ball is clipped.
 
-    Missing cells are at the former mean: a share of a move shows. A variance grows by what is seen
-    beyond that of clipped steps.
+    Also shares (width,) of their cells that are observed. Missing cells are filled by the model,
+    plus a lift that cancels in all releases, but shows how many there are: a share of a move shows.
+    A variance grows by what is seen beyond that of clipped steps.
     """
     radius, former, width = ball.radius, model.means[0], len(columns)
     query = MixtureStatistics(  # about the middle of the ball, where its rows are shortest
         np.zeros_like(model.means), np.eye(plan.n_features)[None, columns] / radius, np.zeros(1),
         limit=1.0, centre=0.0, scales=scales_of_shifts(width), radius=radius,
-        shape_part="diag" if width > 1 else "spherical", fill=former,
+        shape_part="diag" if width > 1 else "spherical", fill=model,
     )  # fmt: skip
-    answers = [ask(query) for _ in range(plan.n_steps - plan.n_steps // 2)]
-    mean = replace(answers[0], value=np.mean([answer.value for answer in answers], axis=0))
-    sigma = mean.sigma / math.sqrt(len(answers))
-    _, shifts, sizes, shapes = query.decoded(clipped_statistics(mean))
-    at, shares = former[columns], observed[columns]
-    filled_means = radius * shifts[0]  # of columns whose missing cells are `at` the former mean
-    noise = sigma * radius / shares
+    n, lift = plan.n_steps - plan.n_steps // 2, radius / (4 * math.sqrt(plan.n_features))
+    lifts = math.sqrt(2) * np.cos(2 * np.pi * np.arange(n) / n)  # of mean 0 and mean square 1
+    answers = [ask(replace(query, lift=one * lift)) for one in lifts]
+    values = np.array([clipped_statistics(answer) for answer in answers])
+    sigma = answers[0].sigma * radius / math.sqrt(n)
+    _, shifts, sizes, shapes = query.decoded(values.mean(axis=0))
+    missing = np.clip(radius * query.decoded(lifts @ values / n)[1][0] / lift, 1e-9, 1.0)
+    # Shrunk by two deviations of noise, so that next to all complete columns are taken as complete.
+    missing = np.maximum(missing**2 - (2 * sigma / lift) ** 2, 0.0) / missing
+    shares = np.maximum(1 - missing, LEAST_SHARE)
+    at, filled_means, noise_of_means = former[columns], radius * shifts[0], sigma / shares
     moves = (filled_means - at) / shares
-    squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / width)
-    squares = (squares - 2 * at * filled_means + at**2) / shares - np.square(moves)
-    of_squares = noise * np.hypot(radius / math.sqrt(query.scales.size), 2 * (at + moves))
+    before = np.diagonal(model.covariances[0])[columns]
+    # Of a variance conditional means lack this part.
+    rest = 1 / np.diagonal(np.linalg.inv(model.covariances[0]))[columns] / before
+    squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / width) - (1 - shares) * lift**2
+    squares = squares - 2 * at * filled_means + at**2
+    squares = squares / (1 - (1 - shares) * rest) - np.square(moves)
+    of_squares = noise_of_means * np.hypot(radius / math.sqrt(query.scales.size), 2 * (at + moves))
     means, covariance = former.copy(), model.covariances[0].copy()
     means[columns] += moves
-    before = covariance[columns, columns]
     beyond = squares - before
     covariance[columns, columns] += np.where(beyond > 2 * of_squares, beyond, 0.0)
-    found = of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius)
+    moved = of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius)
     unmade, spread = tails.unmade.copy(), tails.spread.copy()
-    unmade[0, columns] = noise
+    # Rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share that has
+    # it: noise of covariances, by which cells are filled, moves a mean by no more than this.
+    of_filled = np.sqrt(before * shares * (1 - shares) / 2) * noise.shape
+    unmade[0, columns] = np.hypot(noise_of_means, of_filled)
     # Of errors of means: with what noise may hide.
     largest = before + np.hypot(np.maximum(beyond, 0.0), of_squares)
-    spread[0, columns] = np.sqrt(largest / found.covariances[0, columns, columns])
-    return found, replace(tails, unmade=unmade, spread=spread)
+    spread[0, columns] = np.sqrt(largest / moved.covariances[0, columns, columns])
+    return moved, replace(tails, unmade=unmade, spread=spread), shares
 
 
 def clipped_statistics(answer: Answer) -> Floats:

@@ -68,6 +68,14 @@ class Gaussians:
             self.means[chosen] + np.einsum("nij,nj->ni", self.factors[chosen], normal)
         )
 
+    def filled(self, X: Floats, observed: NDArray[np.bool_]) -> Floats:
+        """Rows `X` of one Gaussian, with conditional means in cells that are not `observed`."""
+        found = np.empty_like(X)
+        for pattern, places in patterns_of(observed):
+            whitener = observed_part(self.factors, self.log_scales, pattern).whiteners[0]
+            found[places] = (X[places] - self.means) @ (self.factors[0] @ whitener).T + self.means
+        return found
+
     def in_order(self, order: Integers) -> "Gaussians":
         """Gaussians of the indices `order`, with weights adding up to 1."""
         weights = self.weights[order]

@@ -44,9 +44,11 @@ class MixtureStatistics(Bounded):
     pooled: bool = False  # whether sizes and shapes are added up over groups
     # For rows with 1, ..., q - 1 observed columns: limit, and mean square of a coordinate.
     partial: Sequence[tuple[float, float]] = ()
-    # Values of missing cells; None for conditional means and moments.
-    fill: Floats | None = None
+    # One Gaussian, whose conditional means missing cells get; None for those of each group, and its
+    # conditional moments.
+    fill: gaussians.Gaussians | None = None
     reach: float = 1.0  # limits that whitened rows are clipped to in shifts, 1 or more
+    lift: float = 0.0  # added to missing cells that `fill` fills
 
     def __post_init__(self) -> None:
         check_number("the radius", self.radius, RADIUS)
@@ -64,8 +66,10 @@ class MixtureStatistics(Bounded):
         if (self.scales.shape > 0) != (self.shape_part != "spherical" and self.width > 1):
             raise ValueError("shapes have a scale above 0 where there is more than one size.")
         if self.fill is not None:
-            check_array("what fills missing cells", self.fill, self.radius)
-        if self.partial and self.fill is None and not are_well_conditioned(self.whiteners):
+            check_array("what fills missing cells", self.fill.means, self.radius)
+            check_number("the lift", abs(self.lift), (0.0, self.radius))
+        conditioned = self.whiteners if self.fill is None else self.fill.whiteners
+        if (self.partial or self.fill is not None) and not are_well_conditioned(conditioned):
             raise ValueError("the whiteners must be inverse Cholesky factors: cells may miss.")
         most_above_mean = self.limit**2 - self._mean * self.width
         for n_observed, (limit, mean) in enumerate(self.partial, start=1):
@@ -178,7 +182,9 @@ class MixtureStatistics(Bounded):
         self, chunk: SampleChunk, rows: RowIndex, frame: "RowFrame"
     ) -> tuple[Floats, Floats, Floats]:
         """Shares (n, k) of rows, whitened rows (k, n, q), clipped, and their lengths before."""
-        X = scaled_rows(chunk, rows, self.radius, self.fill)
+        X, observed = scaled_rows(chunk, rows, self.radius), observed_of(chunk, rows)
+        if self.fill is not None and observed is not None:
+            X = np.where(observed, X, self.fill.filled(X, observed) + self.lift)
         whitened = gaussians.whitened_rows(X, self.means, frame.whiteners)
         squares = np.einsum("nkq,nkq->nk", whitened, whitened)
         lengths = np.sqrt(squares)
@@ -278,16 +284,13 @@ class RowFrame:
     filled: Floats | None = None  # (k, q, q), or (1, q, q): added to yy' of each row
 
 
-def scaled_rows(
-    chunk: SampleChunk, rows: RowIndex, radius: float, fill: Floats | None = None
-) -> Any:
-    """Rows of a chunk, scaled to `radius`; missing cells, which are 0, then get the `fill`."""
-    X, observed = chunk.X[rows], observed_of(chunk, rows)
+def scaled_rows(chunk: SampleChunk, rows: RowIndex, radius: float) -> Any:
+    """Rows of a chunk, scaled to `radius`; missing cells are 0."""
+    X = chunk.X[rows]
     scales = chunk.scales(radius)[rows]
     if sp.issparse(X):  # no cell is missing
         return sp.csr_matrix(sp.diags(scales) @ X)
-    scaled = X * scales[:, None]
-    return scaled if observed is None or fill is None else np.where(observed, scaled, fill)
+    return X * scales[:, None]
 
 
 def observed_of(chunk: SampleChunk, rows: RowIndex) -> NDArray[np.bool_] | None:

@@ -63,12 +63,12 @@ def statistics(shape: str, pooled: bool) -> Any:
         clip = clipping_at(whiteners.shape[1], quantile)
         weight, shift, spread = rng.dirichlet(np.ones(3)) * [1, 1, shape != "spherical"]
         scales = Scales(weight, shift, (shift + spread) / 2, spread)
-        partial, fill = clips_below(clip.width, quantile), None
+        partial, fill, lift = clips_below(clip.width, quantile), None, 0.0
         if clip.width < D or rng.random() < 0.3:
-            partial, fill = (), 0.4 * radius * rng.uniform(-1, 1, D)
+            partial, fill, lift = (), mixture(rng, 1, radius), radius * rng.uniform(-0.5, 0.5)
         return MixtureStatistics(
             model.means, whiteners, model.log_scales, clip.limit, clip.centre, scales, radius,
-            shape, pooled, partial, fill, rng.choice([1.0, rng.uniform(1, 4)]),
+            shape, pooled, partial, fill, rng.choice([1.0, rng.uniform(1, 4)]), lift,
         )  # fmt: skip
 
     return build

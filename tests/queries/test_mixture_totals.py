@@ -29,7 +29,13 @@ def looped(query, X):
     for x in X:
         seen, limit, own = ~np.isnan(x), query.limit, usual
         if query.fill is not None:
-            x, seen = np.where(seen, x, query.fill), np.full(len(x), True)
+            mean, precision = query.fill.means[0], np.linalg.inv(query.fill.covariances[0])
+            if not seen.all():  # where the density is largest, given the cells that are there
+                by_seen = precision[~seen][:, seen] @ (x - mean)[seen]
+                x = x.copy()
+                x[~seen] = mean[~seen] - np.linalg.solve(precision[~seen][:, ~seen], by_seen)
+                x[~seen] += query.lift
+            seen = np.full(len(x), True)
         if not seen.all():
             limit, own = query.partial[seen.sum() - 1] if seen.any() else (1.0, 0.0)
         y, log, missing = np.zeros((k, q)), query.log_scales.copy(), np.zeros((k, q, q))
