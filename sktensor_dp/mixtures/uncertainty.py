@@ -16,9 +16,9 @@ from sktensor_dp.mixtures.m_step import StepNoise, shrunk_share
 from sktensor_dp.tensor.arrays import Floats, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
-# Rows drawn for each parameter of the information matrix, the least number of rows, and rows that
-# lack the same cells.
-ROWS, FEWEST, ALIKE = 20, 10_000, 4
+# Rows drawn for each parameter of the information matrix, the least number of rows, rows that lack
+# the same cells, and rows whose scores are multiplied together.
+ROWS, FEWEST, ALIKE, TOGETHER = 20, 10_000, 4, 500
 # Least part of what labels tell, far below 1 over any rates: steps are the same for all less.
 LEAST_PART = 1e-6
 
@@ -141,6 +141,7 @@ def _information(
     k, d = model.means.shape
     n_patterns = max(FEWEST, ROWS * n_scores(k, d)) // ALIKE
     information, overlaps = np.zeros((n_scores(k, d), n_scores(k, d))), np.zeros((k, k))
+    held: list[Floats] = []  # scores of rows of some patterns: products of few rows are slow
     for pattern, places in patterns_of(rng.random((n_patterns, d)) < observed):
         of_cells = observed_part(model.factors, model.log_scales, pattern)
         for rows in spans(ALIKE * len(places), len(information)):
@@ -157,7 +158,12 @@ def _information(
             scores[:, :, 0] -= model.weights
             # Scores of labelled rows are then uncorrelated, of variance 1.
             scores /= np.sqrt(model.weights)[:, None]
-            stacked = scores.reshape(len(scores), -1)
-            information += stacked.T @ stacked
+            held.append(scores.reshape(len(scores), -1))
             overlaps += shares.T @ shares
+            if sum(map(len, held)) >= TOGETHER:
+                stacked = np.concatenate(held)
+                information += stacked.T @ stacked
+                held.clear()
+    stacked = np.concatenate([*held, np.zeros((1, len(information)))])
+    information += stacked.T @ stacked
     return information / (ALIKE * n_patterns), overlaps / (ALIKE * n_patterns)
