@@ -93,7 +93,7 @@ class CompletionForecast(InvertibleForecast):
     >>> model = PrivateCPCompletion(2, epsilon=1.0, bounds=(1, 5), unit_mode=0)
     >>> forecast = model.forecast(60_000, (1000, 500))
     >>> forecast.epsilon_for(error=0.9), forecast.n_for(error=0.9)
-    (0.853, 864)
+    (0.845, 857)
     """
 
     perturbation: str
@@ -165,7 +165,7 @@ class CompletionForecast(InvertibleForecast):
         >>> from sktensor_dp import PrivateCPCompletion
         >>> model = PrivateCPCompletion(2, epsilon=0.5, bounds=(1, 5), unit_mode=0)
         >>> model.forecast(60_000, (1000, 500)).what_helps()
-        {'units': 26842.0}
+        {'units': 26765.0}
         """
         asked = self._asked()
         n, shape = asked.numbers["n_observed"], asked.numbers["shape"]
