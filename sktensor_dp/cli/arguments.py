@@ -134,7 +134,7 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("groups", "--category COLUMN VALUE...", str, ANY, "column of categories and its public ones. "
      "Groups may follow it alone: first fit without"),
     ("groups", "--person COLUMN", str, None, "column of whose row it is, such as a patient or "
-     "household: all their rows count as one, and are protected"),
+     "household: all their rows count as one, and are protected; not if each has one row"),
     ("ratings recommend groups", "--missing CELL...", str, None,
      "how missing values (no persons) are written in all columns, beside empty cells; NA and NaN "
      "if not given. In one column of groups: COLUMN=CELL"),
@@ -242,6 +242,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         if counts[option] > 1:
             parser.error(f"{option} is given twice: give it once, with all of its values")
     required = [option for option, default in defaults[name].items() if default is REQUIRED]
+    if options.find == "persons":
+        required.remove("--persons")
     if lacking := [option for option in required if given[_attribute(option)] is None]:
         parser.error(f"the following arguments are required: {', '.join(lacking)}")
     _refuse_conflicts(parser, options)

@@ -49,14 +49,17 @@ def execute(options: Namespace) -> int:
 def _show_forecast(options: Namespace) -> int:
     """Print what a run may find, and from which epsilon or number on it would be enough."""
     run = RUNS[options.kind](options)
-    run.n_units, run.n_items = options.persons, options.items or 0
+    run.n_units, run.n_items = options.persons or 1, options.items or 0
     run.build()
-    print("\n".join(run.forecast_lines()))
+    if options.persons is not None:
+        print("\n".join(run.forecast_lines()))
     if options.find == "epsilon":
         found = least_epsilon(lambda epsilon: run.changed(epsilon=epsilon).is_enough())
         where, none = f"for {run.units}.", f"No epsilon up to {LARGEST_ADVISED:g}"
     elif options.find:
         found = least_number(lambda n: run.changed(n).is_enough())
+        if options.persons is None and found:
+            print("\n".join(run.changed(found).forecast_lines()))
         where, none = f"at --epsilon {options.epsilon:g}.", "No number of persons"
     else:
         return 0

@@ -75,8 +75,9 @@ class CompletionForecast(InvertibleForecast):
         Error of values of rows of ``unit_mode`` (or of the first mode) whose own entries are
         folded in.
     bias_errors : tuple of float
-        Expected standard error of the bias of an average row of each mode, as ``bias_errors_`` of
-        a fit has it; NaN for ``unit_mode``.
+        Expected standard error of the bias of a row with as many entries as others, for each
+        mode, as ``bias_errors_`` of a fit has it; larger where numbers of entries differ. NaN for
+        ``unit_mode``.
     mean_error : float
         Expected standard error of the mean, as ``mean_error_`` of a fit has it; NaN without
         ``unit_mode``.
@@ -302,7 +303,8 @@ class CompletionForecast(InvertibleForecast):
             errors = " and ".join(f"{error:.3g} in mode {mode}" for mode, error in unseen.items())
             said = (
                 f"Noise {'hides' if self.hidden_modes else 'may hide'} biases, which differ by "
-                f"{self.bias_deviation:.3g}: the expected error of an average row's is {errors}."
+                f"{self.bias_deviation:.3g}: the expected error of a row with as many entries as "
+                f"others is {errors}."
             )
             if self.verdict != "likely too few" and of_units:
                 said += f" Those of rows with {self.entries_to_tell:,.0f} entries or more err less."
@@ -336,8 +338,9 @@ class CompletionForecast(InvertibleForecast):
             for mode, (error, alone) in both if error > alone
         ]  # fmt: skip
         if dearer:
-            taken = "The search for components takes budget from biases. An average row's errs "
-            below.insert(0, f"{taken}{'; '.join(dearer)}.")
+            taken = "The search for components takes budget from biases."
+            row = "That of a row with as many entries as others errs"
+            below.insert(0, f"{taken} {row} {'; '.join(dearer)}.")
         if np.max(parameters["rank"]) > 0:
             below.insert(0, self.advice())
         heads = ("prediction by", "expected RMSE")

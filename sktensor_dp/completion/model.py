@@ -31,8 +31,9 @@ EntryModel = CPCompletion | TuckerCompletion
 # Least fraction of the variance of values that is attributed to noise.
 LEAST_SHARE_OF_NOISE = 0.2
 AT_EDGE = (
-    "The average that was found lies at the edge of the range of values, as where they are clamped "
-    "to bounds that are too narrow: are the bounds right, and is it the right column of values? "
+    "The average that was found lies at the edge of the range of values, as where nearly all are "
+    "the same, or are clamped to bounds that are too narrow. If they are not the same: are the "
+    "bounds right, and is it the right column of values? "
     "check_inputs, by default in the command, tells before a fit how many values lie within."
 )
 

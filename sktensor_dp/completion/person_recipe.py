@@ -147,7 +147,8 @@ def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
     # Without values there is noise alone.
     if with_values <= 3 * sigma:
         return (DoubtfulParameterWarning(UNLISTED),)
-    if is_at_end(mean / share, sigma / share, half):
+    # Rare answers have such a mean too, but differ within persons.
+    if is_at_end(mean / share, sigma / share, half) and deviation <= 3 * sigma:
         return (DoubtfulParameterWarning(AT_EDGE),)
     is_wide = deviation + 3 * sigma < 2 * half * LEAST_DEVIATION * share * measured_part
     return (DoubtfulParameterWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide else ()

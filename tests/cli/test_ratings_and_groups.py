@@ -687,6 +687,12 @@ def test_forecasts_need_no_file(command, arguments, tmp_path):
     for sought, more in (("epsilon", 1.02), ("persons", 1.01)):
         found = command("forecast", *arguments, "--find", sought, *target).out.splitlines()[-1]
         least = float(re.search(f"Enough from --{sought} ([0-9.]+)", found)[1])
+        if sought == "persons":  # the number asked for need not be given
+            place = arguments.index("--persons")
+            rest = (*arguments[:place], *arguments[place + 2 :])
+            alone = command("forecast", *rest, "--find", sought, *target).out
+            assert alone.splitlines()[-1] == found
+            assert f"{least:,.0f} persons" in alone
         # What is found is enough by itself, and less is not.
         for factor in (1.0, 1 / more):
             asked = [*arguments, "--epsilon", 4]

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from small_completions import INF, MODELS, TASTES, build, tastes
 
 from sktensor_dp import (
+    DoubtfulParameterWarning,
     NotEnoughDataWarning,
     PrivateCPCompletion,
     PrivateTuckerCompletion,
@@ -383,6 +384,17 @@ def test_rare_answers_are_told_apart(most, epsilon, delta, seed):
     if epsilon == INF:
         sampling = np.sqrt(chances * (1 - chances) / np.bincount(X[:, 1]))
         assert 0.8 < model.bias_errors_[1].max() / sampling.max() < 1.6
+
+
+def test_rare_answers_are_no_values_out_of_bounds(seed):
+    rng, shape = np.random.default_rng(seed), (4000, 10)
+    X = np.argwhere(rng.random(shape) < 0.8)
+    model = PrivateCPCompletion(0, bounds=(0, 1), shape=shape, unit_mode=0, epsilon=2.0)
+    with unsafe_seeded_noise(seed), warnings.catch_warnings():
+        warnings.simplefilter("error", DoubtfulParameterWarning)
+        model.fit(X, rng.random(len(X)) < 0.02)  # deviations within persons are 7 of the noise
+    with pytest.warns(DoubtfulParameterWarning, match="nearly all are the same"):
+        model.set_params(epsilon=INF).fit(X, np.full(len(X), -1.0))
 
 
 @pytest.mark.parametrize("n", [5, 40])
