@@ -127,7 +127,7 @@ def test_errors_of_averages_are_as_stated(case, seed):
 @pytest.mark.parametrize("leave", [False, True])
 def test_differences_are_extrapolated_that_few_compare(leave, seed):
     """Most persons keep to one half of the rows, or leave some day."""
-    rng, shape = np.random.default_rng(seed), (20_000, 12) if leave else (12_000, 40)
+    rng, shape = np.random.default_rng(seed), (30_000, 12) if leave else (12_000, 40)
     rows, means = np.arange(shape[1]), np.linspace(-0.8, 0.8, shape[1])
     squares = []
     for number in range(4):
@@ -141,4 +141,4 @@ def test_differences_are_extrapolated_that_few_compare(leave, seed):
             model.fit(np.argwhere(seen), y[seen])
         off = model.biases_[1] - means
         squares.append(((off - off.mean()) / model.bias_errors_[1]) ** 2)
-    assert np.sqrt(np.mean(squares)) < 2.2
+    assert np.sqrt(np.mean(squares)) < 2.5
