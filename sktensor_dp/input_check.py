@@ -108,9 +108,9 @@ class InputCheck(HasAccountant):
             chunk, plan.before_count() if number_is_private else plan, payer,
             unit=unit_of(self.unit, groups is not None), neighbours=self.neighbours,
         ) as ask:  # fmt: skip
-            self.n_units = ask.release_count()
-            ask.complete_plan(plan)
+            ask.settle_plan(lambda _: plan)
             answer = ask(query)
+        self.n_units = ask.n_units
         report = ask.report()
         # Where the divisor is a noisy count, too, it changes a fraction by at most the middle (the
         # largest distance from the middle) times its own relative error.

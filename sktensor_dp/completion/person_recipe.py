@@ -111,7 +111,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         components, noise_variance = found
     else:  # what is left of their budget pays for more biases
         precision = plan.n_rounds * plan.rest_of_search
-        biases[plan.longest].release(biases, paid_by=SharedFactorSums, precision=precision)
+        biases[plan.longest].release(biases, all_left_of=SharedFactorSums, precision=precision)
         fit_together(biases)
         noise_variance = residual_variance(biases)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.

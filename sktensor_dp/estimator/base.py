@@ -376,7 +376,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         """
         # Refuse first: a plan that exceeds the budget, or a source of other sizes than announced.
         # If the number of units is private, the plan stays incomplete until the session has counted
-        # them (`Session.release_count`, `Session.complete_plan`). Entering the session charges; the
+        # them (`Session.settle_plan`). Entering the session charges; the
         # caller's block asks its queries; leaving it drops the data.
         payer = Payer(
             type(self).__name__, self._accountant_to_charge(), ticket, paid_by_earlier_batch,

@@ -596,8 +596,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         # until the count.
         largest_plan = plan_mixture(self, self._largest_number(chunks), chunks.n_features)
         with self._session(chunks, largest_plan.releases) as ask:
-            plan = plan_mixture(self, ask.release_count(), chunks.n_features)
-            ask.complete_plan(plan.releases)
+            plan = ask.settle_plan(lambda n: plan_mixture(self, n, chunks.n_features))
             fitted = fit_mixture(ask, plan, grouped=chunks.grouped)
         fitted = self._with_report(ask, fitted, columns)
         self._publish(fitted.attributes)

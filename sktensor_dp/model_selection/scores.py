@@ -321,8 +321,7 @@ def release_score(
     charged = plan.before_count() if neighbours == "add_remove" else plan
     payer = Payer(spender, accountant, column=column)
     with Session(chunks, charged, payer, unit=unit, neighbours=neighbours) as ask:
-        ask.release_count()
-        ask.complete_plan(plan)
+        ask.settle_plan(lambda _: plan)
         answer = ask(query)
     noisy, half = float(answer.value[0]), (query.high - query.low) / 2
     # No error lies above a bound of 0.

@@ -649,8 +649,7 @@ class PrivateTensorPowerMethod(
         check_memory(plan)
         capped = base.warnings_of_cap(self.n_components, chunks.n_features)
         with self._session(chunks, plan.releases, expected=capped) as ask:
-            ask.release_count()
-            ask.complete_plan(plan.releases)  # the same, whatever the number of units
+            ask.settle_plan(lambda _: plan)
             fitted = fit_moments(ask, plan)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
@@ -698,8 +697,7 @@ class PrivateTensorPowerMethod(
             batch, plan.releases, ticket=ticket, paid_by_earlier_batch=paid_by_earlier_batch,
             expected=expected,
         ) as ask:  # fmt: skip
-            ask.release_count()
-            ask.complete_plan(plan.releases)  # the same, whatever the number of units
+            ask.settle_plan(lambda _: plan)
             fitted = fit_batch(ask, plan, stream)
         return self._with_report(ask, fitted, columns, earlier)
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from sktensor_dp.tensor.arrays import Floats
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
 
+
+Planned = TypeVar("Planned")
 
 # A released count errs by fewer deviations than this, for Gaussian and for Laplace noise, but for a
 # probability below 1e-340.
@@ -58,7 +60,7 @@ class Session(AbstractContextManager["Session"]):
     """
 
     # With neighbours="add_remove" the number of units is private. The plan is then incomplete
-    # (ReleasePlan.before_count), until `complete_plan` takes the one that `release_count` leads to.
+    # (ReleasePlan.before_count), until `settle_plan` releases the number.
 
     def __init__(
         self,
@@ -99,13 +101,18 @@ class Session(AbstractContextManager["Session"]):
             self._payer.add_charge_to(error)
         self._chunks, self._is_open = None, False
 
-    def __call__(self, query: Query, paid_by: type[Query] | None = None, uses: int = 1) -> Answer:
-        """Answer a planned query with noise; `uses` planned ones pay, or all that are left of
-        `paid_by`.
-        """
+    def __call__(self, query: Query, pooled: int = 1) -> Answer:
+        """Answer a planned query with noise; so many of its planned uses, `pooled`, pay for it."""
+        return self._answer(query, self._admit(query, pooled))
+
+    def with_all_left_of(self, planned: type[Query], query: Query) -> Answer:
+        """Answer a query with noise; what is left of another that is `planned` pays for it."""
+        return self._answer(query, self._admit(query, self.left(planned), planned))
+
+    def _answer(self, query: Query, release: _Admitted) -> Answer:
+        """Answer to an admitted query, with the noise that was paid for."""
         # Cap on released sums, in sensitivities; larger values are noise alone and could overflow.
         largest_released = 2.0**53
-        release = self._admit(query, paid_by, uses)
         mechanism, sensitivity, cost = release.mechanism, release.sensitivity, release.cost
         if isinstance(mechanism, PartitionSelection):
             totals = self._sum(query)
@@ -151,26 +158,25 @@ class Session(AbstractContextManager["Session"]):
         """Number of planned uses of a query that are left."""
         return self._left.get(query.name, 0)
 
-    def release_count(self) -> int:
-        """Number of units: the public one, for which nothing is released, or a noisy one."""
+    def settle_plan(self, plan_of: Callable[[int], Planned]) -> Planned:
+        """Plan by `n_units`, from here on that of the session; a private number is released first.
+
+        ``plan_of(n)`` is a `ReleasePlan`, or has one as ``releases``.
+        """
         if self.number_is_private:
             counted = self(UnitCount())
             farthest = FARTHEST_PURE if self.is_pure else FARTHEST
             self.n_units = min(max(round(float(counted.value[0])), 1), LARGEST_UNIT_COUNT)
             self._most_units = self.n_units + math.ceil(farthest * counted.sigma) + 1
-        return self.n_units
-
-    def complete_plan(self, plan: ReleasePlan) -> None:
-        """Complete the plan by one for the released number of units; nothing if it is public."""
-        if not self.number_is_private:
-            if plan != self._plan:
-                raise RuntimeError("the plan by the public number of units is another one.")
-            return
-        if self._left.get(COUNT) != 0:
-            raise RuntimeError("the units have not been counted.")
-        self._plan = self._plan.after_count(plan)
-        self._left = {release.name: release.uses for release in self._plan.planned}
-        self._left[COUNT] = 0
+        plan = plan_of(self.n_units)
+        releases: Any = getattr(plan, "releases", plan)
+        if self.number_is_private:
+            self._plan = self._plan.after_count(releases)
+            self._left = {release.name: release.uses for release in self._plan.planned}
+            self._left[COUNT] = 0
+        elif releases != self._plan:
+            raise RuntimeError("the plan by the public number of units is another one.")
+        return plan
 
     def public(self, name: str) -> Any:
         """Public fact of the data, as its class declares it, such as the shape of a tensor."""
@@ -210,15 +216,18 @@ class Session(AbstractContextManager["Session"]):
             notes=(*self._residual_notes, *notes),
         )
 
-    def _admit(self, query: Query, paid_by: type[Query] | None = None, uses: int = 1) -> _Admitted:
-        """Check a query against catalogue and plan, take its uses and record it."""
+    def _admit(self, query: Query, uses: int = 1, planned: type[Query] | None = None) -> _Admitted:
+        """Check a query against catalogue and plan, take `uses` of what is `planned`, by default of
+        the query itself, and record it.
+        """
         # Before the query is computed: all its uses are taken in one step that nothing can
         # interrupt. A forked process has a copy of the plan and could spend it again.
         self._noise.process.check()
         entry = CATALOGUE.get(getattr(query, "name", ""))
         if entry is None or not isinstance(query, entry.query):
             raise RuntimeError(f"a {type(query).__name__} is not in the catalogue of releases.")
-        paying, uses, cost = self._planned_release_used(entry.query, paid_by, uses)
+        paying = (planned or entry.query).name
+        cost = self._cost_of(query.name, paying, uses)
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if mechanism is None:
             raise RuntimeError(f"release {query.name!r} has no law for a pure epsilon.")
@@ -235,29 +244,21 @@ class Session(AbstractContextManager["Session"]):
         self._record(query, release)
         return release
 
-    def _planned_release_used(
-        self, query: type[Query], paid_by: type[Query] | None, uses: int
-    ) -> tuple[str, int, PrivacyCost]:
-        """Name of the planned release that pays for a query, the number of its uses taken, and
-        their cost; `paid_by` pays with all its uses that are left.
-        """
+    def _cost_of(self, name: str, paying: str, uses: int) -> PrivacyCost:
+        """Cost of a query that `uses` of a planned release are `paying` for, its own or another."""
         # The choice of a release may depend on earlier ones; costs are fixed in advance, so they
         # compose.
         costs = {release.name: release.cost for release in self._plan.planned}
         # A query that another release pays for is planned too: its cost says which kind of noise.
-        paying, planned_cost = (paid_by or query).name, costs.get(query.name)
-        left = self._left.get(paying, 0)
-        if planned_cost is None or not 1 <= uses <= left:
+        planned_cost = costs.get(name)
+        if planned_cost is None or not 1 <= uses <= self._left.get(paying, 0):
             raise RuntimeError(f"release {paying!r} is not in the plan, or used up.")
-        if paid_by is None:
-            cost = planned_cost if uses == 1 else PrivacyCost.total([(planned_cost, uses)])
-            return paying, uses, cost
-        cost = PrivacyCost.total([(costs[paying], left)])
-        if cost.delta > 0 or (cost.epsilon > 0) != (planned_cost.epsilon > 0):
+        cost = costs[paying] if uses == 1 else PrivacyCost.total([(costs[paying], uses)])
+        if paying != name and (cost.delta > 0 or (cost.epsilon > 0) != (planned_cost.epsilon > 0)):
             raise RuntimeError(
-                f"{query.name!r} has another kind of cost than what is left of {paying!r}."
+                f"{name!r} has another kind of cost than what is left of {paying!r}."
             )
-        return paying, left, cost
+        return cost
 
     def _record(self, query: Query, release: _Admitted) -> None:
         """Announce a release on request and to the ledger, and add it to the report."""

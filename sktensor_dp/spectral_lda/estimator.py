@@ -648,8 +648,7 @@ class PrivateSpectralLDA(
                 "smaller n_features to HashingVectorizer or choose words by PrivateCountVectorizer."
             ),)  # fmt: skip
         with self._session(chunks, largest_plan.releases, expected=expected) as ask:
-            plan = self._plan(ask.release_count(), n_features)
-            ask.complete_plan(plan.releases)
+            plan = ask.settle_plan(lambda n: self._plan(n, n_features))
             budget = (self.epsilon, self.delta) if begins else None
             fitted = fit_topics(ask, limits, plan, options, budget)
         return self._publish_result(self._with_report(ask, fitted, columns))
@@ -661,8 +660,7 @@ class PrivateSpectralLDA(
         frequencies = self._public_words(batch.n_features, columns)
         expected = warnings_of_persons(self.privacy_report_)
         with self._session(batch, plan, ticket=stream.ticket, expected=expected) as ask:
-            ask.release_count()
-            ask.complete_plan(plan)  # the same, whatever the number of units
+            ask.settle_plan(lambda _: plan)
             fitted = fit_batch(
                 ask, stream, self.clip_norm_, frequencies,
                 min(self.n_components, batch.n_features),

@@ -10,7 +10,6 @@ from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import Clip
 from sktensor_dp.queries.expected_counts import ExpectedCounts
-from sktensor_dp.queries.query import Query
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.clips import count_order
 from sktensor_dp.spectral_lda.fitted import FittedTopics
@@ -145,7 +144,7 @@ def _release_words_alone(
     them with those released before, `frequencies`.
     """
     noisy = release_expected_counts(
-        ask, start.unigram[None], np.ones(1), 0.0, clip, scales, paid_by=ExpectedCounts
+        ask, start.unigram[None], np.ones(1), 0.0, clip, scales, pooled=ask.left(ExpectedCounts)
     )
     divisors: Floats | float = 1.0 if scales is None else scales
     total = max(float((divisors * noisy.value[0]).sum()), 1e-9)
@@ -169,16 +168,19 @@ def release_expected_counts(
     concentration: float,
     clip: Clip,
     scales: Floats | None = None,
-    paid_by: type[Query] | None = None,
+    pooled: int = 1,
 ) -> Answer:
-    """Release an EM step's expected counts (k, d), divided by `scales` and clipped."""
+    """Release an EM step's expected counts (k, d), divided by `scales` and clipped.
+
+    So many planned steps, `pooled`, pay.
+    """
     # If a document has only one topic, no iteration is needed.
     single = concentration == 0 or len(topics) == 1
     prior = weights if single else np.full(len(topics), concentration / len(topics))
     near_end = ask.left(ExpectedCounts) <= LAST_STEPS
     n_iter = EXACT_MEAN_FIELD if ask.is_exact and near_end else MEAN_FIELD
     query = ExpectedCounts(topics, prior, single, clip.limit, count_order(ask), n_iter, scales)
-    return ask(query, paid_by)
+    return ask(query, pooled)
 
 
 def m_step(

@@ -169,8 +169,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         is_given = chunks.grouped and self.texts_per_person != "auto"
         texts = float(self.texts_per_person) if is_given else 1.0
         with self._session(chunks, plan) as ask:
-            n = ask.release_count()
-            ask.complete_plan(plan)
+            ask.settle_plan(lambda _: plan)
+            n = ask.n_units
             order = 1 if ask.is_pure else 2  # of the norm that noise is in proportion to
             few, spread, most_beyond = texts, texts, float(n)
             if ask.left(NormHistogram):
@@ -188,7 +188,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
                 rest = larger.value.reshape(shape)
                 rest_sigma = larger.sigma
                 uses = uses - 1
-            sums = ask(SharesByGroup(few * NORM_SLACK, order), uses=uses).as_sum()
+            sums = ask(SharesByGroup(few * NORM_SLACK, order), pooled=uses).as_sum()
         found = {
             "sums_": sums.value.reshape(shape), "sigma_": sums.sigma,
             "rest_sums_": rest, "rest_sigma_": rest_sigma,

@@ -519,8 +519,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             self._check_charge(largest_plan.releases, chunks)
         check_words(self, largest_plan, None if self._number_is_private else chunks.n_units)
         with self._session(chunks, largest_plan.releases) as ask:
-            plan = self._plan(chunks, ask.release_count())
-            ask.complete_plan(plan.releases)
+            plan = ask.settle_plan(lambda n: self._plan(chunks, n))
             fitted = fit_vocabulary(ask, plan, self.max_features)
         return self._publish_result(self._with_report(ask, fitted, public={}))
 

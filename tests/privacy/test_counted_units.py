@@ -92,20 +92,14 @@ def test_nothing_is_released_before_the_count():
     with opened(plan_of().before_count()) as ask:
         with pytest.raises(RuntimeError, match="not in the plan"):
             ask(FREQUENCIES)
-        with pytest.raises(RuntimeError, match="have not been counted"):
-            ask.complete_plan(plan_of())
-        n_units = ask.release_count()
-        with pytest.raises(RuntimeError, match="not in the plan"):
-            ask(FREQUENCIES)
-        ask.complete_plan(plan_of())
-        with pytest.raises(RuntimeError, match="used up"):
-            ask.release_count()
+        plan = ask.settle_plan(lambda n: n and plan_of())
+        assert plan == plan_of()
         ask(FREQUENCIES)
-        with pytest.raises(RuntimeError, match="not left open"):
-            ask.complete_plan(plan_of())
+        with pytest.raises(RuntimeError, match="used up"):
+            ask.settle_plan(lambda _: plan)
         # Sums are divided by the released number and move by a contribution.
         row = ask.report().rows[1]
-    assert row.sensitivity == pytest.approx(5.0 / n_units, rel=1e-12)
+    assert row.sensitivity == pytest.approx(5.0 / ask.n_units, rel=1e-12)
 
 
 SET_ASIDE = {"word_frequencies": 1e-8}
@@ -123,10 +117,9 @@ OTHER_PLANS = {
 @pytest.mark.parametrize("name", OTHER_PLANS)
 def test_a_plan_by_the_count_keeps_to_what_was_charged(name):
     changed, delta = OTHER_PLANS[name]
-    with opened(plan_of(1.0, delta).before_count()) as ask:
-        ask.release_count()
-        with pytest.raises(RuntimeError, match="not covered"):
-            ask.complete_plan(changed)
+    ask = opened(plan_of(1.0, delta).before_count())
+    with ask, pytest.raises(RuntimeError, match="not covered"):
+        ask.settle_plan(lambda _: changed)
 
 
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
@@ -141,8 +134,7 @@ def test_the_split_may_follow_from_the_count(delta):
 def test_rounding_is_paid_for_by_more_units_than_there_can_be():
     """Of a count that fell short by forty deviations, and for a sum that moves by half as much."""
     with answering(lambda usual, *of: np.array([3e6])), opened(plan_of().before_count()) as one:
-        one.release_count()
-        one.complete_plan(plan_of())
+        one.settle_plan(lambda _: plan_of())
         one(FREQUENCIES)
         count, row = one.report().rows
     most = 3e6 + math.ceil(40 * count.sigma) + 1
@@ -153,7 +145,8 @@ def test_rounding_is_paid_for_by_more_units_than_there_can_be():
 @pytest.mark.parametrize(("value", "taken"), [(-5.0, 1), (0.4, 1), (2.6, 3), (1e15, 10**15)])
 def test_a_released_count_is_a_number_to_divide_by(value, taken):
     with answering(lambda *_: np.array([value])), opened(plan_of().before_count(), 0) as ask:
-        assert ask.release_count() == taken
+        ask.settle_plan(lambda _: plan_of())
+    assert ask.n_units == taken
 
 
 def test_the_plan_is_made_for_the_released_count_and_may_not_cost_more():

@@ -136,9 +136,9 @@ def test_a_session_is_charged_when_it_is_entered_and_asked_while_it_is_open(seed
 def test_a_session_keeps_to_its_plan_and_tells_public_facts_alone():
     chunks = PersonChunks(np.array([[0, 0]]), np.ones(1), (2, 3), 0, (-1.0, 1.0))
     with Session(chunks, ReleasePlan.split(1.0, DELTA, {"unit_levels": 1.0})) as ask:
-        assert (ask.release_count(), ask.public("shape")) == (2, (2, 3))
+        assert (ask.n_units, ask.public("shape")) == (2, (2, 3))
         with pytest.raises(RuntimeError, match="is another one"):
-            ask.complete_plan(ReleasePlan.split(2.0, DELTA, {"unit_levels": 1.0}))
+            ask.settle_plan(lambda n: ReleasePlan.split(float(n), DELTA, {"unit_levels": 1.0}))
         with pytest.raises(RuntimeError, match="not among the public facts"):
             ask.public("values")
         with pytest.raises(RuntimeError, match="entered once"):
@@ -271,10 +271,12 @@ def plan_of_two(uses: int, mu: float = 0.5, pure: float = 0.0) -> ReleasePlan:
 def test_what_is_left_of_a_release_pays_for_one_more_once(plan, release, payer, ratio):
     with person_session(plan) as ask:
         usual = ask(release)
-        assert ask(release, payer).sigma == pytest.approx(ratio * usual.sigma)
-        for spent in (payer, type(release), None):
+        assert ask.with_all_left_of(payer, release).sigma == pytest.approx(ratio * usual.sigma)
+        for spent in (payer, type(release)):
             with pytest.raises(RuntimeError, match="used up"):
-                ask(release, spent)
+                ask.with_all_left_of(spent, release)
+        with pytest.raises(RuntimeError, match="used up"):
+            ask(release)
         report = ask.report()
     assert report.epsilon == pytest.approx(plan.cost.epsilon_at(plan.delta))
     assert report.composition.epsilon_at(plan.delta) == pytest.approx(report.epsilon)
@@ -287,10 +289,10 @@ def test_several_uses_pay_for_one_release(cost, ratio):
     with person_session(plan) as ask:
         for uses in (0, -1, 5):
             with pytest.raises(RuntimeError, match="used up"):
-                ask(LEVELS, uses=uses)
-        sigma = ask(LEVELS, uses=3).sigma
+                ask(LEVELS, pooled=uses)
+        sigma = ask(LEVELS, pooled=3).sigma
         with pytest.raises(RuntimeError, match="used up"):
-            ask(LEVELS, uses=2)
+            ask(LEVELS, pooled=2)
         assert sigma == pytest.approx(ratio * ask(LEVELS).sigma)
         report = ask.report()
     assert report.epsilon == pytest.approx(plan.cost.epsilon_at(plan.delta))
@@ -303,12 +305,12 @@ def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
     with person_session(plan_of_two(2, 0.1)) as ask:
         ask(SUMS)
         with Interrupting() as seen:
-            ask(SUMS, SharedFactorSums)
+            ask.with_all_left_of(SharedFactorSums, SUMS)
     for place in range(len(seen.calls)):
         with person_session(plan_of_two(2, 0.1)) as ask:
             ask(SUMS)
             with pytest.raises(Interrupted), Interrupting(place):
-                ask(SUMS, SharedFactorSums)
+                ask.with_all_left_of(SharedFactorSums, SUMS)
             with pytest.raises(RuntimeError, match="used up"):
                 ask(SUMS)
 
@@ -324,7 +326,7 @@ def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
 )
 def test_what_the_rest_does_not_pay_for_is_refused_before_it_is_answered(plan, release):
     with person_session(plan) as ask, pytest.raises(RuntimeError):
-        ask(release, SharedFactorSums)
+        ask.with_all_left_of(SharedFactorSums, release)
     assert ask.report().rows == ()
 
 
