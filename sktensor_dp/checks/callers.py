@@ -59,11 +59,23 @@ def parameters_of(frame: Mapping[str, Any]) -> set[str]:
     return {str(name).rpartition("__")[2] for name in frame.get("parameters") or ()}
 
 
+def validation_frame(tools: Sequence[Tool]) -> Mapping[str, Any]:
+    """Local variables of the function that fits and scores, then those of its caller."""
+    return ChainMap(*locals_of(tools, VALIDATION)[:2])
+
+
+def candidate_of(frame: Mapping[str, Any]) -> tuple[int, int]:
+    """Index of the candidate that is fitted (0: the first), and number of candidates."""
+    if (values := frame.get("param_range")) is not None:  # of validation_curve
+        first = {frame.get("param_name"): values[0]}
+        return int(str(frame.get("parameters")) != str(first)), len(values)
+    return frame.get("candidate_progress") or (0, 1)
+
+
 def searched_parameters(tools: Sequence[Tool]) -> set[str]:
-    """Names, without those of steps, of the parameters that tell candidates of a search apart."""
-    frame = ChainMap(*locals_of(tools, VALIDATION)[:2])
-    n_values = len(frame.get("param_range", ()))  # of validation_curve
-    _, n_candidates = frame.get("candidate_progress") or (0, n_values)
+    """Names, without those of steps, of the parameters in which candidates of a search differ."""
+    frame = validation_frame(tools)
+    _, n_candidates = candidate_of(frame)
     return parameters_of(frame) if n_candidates > 1 else set()
 
 

@@ -1,8 +1,7 @@
 """Rows of folds, which keep persons whole, and folds that tools of scikit-learn fit and score."""
 
 import warnings
-from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +12,12 @@ from sktensor_dp.checks.callers import (
     STACKING,
     VALIDATION,
     Tool,
+    candidate_of,
     level_of_caller,
     locals_of,
     parameters_of,
     scorers_of,
+    validation_frame,
 )
 from sktensor_dp.exceptions import BudgetError, PrivacyLeakWarning
 from sktensor_dp.privacy.ledger_entries import PERSON, LedgerEntry, column_of, person_of
@@ -133,23 +134,22 @@ class SearchAround(NamedTuple):
 
 def search_around(tools: Sequence[Tool]) -> SearchAround | None:
     """Search among `tools`, if it says how many fits it makes, which cost the same."""
-    # Local variables of the function that fits folds; a tool that fits others has them further out.
-    frame = ChainMap(*locals_of(tools, VALIDATION)[:2])
-    # Of fold and candidate: which this fit is for (0: the first), and how many there are.
-    fold = frame.get("split_progress") or getattr(_dealt(frame.get("train")), "place", None)
-    candidate = frame.get("candidate_progress") or (0, 1)
-    if (values := frame.get("param_range")) is not None:  # validation_curve: a candidate each
-        first = {frame.get("param_name"): values[0]}
-        candidate = int(str(frame.get("parameters")) != str(first)), len(values)
-    if sizes := frame.get("train_test_proportions"):  # learning_curve: a fold each
-        fold = int(frame.get("train") is not sizes[0][0]), len(sizes)
+    frame = validation_frame(tools)
+    fold, (candidate, n_candidates) = _fold_of(frame), candidate_of(frame)
     if fold is None or {"epsilon", "delta"} & parameters_of(frame):
         return None
-    n_fits = fold[1] * candidate[1]
+    n_fits = fold[1] * n_candidates
     n_scored = n_fits * (2 if frame.get("return_train_score") else 1)
     if any(getattr(one.get("self"), "refit", False) for one in locals_of(tools, SEARCH)):
         n_fits += 1
-    return SearchAround(fold[0] == candidate[0] == 0, n_scored, n_fits, scorers_of(frame))
+    return SearchAround(fold[0] == candidate == 0, n_scored, n_fits, scorers_of(frame))
+
+
+def _fold_of(frame: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Index of the fold that is fitted (0: the first), and number of folds; None if unknown."""
+    if sizes := frame.get("train_test_proportions"):  # of learning_curve, which cuts the folds
+        return int(frame.get("train") is not sizes[0][0]), len(sizes)
+    return frame.get("split_progress") or getattr(_dealt(frame.get("train")), "place", None)
 
 
 def refuse_mixed_rows(tools: Sequence[Tool]) -> None:
