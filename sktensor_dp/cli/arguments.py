@@ -5,7 +5,7 @@ import difflib
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NoReturn
@@ -225,17 +225,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
             _add(parsers[name], option, values, reader, default, does)
     arguments = sys.argv[1:] if arguments is None else arguments
     options, unknown = top.parse_known_args(arguments)
-    given = vars(options)
+    parsed = vars(options)
     for option in ("kind", *(usage.split()[0] for _, usage, *_ in OPTIONS)):
-        given.setdefault(_attribute(option), None)  # options of other commands
+        parsed.setdefault(_attribute(option), None)  # options of other commands
     name = "-".join(filter(None, (options.command, options.kind)))
     parser = parsers[name]
     if unknown:  # before what is required, which may be misspelt
-        misspelt = [one for one in unknown if one.startswith("-")]
-        near = [difflib.get_close_matches(one, defaults[name], 1, 0.5) for one in misspelt]
-        close = " and ".join(match for matches in near for match in matches)
-        guess = f"; did you mean {close}?" if close else ""
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{guess}")
+        parser.error(_unrecognized(unknown, defaults[name]))
     counts = Counter(one.partition("=")[0] for one in arguments)
     options.given = {_attribute(one) for one in counts if one.startswith("--")}
     for option in ("--missing", "--by-values"):  # of several values; else the last counts
@@ -244,15 +240,24 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     required = [option for option, default in defaults[name].items() if default is REQUIRED]
     if options.find == "persons":
         required.remove("--persons")
-    if lacking := [option for option in required if given[_attribute(option)] is None]:
+    if lacking := [option for option in required if parsed[_attribute(option)] is None]:
         parser.error(f"the following arguments are required: {', '.join(lacking)}")
     _refuse_conflicts(parser, options)
     return options
 
 
+def _unrecognized(unknown: list[str], known: Iterable[str]) -> str:
+    """Message on `unknown` arguments, with the `known` options closest to those misspelt."""
+    misspelt = [one for one in unknown if one.startswith("-")]
+    near = [difflib.get_close_matches(one, known, 1, 0.5) for one in misspelt]
+    close = " and ".join(match for matches in near for match in matches)
+    guess = f"; did you mean {close}?" if close else ""
+    return f"unrecognized arguments: {' '.join(unknown)}{guess}"
+
+
 def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
     """End the program for options that need each other, or exclude each other."""
-    given = vars(options)
+    parsed = vars(options)
     if options.kind == "ratings" and options.find and options.error is None:
         parser.error("--find needs --error X, the typical error to reach")
     if options.add_remove is not None and options.add_remove != (options.persons is not None):
@@ -260,8 +265,8 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
     if options.normalise_labels and options.person is None:
         parser.error("--normalise-labels needs --person COLUMN")
     for one, other in combinations(("text", "person", "item", "rating", "by"), 2):
-        if given[one] is not None and given[one] == given[other]:
-            parser.error(f"--{one} and --{other} both name column {given[one]!r}")
+        if parsed[one] is not None and parsed[one] == parsed[other]:
+            parser.error(f"--{one} and --{other} both name column {parsed[one]!r}")
     if (options.by is None) != (options.by_values is None):
         parser.error("--by COLUMN and --by-values LIST go together: a public list of its values")
     if (
@@ -274,7 +279,7 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
         parser.error("--id needs --shares: no other file has names of texts")
     if options.command == "topics" and options.file is None:
         for name in ("text", "person", "by", "id", "delimiter", "quoting", "encoding"):
-            if given[name] is not None:
+            if parsed[name] is not None:
                 parser.error(f"--{name} needs a FILE")
 
 

@@ -182,7 +182,7 @@ class Groups(Run):
 
     def forecast(self) -> Any:
         """Forecast for groups of one size."""
-        return self.foreseen("groups").forecast(self.n_units, len(self._columns))
+        return self.forecaster("groups").forecast(self.n_units, len(self._columns))
 
     def forecast_lines(self) -> list[str]:
         """Forecast, and the number of groups that it is for."""

@@ -23,7 +23,7 @@ class Progress(io.TextIOBase):
         self.warnings: list[str] = []  # of protection, from public numbers alone
 
     def write(self, text: str) -> int:
-        """Take a line of an estimator."""
+        """Take a line of an estimator; note the fraction of releases made, if it says so."""
         if found := RELEASE.search(text):
             self._done = (int(found[1]) - 1) / int(found[2])
         return len(text)

@@ -140,7 +140,7 @@ class Ratings(Run):
     def forecast(self, **changes: object) -> Any:
         """Forecast for a public guess of how many ratings a person has."""
         n, each = self.n_units, min(self.options.each, self.n_items)
-        model = self.foreseen("ratings", **changes)
+        model = self.forecaster("ratings", **changes)
         return model.forecast(n * each, (n, self.n_items))
 
     def on_hidden(self) -> list[str]:

@@ -116,8 +116,8 @@ class Run:
         """Forecast of the fit."""
         raise NotImplementedError
 
-    def foreseen(self, name: str, **changes: object) -> Any:
-        """Model, with changes, to be asked for forecasts: the run itself keeps to its budget."""
+    def forecaster(self, name: str, **changes: object) -> Any:
+        """Copy of a model, with changes, whose forecast no accountant refuses."""
         model = self.models[name]
         return type(model)(**{**model.get_params(deep=False), "accountant": None, **changes})
 

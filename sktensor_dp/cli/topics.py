@@ -231,7 +231,7 @@ class Topics(Run):
     def _forecast_of(self, n_topics: int, n_kept: int) -> Any:
         """Forecast of some topics, of words that were kept."""
         n_features = len(self._public_words) or max(self.options.words, WORDS)
-        return self.foreseen("topics", n_components=n_topics).forecast(
+        return self.forecaster("topics", n_components=n_topics).forecast(
             self.n_units, n_features, document_length=self.length, n_kept=max(n_kept, 1)
         )  # fmt: skip
 
@@ -311,7 +311,7 @@ class Topics(Run):
         """Number of words, and of units that have to use one: 1 for public words."""
         if self._public_words:
             return len(self._public_words), 1.0
-        forecast = self.foreseen("words").forecast(self.n_units, document_length=self.length)
+        forecast = self.forecaster("words").forecast(self.n_units, document_length=self.length)
         return forecast.n_words, forecast.threshold
 
     def helps(self) -> list[str]:
