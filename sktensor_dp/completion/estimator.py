@@ -625,16 +625,16 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         )  # fmt: skip
 
     def _forecast_verdict(
-        self, n_units: int, n_features: int | None, **told: int
+        self, n_units: int, n_features: int | None, **options: int
     ) -> tuple[str, Sequence[str]] | None:
-        """Whether components can be found by forecast, and what it assumes; None without shape."""
+        """Verdict on finding components, and what the forecast assumes; None without shape."""
         if self.shape is None or not np.any(self.rank):
             return None
         shape, n_observed, assumed = list(self.shape), n_units, []
         if self.unit_mode is not None:
             shape[self.unit_mode] = n_units
             # The length of a document is here the number of entries of a unit.
-            n_observed = min(n_units * told["document_length"], math.prod(shape))
+            n_observed = min(n_units * options["document_length"], math.prod(shape))
             each = counted(n_observed // n_units, "entry")
             assumed = [
                 f"Units are assumed to have about {each} each (document_length= says otherwise)."

@@ -137,19 +137,24 @@ def _errors_of_rows(
     found = []
     n_cells = math.prod(shape) // shape[plan.unit_mode]
     for place, n_rows in enumerate(np.delete(shape, plan.unit_mode).tolist()):
-        norm = _norm_in_rows(each, n_rows, n_cells)
         # All units have one entry, and a Poisson number of others: this part has them in one row.
         in_one = math.exp((each - 1) * (1 / n_rows - 1))
-        if not plan.costs_of_biases()[place].mu > 0:  # `SharedRowSums` of order 1
-            norm = each / (in_one + (1 - in_one) * math.sqrt(max(1 - (norm / each) ** 2, 0.5)))
+        # In `SharedRowSums` of order 2 an entry weighs one over the norm of its unit's counts. In
+        # those of order 1 it weighs one over `each`, times the root of the part of the unit's
+        # entries that are in other rows, if there are any.
+        norm = _norm_in_rows(each, n_rows, n_cells)
+        if not plan.costs_of_biases()[place].mu > 0:  # pure noise: order 1
+            in_others = max(1 - (norm / each) ** 2, 0.5)
+            norm = each / (in_one + (1 - in_one) * math.sqrt(in_others))
         weight = shape[plan.unit_mode] * each / n_rows / norm
         noise, sampling, shift = _errors_of_rounds(each, weight, plan, assumed, sweeps, place)
-        # Units with entries in several rows and in one are summed apart, each with noise.
-        alone = min(in_one * norm / each, 1.0)
-        shares = np.array([1 - alone, alone])
-        blocks = weights_by_size(weight * shares, 1 / norm, noise, sampling)
-        noise *= float(blocks @ blocks / (blocks @ shares) ** 2)
-        sampling *= float(blocks**2 @ shares / (blocks @ shares) ** 2)
+        # A row is the weighted mean of two blocks, each with noise: units with entries in several
+        # rows, and in one. `parts` of the row's weight are in each.
+        part_in_one = min(in_one * norm / each, 1.0)
+        parts = np.array([1 - part_in_one, part_in_one])
+        blocks = weights_by_size(weight * parts, 1 / norm, noise, sampling)
+        noise *= float(blocks @ blocks / (blocks @ parts) ** 2)
+        sampling *= float(blocks**2 @ parts / (blocks @ parts) ** 2)
         found.append(_RowErrors(noise, sampling, shift, weight, norm))
     return found
 

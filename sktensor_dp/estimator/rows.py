@@ -188,17 +188,13 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
     def _forecast_verdict(
         self, n_units: int, n_features: int | None, **options: int
     ) -> tuple[str, Sequence[str]] | None:
-        """Verdict and assumptions of a forecast, or None if none can be made.
-
-        The only option that one without features, thus of documents, may have is their length.
-        """
+        """Verdict and assumptions of a forecast, or None if none can be made."""
         if n_features is None or not hasattr(self, "forecast"):
             return None
-        if n_features == 0:  # no word is expected of documents
-            return "too few", [
-                f"Documents are assumed to have about {length} tokens each (document_length= says "
-                "otherwise)." for length in options.values()
-            ]  # fmt: skip
+        if n_features == 0:  # the vocabulary of documents is expected to be empty
+            length = options.get("document_length")
+            assumed = f"Documents are assumed to have about {length} tokens each"
+            return "too few", [f"{assumed} (document_length= says otherwise)."] if length else []
         forecast = self.forecast(n_units, n_features, **options)
         return forecast.verdict, forecast.assumptions
 

@@ -72,6 +72,7 @@ class Gaussians:
         """Rows `X` of one Gaussian, with conditional means in cells that are not `observed`."""
         found = np.empty_like(X)
         for pattern, places in patterns_of(observed):
+            # A row is m + F y: the mean of y given the observed cells, then that of the row.
             whitener = observed_part(self.factors, self.log_scales, pattern).whiteners[0]
             found[places] = (X[places] - self.means) @ (self.factors[0] @ whitener).T + self.means
         return found

@@ -206,11 +206,11 @@ def _rates(
 
 def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     """Moments that one step released, in the coordinates of the data."""
-    # A row is x = m + F y, so w E xx' = F E yy' F' + m a' + a m' + w m m' with a = F E y, where E y
-    # and E yy' are sums of shares times y and yy', and w is the sum of shares.
+    # A row is x = m + F y. With E for sums of shares times what follows it, w = E 1 and a = F E y
+    # (`moves`), E x = w m + a and E xx' = F E yy' F' + m a' + a m' + w m m'.
     clip, means = statistics.clipping, model.means
     pooled = len(statistics.shapes) == 1
-    frames = model.factors[: len(statistics.shapes)]
+    factors = model.factors[:1] if pooled else model.factors
     d = means.shape[1]
     counts = statistics.weights.sum(keepdims=True) if pooled else statistics.weights
     # Sizes and shapes are what E yy' has beyond that of standard normal y, the count times I.
@@ -220,10 +220,11 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     crossed = means[:, :, None] * moves[:, None, :]
     of_means = crossed + crossed.swapaxes(1, 2)
     of_means += statistics.weights[:, None, None] * means[:, :, None] * means[:, None, :]
-    seconds = frames @ whitened @ frames.swapaxes(1, 2)
+    seconds = factors @ whitened @ factors.swapaxes(1, 2)
     seconds = seconds + (of_means.sum(axis=0, keepdims=True) if pooled else of_means)
     noise = np.square([statistics.noise.shift, statistics.noise.shape, statistics.noise.size])
-    noise[1:] /= len(means) if pooled else 1  # each group's part
+    if pooled:  # shapes and sizes are released for all groups together
+        noise[1:] /= len(means)
     ones = np.ones(len(means))
     return StepMoments(
         weights=statistics.weights, firsts=statistics.weights[:, None] * means + moves,
