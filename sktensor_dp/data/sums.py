@@ -74,8 +74,8 @@ class AccurateSum:
 def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) -> Floats:
     """Sum `terms` accurately: apply `add` to their high and low digits separately."""
     # `add` must add up rows of an array shaped like `terms`, in any order, and do nothing else.
-    # `squares` is the sum over rows of the squared number of their terms; up to this one plain sums
-    # are accurate enough.
+    # `squares` is the sum over rows of the squared number of their terms; plain sums are accurate
+    # enough up to `plain_squares`.
     plain_squares = 2**28
     largest = max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0)))
     # A power of 2 above the sum of all moduli: multiples of its last digit add up without rounding.

@@ -302,9 +302,10 @@ class RowChunks(Chunks, Generic[ChunkT]):
         return value
 
     def _reader(self) -> Reader:
-        """Picklable callable that makes chunks of a partition on a worker, of public numbers."""
-        public = type(self), self.n_features, self._prepared, self.grouped
-        return partial(chunks_of_partition, *public)
+        """Function that makes chunks of a partition on a worker; what it pickles is public."""
+        return partial(
+            chunks_of_partition, type(self), self.n_features, self._prepared, self.grouped
+        )
 
     def _check_number(self, seen: int) -> None:
         """Raise ValueError if the number of units `seen` is not the one announced."""

@@ -416,11 +416,11 @@ class PrivateSearchCV(
         request = self._request(groups=None, unsupported={})
         sizes = {"n_units": n_units, "n_features": n_features}
         check_sizes(**{name: size for name, size in sizes.items() if size is not None})
-        announced = request.last._public_facts().n_units
-        if announced not in (None, n_units):
-            raise ValueError(f"n_units must be {announced}, the units of shape; got {n_units}.")
+        of_shape = request.last._public_facts().n_units
+        if of_shape not in (None, n_units):
+            raise ValueError(f"n_units must be {of_shape}, the units of shape; got {n_units}.")
         bounds = self._bounds(request, n_features)
-        if not self.__sklearn_is_fitted__():  # of a search to come
+        if not self.__sklearn_is_fitted__():  # a search that is to come
             self._check_budget(request)
         return self._forecast(request, n_units, bounds, n_features)
 

@@ -173,13 +173,13 @@ class Spending:
 
     def vocabulary_left(self, k: int, epsilon: float, delta: float) -> tuple[float, float]:
         """Epsilon and delta that a budget leaves for each of `k` further vocabularies."""
-        # Vocabularies share the delta that is left; each sets a fraction of its own aside.
+        # Vocabularies share the delta that is left; each sets a fraction aside for its threshold.
         delta_each = max(delta - self.cost.delta, 0.0) / k
         if math.isinf(epsilon):
             return math.inf, delta_each
         aside, square = self.aside_left(k, THRESHOLD_FRACTION * delta_each, epsilon, delta)
-        each = aside / THRESHOLD_FRACTION
-        return gaussian_epsilon(math.sqrt(square / k), each - aside), each
+        delta_each = aside / THRESHOLD_FRACTION
+        return gaussian_epsilon(math.sqrt(square / k), delta_each - aside), delta_each
 
     def aside_left(self, k: int, each: float, epsilon: float, delta: float) -> tuple[float, float]:
         """Delta, at most `each`, that each of `k` further vocabularies sets aside for the lowest

@@ -133,7 +133,7 @@ class RidgeBlock(Query):
 
     @property
     def l2_sensitivity(self) -> float:
-        """Width of the range: one value moves one row, whose worst entry has norm 1."""
+        """Width of the range: one value x moves one row by x times a vector of norm 1 at most."""
         return 2 * self.half * SUM_SLACK
 
     @property

@@ -149,7 +149,7 @@ class _ThirdMoments:
         return y, distances
 
     def _norms(self, chunk: SampleChunk, y: Floats, distances: Floats) -> Floats:
-        """Mean norm of the third moments of a unit's samples, a bound on that of the unit."""
+        """Mean over a unit's samples of the norm of ``(y y y, rho s y)``: a bound on the unit's."""
         squares = np.square(y).sum(axis=1)
         norms = np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
         return chunk.units.means(norms)
@@ -204,14 +204,14 @@ class ProjectedThirdMoments(_ThirdMoments, query.Signed):
     ) -> Floats:
         """Weighted sum over a slice of rows, in the coordinates of :meth:`total`."""
         size = self.basis.shape[1]
-        tensor, mean = np.zeros((size,) * 3), np.zeros(size)
+        tensor, residuals = np.zeros((size,) * 3), np.zeros(size)
         for rows in chunk.blocks(size * size, part):
             tensor += symmetric_outer_sum(weights[rows], y[rows])
-            mean += y[rows].T @ (weights[rows] * distances[rows])
+            residuals += y[rows].T @ (weights[rows] * distances[rows])
         coordinates = symmetric_to_coordinates(tensor)
         if self.residual_weight == 0:
             return coordinates
-        return np.concatenate([coordinates, self.residual_weight * mean])
+        return np.concatenate([coordinates, self.residual_weight * residuals])
 
 
 @dataclass(frozen=True, eq=False)

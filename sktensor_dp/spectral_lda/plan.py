@@ -57,9 +57,7 @@ class TopicPlan:
 
     @property
     def least_tokens(self) -> int:
-        """Fewest tokens of a document that counts in pairs: those of all moments if of all words,
-        else those of a pair.
-        """
+        """Fewest tokens of a document that counts in pairs; in all moments, if of all words."""
         return MIN_TOKENS if self.all_words else 2
 
 

@@ -114,12 +114,12 @@ def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
 
 def times(rows: list[Floats], x: Floats) -> Floats:
     """Product of the j-th symmetric matrix with column j of `x`, for all j; (size, n).
-    The `rows` of all matrices are given as a `triangle`.
+    ``rows[k][i]`` has the entries (k, k + i) of all matrices, as `triangle` returns them.
     """
     result = np.zeros_like(x)
     for k, row in enumerate(rows):
-        for part in row * x[k:]:
-            result[k] += part
+        for product in row * x[k:]:
+            result[k] += product
         result[k + 1 :] += row[1:] * x[k]
     return result
 

@@ -244,6 +244,7 @@ def _contract_half(tensor: Floats, U: Floats) -> Floats:
         last = min(first + size, k)
         below = tensor[first:last, first:].transpose(0, 2, 1)
         marginals = np.matmul(columns, below)  # T(e_j, e_l, u), of shape (j, column, l)
+        # Rows j of the block, by all l from its first; then rows l after it, by the block's j.
         answer[:, first:last] += np.einsum("jcl,cl->cj", marginals, columns[:, first:])
         answer[:, last:] += np.einsum(
             "jcl,cj->cl", marginals[:, :, last - first :], columns[:, first:last]

@@ -115,8 +115,9 @@ def _settle(
 
 
 def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp], sp.csr_matrix]:
-    """Document (nnz,) of each count, and a matrix (n, nnz) of the counts by document, whose product
-    with numbers of words sums them over a document's tokens.
+    """Document (nnz,) of each count, and a matrix (n, nnz) of the counts by document.
+
+    The matrix times a number for each count sums the numbers over the tokens of each document.
     """
     pointers = np.concatenate([[0], np.cumsum(lengths)])
     layout = (data, np.arange(len(data)), pointers)

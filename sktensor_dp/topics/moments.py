@@ -266,14 +266,14 @@ class MomentDistance:
         joint = root**2 / total
         weights = joint.sum(axis=1) + 1e-12
         topics = joint / weights[:, None]
-        mean = joint.sum(axis=0)
+        mean = joint.sum(axis=0)  # of topics: the frequencies of words
         error = mean - self._moments.frequencies
         weighted = self._word_precision * error
         of_pairs, slope_of_pairs = self._pairs(joint, topics, mean)
         of_triples, slope_of_triples = self._triples(topics, weights, mean)
         value = float(weighted @ error) + of_pairs + of_triples
         gradient = 2 * weighted[None, :] + slope_of_pairs + slope_of_triples
-        # Chain rule for joint = S^2 / sum(S^2); of half the value.
+        # Chain rule for joint = S^2 / sum(S^2). Its factor 2 and the half of the value cancel.
         gradient = root * (gradient - (gradient * joint).sum()) / total
         return value / 2, gradient.ravel()
 
