@@ -142,8 +142,8 @@ class InputCheck(HasAccountant):
         return low
 
     def _chunk(self, matches: Any, groups: Any, lengths: Any) -> HeldOutChunk:
-        """Rows with a column in [0, 1] for each test, for groups of several rows, and for the
-        logarithm of the length of a unit, where these are asked for.
+        """Rows with a column in [0, 1] for each test. If `groups` are given, a column marks units
+        of several rows; if `lengths` are, the last is the logarithm of the unit's length.
         """
         flags = _flags(matches)
         sizes = None if lengths is None else _lengths(lengths, len(flags))  # of rows, then units

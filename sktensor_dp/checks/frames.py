@@ -114,8 +114,8 @@ def as_arrow_table(data: object) -> Any:
 
 
 def kinds_of(data: object, name: str) -> list[tuple[str, str]]:
-    """Kind of each column ("text", "time" or "other"), and the name of its type; none are known of
-    what is neither a table, a column nor an array.
+    """Kind of each column ("text", "time" or "other"), and the name of its type.
+    Empty unless `data` is a table, a column or an array.
     """
     refuse_lazy(data, name)
     dtypes: Any = getattr(data, "dtypes", None)  # of a table

@@ -374,8 +374,8 @@ def _why_stopped(run: Run, folder: Folder) -> str:
 
 
 def _check_rows(run: Run, folder: Folder, progress: Progress) -> list[PrivacyReport]:
-    """Check, for a charge of its own, what rows can be used, unless an earlier run paid for models;
-    return the reports on all charges so far.
+    """Check what rows can be used, which is charged, and return the reports on all charges so far.
+    Runs that go on with the models of an earlier one rely on its check.
     """
     reports = []
     if run.paid:  # the statement of that run includes its check

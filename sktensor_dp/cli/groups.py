@@ -167,8 +167,8 @@ class Groups(Run):
             self._texts[name] = np.array(values, object)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
-        """Yield a mask of rows for each of `tests`: by column which cells are given, and then
-        which of them are in its range or categories, where missing ones count as such.
+        """Yield a mask of rows for each of `tests`: first, by column, the cells that are given.
+        Then, by column, those in its range or categories; missing cells count as inside.
         """
         missing = [*map(np.isnan, self._values)]
         missing += [self._texts[column] == NOT_GIVEN for column in self._public]

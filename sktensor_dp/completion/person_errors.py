@@ -170,8 +170,8 @@ def _norm_in_rows(each: float, n_rows: int, n_cells: int) -> float:
 def _errors_of_rounds(
     each: float, weight: float, plan: PersonPlan, assumed: Assumed, sweeps: int, place: int
 ) -> tuple[float, float, float]:
-    """Variances by noise and by entries, and shift, of all rounds of the shared mode at `place`,
-    of which a row has the `weight`: as `_RowErrors` has them, of one block.
+    """Noise, sampling and shift, as in `_RowErrors`, of all rounds of the shared mode at `place`.
+    A row of weight `weight` is summed in one block.
     """
     # Each round clips as `SharedBiases.release` does, for values whose mean is in the middle.
     rounds, half = plan.n_rounds, 1 / 2

@@ -289,8 +289,8 @@ class RecommenderMixin(FoldInMixin):
     def _predictor(
         self, of: object, mode: int | str | None, context: Mapping[int | str, Any] | None
     ) -> tuple[int, Integers, bool, Callable[[slice], Floats]]:
-        """Mode of the rows, units, True for a single one, and a function from a slice of the units
-        to predictions, not clamped, of shape (n_units, n_rows).
+        """Mode of the rows, units, True if `of` is one unit, and a function that predicts.
+        It maps a slice of the units to values, not clamped, of shape (n_units, n_rows).
         """
         chosen, rows = self._rows_in_context(mode, context)
         if isinstance(of, UnitParameters):

@@ -171,9 +171,10 @@ def fixed_point_step(
     releases: Sequence[EffectRelease], counts: Floats, of_rows: Floats, of_effects: Floats,
     longest: float,
 ) -> tuple[Floats, Floats]:  # fmt: skip
-    """Step from effects averaged by weights `of_effects` to those about which a release would show
-    just these, and its variance, by row. `counts` and `of_rows` are as for `errors_of_releases`; no
-    row moves by more than `longest`, as releases hardly respond to effects farther off.
+    """Step by row to the fixed point, effects about which a release would show the same effects;
+    and its variance. It starts at effects averaged by weights `of_effects`. `counts` and `of_rows`
+    are as for `errors_of_releases`; no row moves by more than `longest`, as releases hardly respond
+    to effects farther off.
     """
     # Residuals are about the mean of a unit's other rows. Where units keep to a part of the rows,
     # releases about a show b - m (b - a) along the difference of the parts, m < 1, and averages do
@@ -237,8 +238,8 @@ def weights_by_size(
 
 
 def mean_to_median(r: float, means: float | Floats, half: float) -> Floats:
-    """Distances of medians from `means` of values between -half and half, of which the ratio `r` of
-    variance to the largest is expected.
+    """Expected distance of the median of values between -half and half from each of `means`.
+    The variance of values is `r` times the largest that their mean allows.
     """
     # Beta distributed values of mean m from the middle and variance v have a median that is
     # 2/3 m r / (1 + r) from their mean, r = v / (half^2 - m^2), by their third cumulant.
@@ -449,7 +450,7 @@ class SharedBiases:
         return n_several / math.sqrt(min(max(1 - each**2, 1 / len(self.shares)), 1 / 2))
 
     def _combined(self, others: Sequence["SharedBiases"], weight_each: float) -> EffectRelease:
-        """Average of all releases so far, given the effects of `others`, the biases of other modes;
+        """Average of all releases so far, given the biases of other modes, `others`.
         `weight_each` is the mean weight of an entry.
         """
         shares = _joined(one.shares for one in others)
@@ -521,8 +522,8 @@ def correct_deviation(
 
 
 def deviation_of_values(found: float, mean: float, half: float, n: float) -> float:
-    """Deviation of values between -half and half, if `n` of them deviate from their own mean by
-    `found` on average: by less, if they are few or skewed.
+    """Deviation of values between -half and half, from the mean deviation `found` of `n` of them
+    from their own mean, which is smaller if they are few or skewed.
     """
     # Mean deviations are at most the root of the mean square.
     least, room = found / math.sqrt(1 - 1 / n), half**2 - mean**2

@@ -25,8 +25,8 @@ def check_data_norm(estimator: Any) -> None:
 
 
 def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, FitResult]:
-    """Release a histogram of norms, and scale a ball of norm 1 to the norm that most samples are
-    within; its attribute, and a warning unless the histogram shows anything above its noise.
+    """Release a histogram of norms, and scale a ball of norm 1 so that it holds most samples.
+    The result has its attribute, and a warning if the histogram shows nothing above its noise.
     """
     edges = np.append(0.0, SIZE_EDGES)
     _, norm, shows_data = ask(NormHistogram(SampleNorm(), edges)).range_of(edges)

@@ -205,8 +205,9 @@ def mean_square(model: Gaussians) -> float:
 def with_unfinished(
     tails: TailErrors, before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats
 ) -> TailErrors:
-    """Add to errors of means what steps have not made up, where cells are missing: at least as much
-    as they moved, beyond noise, from `before` the second half of the steps.
+    """Add to errors of means what steps still miss where cells are missing.
+
+    That is taken to be what the second half of the steps, from `before`, moved them beyond noise.
 
     Weights 1 / t leave the share t^-f of an error, where rows tell the part f below 1 of what whole
     rows do.

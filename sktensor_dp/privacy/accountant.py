@@ -533,8 +533,8 @@ class BudgetAccountant(TableDisplay):
             )
 
     def earlier_fit(self, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
-        """First charge of the last fit that was charged just as `entries`; None where there are no
-        more such fits than parts of :meth:`split` for them.
+        """First charge of the last fit that was charged just as `entries`; None if there were
+        fewer such fits than parts of :meth:`split` that pay for one.
         """
         alike = [fit[0] for fit in charges_by_fit(self.entries) if fit == list(entries)]
         cost = _cost_of(entries)

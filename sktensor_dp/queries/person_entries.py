@@ -59,8 +59,8 @@ class UnitLevels(Query):
 
     @property
     def l2_sensitivity(self) -> float:
-        """R, the width of the range: (mean, deviation) lies in a half disc of diameter R, and
-        who has no values is at most R / sqrt(2) from others.
+        """R, the width of the range: (mean, deviation) lies in a half disc of diameter R, and is at
+        most R / sqrt(2) from the contribution of a unit without values.
         """
         return 2 * self.half * SUM_SLACK
 
@@ -267,8 +267,8 @@ class SharedFactorSums(Query):
         return result.value()
 
     def _of_units(self, units: CellUnits, entries: CellEntries) -> Iterator[Floats]:
-        """Yield for `UNITS_AT_ONCE` units each: sums for each cell of residuals times weights, each
-        over their norms, and the second moment of weights.
+        """Yield sums over `UNITS_AT_ONCE` units each: by cell of residuals times weights, both
+        divided by their norms; then of the second moments of weights.
         """
         means, roots = units.posteriors(entries)
         weights = means[N_PLAIN:]

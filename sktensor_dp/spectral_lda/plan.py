@@ -170,9 +170,9 @@ def _release_plan(
 
 def check_memory(plan: TopicPlan, n_features: int) -> None:
     """Raise ValueError if a fit would hold more numbers at once than fit into memory."""
-    # Matrices of pairs: a total and a rest of sums, a part's sum, and its sparse product; then the
-    # released pairs, corrected ones twice, or those of a joint fit. Cubes of topics: third moments,
-    # their positions, and products in each mode.
+    # How many arrays of each shape are held at once. Matrices of pairs: sums and what rounding left
+    # of them, a part's sum and its sparse product; later copies of the released ones. Cubes of
+    # topics: third moments, their positions, and products in each mode.
     pair_matrices, cubes = 8, 12
     # Columns in the search for eigenvectors of pairs, for each topic and beyond: eight blocks of a
     # basis, their products and residuals.

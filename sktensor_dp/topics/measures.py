@@ -8,8 +8,9 @@ from sktensor_dp.tensor.arrays import Floats
 
 
 def umass(leading: NDArray[np.intp], pairs: Floats, frequencies: Floats, sigma: float) -> Floats:
-    """UMass coherence (k,) of `leading` words (k, m) (Mimno et al., 2011), from moments of tokens:
-    mean of log P(word | word before it), of probabilities not below the noise `sigma`.
+    """UMass coherence (k,) of `leading` words (k, m) (Mimno et al., 2011), from moments of tokens.
+    It is the mean of log P(word | word before it); probabilities below the noise `sigma` are raised
+    to it.
     """
     k, m = leading.shape
     if m < 2:
