@@ -27,7 +27,7 @@ LAZY = (
 
 
 def is_dask(data: object) -> bool:
-    """True for a collection of Dask, told by its class without importing Dask."""
+    """True for a collection of Dask; reads its class, without importing Dask."""
     return any(kind.__module__.partition(".")[0] in DASK for kind in type(data).__mro__)
 
 

@@ -239,8 +239,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         announced: Sequence[int] | None,
         repeated: str | None = None,
     ) -> Self:
-        """Read entries, plan, ask and publish: on `checked`, a copy for validation, columns are
-        stored; `announced` is the public shape, or None.
+        """Read entries, plan, ask and publish. Columns are stored on `checked`, a copy for
+        validation; `announced` is the public shape, or None.
         """
         bounds, indices = checked_bounds(self), indices_of(self.row_names)
         chunks = read_entries(checked, X, y, indices, announced, bounds, repeated)
@@ -313,10 +313,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """Warnings, where no components were found, of that and of rows that noise hides."""
         if count_components(attributes) > 0:
             return ()
-        told: list[Warning] = []
+        found: list[Warning] = []
         if plan.seeks_components and np.max(self.rank) > 0:
             stopped = isinstance(plan, PersonPlan) and attributes["n_iter_"] < plan.n_sweeps
-            told.append(self._without_components(n_units, shape, n_observed, stopped=stopped))
+            found.append(self._without_components(n_units, shape, n_observed, stopped=stopped))
         shared: SharedModel = attributes["_shared"]
         modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
         of_modes = zip(modes, shared.effects, strict=True)
@@ -327,8 +327,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 f"{self.epsilon:g} their standard errors (bias_errors_) are larger than "
                 "differences. An order by value may be chance."
             )
-            told.append(NotEnoughDataWarning(said))
-        return tuple(told)
+            found.append(NotEnoughDataWarning(said))
+        return tuple(found)
 
     def _without_components(
         self, n_units: int, shape: tuple[int, ...], n_observed: int | None, *, stopped: bool = False

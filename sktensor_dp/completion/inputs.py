@@ -311,13 +311,13 @@ def check_y_given(estimator: Parameters, y: object) -> None:
 def checked_values(estimator: Any, y: object) -> NDArray[Any]:
     """Values as a numeric array of shape (n,); errors quote none."""
     check_y_given(estimator, y)
-    told = _without_lengths(
+    message = _without_lengths(
         estimator, "y must have one number for each row of X, in an array of one axis."
     )
     if sp.issparse(y):
         raise TypeError(f"y must be dense, one number for each row of X; got a {type(y).__name__}.")
     refuse_other_kinds(y, "y", "encode it first")
-    column = call_unquoted(lambda: _column(y), "y", told)
+    column = call_unquoted(lambda: _column(y), "y", message)
     return plain_numbers(column, "y", "y must hold numbers, one for each row of X.")
 
 

@@ -68,8 +68,8 @@ class RowIndex:
         plain = [item.item() if isinstance(item, np.generic) else item for item in plain]
         kinds = set(map(type, plain))
         if kinds not in ({str}, {int}):
-            told = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none at all"
-            raise ValueError(f"names must be all text or all whole numbers; got {told}.")
+            types = ", ".join(sorted(kind.__name__ for kind in kinds)) or "none at all"
+            raise ValueError(f"names must be all text or all whole numbers; got {types}.")
         index = cls.__new__(cls)
         index._names = tuple(dict.fromkeys(plain))
         return index

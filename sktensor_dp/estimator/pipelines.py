@@ -15,8 +15,8 @@ from sktensor_dp.privacy.payer import Payer
 
 
 def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntry]:
-    """Charges to expect of the private steps after the one that is fitted, in all pipelines that
-    fit it; an error for steps that would be refused once this one is paid.
+    """Yield expected charges of private steps after the fitted one, in all pipelines that fit it.
+    Raise an error for steps that would be refused once this one is paid.
     """
     for frame in locals_of(payer.tools, PIPELINE):
         if not {"self", "routed_params", "name"} <= {*frame}:  # of another scikit-learn

@@ -123,8 +123,8 @@ def costs_of_trials(
     delta: float,
     stop: float,
 ) -> tuple[float, TrialCosts]:
-    """Delta of a search, 0 if a `private` step has pure noise; and costs of a trial, part of whose
-    delta is set aside if a `tried` step does that.
+    """Delta of a search, 0 if a `private` step has pure noise; and costs of a trial.
+    A trial sets a part of its delta aside if a `tried` step does.
     """
     sets_aside = max(step._public_facts().delta_set_aside for step in tried) > 0
     if any(step._public_facts().is_pure for step in private.values()):
@@ -171,8 +171,8 @@ def report_of_search(
 
 
 def as_parameters(cost: PrivacyCost, delta: float, set_aside: float = 0.0) -> tuple[float, float]:
-    """Parameters (epsilon, delta) of a fit whose plan then costs just `cost`: a step that sets the
-    fraction `set_aside` of its delta aside spends the rest on noise.
+    """Parameters (epsilon, delta) of a fit whose plan costs just `cost`.
+    Its step sets the fraction `set_aside` of its delta aside, and spends the rest on noise.
     """
     if delta == 0:
         return cost.epsilon, 0.0

@@ -265,8 +265,8 @@ class Ledger:
         return Receipt(self, fit, new_ticket)
 
     def _redeem(self, ticket: str, new_ticket: str, entries: Sequence[LedgerEntry]) -> bool:
-        """Replace a valid `ticket` by `new_ticket`; return False if it is unknown or was used, or
-        pays for another unit than that of `entries`.
+        """Replace a valid `ticket` by `new_ticket`; return False if it is not valid.
+        A valid ticket is known, unused, and pays for the unit of `entries`.
         """
         # Batches of different columns of persons may hold the same people.
         protected = {entry.protects for entry in entries}

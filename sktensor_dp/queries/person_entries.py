@@ -284,8 +284,8 @@ class SharedFactorSums(Query):
 
 
 def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
-    """Packed ``Y Y' + w w'`` of each unit, and its factor: `MOMENT_WEIGHT` / r, or what makes the
-    norm `MOMENT_WEIGHT` if that is less.
+    """Packed ``Y Y' + w w'`` of each unit, and a factor that clips its norm to `MOMENT_WEIGHT`.
+    Factors are at most `MOMENT_WEIGHT` / r.
     """
     packed, diagonal = products_of_roots(roots, weights), diagonal_positions(len(weights))
     with np.errstate(over="ignore"):

@@ -97,7 +97,7 @@ def attributes_of(found: FittedTopics) -> dict[str, Any]:
 def hidden_by_noise(
     topics: Floats, unigram: Floats, std: Floats | None, epsilon: float
 ) -> NDArray[np.bool_]:
-    """Mask (k,) of topics of which no word is surely more likely there than overall."""
+    """Mask (k,) of topics without a word that is surely more likely there than overall."""
     return np.asarray(~are_set_apart(topics, unigram, std).any(axis=1) & math.isfinite(epsilon))
 
 

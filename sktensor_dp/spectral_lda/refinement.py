@@ -140,8 +140,8 @@ def _release_words_alone(
     frequencies: Answer,
     public_frequencies: Floats | None,
 ) -> FittedTopics:
-    """One topic is the word frequencies: release them again, at the budget of all steps, and weigh
-    them with those released before, `frequencies`.
+    """Fit one topic, which is the word frequencies: release them again, at the budget of all steps.
+    The topic is their mean with those released before, `frequencies`.
     """
     noisy = release_expected_counts(
         ask, start.unigram[None], np.ones(1), 0.0, clip, scales, pooled=ask.left(ExpectedCounts)

@@ -272,7 +272,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     @property
     def below_noise_(self) -> NDArray[np.bool_]:
-        """Mask of groups of which noise hides how many texts there are."""
+        """Mask of groups whose number of texts is hidden by noise."""
         # The noise of a count is that of its shares together.
         noise = HIDDEN * self.sigma_ * self.sums_.shape[1] ** 0.5
         return np.asarray(self.sums_.sum(axis=1) <= noise)

@@ -21,8 +21,8 @@ def fit_batch(
     word_frequencies: Floats | None,
     n_components: int,
 ) -> FitResult:
-    """Make one step of online EM on a new batch: release expected counts, clipped at the first
-    batch's limit on counts and unscaled, and update the topics; return the fitted attributes.
+    """Make one step of online EM on a new batch, and return the fitted attributes.
+    Expected counts are released unscaled, clipped at the first batch's limit on counts.
     """
     fitted, order = stream.fitted, count_order(ask)
     clip = Clip(CountNorm(order), limits["counts"])

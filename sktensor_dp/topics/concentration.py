@@ -150,7 +150,7 @@ def concentration_of_topics(
     overlap = float((between * ((pairs - product) / scales[:, None] / scales)).sum())
     square = float((between**2).sum())
     # `overlap` has a variance of about twice `square`, as the matrix is symmetric. A ratio within
-    # three deviations of 0 is not told from it.
+    # three deviations of 0 may be noise.
     if overlap <= 3 * (2 * square) ** 0.5:
         return None
     return min(max(square / overlap - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
