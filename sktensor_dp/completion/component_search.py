@@ -29,7 +29,7 @@ from sktensor_dp.tensor.normal_equations import posterior_rows
 LEAST_EIGENVALUE = 1e-12
 
 
-class Directions:
+class DirectionSearch:
     """Private power iteration for components: directions in the space of a unit's cells.
 
     Each sweep releases sums over units of residuals times the unit's own weights of the directions
@@ -220,7 +220,7 @@ def unclipped(shown: Floats, each: float) -> Floats:
     Both are in units of that assumed, `each` is the number of entries of a unit.
     """
     # Moments p + w w' are clipped to the norm r (`clipped_moments`). By a normal law the variance s
-    # of a weight w is p (1 - p), and (1 - p)^2 v more for an explained v (`Directions.explained`).
+    # of a weight w is p (1 - p), and (1 - p)^2 v more for an explained v (`explained`).
     # A fixed point finds the s whose clipped moments have the diagonal that is shown; the squared
     # length of the other weights is taken for a gamma variate of its mean and variance.
     n_steps, least_share = 30, 1e-3
@@ -319,16 +319,17 @@ def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) ->
     root_each = root_of_entries(weights, n_units)
     # In the row of a component of size sqrt(v), v the variance, its weight of signal
     # root_each * sqrt(v) adds root_each * v for each unit of the row's weight.
-    signal = row_weight * root_each * defaults.COMPONENT_VARIANCE * mu / SharedFactorSums.farthest
+    signal = row_weight * root_each * defaults.COMPONENT_VARIANCE * mu
+    signal /= SharedFactorSums.largest_distance
     k = np.arange(1, min(rank, len(weights)) + 1)
     # With k components a random start has squared cosine k / n_rows, which has to reach a half. A
     # sweep adds the squared ratio of signal to noise, with weights divided by their norm.
     growth = trial * np.log1p((signal * chi.mean(k) / k) ** 2)
     # At the trial directions explain half of their variance, which must be twice the noise of
-    # moments over explained^2, by which `Directions.explained` divides. A unit's entries leave the
+    # moments over explained^2, by which `explained` divides. A unit's entries leave the
     # fraction 1 - explained of a weight's prior variance.
     noise = moment_noise(
-        SharedFactorSums.farthest / (mu * MOMENT_WEIGHT * n_units), k, judged_sweeps(trial)
+        SharedFactorSums.largest_distance / (mu * MOMENT_WEIGHT * n_units), k, judged_sweeps(trial)
     )
     explained = 1 - untold_of_weight(root_each**2)
     is_found = growth >= np.log(n_rows / 2 / k)

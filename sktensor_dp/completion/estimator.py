@@ -50,9 +50,9 @@ from sktensor_dp.completion.plan import (
     ModelOptions,
     PersonPlan,
     check_model_size,
-    checked_ranks,
     plan_entries,
     plan_persons,
+    tucker_ranks,
 )
 from sktensor_dp.completion.recommend import BLOCK, RecommenderMixin
 from sktensor_dp.completion.row_names import are_names, check_names, indices_of
@@ -195,7 +195,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 "repeated must be None or 'distinct', and None with a unit_mode, where values of "
                 f"one unit at equal coordinates are averaged; got {shown(repeated)}."
             )
-        return self._learn(checked, X, y, self.shape, repeated)
+        return self._fit_entries(checked, X, y, self.shape, repeated)
 
     def fit_tensor(self, T: ArrayLike, **unsupported: Any) -> Self:
         """Complete a dense tensor with gaps.
@@ -229,9 +229,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             raise ValueError(f"T must have shape {tuple(self.shape)}, got {tensor.shape}.")
         # The shape of an array is public, also if some indices have no entry.
         entries = np.argwhere(observed), tensor[observed]
-        return self._learn(self._validation_copy(), *entries, tensor.shape)
+        return self._fit_entries(self._validation_copy(), *entries, tensor.shape)
 
-    def _learn(
+    def _fit_entries(
         self,
         checked: Self,
         X: object,
@@ -553,7 +553,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     ) -> tuple[EntryPlan | PersonPlan, tuple[int, ...]]:
         """Plan of releases for public sizes, and the rank of each mode."""
         if self._full_core:
-            ranks = checked_ranks(type(self).__name__, self.rank, shape)
+            ranks = tucker_ranks(type(self).__name__, self.rank, shape)
         else:
             ranks = (int(self.rank),) * len(shape)  # type: ignore[arg-type]
         plan: EntryPlan | PersonPlan

@@ -194,7 +194,7 @@ def _errors_of_rounds(
             averaged = (rounds - 1) * mus[0] ** 2 + sum(one**2 for one in mus[rounds : number + 1])
             noise, row_apart = 1 / math.sqrt(averaged), weight * apart / deviation
             clip = clip_of_least_error(noise, row_apart, least, widest)
-        farthest = SharedRowSums.farthest(longest_sum(clip))
+        farthest = SharedRowSums.largest_distance(longest_sum(clip))
         sigma = farthest / mu if mu > 0 else math.sqrt(2) * 4 / cost.epsilon
         varied = deviation * math.sqrt(1 + by_own_level(each))
         slope = clipped_response(clip * deviation / varied, varied)
@@ -240,7 +240,7 @@ class _Search:
         number = max(min(max(round(share / defaults.COMPONENT_VARIANCE), 2), rank), 1)
         self._n_components, self._one_share = min(number, self._n_columns), share / number
         mu = plan.releases.cost_of(SharedFactorSums.name).mu
-        self._deviation = SharedFactorSums.farthest / mu  # of the noise of one sweep
+        self._deviation = SharedFactorSums.largest_distance / mu  # of the noise of one sweep
         self._cosine = min(self._n_columns / n_cells, 1.0)  # of random directions
         self.overlap = self._cosine
         # Sum of a row in one column: expected value for a component of size one there, and variance
@@ -299,7 +299,7 @@ class _Search:
         return self._each * self._one_share * self.overlap
 
     def _worth_more_than_biases(self, by_chance: float) -> bool:
-        """True if components are expected to gain more than biases, by the test of `Directions`."""
+        """True if components are expected to gain more than biases, as `DirectionSearch` tests."""
         last, untold = judged_sweeps(self._trial), untold_of_weight(self._each)
         sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - untold) ** 2
         noise = float(moment_noise(sigma, self._n_columns, last))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sktensor_dp.completion.component_search import Directions, columns_worth
+from sktensor_dp.completion.component_search import DirectionSearch, columns_worth
 from sktensor_dp.completion.model import AT_EDGE, SharedModel, attributes_of_units
 from sktensor_dp.completion.plan import ModelOptions, PersonPlan, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
@@ -54,12 +54,12 @@ class Levels:
     share: float  # of units that have values
     variance: float  # of the mean, by noise
     answer: Answer
-    half: float  # the width of the bounds
+    half: float  # of the width of the bounds
 
     @classmethod
     def release(cls, ask: Session, about: ReleasedEffects | None = None) -> "Levels":
         """Release levels of units' values, or of these less the effects of their rows."""
-        half = ask.public("half")  # the width of the bounds
+        half = ask.public("half")  # of the width of the bounds
         answer = ask(UnitLevels(half, about))
         found_mean, _, found_half = answer.value.tolist()
         # Share of units that have values: as far below 1, which the shape states, as noise allows,
@@ -158,7 +158,7 @@ def release_components(
     ask: Session, n_units: int, biases: Sequence[SharedBiases], plan: PersonPlan,
     options: ModelOptions,
 ) -> tuple[SharedComponents, float] | None:  # fmt: skip
-    """Components by `Directions` and the variance of values they leave, or None.
+    """Components by `DirectionSearch` and the variance of values they leave, or None.
     `n_units` is the number of those with values. None where the trial says that biases would gain
     more from the rest of the budget.
     """
@@ -168,7 +168,7 @@ def release_components(
     n_columns = columns_worth(weights, n_units, plan, rank)
     start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
     trial = trial_sweeps(plan.n_sweeps)
-    search = Directions(ask, n_units, biases, start[:, :n_columns], trial)
+    search = DirectionSearch(ask, n_units, biases, start[:, :n_columns], trial)
     for step in range(plan.n_sweeps):
         search.release_sweep()
         more_of_biases = biases[plan.longest].gain_of(plan.rest_of_search)

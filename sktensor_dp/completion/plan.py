@@ -168,8 +168,8 @@ class ModelOptions:
     max_iter: int | None = None  # most sweeps over released values
 
 
-def checked_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    """Rank of each mode as a tuple; `name` is the estimator's name for errors."""
+def tucker_ranks(name: str, rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
+    """Rank of each mode, an int lowered to the lengths; `name` is the estimator's, for errors."""
     if isinstance(rank, int | np.integer):
         return tuple(min(int(rank), n) for n in shape)
     each = f"an int >= 1, or one for each of the {len(shape)} modes"
@@ -466,7 +466,7 @@ def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, del
     # A component has to show in the sums of the sweeps that are judged: their part of mu squared.
     n_sweeps = defaults.DIRECTION_SWEEPS
     part = defaults.DIRECTION_FRACTION * judged_sweeps(trial_sweeps(n_sweeps)) / n_sweeps
-    noise = SharedFactorSums.farthest / (gaussian_mu(epsilon, delta) * math.sqrt(part))
+    noise = SharedFactorSums.largest_distance / (gaussian_mu(epsilon, delta) * math.sqrt(part))
     # Response to a component of residuals clipped at their deviation; noise hides half of weights.
     response = clipped_response(1.0) * (ASSUMED.component / ASSUMED.residual) / 2
     # For one component, and units with entries in a quarter of the cells.

@@ -276,7 +276,7 @@ def clip_of_least_error(noise: float, apart: float, least: float, widest: float)
 
     def square_error(clip: float) -> float:
         """Squared error of a bias whose residuals are clipped here."""
-        sigma = noise * SharedRowSums.farthest(longest_sum(clip))
+        sigma = noise * SharedRowSums.largest_distance(longest_sum(clip))
         shift = apart * shift_by_clip(clip, widest)
         return shift**2 + (sigma / clipped_response(clip)) ** 2
 

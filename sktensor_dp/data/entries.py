@@ -1,17 +1,16 @@
 """Observed entries of a tensor, validated; the unit of privacy is one value."""
 
-import copy
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.data.sums import sums_by_row
-from sktensor_dp.data.units import Chunks
+from sktensor_dp.data.value_range import ValueRange
 from sktensor_dp.tensor.arrays import Floats, Integers, read_only
 from sktensor_dp.tensor.sorted_entries import SortedEntries
 
@@ -95,39 +94,6 @@ def check_unit_mode(unit_mode: int, shape: tuple[int, ...]) -> None:
     """Raise ValueError unless `unit_mode` is a mode of a tensor with this shape."""
     if not 0 <= unit_mode < len(shape):
         raise ValueError(f"unit_mode must be one of 0..{len(shape) - 1}, got {unit_mode!r}.")
-
-
-class ValueRange(Chunks):
-    """Public range: values are clipped to it, and its middle is subtracted."""
-
-    public: ClassVar[tuple[str, ...]] = ("shape", "half", "middle")
-    values: Floats
-
-    def __init__(self, bounds: tuple[float, float]) -> None:
-        low, high = bounds
-        # `not (...)` refuses NaN. Halves come first, since the width of the whole range of floats
-        # overflows.
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ValueError(f"bounds must be two finite numbers, low < high; got {bounds!r}.")
-        self.half = high / 2 - low / 2
-        self.middle = low / 2 + high / 2
-        if not 0 < 2 * self.half < math.inf:
-            raise ValueError(f"bounds must differ by a finite number; got {bounds!r}.")
-
-    def clipped_and_centred(self, values: Floats) -> Floats:
-        """Values clipped to the range, minus its middle, so within ``[-half, half]`` exactly."""
-        # Values beyond the range are clamped before the subtraction, which could overflow and warn.
-        reach = abs(self.middle) + self.half
-        centred = np.clip(values, -reach, reach)
-        centred -= self.middle
-        return np.clip(centred, -self.half, self.half, out=centred)
-
-    def within(self, bounds: tuple[float, float]) -> Self:
-        """Copy with values clipped to a narrower range, which was released."""
-        narrowed = copy.copy(self)
-        ValueRange.__init__(narrowed, bounds)  # sets bounds and middle, leaves the entries
-        narrowed.values = read_only(narrowed.clipped_and_centred(self.values + self.middle))
-        return narrowed
 
 
 class IndexSet(SortedEntries):

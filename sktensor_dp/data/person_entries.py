@@ -1,6 +1,7 @@
 """Entries of a tensor by unit; the unit of privacy is all entries of one index of a mode.
 
-Values are clamped here; what a person adds to a sum is bounded in `queries/person_entries.py`.
+Values are clamped by `data/value_range.py`; what a person adds to a sum is bounded in
+`queries/person_entries.py`.
 """
 
 import math
@@ -14,11 +15,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.frames import as_numbers, refuse_other_row_order
-from sktensor_dp.data.entries import ValueRange, as_entries, check_unit_mode, checked_shape
+from sktensor_dp.data.entries import as_entries, check_unit_mode, checked_shape
 from sktensor_dp.data.labels import Labels
 from sktensor_dp.data.partitions import DaskPartitions
 from sktensor_dp.data.sums import PartialQuery
 from sktensor_dp.data.units import Piece, gathered, split
+from sktensor_dp.data.value_range import ValueRange
 from sktensor_dp.tensor.arrays import Floats, Integers, read_only
 
 MORE_IDS = "X has more ids in column {mode} than shape[{mode}] counts, which is {most}."

@@ -376,8 +376,9 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         """
         # Refuse first: a plan that exceeds the budget, or a source of other sizes than announced.
         # If the number of units is private, the plan stays incomplete until the session has counted
-        # them (`Session.settle_plan`). Entering the session charges; the
-        # caller's block asks its queries; leaving it drops the data.
+        # them (`Session.settle_plan`). Entering the session charges; the caller's block asks its
+        # queries; leaving it drops the data. `UNIT_COLUMN`, which the payer names persons by, is
+        # set by `telling_spending` around `fit`.
         payer = Payer(
             type(self).__name__, self._accountant_to_charge(), ticket, paid_by_earlier_batch,
             given_groups=vars(self).get(IN_GROUPS, False),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sktensor_dp.estimator.base import FitResult, warnings_of_range
+from sktensor_dp.estimator.base import warnings_of_range
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
@@ -24,15 +24,14 @@ def check_data_norm(estimator: Any) -> None:
         )
 
 
-def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, FitResult]:
-    """Release a histogram of norms, and scale a ball of norm 1 so that it holds most samples.
-    The result has its attribute, and a warning if the histogram shows nothing above its noise.
+def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, tuple[Warning, ...]]:
+    """Release a histogram of norms, and scale a ball of norm 1 so that it holds most samples;
+    with a warning if the histogram shows nothing above its noise.
     """
     edges = np.append(0.0, SIZE_EDGES)
     _, norm, shows_data = ask(NormHistogram(SampleNorm(), edges)).range_of(edges)
     ball = LiftedBall(norm * ball.radius, norm * ball.offset)
-    warnings = warnings_of_range(NormHistogram.name, seen=shows_data)
-    return ball, FitResult({"data_norm_": ball.radius}, warnings)
+    return ball, warnings_of_range(NormHistogram.name, seen=shows_data)
 
 
 def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[Warning, ...]:

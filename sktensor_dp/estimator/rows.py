@@ -38,7 +38,7 @@ from sktensor_dp.privacy.payer import UNIT_MARK
 class PrivateRowsMixin(PrivateEstimatorMixin):
     """Base of estimators of rows: fits to a table, in memory or lazy, and to chunks of one.
 
-    A subclass fits units in ``_learn``, and names their class.
+    A subclass fits units in ``_fit_units``, and names their class.
     """
 
     _chunk_class: ClassVar[type[RowChunks[Any]]]
@@ -85,7 +85,10 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             If the accountant has too little left; no budget is spent.
         """
         checked = self._checked_copy(X, n_samples, unsupported)
-        return self._learn_table(checked, X, groups, n_samples)
+        if self._is_stream():
+            return self._fit_random_batches(checked, X, groups)
+        chunks = checked._chunks_of(X, groups, n_samples)
+        return self._fit_units(chunks, column_attributes(checked))
 
     def fit_chunks(
         self,
@@ -119,12 +122,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         """
         self._check_parameters()
         chunks = self._chunks_of_source(source, n_samples, n_features)
-        return self._learn(chunks, {"n_features_in_": n_features, **names_of_words(source)})
-
-    def _learn_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:
-        """Fit to a table, validated on the copy `checked`."""
-        chunks = checked._chunks_of(X, groups, n_samples)
-        return self._learn(chunks, column_attributes(checked))
+        return self._fit_units(chunks, {"n_features_in_": n_features, **names_of_words(source)})
 
     def score(self, X: ArrayLike | sp.spmatrix, y: object = None) -> float:
         """Mean score of samples; higher is better, and not private.
@@ -143,8 +141,15 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         warn_of_score(self)
         return float(computed(self.score_samples(X).mean(), "Scoring"))
 
-    def _learn(self, chunks: Any, columns: Mapping[str, object]) -> Self:
+    def _fit_units(self, chunks: Any, columns: Mapping[str, object]) -> Self:
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""
+        raise NotImplementedError  # in estimator.py of each family
+
+    def _is_stream(self) -> bool:
+        """True if `fit` reads rows once, in `_fit_random_batches` of power_method/estimator.py."""
+        return False
+
+    def _fit_random_batches(self, checked: Self, X: Any, groups: Any) -> Self:
         raise NotImplementedError
 
     def _chunks_of(

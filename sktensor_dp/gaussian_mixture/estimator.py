@@ -589,7 +589,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         if method != "load":
             check_data_norm(self)
 
-    def _learn(self, chunks: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
+    def _fit_units(self, chunks: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
         """Plan a fit, open a session, ask for steps, publish."""
         check_memory(self.n_components, chunks.n_features)
         # A private number: the largest, for checks. The session keeps only the plan's total cost

@@ -67,17 +67,19 @@ UNEVEN = (
 def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     """Fit a mixture to released values of rows, or `grouped` ones of persons."""
     # A constant coordinate shows the mean among the second moments.
-    ball, chosen = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), FitResult({})
+    ball, unseen = LiftedBall(plan.radius, defaults.OFFSET * plan.radius), tuple[Warning, ...]()
     if plan.chooses_norm:
-        ball, chosen = release_ball(ask, ball)
+        ball, unseen = release_ball(ask, ball)
     second = ask(SecondMoments(ball))
     release = release_one_group if plan.n_components == 1 else release_groups
     found = release(ask, ball, plan, second)
     warnings = warnings_of_norm(second, ball, found.square) or warnings_of_noise(found, plan)
     notes = (UNEVEN,) if grouped and observed_share(ball, second) < 1 else ()
     warnings += tuple(map(DoubtfulParameterWarning, notes))
-    attributes = {**attributes_of(found, plan), **chosen.attributes}
-    return FitResult(attributes, (*chosen.warnings, *warnings), notes)
+    attributes = attributes_of(found, plan)
+    if plan.chooses_norm:
+        attributes["data_norm_"] = ball.radius
+    return FitResult(attributes, (*unseen, *warnings), notes)
 
 
 def release_groups(

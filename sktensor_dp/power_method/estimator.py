@@ -305,7 +305,7 @@ class PrivateTensorPowerMethod(
             )
             return self._fit_stream(batches, checked)
         chunks = self._chunks_of_source(source, n_samples, n_features)
-        return self._learn(chunks, {"n_features_in_": n_features})
+        return self._fit_units(chunks, {"n_features_in_": n_features})
 
     @available_if(reads_batches)
     @telling_spending
@@ -605,10 +605,11 @@ class PrivateTensorPowerMethod(
         if method not in ("fit_tensor", "load"):
             check_data_norm(self)
 
-    def _learn_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:
-        """Fit to a table; for ``"stream"``, to random batches of it."""
-        if self.perturbation != "stream":
-            return super()._learn_table(checked, X, groups, n_samples)
+    def _is_stream(self) -> bool:
+        return self.perturbation == "stream"
+
+    def _fit_random_batches(self, checked: Self, X: Any, groups: Any) -> Self:
+        """Fit to a table as to a stream of random batches of it."""
         if is_dask(X):
             raise ValueError(
                 "perturbation='stream' splits rows at random, which lie in partitions here. Pass "
@@ -631,7 +632,7 @@ class PrivateTensorPowerMethod(
     def _reads_stream(self, source: object, n_samples: int | None) -> bool:
         """True if each chunk of `source` is a batch of a stream, which is read once."""
         is_partitioned = isinstance(source, PartitionedSource)
-        if self.perturbation != "stream":
+        if not self._is_stream():
             # "auto" reads a stream where the number of rows has to be known and is not given;
             # partitions are counted where they lie.
             unannounced = n_samples is None and not self._number_is_private and not is_partitioned
@@ -643,7 +644,7 @@ class PrivateTensorPowerMethod(
             )
         return True
 
-    def _learn(self, chunks: SampleChunks, columns: Mapping[str, object]) -> Self:
+    def _fit_units(self, chunks: SampleChunks, columns: Mapping[str, object]) -> Self:
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""
         plan = plan_moments(self, chunks.n_features, self.perturbation)
         check_memory(plan)

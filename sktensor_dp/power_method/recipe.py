@@ -61,9 +61,9 @@ ROUNDING = 1e-12
 
 def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     """Components of samples: choose the norm if it is "auto", ask for moments, decompose them."""
-    ball, chosen = LiftedBall(plan.radius, plan.offset), FitResult({})
+    ball, unseen = LiftedBall(plan.radius, plan.offset), tuple[Warning, ...]()
     if plan.chooses_norm:
-        ball, chosen = release_ball(ask, ball)
+        ball, unseen = release_ball(ask, ball)
     if plan.offset > 0:  # the constant coordinate of Gaussians
         components = fit_spherical_gaussians(ask, ball, plan)
     elif plan.perturbation == "iteration":
@@ -74,8 +74,10 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     if components.fill > FULL:
         warned = (DoubtfulParameterWarning(ALL_CLIPPED), *warned)
     more = warnings_of_more(components.n_seen or 0, plan.n_components, SEEN, STRETCHED)
-    attributes = {**attributes_of(components, plan), **chosen.attributes}
-    return FitResult(attributes, (*chosen.warnings, *warned, *more), notes=tuple(map(str, more)))
+    attributes = attributes_of(components, plan)
+    if plan.chooses_norm:
+        attributes["data_norm_"] = ball.radius
+    return FitResult(attributes, (*unseen, *warned, *more), notes=tuple(map(str, more)))
 
 
 def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
@@ -175,7 +177,7 @@ def release_third_moments(
     """Release the whitened third moment, and that of residuals if `rho` is above 0."""
     if plan.perturbation == "whitened_tensor":
         return release_clipped_third_moments(ask, ball, white.matrix, rho)
-    third = release_projected_third_moments(ask, ThirdMoments(white.basis, ball, rho))
+    third = release_in_basis(ask, ThirdMoments(white.basis, ball, rho))
     tensor = multilinear(third.tensor, white.transform)
     # Noise of a cube grows with the mean of its squared scales, to the power 3 / 2.
     growth = float(np.mean(white.scale**-2.0)) ** 1.5
@@ -193,12 +195,10 @@ def release_clipped_third_moments(
         edges = largest * np.geomspace(1e-8, 1.0, 97)
         histogram = ask(ThirdMomentHistogram(basis, ball, rho, edges=edges))
         limit = histogram.edge_at(edges, 1 - defaults.CLIPPED)
-    return release_projected_third_moments(ask, ProjectedThirdMoments(basis, ball, rho, limit))
+    return release_in_basis(ask, ProjectedThirdMoments(basis, ball, rho, limit))
 
 
-def release_projected_third_moments(
-    ask: Session, query: ProjectedThirdMoments
-) -> ReleasedThirdMoments:
+def release_in_basis(ask: Session, query: ProjectedThirdMoments) -> ReleasedThirdMoments:
     """Release third moments in the span of a query's basis, and those of residuals."""
     answer, size = ask(query), query.basis.shape[1]
     n_cubes = n_unique(size, 3)

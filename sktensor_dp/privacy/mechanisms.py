@@ -98,7 +98,9 @@ def _on_entries(
     method: str, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
     *geometry: object,
 ) -> Floats:  # fmt: skip
-    """Add noise to the entries of an array of any shape, by a `method` of the source of noise."""
+    """Add noise to the entries of an array of any shape, by a `method`: `NoiseSource.gaussian`,
+    `NoiseSource.laplace` or `NoiseSource.spherical_laplace`.
+    """
     noisy = getattr(noise, method)(np.ravel(value) / sensitivity, strength, *geometry) * sensitivity
     return noisy.reshape(np.shape(value))
 

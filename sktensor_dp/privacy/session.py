@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from sktensor_dp.data.entries import ValueRange
 from sktensor_dp.data.sums import excess
 from sktensor_dp.data.units import Chunks
+from sktensor_dp.data.value_range import ValueRange
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord

@@ -1,4 +1,5 @@
-"""Noise on symmetric matrices and tensors, such as second and third moments.
+"""Noise on symmetric matrices and tensors: second moments, and third moments of counts. Those of
+samples are packed into a vector in queries/samples.py.
 
 Noise is added to either of two coordinates (docs/proofs/symmetric_noise.md):
 

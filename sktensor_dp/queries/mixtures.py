@@ -91,14 +91,16 @@ class MixtureStatistics(Bounded):
     @property
     def l2_sensitivity(self) -> float:
         """Largest L2 distance of two contributions, in one group or in two."""
-        # Squares: rows in one group, then in two (the proof's "one group" and "two groups").
-        a, b, h, _ = self.scales
-        shape = self._shape_scale
-        near = 4 * b if b >= 2 * shape else 2 * b + 2 * shape + b**2 / (2 * shape)
-        apart = 2 * self._largest_square
+        # Squared distances of rows, by "One group" and "Two groups" of the proof.
+        weight, shift, size, _ = self.scales
+        shape = self._shape_scale  # G of the proof
+        one_group = 4 * shift
+        if shift < 2 * shape:
+            one_group = 2 * shift + 2 * shape + shift**2 / (2 * shape)
+        two_groups = 2 * self._largest_square
         if self.pooled:
-            apart = 2 * a + max(2 * b + 2 * shape, b + h + self.scales.shape)
-        return NORM_SLACK * math.sqrt(max(near, apart))
+            two_groups = 2 * weight + max(2 * shift + 2 * shape, shift + size + self.scales.shape)
+        return NORM_SLACK * math.sqrt(max(one_group, two_groups))
 
     def _largest_norms(self) -> Norms:
         return Norms(l2=NORM_SLACK * math.sqrt(self._largest_square))
@@ -106,8 +108,9 @@ class MixtureStatistics(Bounded):
     @property
     def _largest_square(self) -> float:
         """Largest squared norm of a row's statistic in one group, at length 0 or at the limit."""
-        a, b, h, g = self.scales
-        return a + max(h * self.centre**2, b + g + h * (1 - self.centre) ** 2)
+        weight, shift, size, shape = self.scales
+        at_limit = shift + shape + size * (1 - self.centre) ** 2
+        return weight + max(size * self.centre**2, at_limit)
 
     @property
     def _shape_scale(self) -> float:

@@ -162,14 +162,14 @@ class SharedRowSums(Query):
         self.about.check(self.scale)
 
     @staticmethod
-    def farthest(most: float) -> float:
+    def largest_distance(most: float) -> float:
         """Largest L2 distance of two contributions, which have no obtuse angle, before rounding."""
         return math.sqrt(2 + 2 * most**2)
 
     @property
     def l2_sensitivity(self) -> float:
-        """Distance that is :meth:`farthest`, of rounded contributions."""
-        return self.farthest(self.most) * SUM_SLACK
+        """The :meth:`largest_distance`, of rounded contributions."""
+        return self.largest_distance(self.most) * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
@@ -229,7 +229,7 @@ class SharedFactorSums(Query):
     scale: float  # residual that is clipped to 1; public
 
     # Largest L2 distance of two contributions, without moments and before rounding.
-    farthest: ClassVar[float] = 2.0
+    largest_distance: ClassVar[float] = 2.0
 
     def __post_init__(self) -> None:
         self.about.check(self.scale)
@@ -248,7 +248,7 @@ class SharedFactorSums(Query):
         """Largest distance: of sums in the unit ball, and of moments, no two of which are at an
         obtuse angle.
         """
-        return math.sqrt(self.farthest**2 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
+        return math.sqrt(self.largest_distance**2 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
 
     def total(self, chunk: PersonChunks) -> Floats:
         """Sums for each cell, then the weighted second moment of weights: (n_cells + r, r)."""

@@ -287,9 +287,9 @@ class PrivateSpectralLDA(
             check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))
         chunks = checked._chunks_of(X, groups, n_samples, reset=stream is None)
         if stream is None:
-            return self._learn(chunks, column_attributes(checked), begins=True)
+            return self._fit_units(chunks, column_attributes(checked), begins=True)
         check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
-        return self._learn_batch(chunks, stream)
+        return self._fit_batch(chunks, stream)
 
     def transform(self, X: ArrayLike | sp.spmatrix, *, normalize: bool = True) -> Any:
         """Topic proportions of documents under the released topics.
@@ -628,7 +628,7 @@ class PrivateSpectralLDA(
             return lazy_rows(self, X, "_document_lengths")
         return np.asarray(self._validated_rows(X, reset=False).sum(axis=1)).ravel()
 
-    def _learn(
+    def _fit_units(
         self, chunks: CountChunks, columns: Mapping[str, object], *, begins: bool = False
     ) -> Self:
         """Plan a fit, of the first batch of a stream if it `begins` one; open, ask, publish."""
@@ -653,7 +653,7 @@ class PrivateSpectralLDA(
             fitted = fit_topics(ask, limits, plan, options, budget)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
-    def _learn_batch(self, batch: CountChunks, stream: TopicStream) -> Self:
+    def _fit_batch(self, batch: CountChunks, stream: TopicStream) -> Self:
         """Make one EM step on a further batch of the stream: plan, open, ask, publish."""
         plan = ReleasePlan.split(self.epsilon, self.delta, {"expected_counts": 1.0})
         columns = column_attributes(self)

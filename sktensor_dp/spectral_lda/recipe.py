@@ -153,7 +153,8 @@ class _SpectralFit:
             pairs = self._release_pairs(words=None, pair_clip=pair_clip, count_clip=count_clip)
         else:
             words = np.sort(np.argsort(-self._unigram, kind="stable")[: plan.n_words])
-            pairs = self._release_pairs(words, self._release_pair_clip(words, count_clip), None)
+            pair_clip = self._release_pair_clip(words, count_clip)
+            pairs = self._release_pairs(words, pair_clip, count_clip=None)  # clipped anew
         if plan.triples is None:
             fitted, assumed = self._fit_by_pairs(pairs)
         elif plan.match_moments:
@@ -186,7 +187,7 @@ class _SpectralFit:
         query = PairMoments(pair_clip, DIAGONAL_WEIGHT, other_clips, words, self._plan.least_tokens)
         answer = None if self._plan.multiplies_pairs else self._ask(query)
         product = self._ask.exact_product(query) if answer is None else answer.value.__matmul__
-        frequencies, sigma, total = self._frequencies_of(words, product)
+        frequencies, sigma, total = self._frequencies_and_total(words, product)
         if answer is None:
             released = ReleasedPairs(
                 matrix=None, product=lambda V: product(V) / total, sigma=0.0, diagonal_sigma=0.0
@@ -206,7 +207,7 @@ class _SpectralFit:
             correction=correction, released=released, corrected=corrected, white=white,
         )  # fmt: skip
 
-    def _frequencies_of(
+    def _frequencies_and_total(
         self, words: NDArray[np.intp] | None, product: Callable[[Floats], Floats]
     ) -> tuple[Floats, float, float]:
         """Frequencies of words, deviation of their noise, and `total` of :class:`WhitenedPairs`."""

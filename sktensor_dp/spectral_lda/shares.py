@@ -161,9 +161,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         check_marked_number(X, chunks.n_units)
         if not (self._number_is_private or anyway):
             self._refuse_noise(chunks.n_units, shape[1], chunks.grouped)
-        return self._learn(chunks, shape)
+        return self._fit_units(chunks, shape)
 
-    def _learn(self, chunks: ShareChunks, shape: tuple[int, int]) -> Self:
+    def _fit_units(self, chunks: ShareChunks, shape: tuple[int, int]) -> Self:
         """Plan the releases, open, ask, publish."""
         plan = self._plan(chunks.grouped)
         is_given = chunks.grouped and self.texts_per_person != "auto"

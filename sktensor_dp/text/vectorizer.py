@@ -386,7 +386,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             If the accountant has too little left; no budget is spent.
         """
         self._checked_copy(raw_documents, n_samples, unsupported)  # for its errors
-        return self._learn(self._chunks_of(raw_documents, groups, n_samples))
+        return self._fit_units(self._chunks_of(raw_documents, groups, n_samples))
 
     def fit_transform(
         self,
@@ -411,7 +411,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         """
         self._checked_copy(raw_documents, n_samples, unsupported)  # for its errors
         chunks = self._chunks_of(raw_documents, groups, n_samples)
-        columns = self._learn(chunks).vocabulary_
+        columns = self._fit_units(chunks).vocabulary_
         if isinstance(chunks, LazyTexts):
             return self._marked(lazy_counts(self, raw_documents), None, is_whole=True)
         counts = count_words(chunks.word_counts, columns, binary=self.binary, dtype=self.dtype)
@@ -506,7 +506,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             return lazy_texts(self, raw_documents, groups, n_samples)
         return text_chunks(self, raw_documents, groups)
 
-    def _learn(self, chunks: Texts) -> Self:
+    def _fit_units(self, chunks: Texts) -> Self:
         """Plan the vocabulary, open a session, ask for its words, publish."""
         if self.vocabulary is not None:
             # Take the given words, in a session that is asked for nothing.

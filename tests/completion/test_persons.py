@@ -19,7 +19,7 @@ from sktensor_dp import (
     unsafe_seeded_noise,
 )
 from sktensor_dp.completion import defaults
-from sktensor_dp.completion.component_search import Directions, forgetting_factor
+from sktensor_dp.completion.component_search import DirectionSearch, forgetting_factor
 from sktensor_dp.completion.plan import plan_persons
 from sktensor_dp.completion.shared_biases import (
     EffectRelease,
@@ -447,7 +447,7 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     biases = SharedBiases(asked, 1, 0.0, 1.0, asked.n_units)
     biases.effects, biases.weights = SharedEffects(none, none, none, 1.0), none + 1
     biases.shares = biases.weights / len(none)
-    search = Directions(asked, asked.n_units, [biases], rng.standard_normal((4000, 3)), 5)
+    search = DirectionSearch(asked, asked.n_units, [biases], rng.standard_normal((4000, 3)), 5)
     for _ in range(12):
         search.release_sweep()
     sums, covariance = sums_and_covariance(search)
@@ -528,7 +528,7 @@ def test_clips_of_biases_have_the_least_expected_error(noise, apart):
     least, widest = 0.6, 4.0
 
     def square_error(clip):
-        sigma = noise * SharedRowSums.farthest(longest_sum(clip)) / clipped_response(clip)
+        sigma = noise * SharedRowSums.largest_distance(longest_sum(clip)) / clipped_response(clip)
         return sigma**2 + (apart * shift_by_clip(clip, widest)) ** 2
 
     found = clip_of_least_error(noise, apart, least, widest)

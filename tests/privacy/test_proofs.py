@@ -45,7 +45,7 @@ def stated(page: str, query: Any, relation: str = "replace_one") -> tuple[float,
     # A page that asked the query for its bound would agree with whatever that is.
     asked = [node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     asked += [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    bounds = ("sensitivity", "contribution", "farthest", "largest_norms")
+    bounds = ("sensitivity", "contribution", "farthest", "largest_distance", "largest_norms")
     assert [name for name in asked if any(bound in name for bound in bounds)] == []
 
     class Names(dict[str, Any]):

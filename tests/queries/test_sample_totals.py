@@ -22,8 +22,8 @@ from sktensor_dp.data.samples import (
 )
 from sktensor_dp.power_method.recipe import (
     release_clipped_third_moments,
+    release_in_basis,
     release_power_step,
-    release_projected_third_moments,
 )
 from sktensor_dp.privacy.catalogue import CATALOGUE
 from sktensor_dp.privacy.noise_on_grid import NoiseSource
@@ -227,8 +227,8 @@ def test_answers_are_means_in_everyday_form(offset, seed):
     with session_of(X, plan) as ask:
         second = ask(SecondMoments(ball))
         np.testing.assert_allclose(second.value, z.T @ z / len(X), atol=1e-9)
-        third = release_projected_third_moments(ask, ProjectedThirdMoments(basis, ball, 0.3))
-        whole = release_projected_third_moments(ask, ThirdMoments(frame, ball, 0.5))
+        third = release_in_basis(ask, ProjectedThirdMoments(basis, ball, 0.3))
+        whole = release_in_basis(ask, ThirdMoments(frame, ball, 0.5))
         for found, y in ((third, z @ basis), (whole, z @ frame)):
             np.testing.assert_allclose(found.tensor, sum(map(cube, y)) / len(X), atol=1e-9)
             np.testing.assert_allclose(found.residual, squares @ y / len(X), atol=1e-9)
