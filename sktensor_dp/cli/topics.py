@@ -299,7 +299,8 @@ class Topics(Run):
         else:
             if_uneven = (
                 f", by {min(2 * noise, 1):.1%} or {min(16 * noise, 1):.0%} where some write far "
-                "more, of the same topics or of others"
+                "more, of the same topics or of others (a few who write very much stay hidden, and "
+                "may shift it further)"
             )
         return (
             f"Of each of {counted(len(self._listed_groups), 'group')}, if texts are spread evenly, "
@@ -407,13 +408,16 @@ class Topics(Run):
         """Say how many topics there are, and of how many groups their shares can be seen."""
         if not self._has_groups():
             return super().for_officer()
-        hidden = self.models["shares"].below_noise_
+        hidden, on_scaling = self.models["shares"].below_noise_, self.models["shares"].on_scaling()
         groups = counted(len(hidden), "group")
-        return f"{super().for_officer()} So can their shares, of {sum(~hidden)} of {groups}."
+        seen = f"{super().for_officer()} So can their shares, of {sum(~hidden)} of {groups}."
+        return f"{seen} {on_scaling}".rstrip()
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the page, leading words, all words, and if asked the shares of texts."""
         model, names = self.models["topics"], self._names
+        if self._has_groups():
+            warnings = [*warnings, *filter(None, [self.models["shares"].on_scaling()])]
         folder.add(
             "topics.html",
             lambda path: write_topic_page(path, model, names, report=report, warnings=warnings),

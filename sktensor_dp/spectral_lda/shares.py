@@ -81,8 +81,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     spread_ : float
         Number of texts that count like one by their persons, from 1 to that bound.
     most_beyond_ : float
-        Number of units beyond that bound, which are scaled down: so many at most, but for noise
-        beyond two deviations. All units where the bound was given.
+        Number of units beyond that bound, which are scaled down: so many at most, at a level of
+        about 97 % or more. All units where the bound was given for persons.
     sums_, sigma_ : ndarray of shape (n_values, n_topics), float
         Released sums of shares, and the standard deviation of the noise of each. Where the bound
         was chosen, units count in them by up to a smaller one.
@@ -172,7 +172,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             ask.settle_plan(lambda _: plan)
             n = ask.n_units
             order = 1 if ask.is_pure else 2  # of the norm that noise is in proportion to
-            few, spread, most_beyond = texts, texts, float(n)
+            few, spread, most_beyond = texts, texts, float(n * is_given)
             if ask.left(NormHistogram):
                 norms = ask(NormHistogram(SharesNorm(order), EDGES))
                 texts = norms.last_edge(EDGES)
@@ -181,7 +181,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
                 few = _best_bound(persons, n, shape, self._noise_of_mean(n, plan))
                 spread = max(float(persons @ SIZES[within] ** 2 / (persons @ SIZES[within])), 1.0)
                 noise = 2 * norms.sigma * math.sqrt(len(persons))
-                most_beyond = n * min(max(1 - norms.value[within].sum() + noise, 0.0), 1.0)
+                most_beyond = n * min(max(1 - norms.value[within].sum(), 0.0) + noise, 1.0)
             rest, rest_sigma, uses = np.zeros(shape), 0.0, ask.left(SharesByGroup)
             if few < texts:
                 larger = ask(SharesByGroup(texts * NORM_SLACK, order, few * NORM_SLACK)).as_sum()
@@ -372,19 +372,28 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "others of a topic that was not found differ in these, too."
         ]
         if of_persons:
-            at_most = ""
-            if self.texts_per_person == "auto":
-                at_most = f" ({self.most_beyond_:,.0f} persons at most)"
             notes.append(
-                f"Persons count by texts: by up to about {self.texts_per_person_:.3g} of one topic "
-                f"and group. Whoever wrote more{at_most} is "
-                "scaled down, also in the number of texts; if they wrote far more, and of other "
-                "things, shares are farther off than these intervals say."
+                f"{self.on_scaling()} A few texts of each person, drawn at random before the run, "
+                "avoid that: docs/how_to/topics_by_group.md."
             )
         if self.below_noise_.any():
             notes.append("* noise hides how many texts there are")
         said = "Average shares of topics, by group, in texts with a word of these"
         return as_text(Table(said, head, rows, notes, ("group",)))
+
+    def on_scaling(self) -> str:
+        """Say what intervals leave out: who is scaled down; "" where each text is protected."""
+        if self.privacy_report_.unit != "person":
+            return ""
+        at_most = ""
+        if self.texts_per_person == "auto":
+            at_most = f" (likely {counted(math.ceil(self.most_beyond_), 'person')} at most)"
+        return (
+            "In shares by group persons count by texts: by up to about "
+            f"{self.texts_per_person_:.3g} of one topic and group. Whoever wrote more{at_most} is "
+            "scaled down, also in the number of texts; if they wrote far more, and of other "
+            "things, shares are farther off than their intervals say."
+        )
 
     def table(self, level: float = 0.9, *, backend: str = "pandas") -> Any:
         """Shares as a table.
@@ -401,7 +410,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         DataFrame or Table
             One row for each group and topic: ``group``, ``texts_scaled`` (`counts_`), ``hidden``,
             ``topic`` (numbered from 1 as in ``topic_table``), ``share``, ``noise_std``,
-            ``sampling_std``, and the ends of the interval, ``low`` and ``high``.
+            ``sampling_std``, the ends of the interval, ``low`` and ``high``, and what it leaves
+            out: ``texts_per_person`` and ``scaled_down_at_most``, alike in all rows.
         """
         return new_frame(self.columns(level), backend)
 
@@ -419,6 +429,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "hidden": np.repeat(self.below_noise_, k).tolist(),
             "topic": n_groups * list(range(1, k + 1)),
             **{name: cells.ravel().tolist() for name, cells in of_cells.items()},
+            "texts_per_person": [self.texts_per_person_] * n_groups * k,
+            "scaled_down_at_most": [math.ceil(self.most_beyond_)] * n_groups * k,
         }
 
 

@@ -484,6 +484,7 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     folder = tmp_path / "private-topics"
     said = command(*asked, *more, "--forecast").err
     assert "Of each of 3 groups, if texts are spread evenly, noise moves the share of a" in said
+    assert "a few who write very much stay hidden" in " ".join(said.split())
     with monkeypatch.context() as patched:
         patched.setattr("sktensor_dp.spectral_lda.shares.TopicShares.fit", interrupted)
         command(*asked, *more, status=130)
@@ -507,7 +508,11 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     assert "never*" in done.out
     page = (folder / "for-the-officer.md").read_text("utf-8")
     assert "- by values: jan,feb,never\n" in page
-    assert "So can their shares, of 2 of 3 groups." in page
+    (most,) = {row["scaled_down_at_most"] for row in rows.values()}
+    left_out = f"Whoever wrote more (likely {most} persons at most) is scaled down"
+    assert "So can their shares, of 2 of 3 groups. In shares by group persons count by" in page
+    html = (folder / "topics.html").read_text("utf-8")
+    assert all(left_out in " ".join(said.split()) for said in (page, html, done.out))
     assert "topics_by_group.csv" in page
     command("report", "check", folder)
     assert "is finished" in command(*asked, *more, status=2).err
