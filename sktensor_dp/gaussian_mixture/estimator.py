@@ -163,7 +163,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _saved = SavedMixture
     _chunk_class = IncompleteChunks
     _input_tags = MappingProxyType({"sparse": True, "allow_nan": True})
-    _hidden_state = frozenset({"_step_noise", "_moved", "_observed", "_unmade", "_spread"})
+    _hidden_state = frozenset({
+        "_step_noise", "_moved", "_observed", "_most_observed", "_unmade", "_spread",
+    })  # fmt: skip
     weights_: Floats
     means_: Floats
     covariances_: Floats
@@ -174,6 +176,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _step_noise: StepNoise
     _moved: Floats
     _observed: Floats
+    _most_observed: Floats
     _unmade: Floats
     _spread: Floats
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
@@ -471,7 +474,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Warns
         -----
         NotEnoughDataWarning
-            If a column has no intervals, or most rows lack it.
+            If a column has no intervals, or most rows lack it, or noise may hide that they do.
 
         Raises
         ------
@@ -551,9 +554,11 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
                 "known."
             )
         elif rare := names_of(self, self._observed < 0.5):
+            seen = names_of(self, self._most_observed < 0.5)
+            most = "Most" if seen else "Noise may hide that most"
             doubt = (
-                f"Most rows lack {' and '.join(rare)}: if they do for values that are seen, as by "
-                "dropout, a quarter to a half of the 90% intervals there hold."
+                f"{most} rows lack {' and '.join(seen or rare)}: if they do for values that are "
+                "seen, as by dropout, a quarter to a half of the 90% intervals there hold."
             )
         reach = float(ndtri((1 + level) / 2)) * std
         return self.means_ - reach, self.means_ + reach, doubt

@@ -38,6 +38,7 @@ class FittedMixture:
     tails: TailErrors
     noise: StepNoise  # of the averaged sums that parameters are made of
     observed: Floats  # (d,): estimated shares of cells that are observed
+    most_observed: Floats  # (d,): the largest that noise lets them be
     moved: Floats  # (k, p): how far steps moved each parameter from the start; 0 of unclipped means
 
 
@@ -59,6 +60,7 @@ class SavedMixture(SavedState):
     )] = ABSENT  # fmt: skip
     _moved: Annotated[Floats, Numbers("kp")] = ABSENT
     _observed: Annotated[Floats, Numbers("d+")] = ABSENT
+    _most_observed: Annotated[Floats, Numbers("d+")] = ABSENT
     _unmade: Annotated[Floats, Numbers("kd+")] = ABSENT
     _spread: Annotated[Floats, Numbers("kd+")] = ABSENT
 
@@ -69,7 +71,9 @@ class SavedMixture(SavedState):
         k, d = self.means_.shape
         shape = in_sklearn_shape(np.empty((k, d, d)), estimator.covariance_type).shape
         if self._step_noise is not ABSENT:
-            of_errors = (self._moved, self._observed, self._unmade, self._spread)
+            of_errors = (
+                self._moved, self._observed, self._most_observed, self._unmade, self._spread,
+            )  # fmt: skip
             complete = all(one is not ABSENT for one in of_errors)
             complete = complete and self._moved.shape == (k, n_scores(1, d))
             require(complete, "noise of steps must have moves, shares and tails")
@@ -139,9 +143,10 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
     }
     if not plan.has_intervals:
         return attributes
+    by_column = {"_observed": found.observed, "_most_observed": found.most_observed}
     by_group = {"_moved": found.moved, "_unmade": found.tails.unmade, "_spread": found.tails.spread}
     by_group = {name: value[order] for name, value in by_group.items()}
-    return {**attributes, "_step_noise": found.noise, "_observed": found.observed, **by_group}
+    return {**attributes, "_step_noise": found.noise, **by_column, **by_group}
 
 
 def names_of(estimator: Any, columns: NDArray[np.bool_]) -> list[str]:

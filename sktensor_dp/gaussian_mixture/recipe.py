@@ -55,10 +55,12 @@ MOST_RADII = 8.0
 MOST = 4.0
 # Least share of cells that is taken as observed.
 LEAST_SHARE = 1e-4
+# Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
+SURE = 3.0
 
-# Said of fits to persons whose rows are seen to lack cells.
+# Said of fits to persons whose rows are seen to lack cells, or seem to.
 UNEVEN = (
-    "Cells are missing, and rows of a person weigh alike: averages and intervals of a column count "
+    "Cells {} missing. Rows of a person weigh alike: averages and intervals of a column count "
     "each person by the part of their rows that have it. For averages over persons fit one row of "
     "averages for each."
 )
@@ -74,7 +76,9 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     release = release_one_group if plan.n_components == 1 else release_groups
     found = release(ask, ball, plan, second)
     warnings = warnings_of_norm(second, ball, found.square) or warnings_of_noise(found, plan)
-    notes = (UNEVEN,) if grouped and observed_share(ball, second) < 1 else ()
+    is_seen = bool((found.most_observed < 1).any())
+    is_uneven = grouped and (is_seen or observed_share(ball, second) < 1)
+    notes = (UNEVEN.format("are" if is_seen else "may be"),) if is_uneven else ()
     warnings += tuple(map(DoubtfulParameterWarning, notes))
     attributes = attributes_of(found, plan)
     if plan.chooses_norm:
@@ -113,7 +117,10 @@ def release_groups(
     if observed_share(ball, second) < 1:
         tails = with_unfinished(tails, halfway, found, noise, observed)
     moved = moved_from(start, found)
-    return FittedMixture(found, gains, mean_square(model), tails, noise, observed, moved)
+    most_cells = most_observed(ball, second, observed)
+    return FittedMixture(
+        found, gains, mean_square(model), tails, noise, observed, most_cells, moved
+    )
 
 
 def release_one_group(
@@ -128,11 +135,12 @@ def release_one_group(
     clipped, average, noise = release_steps(ask, ball, plan, second, start, n_first)
     tails = release_tails(ask, ball, plan, second, clipped, noise)
     observed = observed_cells(ball, second, clipped)
+    most_cells = most_observed(ball, second, observed)
     is_complete = observed_share(ball, second) == 1
     is_moved = (tails.skewness > 0) | one_valued(clipped, ball.radius)
     columns = np.flatnonzero(is_complete | is_moved)
     if len(columns):
-        found, tails, observed[columns] = release_unclipped(
+        found, tails, observed[columns], most_cells[columns] = release_unclipped(
             ask, ball, plan, clipped, tails, columns, noise
         )
     else:
@@ -143,7 +151,9 @@ def release_one_group(
         noise = replace(noise.times(0.0), rates=np.ones(1))
     moved = moved_from(start, found)
     moved[:, 1 + columns] = 0.0  # nothing says how far they moved
-    return FittedMixture(found, np.zeros(0), mean_square(clipped), tails, noise, observed, moved)
+    return FittedMixture(
+        found, np.zeros(0), mean_square(clipped), tails, noise, observed, most_cells, moved
+    )
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
@@ -224,13 +234,28 @@ def observed_share(ball: LiftedBall, second: Answer) -> float:
     """Expected share of cells that are observed, by `second` moments: 1 unless more are missing
     than two deviations of noise explain.
     """
-    share = 2 * second.value[-1, -1] / ball.offset**2 - 1  # as `SecondMoments.total` has it
-    error = 2 * second.sigma / ball.offset**2
+    share, error = noisy_share(ball, second)
     if share >= 1 - 2 * error - 1e-9:  # sums are rounded
         return 1.0
     if error > 0:
         share = truncnorm.mean(-share / error, (1 - share) / error, share, error)
     return max(float(share), LEAST_SHARE)
+
+
+def noisy_share(ball: LiftedBall, second: Answer) -> tuple[float, float]:
+    """Share of cells that are observed, by `second` moments as released, and its noise."""
+    # As `SecondMoments.total` has it.
+    share = 2 * second.value[-1, -1] / ball.offset**2 - 1
+    return float(share), 2 * second.sigma / ball.offset**2
+
+
+def most_observed(ball: LiftedBall, second: Answer, observed: Floats) -> Floats:
+    """Largest shares (d,) of cells that noise of `second` moments lets columns have."""
+    share, error = noisy_share(ball, second)
+    most = share + SURE * error
+    if most >= 1 - 1e-9:  # sums are rounded
+        return np.ones(len(observed))
+    return np.clip(observed * most / observed_share(ball, second), observed, 1.0)
 
 
 def observed_cells(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
@@ -285,11 +310,12 @@ def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
 def release_unclipped(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, tails: TailErrors,
     columns: Integers, noise: StepNoise,
-) -> tuple[Gaussians, TailErrors, Floats]:  # fmt: skip
+) -> tuple[Gaussians, TailErrors, Floats, Floats]:  # fmt: skip
     """Move one group to means of `columns` in which no row of the ball is clipped.
 
-    Also shares (width,) of their cells that are observed. Missing cells are filled by the model,
-    plus a lift that cancels in all releases, but shows how many there are: a share of a move shows.
+    Also shares (width,) of their cells that are observed, and the largest that these may be.
+    Missing cells are filled by the model, plus a lift that cancels in all releases, but shows how
+    many there are: a share of a move shows.
     A variance grows by what is seen beyond that of clipped steps.
     """
     radius, former, width = ball.radius, model.means[0], len(columns)
@@ -305,6 +331,7 @@ def release_unclipped(
     sigma = answers[0].sigma * radius / math.sqrt(n)
     _, shifts, sizes, shapes = query.decoded(values.mean(axis=0))
     missing = np.clip(radius * query.decoded(lifts @ values / n)[1][0] / lift, 1e-9, 1.0)
+    most_cells = 1 - np.maximum(missing - SURE * sigma / lift - 1e-9, 0.0)  # sums are rounded
     # Shrunk by two deviations of noise, so that next to all complete columns are taken as complete.
     missing = np.maximum(missing**2 - (2 * sigma / lift) ** 2, 0.0) / missing
     shares = np.maximum(1 - missing, LEAST_SHARE)
@@ -330,7 +357,7 @@ def release_unclipped(
     # Of errors of means: with what noise may hide.
     largest = before + np.hypot(np.maximum(beyond, 0.0), of_squares)
     spread[0, columns] = np.sqrt(largest / moved.covariances[0, columns, columns])
-    return moved, replace(tails, unmade=unmade, spread=spread), shares
+    return moved, replace(tails, unmade=unmade, spread=spread), shares, most_cells
 
 
 def clipped_statistics(answer: Answer) -> Floats:

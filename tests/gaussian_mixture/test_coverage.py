@@ -8,10 +8,14 @@ from scipy.special import ndtri
 from scipy.stats import binom, norm
 
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture
+from sktensor_dp.gaussian_mixture.recipe import most_observed
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.skewness import EARLY, FALSE_ALARMS, expected_tails
 from sktensor_dp.mixtures.uncertainty import observed_shares
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.queries.samples import LiftedBall
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
@@ -214,12 +218,31 @@ def test_averages_of_persons_who_lack_cells_say_whom_they_weigh(seed):
     persons = np.repeat(np.arange(4000), rng.integers(1, 5, 4000))
     X = rng.normal(0, 0.3, (len(persons), 2))
     model = PrivateGaussianMixture(1, data_norm=1.5, epsilon=float("inf"))
-    assert not model.fit(X, groups=persons).privacy_report_.notes  # noise may show one in forty
+    assert not model.fit(X, groups=persons).privacy_report_.notes
     model.set_params(epsilon=4.0)
     X[np.diff(persons, prepend=-1) == 0, 1] = np.nan
     with pytest.warns(UserWarning, match="count each person by the part of their rows"):
         model.fit(X, groups=persons)
     assert "part of their rows" in model.privacy_report_.notes[-1]
+    # One cell in fifty, which the last steps show where noise of second moments hides it.
+    X = rng.normal(0, 0.3, (len(persons), 7))
+    X[rng.random(len(persons)) < 0.15, 0] = np.nan
+    with pytest.warns(UserWarning, match="count each person by the part of their rows"):
+        model.fit(X, groups=persons)
+
+
+def test_warnings_say_that_cells_are_missing_only_where_it_is_seen():
+    """Of 500 complete rows one fit in forty said that most lack all columns."""
+    X = np.random.default_rng(0).normal(0, 0.2, (400, 3))
+    model = PrivateGaussianMixture(1, data_norm=3**0.5).fit(X)
+    ball, sigma = LiftedBall(1.0, 0.5), 0.005
+    for deviations, says in ((2.5, "Noise may hide that most"), (3.5, "Most")):
+        value = np.diag([0.1, 0.1, 0.1, 0.25 - deviations * sigma])
+        second = Answer(value, sigma, 0.0, PrivacyCost(), 1)
+        model._observed = np.full(3, 0.4)
+        model._most_observed = most_observed(ball, second, model._observed)
+        with pytest.warns(NotEnoughDataWarning, match=f"^{says} rows lack column 0 and"):
+            model.means_interval()
 
 
 @pytest.mark.parametrize(("share", "least"), [(1.0, 1.0), (0.9, 0.6), (0.5, 0.0)])
