@@ -416,8 +416,6 @@ class Topics(Run):
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the page, leading words, all words, and if asked the shares of texts."""
         model, names = self.models["topics"], self._names
-        if self._has_groups():
-            warnings = [*warnings, *filter(None, [self.models["shares"].on_scaling()])]
         folder.add(
             "topics.html",
             lambda path: write_topic_page(path, model, names, report=report, warnings=warnings),
