@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -223,35 +223,40 @@ def plan_entries(
     )
     if not epsilon >= least:
         raise ValueError(f"epsilon must be at least {least:g} for such a fit, got {epsilon:g}.")
-    whole, planned = float(epsilon), list[PlannedRelease]()
+    histogram, left = tuple[PlannedRelease, ...](), epsilon
     if chooses_bounds:
         # The histogram has pure noise, as most of these releases do.
         cost = PrivacyCost(epsilon=HISTOGRAM_FRACTION * epsilon)
-        planned.append(PlannedRelease(ValueHistogram.name, cost))
-        epsilon = (1 - HISTOGRAM_FRACTION) * epsilon
-    fraction = 0.0
+        histogram = (PlannedRelease(ValueHistogram.name, cost),)
+        left = (1 - HISTOGRAM_FRACTION) * epsilon
+    n_steps, of_pairs = 0, 0.0
     if perturbation == "auto":
-        by_values = values_are_worth_it(n_observed, shape, epsilon)
+        by_values = values_are_worth_it(n_observed, shape, left)
         perturbation = "input" if by_values else "sufficient_statistics"
         if not by_values and rank > 0:
-            fraction = pair_fraction(n_observed, shape, epsilon, delta)
-    if perturbation == "gradient":
-        n_steps = STEPS if max_iter is None else max_iter
-        name = EntryGradients.name
-        of_steps = ReleasePlan.split(epsilon, delta, {name: 1.0}, {name: n_steps})
-        releases = replace(of_steps, epsilon=whole, planned=(*planned, *of_steps.planned))
-        return EntryPlan(perturbation, n_steps, releases)
-    first, second = RowSums.name, EntryPairs.name
-    if perturbation == "input":
-        first = Entries.name
-    elif perturbation == "output":  # values and the last factor get half each
-        first, second, fraction = Entries.name, RidgeBlock.name, 0.5
-    planned.append(PlannedRelease(first, PrivacyCost(epsilon=(1 - fraction) * epsilon)))
-    if fraction > 0:
-        planned.append(PlannedRelease(second, cost_at(fraction * epsilon, delta)))
-    releases = ReleasePlan(whole, float(delta), tuple(planned))
-    with_pairs = second == EntryPairs.name and fraction > 0
-    return EntryPlan(perturbation, n_steps=0, releases=releases, with_pairs=with_pairs)
+            of_pairs = pair_fraction(n_observed, shape, left, delta)
+    match perturbation:
+        case "gradient":
+            n_steps, name = STEPS if max_iter is None else max_iter, EntryGradients.name
+            planned = ReleasePlan.split(left, delta, {name: 1.0}, {name: n_steps}).planned
+        case "input":
+            planned = (PlannedRelease(Entries.name, PrivacyCost(epsilon=left)),)
+        case "output":  # values and the last factor get half each
+            planned = _divided(Entries.name, RidgeBlock.name, 0.5, left, delta)
+        case _:
+            planned = _divided(RowSums.name, EntryPairs.name, of_pairs, left, delta)
+    releases = ReleasePlan(float(epsilon), float(delta), (*histogram, *planned))
+    return EntryPlan(perturbation, n_steps, releases, with_pairs=of_pairs > 0)
+
+
+def _divided(
+    first: str, second: str, fraction: float, epsilon: float, delta: float
+) -> tuple[PlannedRelease, ...]:
+    """Two planned releases, the second at a `fraction` of epsilon, if that is not 0."""
+    of_first = PlannedRelease(first, PrivacyCost(epsilon=(1 - fraction) * epsilon))
+    if fraction == 0:
+        return (of_first,)
+    return of_first, PlannedRelease(second, cost_at(fraction * epsilon, delta))
 
 
 def values_are_worth_it(n_observed: int, shape: Sequence[int], epsilon: float) -> bool:
