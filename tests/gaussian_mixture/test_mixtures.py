@@ -109,7 +109,7 @@ def test_groups_that_the_data_does_not_support_are_joined(k, asked, seed):
     X, _ = drawn(law(rng, k, 5), 20_000, rng)
     norm = float(np.quantile(np.linalg.norm(X, axis=1), 0.99))
     with pytest.warns(NotEnoughDataWarning, match=f"Of {asked} groups"):
-        model = PrivateGaussianMixture(asked, data_norm=norm, epsilon=2.0).fit(X)
+        model = PrivateGaussianMixture(asked, data_norm=norm, epsilon=2.0, random_state=seed).fit(X)
     assert model.n_components_ == k
     assert model.gains_.shape == (asked,)
     assert model.gains_[0] == 0
