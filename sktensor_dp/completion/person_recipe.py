@@ -13,7 +13,9 @@ from sktensor_dp.completion.component_search import DirectionSearch, columns_wor
 from sktensor_dp.completion.model import AT_EDGE, SharedModel, attributes_of_units
 from sktensor_dp.completion.plan import ModelOptions, PersonPlan, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
+    LEAST_WEIGHT,
     SharedBiases,
+    add_errors_of_deviation,
     cell_weights,
     correct_deviation,
     entries_each,
@@ -75,12 +77,23 @@ class Levels:
         shrinkage = half**2 / (half**2 + 3 * sigma**2)
         return cls(shrinkage * found_mean, share, shrinkage * sigma**2, answer, half)
 
-    def deviation(self, several: float = 1.0) -> float:
-        """Mean deviation if a fraction `several` of units with values have any, 0 of others."""
+    def deviation(self, several: float = 1.0, at: float = 0.0) -> float:
+        """Mean deviation if a fraction `several` of units with values have any, 0 of others: its
+        posterior mean, or that and `at` deviations of the posterior.
+        """
         half, share = self.half, self.share * several
-        shrinkage = half**2 / (half**2 + 3 * (self.answer.sigma / share) ** 2)
-        deviation = half / 2 + shrinkage * (float(self.answer.value[1]) / share - half / 2)
-        return float(np.clip(deviation, 2 * half * LEAST_DEVIATION, half))
+        sigma = self.answer.sigma / share
+        shrinkage = half**2 / (half**2 + 3 * sigma**2)
+        found = half / 2 + shrinkage * (float(self.answer.value[1]) / share - half / 2)
+        least, scale = 2 * half * LEAST_DEVIATION, math.sqrt(shrinkage) * sigma
+        # The posterior is normal between these ends.
+        nearest = float(np.clip(found, least, half))
+        grid = np.linspace(max(nearest - 6 * scale, least), min(nearest + 6 * scale, half), 201)
+        squares = (grid - found) ** 2
+        weights = np.exp((squares.min() - squares) / (2 * scale**2 + LEAST_WEIGHT))
+        mean = float(np.average(grid, weights=weights))
+        deviation = math.sqrt(np.average((grid - mean) ** 2, weights=weights))
+        return float(np.clip(mean + at * deviation, least, half))
 
 
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[FitResult, int]:
@@ -114,6 +127,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         biases[plan.longest].release(biases, all_left_of=SharedFactorSums, precision=precision)
         fit_together(biases)
         noise_variance = residual_variance(biases)
+    add_errors_of_deviation(biases, of_values.deviation, n_with_values)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
     level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + level.variance
     model = SharedModel(

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -519,6 +520,27 @@ def correct_deviation(
         one.deviation, one.by_level = deviation, by_own_level(each)
     fit_together(biases)
     return (1 - alone) * found / deviation
+
+
+def add_errors_of_deviation(
+    biases: Sequence[SharedBiases], measured: Callable[..., float], n_units: int
+) -> None:
+    """Add to variances of effects what the error of values' deviation adds, as `measured` a number
+    of deviations from its mean: responses, and so noise in effects, are by it.
+    """
+    squares = []
+    for at in (-1.0, 1.0):
+        others = [copy(one) for one in biases]
+        correct_deviation(others, partial(measured, at=at), n_units)
+        pairs = zip(others, biases, strict=True)
+        squares.append(
+            [
+                one.effects.variances + (one.effects.effects - own.effects.effects) ** 2
+                for one, own in pairs
+            ]
+        )
+    for one, low, high in zip(biases, *squares, strict=True):
+        one.effects = replace(one.effects, variances=(low + high) / 2)
 
 
 def deviation_of_values(found: float, mean: float, half: float, n: float) -> float:

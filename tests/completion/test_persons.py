@@ -20,6 +20,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.component_search import DirectionSearch, forgetting_factor
+from sktensor_dp.completion.person_recipe import Levels
 from sktensor_dp.completion.plan import plan_persons
 from sktensor_dp.completion.shared_biases import (
     EffectRelease,
@@ -408,6 +409,23 @@ def test_mean_deviations_tell_deviations_of_skewed_values(mean, share, n):
     found = 2 * values.std(axis=1).mean()
     deviation = math.sqrt(share * (1 - mean**2))
     assert deviation_of_values(found, mean, 1.0, n) == pytest.approx(deviation, rel=0.03)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.3, 2.0])
+def test_the_posterior_of_a_deviation_is_what_it_says(noise, seed):
+    rng, (least, most) = np.random.default_rng(seed), (0.25, 2.0)
+    draws = rng.normal(1.0, 2 / math.sqrt(3), 2000)
+    true = draws[(draws > least) & (draws < most)]
+    scores = []
+    for deviation, found in zip(true, rng.normal(true, noise), strict=True):
+        cost = PrivacyCost(mu=1.0)
+        answer = Answer(np.array([0.0, found, 2.0]), noise, noise, cost, n=300)
+        levels = Levels(0.0, 1.0, 0.0, answer, half=2.0)
+        mean, high = levels.deviation(), levels.deviation(at=1.0)
+        scores.append((deviation - mean) / (high - mean))
+    # A mean of 0 and a mean square of 1, whose deviation is at most that of normal scores.
+    assert abs(np.mean(scores)) < 5 / math.sqrt(len(true))
+    assert abs(np.mean(np.square(scores)) - 1) < 5 * math.sqrt(2 / len(true))
 
 
 def test_all_releases_of_sums_are_as_good_as_one_for_their_budget(seed):

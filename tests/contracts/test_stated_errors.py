@@ -142,3 +142,16 @@ def test_differences_are_extrapolated_that_few_compare(leave, seed):
         off = model.biases_[1] - means
         squares.append(((off - off.mean()) / model.bias_errors_[1]) ** 2)
     assert np.sqrt(np.mean(squares)) < 2.5
+
+
+def test_errors_of_few_persons_are_not_those_of_a_deviation_that_noise_made_small(seed):
+    # Of 16 fits at a deviation that noise hides, each states errors that hold. One in 12 did not.
+    rng, shape, means = np.random.default_rng(seed), (300, 10), np.linspace(-0.7, 0.7, 10)
+    y = 3 + means + 0.5 * rng.standard_normal((300, 1)) + 0.7 * rng.standard_normal(shape)
+    y = y.clip(1, 5)
+    for number in range(16):
+        model = PrivateCPCompletion(0, bounds=(1, 5), shape=shape, unit_mode=0, epsilon=2.0)
+        with unsafe_seeded_noise(100 * seed + number):
+            model.fit(np.argwhere(y > 0), y.ravel())
+        off = model.biases_[1] - (y.mean(axis=0) - y.mean())
+        assert np.sqrt(np.mean(((off - off.mean()) / model.bias_errors_[1]) ** 2)) < 2.5
