@@ -202,6 +202,9 @@ def fixed_point_step(
     if not 0 < slope < 1:
         return none, none
     step = float(weights @ seen) - found + slope / (1 - slope) * residual
+    # Biases of other modes move what releases show too: what is off the line counts as noise does.
+    off_line = seen - weights @ seen - slope * deviations
+    variance = max(variance, float(weights @ off_line**2) / max(len(off_line) - 2, 1))
     by_slope = residual**2 / square / (1 - slope) ** 2
     step_variance = variance * (1 + by_slope) / (1 - slope) ** 2
     shrinkage = max(1 - step_variance / max(step**2, LEAST_ERROR), 0.0)
