@@ -120,8 +120,9 @@ def test_equal_coordinates(unit_mode, seed):
     twice = model.fit(np.tile(X, (2, 1)), both, repeated=repeated).complete()
     once, alone = (model.fit(X, values).complete() for values in (T, T + noise))
     if unit_mode == 0:
-        # They belong to one unit, which has one value there.
-        np.testing.assert_allclose(twice, once, atol=1e-9)
+        # They belong to one unit, which has one value there. Clips of least error are found
+        # to 1e-5, and biases of clipped residuals hardly depend on them.
+        np.testing.assert_allclose(twice, once, atol=1e-6)
     else:
         # What remains is shrinkage, by 4 / 40 of a variance of 1 at most: .15 of T's deviation.
         assert np.sqrt(np.mean((twice - once) ** 2)) < 0.2 * T.std()
