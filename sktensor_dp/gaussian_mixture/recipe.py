@@ -58,9 +58,9 @@ LEAST_SHARE = 1e-4
 # Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
 SURE = 3.0
 
-# Said of fits to persons whose rows are seen to lack cells.
+# Said of fits to persons whose rows are seen to lack cells, or seem to.
 UNEVEN = (
-    "Cells are missing. Rows of a person weigh alike: averages and intervals of a column count "
+    "Cells {} missing. Rows of a person weigh alike: averages and intervals of a column count "
     "each person by the part of their rows that have it. For averages over persons fit one row of "
     "averages for each."
 )
@@ -76,7 +76,9 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     release = release_one_group if plan.n_components == 1 else release_groups
     found = release(ask, ball, plan, second)
     warnings = warnings_of_norm(second, ball, found.square) or warnings_of_noise(found, plan)
-    notes = (UNEVEN,) if grouped and (found.most_observed < 1).any() else ()
+    is_seen = bool((found.most_observed < 1).any())
+    is_uneven = grouped and (is_seen or observed_share(ball, second) < 1)
+    notes = (UNEVEN.format("are" if is_seen else "may be"),) if is_uneven else ()
     warnings += tuple(map(DoubtfulParameterWarning, notes))
     attributes = attributes_of(found, plan)
     if plan.chooses_norm:

@@ -19,7 +19,7 @@ from sktensor_dp.queries.samples import LiftedBall
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
-    pytest.mark.filterwarnings("ignore:Cells are missing. Rows:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Cells (are|may be) missing:UserWarning"),
 ]
 D = 4
 # Chance of a sound fit to fail a test, of which there are some hundreds over all seeds.
@@ -224,9 +224,9 @@ def test_averages_of_persons_who_lack_cells_say_whom_they_weigh(seed):
     with pytest.warns(UserWarning, match="count each person by the part of their rows"):
         model.fit(X, groups=persons)
     assert "part of their rows" in model.privacy_report_.notes[-1]
-    # One cell in 23, which the last steps show where noise of second moments hides it.
+    # One cell in fifty, which the last steps show where noise of second moments hides it.
     X = rng.normal(0, 0.3, (len(persons), 7))
-    X[rng.random(len(persons)) < 0.3, 0] = np.nan
+    X[rng.random(len(persons)) < 0.15, 0] = np.nan
     with pytest.warns(UserWarning, match="count each person by the part of their rows"):
         model.fit(X, groups=persons)
 
