@@ -283,10 +283,11 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _refuse_search_in_vain(self, n_units: int, shape: tuple[int, ...]) -> None:
         """Refuse a fit of a search of scikit-learn over ranks, of which all give equal models."""
+        if searched_parameters(tools_around()) != {"rank"}:
+            return
         ranked = self._validation_copy()
         ranked.rank = 1  # whether components are sought is the same for all ranks above 0
-        in_vain = not ranked._plan(n_units, shape)[0].seeks_components
-        if in_vain and searched_parameters(tools_around()) == {"rank"}:
+        if not ranked._plan(n_units, shape)[0].seeks_components:
             why = ranked._without_components(n_units, shape, n_observed=None)
             raise NotEnoughDataError(
                 "All ranks of this search give the same model. Nothing was charged for this fit. "
