@@ -89,7 +89,8 @@ class EffectRelease:
             replace(one, about=one.about - excess)
             for one, excess in zip(releases, constants - constants[-1], strict=True)
         ]
-        errors = errors_of_releases(releases, counts, of_rows, missed)
+        shown = shown_by(releases, counts, of_rows)
+        errors = errors_of_releases(releases, shown, counts, of_rows, missed)
         of_effects = np.linalg.solve(errors, np.ones((*responses.T.shape, 1)))[..., 0].T
         # Expected shifts are too uncertain to be extrapolated to no shift by negative weights.
         of_effects = np.maximum(of_effects, 0.0)
@@ -99,7 +100,7 @@ class EffectRelease:
             # Multiplied by this, sums have errors as large as the noise of counts.
             response = sigma / np.sqrt(np.einsum("ij,jik,kj->j", of_effects, errors, of_effects))
         of_sums = response * of_effects / responses
-        step, by_step = fixed_point_step(releases, counts, of_rows, of_effects, longest)
+        step, by_step = fixed_point_step(shown, counts, of_rows, of_effects, longest)
         return cls(
             sums=np.sum(of_sums * np.stack([one.sums for one in releases]), axis=0),
             counts=counts, sigma=sigma, response=response, by_step=by_step,
@@ -109,11 +110,17 @@ class EffectRelease:
         )  # fmt: skip
 
 
-def shown_by(
-    releases: Sequence[EffectRelease], counts: Floats, of_rows: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Effects that n releases are about, (n, n_rows), sums of effects that they show, and variances
-    of these by noise. A constant in all effects is no difference of rows: means are subtracted.
+class Shown(NamedTuple):
+    """What n releases show, each of shape (n, n_rows)."""
+
+    about: Floats  # effects that they are about
+    sums: Floats  # of effects
+    noise: Floats  # variances of the sums
+
+
+def shown_by(releases: Sequence[EffectRelease], counts: Floats, of_rows: Floats) -> Shown:
+    """What releases show of differences of rows: a constant in all effects is none, so means are
+    subtracted.
     """
     about = np.stack([one.about for one in releases])
     responses = np.stack([one.response * np.ones(len(counts)) for one in releases])
@@ -122,12 +129,13 @@ def shown_by(
     shown = np.stack([one.sum_of_effects(counts) for one in releases])
     shown -= np.outer([_constant(one, counts, of_rows) for one in shown], counts)
     about -= np.array([[_constant(one * counts, counts, of_rows)] for one in about])
-    return about, shown, (np.array([[one.sigma] for one in releases]) / responses) ** 2
+    return Shown(about, shown, (np.array([[one.sigma] for one in releases]) / responses) ** 2)
 
 
 def errors_of_releases(
-    releases: Sequence[EffectRelease], counts: Floats, of_rows: Floats, missed: Floats
-) -> Floats:
+    releases: Sequence[EffectRelease], shown_by_each: Shown, counts: Floats, of_rows: Floats,
+    missed: Floats,
+) -> Floats:  # fmt: skip
     """Mean products (n_rows, n, n) of the errors that n releases have in each row's sum of effects.
 
     Beside noise these are shifts, by residuals that are not normal: the last release, clipped
@@ -135,7 +143,7 @@ def errors_of_releases(
     release also holds a part of what effects of other modes then missed: `missed` (n, n) are mean
     products of that in two releases. `counts` are averaged, `of_rows` are weights of rows.
     """
-    about, shown, noise = shown_by(releases, counts, of_rows)
+    about, shown, noise = shown_by_each
     # Rows that are shifted less than most are far from the constant that is subtracted.
     shift = np.stack([one.shift * counts for one in releases])
     of_most = np.outer([_constant(one, counts, of_rows) for one in shift], counts)
@@ -169,9 +177,8 @@ def errors_of_releases(
 
 
 def fixed_point_step(
-    releases: Sequence[EffectRelease], counts: Floats, of_rows: Floats, of_effects: Floats,
-    longest: float,
-) -> tuple[Floats, Floats]:  # fmt: skip
+    shown_by_each: Shown, counts: Floats, of_rows: Floats, of_effects: Floats, longest: float
+) -> tuple[Floats, Floats]:
     """Step by row to the fixed point, effects about which a release would show the same effects;
     and its variance. It starts at effects averaged by weights `of_effects`. `counts` and `of_rows`
     are as for `errors_of_releases`; no row moves by more than `longest`, as releases hardly respond
@@ -181,9 +188,9 @@ def fixed_point_step(
     # releases about a show b - m (b - a) along the difference of the parts, m < 1, and averages do
     # not arrive at b. A regression of what they show on what they are about does, along the
     # direction in which that moved most (Anderson 1965). The first release is clipped otherwise.
-    about, shown, noise = shown_by(releases, counts, of_rows)
+    about, shown, noise = shown_by_each
     none, scale = np.zeros(len(counts)), np.sqrt(of_rows)
-    if len(releases) < 3:
+    if len(about) < 3:
         return none, none
     moved = about[1:] - about[1:].mean(axis=0)
     parts, sizes, directions = np.linalg.svd(scale * counts * moved, full_matrices=False)
