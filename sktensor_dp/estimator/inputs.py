@@ -53,7 +53,7 @@ COUNTING = {
 
 
 def refuse_other_kinds(X: object, name: str, text: str = TEXT) -> None:
-    """Raise an error, by type alone, for dates, text (with advice), masked and Dask arrays."""
+    """Raise an error, by type alone, for dates, text (with advice), complex, masked and Dask."""
     if is_dask(X):
         raise TypeError(
             f"{name} is a {type(X).__module__}.{type(X).__name__}, which is not computed yet. Pass "
@@ -65,6 +65,8 @@ def refuse_other_kinds(X: object, name: str, text: str = TEXT) -> None:
             f"{name} must have no masked entries: what lies behind a mask would be read. Leave "
             "them out, or fill them first."
         )
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise ValueError(f"Complex data not supported: {name} must hold real numbers.")
     # A list has no type to judge; its entries are judged when callers make it an array.
     if isinstance(X, list) or (isinstance(X, np.ndarray) and X.dtype.kind in NUMBERS):
         return
@@ -113,8 +115,6 @@ def dense_tensor(T: object, advice: str) -> NDArray[np.float64]:
     refuse_other_kinds(T, "T", "encode it first")
     array = call_unquoted(lambda: with_nan(np.asarray(as_numbers(T, "T"))), "T")
     refuse_other_kinds(array, "T", "encode it first")  # lists have a kind only now
-    if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported: T must hold real numbers.")
     # Replaces numpy's message, which quotes the entry.
     wrong = "T must hold numbers; it holds values that are none."
     return call_unquoted(

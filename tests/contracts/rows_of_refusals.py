@@ -1,11 +1,15 @@
 """Wrong input and parameters: which estimator refuses what, and what its message names."""
 
+import datetime
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
+import dask
+import dask.array as da
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
@@ -48,7 +52,7 @@ class Row:
     parameters: dict[str, Any]
     calls: tuple[Call, ...]
     message: str
-    error: type[Exception] | tuple[type[Exception], ...] = ValueError
+    error: type[Exception] | tuple[type[Exception], ...] = (ValueError, TypeError)
 
     def refused(self) -> Iterator[tuple[str, Any, BudgetAccountant]]:
         """All that the error of each call says, its new estimator, and its own budget."""
@@ -69,11 +73,9 @@ def fit(*data: Any, **options: Any) -> tuple[Call, ...]:
     return (lambda model: model.fit(*data, **options),)
 
 
-def table(
-    noun: str, model: Any, calls: tuple[Call, ...], wrong: Wrong, error: Any = ValueError
-) -> list[Row]:
+def table(noun: str, model: Any, calls: tuple[Call, ...], wrong: Wrong) -> list[Row]:
     """Rows of wrong parameters, on data that is right."""
-    return [Row(f"{noun}: {parameters}"[:90], model, parameters, calls, message, error)
+    return [Row(f"{noun}: {parameters}"[:90], model, parameters, calls, message)
             for parameters, message in wrong]  # fmt: skip
 
 
@@ -170,8 +172,8 @@ NAMED_PUBLIC: Wrong = [
     ({"word_frequencies": {"c": 1.0}}, "at least one of them positive"),
 ]
 TOPICS += [
-    *table("public", topics, TOPIC_CALLS[:3], PUBLIC, (ValueError, TypeError)),
-    *table("public, named", topics, fit(NAMED_COUNTS), NAMED_PUBLIC, (ValueError, TypeError)),
+    *table("public", topics, TOPIC_CALLS[:3], PUBLIC),
+    *table("public, named", topics, fit(NAMED_COUNTS), NAMED_PUBLIC),
     # Parameters are refused before data is looked at.
     *table("public, of wrong data", topics, (
         lambda model: model.fit(COUNTS - NUMBER), lambda model: model.partial_fit(COUNTS - NUMBER),
@@ -333,7 +335,137 @@ TEXTS = [
 ]  # fmt: skip
 
 
-# Arguments that would break a bound
+# Data of another kind
+
+
+def _computed() -> Any:
+    raise AssertionError("it was computed")
+
+
+LAZY = da.from_delayed(dask.delayed(_computed)(), (30, 2), float)
+DAYS = pd.date_range("2026-01-01", periods=30)
+FRAME = pd.DataFrame({"n": np.arange(30), "text": [SECRET] * 30, "day": DAYS})
+HALVES = np.full((4, 3), 0.5)
+OF_30 = COUNTS[:30, :2]
+CUBE = np.ones((3, 3, 3))
+MATRICES = {
+    "a frame with dates": (FRAME[["n", "day"]], "X must hold numbers.*dates and times are none"),
+    "periods": (
+        FRAME[["day"]].apply(lambda c: c.dt.to_period("M")),
+        "numbers.*dates and times are",
+    ),
+    "an array of dates": (FRAME[["day"]].to_numpy(), "X must hold numbers.*number the periods"),
+    "durations": (np.ones((30, 2), "timedelta64[s]"), "X must hold numbers.*dates and times"),
+    "datetime objects": (
+        np.array([[datetime.date(2026, 1, 1)] * 2] * 9),
+        "hold numbers|integer co",
+    ),
+    "a frame of text": (FRAME[["text", "text"]].set_axis(["a", "b"], axis=1), "([Cc]ount|encode) "),
+    "lists of several lengths": ([[1, 2], [3]], "X must be a table of numbers|inhomogeneous"),
+    "integers beyond floats": (np.full((30, 2), 10**400), "X must hold numbers within"),
+    "masked": (np.ma.masked_equal(np.arange(60).reshape(30, 2), 7), "X must have no masked entr"),
+}
+# Samples are no counts of words: what is said holds for both.
+OF_ROWS = {
+    **MATRICES,
+    "complex": (np.ones((30, 2)) * 1j, "X must hold real numbers"),
+    "gaps": (np.diag([NAN] * 30), r"NaN\. Put a public constant(?!.*imputer transformer)"),
+    "a vector": (np.ones(30), "row per document or sample, and one column per word or feature"),
+}
+OF_TENSORS = {
+    "sparse": (sp.csr_array(np.eye(3)), "T must be dense, got a csr_array.*toarray"),
+    "text": ([[[SECRET]]], "T must hold numbers, got text"),
+    "objects": (np.full((2, 2, 2), SECRET, object), "T must hold numbers"),
+    "dates": (CUBE.astype("datetime64[s]"), "T must hold numbers.*dates"),
+    "complex": (CUBE * 1j, "Complex data not supported: T"),
+    "ragged": ([[1, 2], [3]], "T must be a table"),
+    "masked": (np.ma.masked_equal(np.eye(3), 1), "T must have no masked entries"),
+    "dask": (LAZY, "T is a dask.*Array, which is not computed"),
+}
+CODES = np.column_stack([np.arange(30), np.arange(30) % 4])
+VALUES = {
+    "dates": ((CODES, DAYS), "y must hold numbers.*dates"),
+    "date objects": ((CODES, DAYS.astype(object)), "y must hold numbers"),
+    "complex": ((CODES, np.ones(30) * 1j), "y must hold real numbers"),
+    "integers beyond floats": ((CODES, [10**400] * 30), "y must hold numbers within those of doub"),
+    "sparse": ((CODES, sp.csr_matrix(np.ones(30))), "y must be dense"),
+    "masked": ((CODES, np.ma.masked_equal(np.arange(30.0), 7)), "y must have no masked entries"),
+    "beyond doubles": ((CODES, np.full(30, np.longdouble("1e4000"))), "y contains NaN or infinity"),
+    "below 0": ((np.array([[0, -1], [1, 0]]), np.ones(2)), "coordinates >= 0 to fit. Leave out"),
+    "a matrix of values": ((sp.coo_matrix(np.eye(30)), np.ones(30)), r"M\.tocoo"),
+    "a sparse table": (sp.csr_matrix(np.ones((4, 3))), r"C = M.tocoo\(\)"),
+    "a wide table": (np.ones((4, 3)), r"wide table .* goes to fit_tensor\(T\)"),
+}
+OF_DOCUMENTS = {
+    "a numeric column": (FRAME["n"], "item 0 is of type .* Pass the column that holds the texts"),
+    "dates": (FRAME["day"], "type Timestamp. Pass the column that holds the texts"),
+}
+CHUNKS = {
+    "dates": (FRAME[["n", "day"]], "a chunk must hold numbers.*dates"),
+    "text": ([[SECRET] * 2] * 30, "a chunk must hold numbers, got text; count the words"),
+    "three axes": (np.ones((30, 2, 2)), "a chunk must be two-dimensional, got 3 axes"),
+    "masked": (np.ma.masked_equal(OF_30, 1), "a chunk must have no masked entries"),
+    "dask": (LAZY, "a chunk is a dask.*Array, which is not computed"),
+    "infinite": (np.full((30, 2), INF), "NaN|infinity"),
+    "too few": (np.ones((29, 2)), "n_samples is 60"),
+    "too wide": (np.ones((30, 3)), "n_features is 2"),
+}
+CHUNKS_OF_COUNTS = {
+    "fractions": (np.ones((30, 2)) * 1.5, "it holds fractions"),
+    "negative": (-np.ones((30, 2)), "Negative values"),
+}
+# A matrix is an iterable of its rows, or of its matrices, not rows that were checked before.
+SOURCES = {
+    "a generator": (iter([OF_30]), "source must be re-iterable"),
+    "no source": (3, "source must be an iterable of chunks, got a int"),
+    "sparse": (sp.csr_matrix(HALVES), "whole|two-dimensional"),
+    "dense": (HALVES, "whole|two-dimensional"),
+    "a list": ([sp.csr_matrix(HALVES)], "whole|two-dimensional"),
+    "a cube": (HALVES[None], "whole|two-dimensional"),
+}
+
+
+def chunked(
+    noun: str, model: Any, wrong: dict[str, tuple[Any, str]], before: list[Any], n: int, width: int
+) -> list[Row]:
+    """Rows of wrong sources, or of wrong chunks `before` which there are right ones."""
+    return [
+        Row(f"{noun}: {name}", model, {},
+            (methodcaller("fit_chunks", [*before, data] if before else data, n_samples=n,
+                          n_features=width),), message)
+        for name, (data, message) in wrong.items()
+    ]  # fmt: skip
+
+
+KINDS = [
+    *(
+        row
+        for kind in (PrivateCPCompletion, PrivateTuckerCompletion)
+        for model in (partial(kind, rank=2, bounds=(0, 1)),)
+        for row in (
+            *data_table(f"kinds, {kind.__name__}", model, ("fit",), {
+                name: ((X, np.zeros(len(X))), message) for name, (X, message) in MATRICES.items()
+            }),
+            *data_table(f"kinds, {kind.__name__}", model, ("fit",), VALUES),
+            *data_table(f"tensors, {kind.__name__}", model, ("fit_tensor",), OF_TENSORS),
+        )
+    ),
+    *data_table("kinds of tensors", components, ("fit_tensor",), OF_TENSORS),
+    *(
+        row
+        for noun, model in (("topics", topics), ("components", components))
+        for row in (
+            *data_table(f"kinds, {noun}", model, ("fit",), OF_ROWS),
+            *chunked(f"chunks, {noun}", model, CHUNKS, [OF_30], 60, 2),
+        )
+    ),
+    *chunked("chunks", topics, CHUNKS_OF_COUNTS, [OF_30], 60, 2),
+    *chunked("sources", topics, SOURCES, [], 4, 3),
+    *data_table("kinds of texts", vectorizer, ("fit",), OF_DOCUMENTS),
+]  # fmt: skip
+
+
+# Arguments that would break a bound, and others that no fit takes
 
 CELLS, LABELS = np.argwhere(np.ones((6, 6))), np.repeat([f"{SECRET}{i}" for i in range(6)], 6)
 ARGUMENTS = [
@@ -364,6 +496,22 @@ ARGUMENTS += [
     )
 ]  # fmt: skip
 
+ARGUMENTS += [
+    Row(f"{given} of {noun}, {method}", model, {},
+        (methodcaller(method, right, **{given: np.ones(4)}),), f"takes no {given}{why}", TypeError)
+    for noun, model, methods, right in (
+        ("topics", topics, ("fit", "partial_fit"), np.ones((4, 3))),
+        ("components", components, ("fit", "partial_fit"), np.ones((4, 3))),
+        ("words", vectorizer, ("fit", "fit_transform"), ["a text"] * 4),
+    )
+    for method in methods
+    for given, why in (
+        ("sample_weight", ": .*read from the data"),
+        ("colour", r"\. It takes (X|raw_documents), y, groups"), ("group", "; did you mean groups"),
+        ("epsilon", ": it is a parameter of Private"),
+    )
+]  # fmt: skip
+
 # Queries whose bound would be that of something else
 
 EYE, BALL = np.eye(5), LiftedBall(1.0)
@@ -389,4 +537,4 @@ QUERIES: list[tuple[Callable[[], Any], str]] = [
       for weights in (np.ones(3), np.full(N_BUCKETS, 1.1), np.full(N_BUCKETS, -1.0))),
 ]  # fmt: skip
 
-ROWS = [*TOPICS, *COMPONENTS, *COMPLETIONS, *TEXTS, *ARGUMENTS]
+ROWS = [*TOPICS, *COMPONENTS, *COMPLETIONS, *TEXTS, *KINDS, *ARGUMENTS]

@@ -1,14 +1,10 @@
-"""Data of a wrong kind costs nothing; messages say what to do, and show no private number."""
+"""No message shows a number of rows or a label that is private, or an argument of no fit."""
 
-import datetime
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from operator import methodcaller
 from typing import Any
 
-import dask
-import dask.array as da
 import narwhals as nw
 import numpy as np
 import pandas as pd
@@ -27,7 +23,6 @@ from sktensor_dp import (
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
-    PrivateTuckerCompletion,
     check_inputs,
     make_private_scorer,
 )
@@ -36,160 +31,18 @@ from sktensor_dp.checks.errors import call_unquoted
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
 SECRET = "swordfish"
-DAYS = pd.date_range("2026-01-01", periods=30)
-FRAME = pd.DataFrame({"n": np.arange(30), "text": [SECRET] * 30, "day": DAYS})
-HALVES = np.full((4, 3), 0.5)
-
-
-def _computed() -> Any:
-    raise AssertionError("it was computed")
-
-
-LAZY = da.from_delayed(dask.delayed(_computed)(), (30, 2), float)
 
 MODELS: dict[str, Callable[..., Any]] = {
     "topics": partial(PrivateSpectralLDA, 2),
     "samples": partial(PrivateTensorPowerMethod, 2, data_norm=3.0),
     "stream": partial(PrivateTensorPowerMethod, 2, data_norm=3.0, perturbation="stream"),
-    "CP": partial(PrivateCPCompletion, 2, bounds=(0, 1)),
-    "Tucker": partial(PrivateTuckerCompletion, 2, bounds=(0, 1)),
-    "words": PrivateCountVectorizer,
 }
-OF_ROWS, OF_ENTRIES = ("topics", "samples"), ("CP", "Tucker")
-
-
-def refused(name, call, message):
-    accountant = BudgetAccountant(100.0, 1e-4)
-    with pytest.raises((ValueError, TypeError), match=message) as caught:
-        call(MODELS[name](accountant=accountant))
-    assert SECRET not in str(caught.value)
-    assert SECRET not in repr(caught.value.__context__)
-    assert accountant.entries == ()
-
-
-MATRICES = {
-    "a frame with dates": (FRAME[["n", "day"]], "X must hold numbers.*dates and times are none"),
-    "periods": (
-        FRAME[["day"]].apply(lambda c: c.dt.to_period("M")),
-        "numbers.*dates and times are",
-    ),
-    "an array of dates": (FRAME[["day"]].to_numpy(), "X must hold numbers.*number the periods"),
-    "durations": (np.ones((30, 2), "timedelta64[s]"), "X must hold numbers.*dates and times"),
-    "datetime objects": (
-        np.array([[datetime.date(2026, 1, 1)] * 2] * 9),
-        "hold numbers|integer co",
-    ),
-    "a frame of text": (FRAME[["text", "text"]].set_axis(["a", "b"], axis=1), "([Cc]ount|encode) "),
-    "lists of several lengths": ([[1, 2], [3]], "X must be a table of numbers|inhomogeneous"),
-    "integers beyond floats": (np.full((30, 2), 10**400), "X must hold numbers within"),
-    "masked": (np.ma.masked_equal(np.arange(60).reshape(30, 2), 7), "X must have no masked entr"),
-}
-# Samples are no counts of words: what is said holds for both.
-ROWS = {
-    "complex": (np.ones((30, 2)) * 1j, "X must hold real numbers"),
-    "gaps": (np.diag([np.nan] * 30), r"NaN\. Put a public constant(?!.*imputer transformer)"),
-    "a vector": (np.ones(30), "row per document or sample, and one column per word or feature"),
-    "beyond floats": (np.full((30, 2), 10**400), "X must hold numbers within those of double prec"),
-}
-TENSORS = {
-    "sparse": (sp.csr_array(np.eye(3)), "T must be dense, got a csr_array.*toarray"),
-    "text": ([[[SECRET]]], "T must hold numbers, got text"),
-    "objects": (np.full((2, 2, 2), SECRET, object), "T must hold numbers"),
-    "dates": (np.zeros((3, 3, 3), "datetime64[s]"), "T must hold numbers.*dates"),
-    "complex": (np.ones((3, 3, 3)) * 1j, "Complex data not supported: T"),
-    "ragged": ([[1, 2], [3]], "T must be a table"),
-    "masked": (np.ma.masked_equal(np.eye(3), 1), "T must have no masked entries"),
-    "dask": (LAZY, "T is a dask.*Array, which is not computed"),
-}
-VALUES = {
-    "dates": (DAYS, "y must hold numbers.*dates"),
-    "date objects": (DAYS.astype(object), "y must hold numbers"),
-    "complex": (np.ones(30) * 1j, "y must hold real numbers"),
-    "integers beyond floats": ([10**400] * 30, "y must hold numbers within those of double"),
-    "sparse": (sp.csr_matrix(np.ones(30)), "y must be dense"),
-    "masked": (np.ma.masked_equal(np.arange(30.0), 7), "y must have no masked entries"),
-    "beyond doubles": (np.full(30, np.longdouble("1e4000")), "y contains NaN or infinity"),
-}
-DOCUMENTS = {
-    "a numeric column": (FRAME["n"], "item 0 is of type .* Pass the column that holds the texts"),
-    "dates": (FRAME["day"], "type Timestamp. Pass the column that holds the texts"),
-}
-CHUNKS = {
-    "dates": (FRAME[["n", "day"]], "a chunk must hold numbers.*dates"),
-    "text": ([[SECRET] * 2] * 30, "a chunk must hold numbers, got text; count the words"),
-    "three axes": (np.ones((30, 2, 2)), "a chunk must be two-dimensional, got 3 axes"),
-    "masked": (np.ma.masked_equal(counts(30, 2), 1), "a chunk must have no masked entries"),
-    "dask": (LAZY, "a chunk is a dask.*Array, which is not computed"),
-    "infinite": (np.full((30, 2), np.inf), "NaN|infinity"),
-    "too few": (np.ones((29, 2)), "n_samples is 60"),
-    "too wide": (np.ones((30, 3)), "n_features is 2"),
-}
-CHUNKS_OF_COUNTS = {
-    "fractions": (np.ones((30, 2)) * 1.5, "it holds fractions"),
-    "negative": (-np.ones((30, 2)), "Negative values"),
-}
-SOURCES = {
-    "a generator": (iter([counts(30, 2)]), "source must be re-iterable"),
-    "no source": (3, "source must be an iterable of chunks, got a int"),
-}
-CELLS = np.column_stack([np.arange(30), np.arange(30) % 4])
-CELLS_OF_COMPLETIONS = {
-    "below 0": (np.array([[0, -1], [1, 0]]), "X must have coordinates >= 0 to fit. Leave out"),
-    "a matrix of values": (sp.coo_matrix(np.eye(30)), r"M\.tocoo"),
-}
-WIDE = {
-    "sparse": (sp.csr_matrix(np.ones((4, 3))), r"C = M.tocoo\(\)"),
-    "dense": (np.ones((4, 3)), r"wide table .* goes to fit_tensor\(T\)"),
-}
-
-
-def zeros(X: Any) -> Any:
-    return np.zeros(2 if isinstance(X, list) else np.shape(X)[0])
-
-
-def in_chunks(model: Any, part: Any) -> Any:
-    return model.fit_chunks([counts(30, 2), part], n_samples=60, n_features=2)
-
-
-WRONG = [
-    *((m, MATRICES, lambda model, X: model.fit(X, zeros(X))) for m in OF_ENTRIES),
-    *((m, {**MATRICES, **ROWS}, lambda model, X: model.fit(X)) for m in OF_ROWS),
-    *((m, TENSORS, lambda model, T: model.fit_tensor(T)) for m in (*OF_ENTRIES, "samples")),
-    *(
-        (m, CELLS_OF_COMPLETIONS, lambda model, X: model.fit(X, np.zeros(X.shape[0])))
-        for m in OF_ENTRIES
-    ),
-    ("CP", VALUES, lambda model, y: model.fit(CELLS, y)),
-    ("CP", WIDE, lambda model, X: model.fit(X)),
-    ("words", DOCUMENTS, lambda model, texts: model.fit(texts)),
-    *((m, CHUNKS, in_chunks) for m in ("topics", "samples")),
-    ("topics", CHUNKS_OF_COUNTS, in_chunks),
-    ("topics", SOURCES, lambda model, source: model.fit_chunks(source, n_samples=30, n_features=2)),
-]
-
-
-@pytest.mark.parametrize(
-    ("name", "case", "data", "call", "message"),
-    [(m, case, of[case][0], call, of[case][1]) for m, of, call in WRONG for case in of],
-    ids=lambda value: value if isinstance(value, str) and len(value) < 30 else "",
-)
-def test_what_is_of_a_wrong_kind_is_refused_for_nothing(name, case, data, call, message):
-    refused(name, lambda model: call(model, data), message)
 
 
 def test_columns_of_one_name_are_called_that():
     """Which versions of scikit-learn refuse them differs; how it is said does not."""
     with pytest.raises(ValueError, match="X must have columns of different names"):
-        call_unquoted(lambda: nw.from_native(FRAME[["n", "n"]]), "X")
-
-
-@pytest.mark.parametrize(
-    "source", [sp.csr_matrix(HALVES), HALVES, [sp.csr_matrix(HALVES)], HALVES[None]]
-)
-def test_a_matrix_as_a_source_is_checked_as_any_other(source):
-    """It is an iterable of its rows, or of its matrices, not rows that were checked before."""
-    sizes = {"n_samples": 4, "n_features": 3}
-    refused("topics", lambda model: model.fit_chunks(source, **sizes), r"whole|two-dimensional")
+        call_unquoted(lambda: nw.from_native(pd.DataFrame([[1, 2]], columns=["n", "n"])), "X")
 
 
 class Source:
@@ -213,8 +66,6 @@ def test_chunks_are_read_once_before_the_charge_if_they_can_be_paid(name):
     assert source.reads == 1
     assert accountant.entries == ()
 
-
-# No message shows how many rows there are where that is private
 
 N, OTHER = 1711, 1712
 LABELS = np.arange(N) // 7
@@ -421,24 +272,6 @@ def test_labels_in_another_order_are_refused_before_the_charge(door):
     assert budget.total()[0] == 0
     sessions = pd.MultiIndex.from_arrays([TABLE.index, TABLE.index])  # an index of another kind
     call(TABLE.set_axis(sessions), owners, epsilon=9.0, accountant=budget)
-
-
-@pytest.mark.parametrize("name", [*OF_ROWS, "words"])
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ("sample_weight", ": .*read from the data"),
-        ("colour", r"\. It takes (X|raw_documents), y, groups"), ("group", "; did you mean groups"),
-        ("epsilon", ": it is a parameter of Private"),
-    ],
-)  # fmt: skip
-def test_arguments_that_no_fit_takes_are_refused_with_the_reason(name, given, why):
-    X, other = np.ones((4, 3)), "partial_fit"
-    if name == "words":
-        X, other = ["a text"] * 4, "fit_transform"
-    for method in ("fit", other):
-        call = methodcaller(method, X, **{given: np.ones(4)})
-        refused(name, call, f"takes no {given}{why}")
 
 
 @pytest.mark.parametrize(
