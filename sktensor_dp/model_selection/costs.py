@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -62,19 +61,6 @@ class RefusingAccountant(TrialAccountant):
             raise ChargeReached
 
 
-@dataclass(frozen=True)
-class TrialCosts:
-    """Privacy cost of each use of the data in one trial of a search."""
-
-    fit: PrivacyCost  # of the fit on training units; it alone may set a part of delta aside
-    score: PrivacyCost  # of the score on held-out units
-
-    @classmethod
-    def of(cls, trial: PrivacyCost) -> "TrialCosts":
-        """Fit and score at the cost of a trial: a unit is in one of them (parallel composition)."""
-        return cls(fit=trial, score=replace(trial, delta=0.0))
-
-
 def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:
     """Part of a composition of the `role` "fit" or "score", by its steps' reports."""
     # All steps fit the same units: one number, public or as the last of them released it.
@@ -117,14 +103,14 @@ def set_budgets(
             steps[name].set_params(epsilon=epsilon, delta=delta)
 
 
-def costs_of_trials(
+def cost_of_trials(
     private: Mapping[str, BaseEstimator],
     tried: Iterable[BaseEstimator],
     epsilon: float,
     delta: float,
     stop: float,
-) -> tuple[float, TrialCosts]:
-    """Delta of a search, 0 if a `private` step has pure noise; and costs of a trial.
+) -> tuple[float, PrivacyCost]:
+    """Delta of a search, 0 if a `private` step has pure noise; and cost of a trial.
     A trial sets a part of its delta aside if a `tried` step does.
     """
     sets_aside = max(step._public_facts().delta_set_aside for step in tried) > 0
@@ -136,7 +122,7 @@ def costs_of_trials(
             "private vocabulary, sets a part of delta aside."
         )
     failure = failure_of_trials(delta, stop) if sets_aside else 0.0
-    return float(delta), TrialCosts.of(trial_cost(epsilon, delta, stop, failure))
+    return float(delta), trial_cost(epsilon, delta, stop, failure)
 
 
 def report_of_search(

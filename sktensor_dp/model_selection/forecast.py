@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.estimator.forecast import sigma_of_mean
-from sktensor_dp.model_selection.costs import TrialCosts
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.scores import HeldOutScores
 
@@ -86,18 +85,6 @@ class SearchForecast(ScoreForecast):
     stop: float
     verdicts: tuple[tuple[Mapping[str, object], str], ...] = ()
     assumed: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls, costs: TrialCosts, delta: float, n_units: int, test_size: float,
-        bounds: tuple[float, float], neighbours: str, stop: float,
-    ) -> "SearchForecast":  # fmt: skip
-        """Forecast for `n_units`, without verdicts."""
-        n_scored = max(round(n_units * test_size), 1)
-        return cls(
-            n_scored, sigma_of_score(costs.score, n_scored, bounds, neighbours),
-            bounds[1] - bounds[0], costs.fit.epsilon_at(delta), n_units - n_scored, stop,
-        )  # fmt: skip
 
     @property
     def shows_nothing(self) -> bool:

@@ -47,8 +47,8 @@ from sktensor_dp.exceptions import (
     NotEnoughDataWarning,
     PrivacyLeakWarning,
 )
-from sktensor_dp.model_selection.costs import costs_of_trials, report_of_search, set_budgets
-from sktensor_dp.model_selection.forecast import SearchForecast
+from sktensor_dp.model_selection.costs import cost_of_trials, report_of_search, set_budgets
+from sktensor_dp.model_selection.forecast import SearchForecast, sigma_of_score
 from sktensor_dp.model_selection.pipeline_steps import (
     before_private,
     candidates_of,
@@ -429,19 +429,16 @@ class PrivateSearchCV(
     ) -> SearchForecast:
         """Forecast for a request, with verdicts on candidates, on some if there are many."""
         most_candidates = 10
-        forecast = SearchForecast.of(
-            request.costs, request.delta, n_units, self.test_size, bounds, request.neighbours,
-            request.stop,
-        )  # fmt: skip
+        n_scored = max(round(n_units * self.test_size), 1)
         candidates = candidates_of(request.distributions, most_candidates)
-        verdicts, n_fitted = [], max(forecast.n_fitted, 1)
+        verdicts, n_fitted = [], max(n_units - n_scored, 1)
         length = self.document_length or request.last._public_facts().assumed_length
         options = {} if length is None else {"document_length": length}
         assumed: dict[str, None] = {}  # sentences, in their order
         for params in candidates:
             model = configured(self.estimator, params, np.random.RandomState(0))
             steps = private_steps(model)
-            set_budgets(steps, request.costs.fit, self.step_fractions, request.delta)
+            set_budgets(steps, request.cost, self.step_fractions, request.delta)
             *before, last = steps.values()
             columns = n_features
             # A step that learns a vocabulary says about how many words it will have.
@@ -451,7 +448,11 @@ class PrivateSearchCV(
                 verdict, sentences = expected
                 verdicts.append((params, verdict))
                 assumed |= dict.fromkeys(sentences)
-        return replace(forecast, verdicts=tuple(verdicts), assumed=tuple(assumed))
+        return SearchForecast(
+            n_scored, sigma_of_score(request.cost, n_scored, bounds, request.neighbours),
+            bounds[1] - bounds[0], request.cost.epsilon_at(request.delta), n_units - n_scored,
+            request.stop, tuple(verdicts), tuple(assumed),
+        )  # fmt: skip
 
     def _check_budget(self, request: Request) -> None:
         """Raise BudgetError where the accountant would refuse the search, or it strands epsilon."""
@@ -490,7 +491,7 @@ class PrivateSearchCV(
                 "that learn nothing from the data before the search."
             )
         tried, stop = tried_steps(distributions, self.estimator), stop_probability(self.n_trials)
-        delta, costs = costs_of_trials(steps, tried, self.epsilon, self.delta, stop)
+        delta, cost = cost_of_trials(steps, tried, self.epsilon, self.delta, stop)
         scoring = self._checked_scoring(last)
         names = dict.fromkeys(chain.from_iterable(distributions))
         bounds_given = self.score_bounds is not None
@@ -500,7 +501,7 @@ class PrivateSearchCV(
             cost=PrivacyCost(epsilon=float(self.epsilon), delta=delta),
             neighbours=last.neighbours,
         )  # fmt: skip
-        return Request(steps, distributions, scoring, delta, stop, costs, entry)
+        return Request(steps, distributions, scoring, delta, stop, cost, entry)
 
     def _checked_scoring(self, last: PrivateEstimatorMixin) -> str:
         """Name of the score: the parameter, or the default of the estimator's `last` step."""

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,6 @@ from sktensor_dp.model_selection.costs import (
     ChargeReached,
     RefusingAccountant,
     TrialAccountant,
-    TrialCosts,
     as_parameters,
     part_of,
     set_budgets,
@@ -40,7 +39,7 @@ from sktensor_dp.model_selection.scores import (
 from sktensor_dp.model_selection.splits import Mask, Split, take
 from sktensor_dp.privacy.composition import Part
 from sktensor_dp.privacy.ledger_entries import LedgerEntry
-from sktensor_dp.privacy.plan import PlannedRelease, ReleasePlan
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import secret_trials
 from sktensor_dp.queries.scores import HeldOutScores
@@ -67,7 +66,7 @@ class Request:
     scoring: str  # score of each row
     delta: float  # of the search, at which the epsilon of each fit is stated; 0 for pure noise
     stop: float  # probability that a trial is the last
-    costs: TrialCosts  # of each fit and score of a trial
+    cost: PrivacyCost  # of a trial: of its fit, and of its score, which sets no delta aside
     entry: LedgerEntry  # of the charge for the whole search
 
     @property
@@ -115,7 +114,7 @@ class Trials:
             model = configured(self.estimator, params, np.random.RandomState(0))
             refused[key] = None
             for chosen in parts:
-                accountant = RefusingAccountant(self.request.costs.fit)
+                accountant = RefusingAccountant(self.request.cost)
                 try:
                     self._guarded(partial(self._fitted, model, chosen, accountant), "A fit")
                 except ChargeReached:
@@ -167,7 +166,7 @@ class Trials:
         rng = secret_random_state(bits)
         (params,) = ParameterSampler(self.request.distributions, 1, random_state=rng)
         template = configured(self.estimator, params, rng)
-        held_out, accountant = self.split.held_out, TrialAccountant(self.request.costs.fit)
+        held_out, accountant = self.split.held_out, TrialAccountant(self.request.cost)
         try:
             model, warned = self._fitted(template, ~held_out, accountant)
             score, report, doubts = self._scored(model, held_out)
@@ -218,7 +217,8 @@ class Trials:
         labels = None if self.labels is None else self.labels[rows]
         n_units = int(chosen.sum()) if self.units_in_data else None
         chunks = held_out_chunk(take(self.X, rows), take(self.y, rows), labels, n_units)
-        cost = self.request.costs.score
+        # A unit is in the fit or in the score of a trial: each may cost all (parallel composition).
+        cost = replace(self.request.cost, delta=0.0)
         epsilon, delta = as_parameters(cost, self.request.delta)
         plan = ReleasePlan(epsilon, delta, (PlannedRelease(query.name, cost),))
         # Nobody pays here: the search was charged for all of its trials.

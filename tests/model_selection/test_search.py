@@ -34,7 +34,6 @@ from sktensor_dp import (
     scale_by_ranges,
     unsafe_seeded_noise,
 )
-from sktensor_dp.model_selection.costs import TrialCosts
 from sktensor_dp.model_selection.splits import split_units
 from sktensor_dp.privacy.ledger_entries import charges_of
 from sktensor_dp.privacy.plan import PrivacyCost, ReleasePlan
@@ -187,9 +186,6 @@ def test_no_unit_is_in_more_than_it_pays_for(labels, counted, seed):
         split = split_units(0.3, 400, labels, number_is_private=counted, random_state=0)
     n, share = split.n_units, 0.3
     assert sorted([*split.rows(~split.held_out), *split.rows(split.held_out)]) == list(range(400))
-    for cost in (PrivacyCost(mu=0.7), PrivacyCost(epsilon=0.7)):
-        costs = TrialCosts.of(cost)
-        assert costs.fit == costs.score == cost
     deviation = math.sqrt(n * share * (1 - share)) if counted else 0.5
     assert abs(split.held_out.sum() - n * share) <= 6 * deviation
     nobody = split_units(0.3, 0, None, number_is_private=True, random_state=None)

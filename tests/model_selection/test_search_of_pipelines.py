@@ -11,7 +11,7 @@ from sklearn.base import clone
 from small_texts import pipeline, search, texts
 
 from sktensor_dp import BudgetAccountant, BudgetError, NotEnoughDataError, make_private_scorer
-from sktensor_dp.model_selection.costs import TrialCosts, as_parameters, divided_among
+from sktensor_dp.model_selection.costs import as_parameters, divided_among
 from sktensor_dp.model_selection.scores import UNKNOWN_WORD, UnitScores, word_counter
 from sktensor_dp.privacy.composition import unit_costs
 from sktensor_dp.privacy.plan import PrivacyCost
@@ -79,21 +79,18 @@ def test_a_statement_with_more_set_aside_than_its_trials_may_is_refused():
 @pytest.mark.parametrize("share", [0.5, 0.1])
 def test_steps_spend_what_they_are_given_and_no_more(share):
     trial = trial_cost(1.0, 1e-6, stop_probability(10), failure_of_trials(1e-6, 0.1))
-    costs = TrialCosts.of(trial)
-    assert costs.fit.delta == trial.delta
-    assert costs.score.delta == 0
     steps = dict(pipeline().steps)
-    parts = divided_among(costs.fit, steps, {"counts": share, "topics": 1 - share})
-    assert parts["counts"].mu ** 2 == pytest.approx(share * costs.fit.mu**2)
-    assert PrivacyCost.total((part, 1) for part in parts.values()).mu == pytest.approx(costs.fit.mu)
-    assert (parts["counts"].delta, parts["topics"].delta) == (costs.fit.delta, 0.0)
+    parts = divided_among(trial, steps, {"counts": share, "topics": 1 - share})
+    assert parts["counts"].mu ** 2 == pytest.approx(share * trial.mu**2)
+    assert PrivacyCost.total((part, 1) for part in parts.values()).mu == pytest.approx(trial.mu)
+    assert (parts["counts"].delta, parts["topics"].delta) == (trial.delta, 0.0)
     for name, step in steps.items():
         epsilon, delta = as_parameters(parts[name], 1e-6, facts_of(step).delta_set_aside)
         assert facts_of(step).delta_set_aside * delta <= parts[name].delta * (1 + 1e-12)
         if name == "counts":
             plan = planned_by(clone(step).set_params(epsilon=epsilon, delta=delta), _Few(), 4000)
             assert plan.releases.cost.mu == pytest.approx(parts[name].mu, rel=1e-9)
-            assert plan.releases.cost.delta == pytest.approx(costs.fit.delta, rel=1e-9)
+            assert plan.releases.cost.delta == pytest.approx(trial.delta, rel=1e-9)
 
 
 class _Few:
