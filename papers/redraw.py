@@ -22,10 +22,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import movielens
 import paper_claims
 from figure_files import PAPERS
-
-from sktensor_dp.datasets import fetch_movielens_100k
 
 HERE = Path(__file__).resolve().parent
 RATINGS = ("ua.base", "ua.test")
@@ -83,11 +82,10 @@ def ratings_folder(options: argparse.Namespace) -> Path | None:
     if options.quick:
         return None
     try:
-        files = fetch_movielens_100k().filenames
+        return movielens.ratings_folder()
     except OSError as error:
         print(f"MovieLens 100K: {error}")
         return None
-    return files[RATINGS[0]].parent
 
 
 def run(name: str, options: argparse.Namespace, ratings: Path | None) -> bool:

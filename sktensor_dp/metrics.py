@@ -6,9 +6,7 @@ Nothing here is private: results describe the data that functions are given, wit
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.cluster.hierarchy import linkage
 from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import squareform
 
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_sizes
@@ -20,8 +18,6 @@ __all__ = [
     "match_topics",
     "precision_at_k",
     "recall_at_k",
-    "topic_hierarchy",
-    "topic_similarity",
 ]
 
 
@@ -105,45 +101,6 @@ def _mean_npmi(counts: sp.csc_matrix) -> float:
     return float(npmi.mean())
 
 
-def topic_similarity(a: ArrayLike, b: ArrayLike | None = None) -> Floats:
-    """Similarity of topics: one minus their Jensen-Shannon divergence in bits.
-
-    Parameters
-    ----------
-    a : array-like of shape (n_topics, n_features)
-        Rows are distributions over words, as ``components_`` of a topic model.
-    b : array-like of shape (n_others, n_features), default=None
-        Other topics over the same words; `a` itself if None.
-
-    Returns
-    -------
-    ndarray of shape (n_topics, n_others)
-        1 for equal topics, 0 for topics that share no word.
-
-    Raises
-    ------
-    ValueError
-        If the topics are not distributions over the same words.
-
-    Notes
-    -----
-    **Privacy.** Of released topics it costs nothing.
-
-    Examples
-    --------
-    >>> from sktensor_dp.metrics import topic_similarity
-    >>> topic_similarity([[1.0, 0.0], [0.5, 0.5]], [[1.0, 0.0], [0.0, 1.0]])[0].round(3).tolist()
-    [1.0, 0.0]
-    """
-    first = _distributions("a", a)
-    second = first if b is None else _distributions("b", b)
-    if first.shape[1] != second.shape[1]:
-        raise ValueError(
-            f"a and b must have the same features, got {first.shape[1]} and {second.shape[1]}."
-        )
-    return 1 - divergences(first, second)
-
-
 def match_topics(
     a: ArrayLike, b: ArrayLike
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
@@ -152,13 +109,15 @@ def match_topics(
     Parameters
     ----------
     a, b : array-like of shape (n_topics, n_features)
-        As for :func:`topic_similarity`; their numbers of topics may differ.
+        Rows are distributions over words, as ``components_`` of a topic model; their numbers of
+        topics may differ.
 
     Returns
     -------
     rows, columns, similarity : ndarray of shape (n_pairs,)
-        Topic ``rows[i]`` of `a` is paired with ``columns[i]`` of `b`, and how similar they are
-        from 0 to 1; the most similar pair comes first.
+        Topic ``rows[i]`` of `a` is paired with ``columns[i]`` of `b`, and one minus their
+        Jensen-Shannon divergence in bits: 1 for equal topics, 0 for topics that share no word.
+        The most similar pair comes first.
 
     Raises
     ------
@@ -176,50 +135,16 @@ def match_topics(
     >>> rows.tolist(), columns.tolist()
     ([0, 1], [1, 0])
     """
-    similarity = topic_similarity(a, b)
+    first, second = _distributions("a", a), _distributions("b", b)
+    if first.shape[1] != second.shape[1]:
+        raise ValueError(
+            f"a and b must have the same features, got {first.shape[1]} and {second.shape[1]}."
+        )
+    similarity = 1 - divergences(first, second)
     rows, columns = linear_sum_assignment(-similarity)
     paired = similarity[rows, columns]
     order = np.argsort(-paired, kind="stable")
     return rows[order], columns[order], paired[order]
-
-
-def topic_hierarchy(topics: ArrayLike) -> Floats:
-    """Cluster topics by average linkage of their Jensen-Shannon distances.
-
-    Parameters
-    ----------
-    topics : array-like of shape (n_topics, n_features)
-        As for :func:`topic_similarity`; at least two.
-
-    Returns
-    -------
-    ndarray of shape (n_topics - 1, 4)
-        As ``scipy.cluster.hierarchy.linkage`` has it; ``dendrogram`` draws it.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two topics, or they are not distributions.
-
-    Notes
-    -----
-    **Privacy.** Of released topics it costs nothing.
-
-    Examples
-    --------
-    >>> from sktensor_dp.metrics import topic_hierarchy
-    >>> tree = topic_hierarchy([[0.9, 0.1, 0.0], [0.8, 0.2, 0.0], [0.0, 0.0, 1.0]])
-    >>> sorted(tree[0, :2].tolist())  # the first two join first
-    [0.0, 1.0]
-    """
-    shares = _distributions("topics", topics)
-    if len(shares) < 2:
-        raise ValueError(f"topics must be at least 2, got {len(shares)}.")
-    distances = np.sqrt(divergences(shares, shares))
-    # Equal but for rounding to a symmetric matrix with a diagonal of 0, which `squareform` takes.
-    distances = (distances + distances.T) / 2
-    np.fill_diagonal(distances, 0.0)
-    return np.asarray(linkage(squareform(distances, checks=False), "average"))
 
 
 def _distributions(name: str, topics: ArrayLike) -> Floats:

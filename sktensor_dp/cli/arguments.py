@@ -162,7 +162,6 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     (RUNS, "--anyway", bool, False, "go on where data are (likely) too few"),
     (RUNS, "--again", bool, False, "pay again for what an earlier run paid for"),
     (RUNS, "--output FOLDER", Path, None, "where to write; private-topics and so on if not given"),
-    (RUNS, "--open", bool, False, "open the page in a browser"),
     (READS, "--delimiter C", delimiter, None, "what stands between cells; 'tab' for tabs"),
     (READS, "--quoting HOW", ("standard", "none"), None, "whether cells are quoted"),
     ("ratings recommend groups", "--decimal C", (".", ","), None, "decimal mark; else a point"),

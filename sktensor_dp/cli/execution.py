@@ -3,7 +3,6 @@
 import math
 import os
 import sys
-import webbrowser
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -425,14 +424,13 @@ def _write_statement(run: Run, folder: Folder, reports: Sequence[PrivacyReport])
 
 def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) -> None:
     """Write tables, pages and a picture; then show what was found."""
-    options, path = run.options, folder.path
     if folder.is_limited():
         run.most_epsilon = folder.left(run.charge, LARGEST_ADVISED)
     doubts = run.doubts()  # of what was found: nothing for the officer
     warnings = [*progress.warnings, *filter(None, [doubts])]
     try:
         figure = run.write(folder, report, warnings)
-        folder.add(f"{options.command}.svg", lambda file: save_svg(figure, file))
+        folder.add(f"{run.options.command}.svg", lambda file: save_svg(figure, file))
     except ImportError:  # by the figure, which comes after all tables
         progress.note("No picture: it needs matplotlib (pip install matplotlib)")
     _write_officer_pages(run, folder, report, progress.warnings)
@@ -449,9 +447,6 @@ def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) 
         print(f"What an earlier run found is in {folder.earlier}")
     if folder.made.private:
         print(f"{SHARES} {OF_TEXTS}")
-    if options.open:
-        page = "topics.html" if options.command == "topics" else PAGES[1]
-        webbrowser.open((path / page).resolve().as_uri())
 
 
 def _write_officer_pages(

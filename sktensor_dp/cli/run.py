@@ -27,8 +27,7 @@ from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 
 OF_ONE_CALL = {
-    "budget", "raise_budget", "forecast", "anyway", "again", "output", "open", "command",
-    "given",
+    "budget", "raise_budget", "forecast", "anyway", "again", "output", "command", "given",
 }  # fmt: skip
 # Options that are no settings of what was learned, or that a run states itself.
 ASIDE = OF_ONE_CALL | {"delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"}

@@ -110,53 +110,6 @@ def load_texts(
     return list(texts)
 
 
-def load_texts_by_person(
-    path: str | Path,
-    column: str,
-    person: str,
-    *,
-    delimiter: str | None = None,
-    quoting: str = "auto",
-    encoding: str = "utf-8",
-) -> tuple[list[str], list[str]]:
-    r"""Read a collection of texts, and the person behind each text.
-
-    Parameters
-    ----------
-    path : str or Path
-        A file as :func:`load_texts` takes it; not a folder.
-    column, person : str
-        Columns (or keys) of the text, and of the label of its person: text or whole numbers, none
-        missing.
-    delimiter, quoting, encoding : str
-        How the file is written, as for :func:`load_texts`.
-
-    Returns
-    -------
-    texts, persons : list of str
-        The documents, and a label for each, to be passed to fits as ``groups``.
-
-    Raises
-    ------
-    FileNotFoundError, ImportError, ValueError
-        As for :func:`load_texts`, or if a label is missing.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from sktensor_dp.datasets import load_texts_by_person
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "posts.csv")
-    ...     _ = path.write_text("author,post\nann,Hello\nbob,Hi\nann,Bye\n")
-    ...     load_texts_by_person(path, "post", "author")
-    (['Hello', 'Hi', 'Bye'], ['ann', 'bob', 'ann'])
-    """
-    columns = [(column, "text"), (person, "person")]
-    texts, persons = read_columns(path, columns, delimiter, quoting, encoding)
-    return texts, persons
-
-
 def as_cell(text: str) -> str:
     """Text of a cell as spreadsheets show it: marked by ' where they would run it as a formula."""
     return f"'{text}" if FORMULA.match(text) else text

@@ -47,15 +47,7 @@ def topics_of_persons(folder: Path, n: int) -> tuple[str | Path, ...]:
     return "topics", path, "--text", "text", "--person", "who"
 
 
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Addresses that a browser was asked to open."""
-    found: list[str] = []
-    monkeypatch.setattr("webbrowser.open", found.append)
-    return found
-
-
-def test_persons_and_their_topics(command, posts, tmp_path, opened):
+def test_persons_and_their_topics(command, posts, tmp_path):
     """One run, seen from every side: a real fit takes a second."""
     folder = tmp_path / "private-topics"
     arguments = ("topics", posts, "--text", "post", "--person", "author", "--epsilon", 8, *SMALL)
@@ -113,7 +105,6 @@ def test_persons_and_their_topics(command, posts, tmp_path, opened):
     assert budget.total()[0] == pytest.approx(8.0)
     assert {one.unit for one in budget.entries} == {"person: author"}
     assert files[".gitignore"] == "*\n"
-    assert opened == []
 
     # Models of one run know their words, and refuse those of another run.
     counter = PrivateCountVectorizer.load(folder / "words.model")
@@ -252,7 +243,7 @@ def test_how_long_texts_are_is_said_where_the_verdict_depends_on_it(command, tmp
     assert depends in command(*asked, "--output", "of-persons", status=130).err
 
 
-def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path, opened):
+def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path):
     arguments = ("topics", posts, "--text", "post", "--output", "out", "--epsilon", "inf", *SMALL)
     command(*arguments, "--id", "name", status=2)  # without --shares
     with posts.open("a") as file:
@@ -260,7 +251,7 @@ def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path, 
     lines = posts.read_text("utf-8").splitlines()
     named = [f"name{i}-of-a-text,{line}" for i, line in enumerate(lines)]
     posts.write_text("\n".join(["name,author,post", *named[1:]]), "utf-8")
-    done = command(*arguments, "--shares", "--open", "--id", "name")
+    done = command(*arguments, "--shares", "--id", "name")
     rows = table(tmp_path / "out" / topics.SHARES)
     assert len(rows) == N_TEXTS + 1
     assert float(rows[0]["topic_1"]) + float(rows[0]["topic_2"]) == pytest.approx(1, abs=1e-4)
@@ -281,7 +272,6 @@ def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path, 
     assert "<h1>Topics, not private</h1>" in page
     assert "Private topics" not in page
     assert stated(tmp_path / "out").guarantee.startswith("epsilon: inf")
-    assert opened == [(tmp_path / "out" / "topics.html").as_uri()]
     # Names are not replaced by numbers unasked.
     before = (tmp_path / "out" / topics.SHARES).read_bytes()
     refused = command(*arguments, "--shares", status=2).err

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sktensor_dp.datasets import load_texts, load_texts_by_person, load_word_frequencies
-from sktensor_dp.datasets.own_files import as_cell, numbers_in_column
+from sktensor_dp.datasets import load_texts, load_word_frequencies
+from sktensor_dp.datasets.own_files import as_cell, numbers_in_column, read_columns
 
 SECRET = "unmistakable"
 QUOTES = "quotes of the row that begins at line {} "
@@ -255,21 +255,25 @@ def write(tmp_path, kind, persons=PERSONS):
     return save(path, "\n".join(lines) + "\n")
 
 
+def read_both(path, person="who"):
+    return read_columns(path, [("post", "text"), (person, "person")], None, "auto", "utf-8")
+
+
 @pytest.mark.parametrize("kind", [".csv", ".tsv", ".jsonl", ".jsonl.gz", ".parquet"])
 def test_texts_and_persons_lie_side_by_side(tmp_path, kind):
-    assert load_texts_by_person(write(tmp_path, kind), "post", "who") == (POSTS, PERSONS)
+    assert read_both(write(tmp_path, kind)) == [POSTS, PERSONS]
     numbered = write(tmp_path, kind, [7, 8, 7])
-    assert load_texts_by_person(numbered, "post", "who") == (POSTS, ["7", "8", "7"])
+    assert read_both(numbered) == [POSTS, ["7", "8", "7"]]
     nobody = "" if kind in (".csv", ".tsv") else None
     missing = write(tmp_path, kind, [SECRET, nobody, SECRET])
-    refused(r"row 2 of .* has no person", load_texts_by_person, missing, "post", "who")
+    refused(r"row 2 of .* has no person", read_both, missing)
 
 
 def test_labels_that_are_no_persons(tmp_path):
     mixed, table = write(tmp_path, ".jsonl", [7, "7", "8"]), write(tmp_path, ".csv")
-    refused("it also holds int", load_texts_by_person, mixed, "post", "who")
-    refused("the one that holds the person", load_texts_by_person, table, "post", "author")
-    refused(r"person: the folder .* has no columns", load_texts_by_person, tmp_path, "post", "who")
+    refused("it also holds int", read_both, mixed)
+    refused("the one that holds the person", read_both, table, "author")
+    refused(r"person: the folder .* has no columns", read_both, tmp_path)
 
 
 def test_what_is_no_number_is_refused_without_showing_it():

@@ -76,7 +76,7 @@ def test_without_ratings_and_network_figure_3_says_so(papers, tmp_path, monkeypa
     def offline():
         raise OSError("could not be fetched")
 
-    monkeypatch.setattr(papers, "fetch_movielens_100k", offline)
+    monkeypatch.setattr(papers.movielens, "ratings_folder", offline)
     (tmp_path / "out").mkdir()
     assert papers.main(["--out", str(tmp_path / "out")], papers.write(one="")) == 0
     shown = capfd.readouterr().out
