@@ -85,10 +85,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             If the accountant has too little left; no budget is spent.
         """
         checked = self._checked_copy(X, n_samples, unsupported)
-        if self._is_stream():
-            return self._fit_random_batches(checked, X, groups)
-        chunks = checked._chunks_of(X, groups, n_samples)
-        return self._fit_units(chunks, column_attributes(checked))
+        return self._fit_table(checked, X, groups, n_samples)
 
     def fit_chunks(
         self,
@@ -141,16 +138,14 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         warn_of_score(self)
         return float(computed(self.score_samples(X).mean(), "Scoring"))
 
+    def _fit_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:
+        """Fit to the rows of a table; validation writes on `checked`, a copy of the estimator."""
+        chunks = checked._chunks_of(X, groups, n_samples)
+        return self._fit_units(chunks, column_attributes(checked))
+
     def _fit_units(self, chunks: Any, columns: Mapping[str, object]) -> Self:
         """Plan a fit to units that may be read as often as needed; open, ask, publish."""
         raise NotImplementedError  # in estimator.py of each family
-
-    def _is_stream(self) -> bool:
-        """True if `fit` reads rows once, in `_fit_random_batches` of power_method/estimator.py."""
-        return False
-
-    def _fit_random_batches(self, checked: Self, X: Any, groups: Any) -> Self:
-        raise NotImplementedError
 
     def _chunks_of(
         self, X: Any, groups: Any = None, n_samples: int | None = None, *, reset: bool = True

@@ -605,11 +605,10 @@ class PrivateTensorPowerMethod(
         if method not in ("fit_tensor", "load"):
             check_data_norm(self)
 
-    def _is_stream(self) -> bool:
-        return self.perturbation == "stream"
-
-    def _fit_random_batches(self, checked: Self, X: Any, groups: Any) -> Self:
-        """Fit to a table as to a stream of random batches of it."""
+    def _fit_table(self, checked: Self, X: Any, groups: Any, n_samples: int | None) -> Self:
+        """Fit to a table; by ``"stream"`` to random batches of its rows, each read once."""
+        if self.perturbation != "stream":
+            return super()._fit_table(checked, X, groups, n_samples)
         if is_dask(X):
             raise ValueError(
                 "perturbation='stream' splits rows at random, which lie in partitions here. Pass "
@@ -632,7 +631,7 @@ class PrivateTensorPowerMethod(
     def _reads_stream(self, source: object, n_samples: int | None) -> bool:
         """True if each chunk of `source` is a batch of a stream, which is read once."""
         is_partitioned = isinstance(source, PartitionedSource)
-        if not self._is_stream():
+        if self.perturbation != "stream":
             # "auto" reads a stream where the number of rows has to be known and is not given;
             # partitions are counted where they lie.
             unannounced = n_samples is None and not self._number_is_private and not is_partitioned
