@@ -649,8 +649,7 @@ class PrivateSpectralLDA(
             ),)  # fmt: skip
         with self._session(chunks, largest_plan.releases, expected=expected) as ask:
             plan = ask.settle_plan(lambda n: self._plan(n, n_features))
-            budget = (self.epsilon, self.delta) if begins else None
-            fitted = fit_topics(ask, limits, plan, options, budget)
+            fitted = fit_topics(ask, limits, plan, options, begins=begins)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
     def _fit_batch(self, batch: CountChunks, stream: TopicStream) -> Self:

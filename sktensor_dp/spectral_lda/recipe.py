@@ -99,23 +99,25 @@ def fit_topics(
     limits: Mapping[str, float],
     plan: TopicPlan,
     options: TopicOptions,
-    budget: tuple[float, float] | None,
+    *,
+    begins: bool,
 ) -> FitResult:
     """Make the planned releases and fit topics, with public `limits` of documents.
 
-    The first batch of a stream has the `budget` (epsilon, delta) of later ones.
+    A fit that `begins` a stream returns its state for later batches, at the same budget.
     """
     clips = Clips(ask, limits)
     topics, assumed = _SpectralFit(ask, clips, plan, options).fit()
     attributes = {**attributes_of(topics), "clip_norm_": clips.limits}
-    if budget is not None:
+    if begins:
+        budget = plan.releases.epsilon, plan.releases.delta
         stream = TopicStream.of_first_batch(topics, ask.n_units, budget, ask.ticket)
         attributes["_stream"] = stream
     hidden = hidden_by_noise(
         attributes["components_"], attributes["unigram_"], attributes["components_std_"],
         plan.releases.epsilon,
     )  # fmt: skip
-    warned = warnings_of_noise(topics, hidden, plan, begins=budget is not None)
+    warned = warnings_of_noise(topics, hidden, plan, begins=begins)
     more = warnings_of_more(topics.n_resolved, plan.n_components, SEEN, BURSTS)
     notes = (*((ASSUMED,) if assumed else ()), *map(str, more))
     return FitResult(attributes, (*warned, *more), notes)
