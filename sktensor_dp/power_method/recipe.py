@@ -95,7 +95,7 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
         sampling = sampling_deviation(by_second, second.value, ask.n_units)
         if not plan.whiten:  # cubes of coordinates that are not whitened
             sampling *= float(np.mean(by_second.scale**2)) ** 1.5
-    third = release_third_moments(ask, ball, plan, white, rho=0.0)
+    third = release_third_moments(ask, ball, plan, white, residual_weight=0.0)
     components = white.unwhiten(orthonormal_components(third.tensor, k, plan))
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     whitened = components @ white.matrix
@@ -172,12 +172,12 @@ class ReleasedThirdMoments:
 
 
 def release_third_moments(
-    ask: Session, ball: LiftedBall, plan: MomentPlan, white: Whitener, rho: float
+    ask: Session, ball: LiftedBall, plan: MomentPlan, white: Whitener, residual_weight: float
 ) -> ReleasedThirdMoments:
-    """Release the whitened third moment, and that of residuals if `rho` is above 0."""
+    """Release the whitened third moment, and that of residuals if `residual_weight` is above 0."""
     if plan.perturbation == "whitened_tensor":
-        return release_clipped_third_moments(ask, ball, white.matrix, rho)
-    third = release_in_basis(ask, ThirdMoments(white.basis, ball, rho))
+        return release_clipped_third_moments(ask, ball, white.matrix, residual_weight)
+    third = release_in_basis(ask, ThirdMoments(white.basis, ball, residual_weight))
     tensor = multilinear(third.tensor, white.transform)
     # Noise of a cube grows with the mean of its squared scales, to the power 3 / 2.
     growth = float(np.mean(white.scale**-2.0)) ** 1.5
@@ -185,7 +185,7 @@ def release_third_moments(
 
 
 def release_clipped_third_moments(
-    ask: Session, ball: LiftedBall, basis: Floats, rho: float
+    ask: Session, ball: LiftedBall, basis: Floats, residual_weight: float
 ) -> ReleasedThirdMoments:
     """Release mean third moments in the span of `basis`, clipped at a noisy quantile of norms."""
     limit = math.inf
@@ -193,9 +193,9 @@ def release_clipped_third_moments(
         # Range searched for a limit, relative to the largest norm possible, in 96 bins.
         largest = ball.norm**3 * float(np.linalg.norm(basis, 2)) ** 3
         edges = largest * np.geomspace(1e-8, 1.0, 97)
-        histogram = ask(ThirdMomentHistogram(basis, ball, rho, edges=edges))
+        histogram = ask(ThirdMomentHistogram(basis, ball, residual_weight, edges=edges))
         limit = histogram.edge_at(edges, 1 - defaults.CLIPPED)
-    return release_in_basis(ask, ProjectedThirdMoments(basis, ball, rho, limit))
+    return release_in_basis(ask, ProjectedThirdMoments(basis, ball, residual_weight, limit))
 
 
 def release_in_basis(ask: Session, query: ProjectedThirdMoments) -> ReleasedThirdMoments:
@@ -291,16 +291,16 @@ def release_third_moments_of_means(
     # Expected squared distance from the span, over the variance: the trace of S less that within.
     freedom = max(float(spherical.sum() - (white.basis**2 * spherical[:, None]).sum()), 1e-3)
     n_outside = len(spherical) - white.n_components  # dimensions outside the span
-    rho = (3 / n_outside) ** 0.5  # as the proof of `ThirdMoments` has it
+    residual_weight = (3 / n_outside) ** 0.5  # as the proof of `ThirdMoments` has it
     if plan.perturbation == "whitened_tensor":
-        # Residuals rho s y are half as long as y y y: |y|^2 is k on average, s freedom * variance.
-        rho = 0.5 * white.n_components / (freedom * variance)
-    third = release_third_moments(ask, ball, plan, white, rho)
+        # Residuals times this are half as long as y y y: |y|^2 is k, s freedom * variance, about.
+        residual_weight = 0.5 * white.n_components / (freedom * variance)
+    third = release_third_moments(ask, ball, plan, white, residual_weight)
     # The residual is `freedom` times sum_i w_i v_i m_i, with noise; that sum is shrunk to what it
     # is for equal variances.
     if_equal = white.matrix.T @ mean * variance
     mean_square = float(if_equal @ if_equal) / len(if_equal)
-    noise_variance = (third.sigma / (rho * freedom)) ** 2
+    noise_variance = (third.sigma / (residual_weight * freedom)) ** 2
     kept_fraction = mean_square / (mean_square + noise_variance) if mean_square > 0 else 1.0
     by_variance = if_equal + kept_fraction * (third.residual / freedom - if_equal)
     # E[y y y] = sum_i w_i m_i m_i m_i + the symmetric product of W' S W and sum_i w_i v_i m_i, S
