@@ -88,13 +88,13 @@ NAMES = (
 )
 
 
-def release_bounds(ask: Session) -> tuple[tuple[float, float], bool]:
-    """Release a histogram of values; return the range (low, high) that it shows, and True if
-    anything is above the noise.
+def release_bounds(ask: Session) -> tuple[tuple[float, float], tuple[Warning, ...]]:
+    """Release a histogram of values; return the range (low, high) that it shows, with a warning if
+    it shows nothing above its noise.
     """
     edges = np.concatenate([-SIZE_EDGES[::-1], [0.0], SIZE_EDGES])
     low, high, seen = ask(ValueHistogram(edges)).range_of(edges)
-    return (low, high), seen
+    return (low, high), warnings_of_range(ValueHistogram.name, seen=seen)
 
 
 class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
@@ -195,7 +195,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 "repeated must be None or 'distinct', and None with a unit_mode, where values of "
                 f"one unit at equal coordinates are averaged; got {shown(repeated)}."
             )
-        return self._fit_entries(checked, X, y, self.shape, repeated)
+        return self._fit_observed(checked, X, y, self.shape, repeated)
 
     def fit_tensor(self, T: ArrayLike, **unsupported: Any) -> Self:
         """Complete a dense tensor with gaps.
@@ -229,9 +229,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             raise ValueError(f"T must have shape {tuple(self.shape)}, got {tensor.shape}.")
         # The shape of an array is public, also if some indices have no entry.
         entries = np.argwhere(observed), tensor[observed]
-        return self._fit_entries(self._validation_copy(), *entries, tensor.shape)
+        return self._fit_observed(self._validation_copy(), *entries, tensor.shape)
 
-    def _fit_entries(
+    def _fit_observed(
         self,
         checked: Self,
         X: object,
@@ -253,17 +253,16 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.max_iter
         )
-        seen = True  # a histogram of values shows something, or none is released
-        n_observed = n_units  # entries; of persons as released, if components were sought
+        unseen: tuple[Warning, ...] = ()
         with self._session(chunks, plan.releases, unit=unit, expected=expected) as ask:
             if self._chooses_bounds:
-                bounds, seen = release_bounds(ask)
+                bounds, unseen = release_bounds(ask)
                 ask.clip_values(bounds)
             if isinstance(plan, PersonPlan):
                 fitted, n_observed = fit_persons(ask, plan, options)
             else:
-                fitted = fit_entries(ask, plan, options)
-        warnings = (*warnings_of_range(ValueHistogram.name, seen=seen), *fitted.warnings)
+                fitted, n_observed = fit_entries(ask, plan, options), n_units
+        warnings = (*unseen, *fitted.warnings)
         # Warnings of a fit of persons doubt names or bounds, for which more budget is no advice.
         if unit is None or not fitted.warnings:
             warnings += self._warnings_of_noise(fitted.attributes, plan, n_units, n_observed, shape)
@@ -315,10 +314,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         if count_components(attributes) > 0:
             return ()
         found: list[Warning] = []
-        if plan.seeks_components and np.max(self.rank) > 0:
-            stopped = isinstance(plan, PersonPlan) and attributes["n_iter_"] < plan.n_sweeps
-            found.append(self._without_components(n_units, shape, n_observed, stopped=stopped))
         shared: SharedModel = attributes["_shared"]
+        if plan.seeks_components and np.max(self.rank) > 0:
+            stopped = isinstance(plan, PersonPlan) and shared.components is None
+            found.append(self._without_components(n_units, shape, n_observed, stopped=stopped))
         modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
         of_modes = zip(modes, shared.effects, strict=True)
         hidden = " and of mode ".join(str(mode) for mode, one in of_modes if one.is_hidden)

@@ -187,8 +187,8 @@ def test_no_query_sees_more_than_the_chosen_range(unit_mode, seeded_noise):
     if unit_mode == 0:
         units = PersonChunks(X, y, (500, 10), 0, WIDE)
     with Session(units, plan) as ask:
-        bounds, seen = release_bounds(ask)
-        assert (bounds, seen) == ((0.89, 5.0), True)
+        bounds, unseen = release_bounds(ask)
+        assert (bounds, unseen) == ((0.89, 5.0), ())
         ask.clip_values(bounds)
         read, half, middle = data_of(ask), ask.public("half"), ask.public("middle")
         assert (half, middle) == (5.0 / 2 - 0.89 / 2, 5.0 / 2 + 0.89 / 2)
