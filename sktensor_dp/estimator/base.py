@@ -346,13 +346,15 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
     def _check_charge(self, plan: ReleasePlan, chunks: Chunks) -> None:
         """Raise the BudgetError that charging a plan for the units of `chunks` would."""
         payer = Payer(type(self).__name__, self._accountant_to_charge())
-        payer.checked_charges(plan, self.neighbours, unit_of(self._unit, chunks.grouped))
+        unit = unit_of(self._unit, chunks.grouped)
+        payer.check_charges(payer.charges(plan, self.neighbours, unit))
 
     def _warn_of_budget(self, plan: ReleasePlan | None = None) -> None:
         """Warn where the estimator's accountant would refuse a fit, of a plan or of its epsilon."""
         plan = self._expected_plan() if plan is None else plan
+        payer = Payer(type(self).__name__, self.accountant)
         try:
-            Payer(type(self).__name__, self.accountant).checked_charges(plan, self.neighbours)
+            payer.check_charges(payer.charges(plan, self.neighbours))
         except BudgetError as error:
             self._warn([UserWarning(f"The accountant would refuse this fit now. {error}")])
 
@@ -387,7 +389,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         counts_units = relation == "add_remove" and bool(plan.planned)
         plan = plan.before_count() if counts_units else plan
         if chunks.read_before_charge and not payer.paid_by_earlier_batch:
-            payer.checked_charges(plan, relation)
+            payer.check_charges(payer.charges(plan, relation))
             with np.errstate(all="ignore"):  # as where the session reads them
                 if chunks.apart:
                     chunks.sum(UnitCount())
@@ -397,7 +399,8 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         # Rows have been read here, so it is known whether they have groups.
         unit = unit_of(unit or self._unit, chunks.grouped)
         if not (ticket or paid_by_earlier_batch):  # a fit that is refused warns of nothing
-            charges = payer.checked_charges(plan, relation, unit)
+            charges = payer.charges(plan, relation, unit)
+            payer.check_charges(charges)
             if charges:
                 payer.check_several(charges, [*charges_of_later_steps(payer, relation)])
             expected = *payer.warnings_of_repetition(charges), *expected

@@ -53,7 +53,9 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
             if accountant is payer.accountant:
                 unit = unit_of(step._unit, groups is not None)
                 spender = replace(payer, spender=type(step).__name__)
-                yield from spender.checked_charges(step._expected_plan(), neighbours, unit)
+                charges = spender.charges(step._expected_plan(), neighbours, unit)
+                spender.check_charges(charges)
+                yield from charges
 
 
 def _groups_of(routed: Any) -> Any:

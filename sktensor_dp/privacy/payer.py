@@ -51,7 +51,7 @@ class Payer:
 
     def charge(self, plan: ReleasePlan, neighbours: str, unit: str) -> "Receipt | None":
         """Check and charge a whole plan; None if there is no accountant or the ticket pays."""
-        return self.charge_entries(self._charges(plan, neighbours, unit))
+        return self.charge_entries(self.charges(plan, neighbours, unit))
 
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
         """Check and charge entries of a ledger; None if nobody pays, or an earlier batch did."""
@@ -68,17 +68,15 @@ class Payer:
             kept = "What was charged for this fit stays charged."
             add_sentence(error, kept, self.accountant._so_far())
 
-    def checked_charges(
-        self, plan: ReleasePlan, neighbours: str, unit: str = ""
-    ) -> list[LedgerEntry]:
-        """Charges of a plan, of a `unit` if known; BudgetError if the accountant would refuse."""
-        charges = self._charges(plan, neighbours, unit)
+    def check_charges(self, entries: Sequence[LedgerEntry]) -> None:
+        """Raise BudgetError for entries of a ledger that the accountant would refuse."""
         if self.accountant is not None:
-            self.accountant.check_charge(charges)
-        return charges
+            self.accountant.check_charge(entries)
 
-    def _charges(self, plan: ReleasePlan, neighbours: str, unit: str) -> list[LedgerEntry]:
-        """Charges of a plan, as the ledger would have them; BudgetError for another delta."""
+    def charges(self, plan: ReleasePlan, neighbours: str, unit: str = "") -> list[LedgerEntry]:
+        """Charges of a plan, of a `unit` if known, as the ledger would have them; BudgetError for
+        another delta than the accountant's.
+        """
         if self.accountant is not None:
             self.accountant._check_delta(plan)
         return self._named(charges_of(plan, self.spender, unit, neighbours))
