@@ -445,10 +445,14 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         return warnings_of_delta(plan.delta, n_units, unit)
 
     def _publish_result(self, fitted: FitResult) -> Self:
-        """Publish the attributes of a finished fit, then issue its warnings."""
+        """Publish a finished fit, then issue its warnings, and those by its attributes."""
         self._publish(fitted.attributes)
-        self._warn(fitted.warnings)
+        self._warn((*fitted.warnings, *self._warnings_by_attributes()))
         return self
+
+    def _warnings_by_attributes(self) -> tuple[Warning, ...]:
+        """Warnings of a finished fit that follow from its published attributes."""
+        return ()
 
     def _adopt(self, report: PrivacyReport, paid: bool) -> None:
         """Take the privacy report of the search that chose this model; `paid` if it was charged."""

@@ -603,12 +603,12 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         with self._session(chunks, largest_plan.releases) as ask:
             plan = ask.settle_plan(lambda n: plan_mixture(self, n, chunks.n_features))
             fitted = fit_mixture(ask, plan, grouped=chunks.grouped)
-        fitted = self._with_report(ask, fitted, columns)
-        self._publish(fitted.attributes)
+        return self._publish_result(self._with_report(ask, fitted, columns))
+
+    def _warnings_by_attributes(self) -> tuple[Warning, ...]:
         # One warning: where warnings are errors, the others would not show.
         said = doubts_of_ends(self)
-        self._warn((*fitted.warnings, *([DoubtfulParameterWarning(said)] if said else [])))
-        return self
+        return (DoubtfulParameterWarning(said),) if said else ()
 
     def _log_joint(self, X: Any) -> Floats:
         """Log of weight times density of each sample and group."""

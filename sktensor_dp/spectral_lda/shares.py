@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -94,6 +95,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     _unit = "document"
     _saved = SavedShares
+    _hidden_state = frozenset({"_moments"})
     _privacy_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         name: rule
         for name, rule in PrivateEstimatorMixin._privacy_constraints.items()
@@ -195,12 +197,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "texts_per_person_": texts, "spread_": spread,
             "most_beyond_": most_beyond,
         }  # fmt: skip
-        fitted = self._with_report(ask, FitResult(found), {})
-        self._publish(fitted.attributes)
-        self._warn((*fitted.warnings, *self._warnings_of_noise()))
-        return self
+        return self._publish_result(self._with_report(ask, FitResult(found), {}))
 
-    def _warnings_of_noise(self) -> tuple[Warning, ...]:
+    def _warnings_by_attributes(self) -> tuple[Warning, ...]:
         """Warning, if any, of values whose shares noise hides."""
         hidden = [shown(self.values[place]) for place in np.flatnonzero(self.below_noise_)]
         if not hidden:
@@ -280,12 +279,12 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     @property
     def shares_(self) -> Floats:
         """Average shares in each group, within [0, 1]; NaN where noise hides the count."""
-        return np.clip(self._moments()[0], 0.0, 1.0)
+        return np.clip(self._moments[0], 0.0, 1.0)
 
     @property
     def noise_std_(self) -> Floats:
         """Standard errors of the shares by noise."""
-        return np.sqrt(self._moments()[1])
+        return np.sqrt(self._moments[1])
 
     @property
     def sampling_std_(self) -> Floats:
@@ -297,6 +296,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Counts as a column; NaN where noise hides them."""
         return np.where(self.below_noise_, np.nan, self.counts_)[:, None]
 
+    @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
         """Average shares in each group, and variances of their errors by noise."""
         n, seen = self._seen, ~self.below_noise_
@@ -341,7 +341,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         reach = float(ndtri((1 + level) / 2)) ** 2
         n = self._seen
         k = self.sums_.shape[1]
-        shares, variance = self._moments()
+        shares, variance = self._moments
         sums, chance = shares * n, reach * self.spread_ * n * sampling
         noise = reach * variance * n**2 / _noise_of_quotients(np.clip(shares, 0.0, 1.0))
         # (sums - s n)^2 <= noise (1 - 2 s + k s^2) + chance s (1 - s), a square in s.
