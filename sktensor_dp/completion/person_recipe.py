@@ -106,12 +106,11 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         SharedBiases(ask, mode, of_values.mean, of_values.deviation(), n_with_values)
         for mode in range(len(ask.public("shape"))) if mode != plan.unit_mode
     ]  # fmt: skip
-    measured_part = 1.0  # of values' deviation, that of units' values about their own mean
     for n_left in reversed(range(plan.n_rounds)):
         for of_mode, uses in zip(biases, plan.uses_by_mode, strict=True):
             of_mode.release(biases, n_left, uses)  # about all so far
             fit_together(biases, n_left)
-        measured_part = correct_deviation(biases, of_values.deviation, n_with_values)
+        correct_deviation(biases, of_values.deviation, n_with_values)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
     about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
     level = Levels.release(ask, about)
@@ -146,7 +145,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     n_entries = ask.n_units
     if plan.n_sweeps:
         n_entries = round(entries_each(biases, n_with_values) * n_with_values)
-    return FitResult(state, _doubts(of_values, measured_part)), n_entries
+    return FitResult(state, _doubts(of_values, biases[0].measured_part)), n_entries
 
 
 def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:

@@ -322,6 +322,7 @@ class SharedBiases:
     total_variance: float  # of all weights together, by noise
     n_alone: float  # weight of units with entries in one row alone: their number
     by_level: float = 0.0  # as `by_own_level`
+    measured_part: float  # of `deviation`: mean deviation of units' values about their own mean
     _noise_of_sum: float  # of sensitivity 1, in the last release
 
     def __init__(
@@ -512,10 +513,11 @@ class SharedBiases:
 
 def correct_deviation(
     biases: Sequence[SharedBiases], measured: Callable[[float], float], n_units: int
-) -> float:
-    """Correct the mean deviation of units' values about their own mean, which is less the fewer
-    values they have. It is `measured` if the given fraction of units has several values.
-    Return about what part of values' deviation that mean is.
+) -> None:
+    """Correct the deviation of values, and fit biases again by it.
+
+    Units' values have a mean deviation about their own mean, which is less the fewer they are:
+    `measured`, if the given fraction of units has several values.
     """
     # Where noise hides how many they are, they count as many.
     noise = max(one.total_variance for one in biases) / n_units**2
@@ -528,8 +530,8 @@ def correct_deviation(
     deviation = deviation_of_values(found, biases[0].level, biases[0].half, each)
     for one in biases:
         one.deviation, one.by_level = deviation, by_own_level(each)
+        one.measured_part = (1 - alone) * found / deviation
     fit_together(biases)
-    return (1 - alone) * found / deviation
 
 
 def add_errors_of_deviation(
