@@ -112,7 +112,6 @@ def _average(model: EntryModel, index_set: IndexSet) -> tuple[float, float]:
 def _fit_by_input(ask: Session, options: ModelOptions) -> EntryModel:
     """Model fitted to released values, whose noise variance is known."""
     index_set = ask.public("index_set")
-    # The values themselves: `as_sum` undoes the division by their number.
     noisy = ask(Entries(ask.public("half"))).as_sum()
     # Noise of the piecewise mechanism depends on the value: this is that in the middle.
     variance = noisy.sigma**2

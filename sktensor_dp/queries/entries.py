@@ -49,7 +49,9 @@ class ValueHistogram(Query):
 
 @dataclass(frozen=True)
 class Entries(Query):
-    """All values themselves, released one by one where the unit of privacy is one value."""
+    """Sum over units, which are single values, of vectors that have a unit's value at its place and
+    0 elsewhere: all values themselves, released one by one.
+    """
 
     name, family = "entries", "entries"
     description = "the value of every entry"
@@ -67,7 +69,7 @@ class Entries(Query):
     l1_sensitivity = l2_sensitivity
 
     def total(self, chunk: EntryChunks) -> Floats:
-        """Centred values of `chunk`, a number for each unit, not a sum; shape (n_observed,)."""
+        """Centred values of `chunk`, each at its place; shape (n_observed,)."""
         return chunk.values.copy()
 
 
