@@ -308,7 +308,7 @@ class Posterior:
         """Update the biases and factors of all modes in turn; return the variance they leave."""
         for mode in range(self._entries.n_modes):
             self._update(mode)
-        self._balance()
+        self._end_sweep()
         return self._residual_variance
 
     def drop_noise(self) -> bool:
@@ -418,7 +418,7 @@ class Posterior:
         self._residual_variance = max(squares_total / n, _LEAST_NOISE * target_squares / n + _TINY)
         self._noise_variance = max(self._residual_variance, self._least_noise_variance)
 
-    def _balance(self) -> None:
+    def _end_sweep(self) -> None:
         """Rescale each component's columns so that all modes have equal prior variance."""
         deviations = np.sqrt(self._factor_prior_variances)
         common = np.exp(np.mean(np.log(deviations), axis=0))
