@@ -302,8 +302,12 @@ def without_names(estimator: Any, X: object) -> Any:
     return compared
 
 
-def check_counted_alike(X: object, grouped: bool, neighbours: str) -> None:
-    """Raise ValueError if `X` has the mark of a fit with other units or neighbours."""
+def check_counted_alike(
+    X: object, grouped: bool, neighbours: str, n_units: int | None = None
+) -> None:
+    """Raise ValueError if `X` has the mark of a fit with other units or neighbours, or with another
+    public number of units than `n_units`, where that is known.
+    """
     mark = getattr(X, UNIT_MARK, UnitMark(grouped, neighbours, n_units=None))
     if mark.persons != grouped:
         raise ValueError(
@@ -317,11 +321,7 @@ def check_counted_alike(X: object, grouped: bool, neighbours: str) -> None:
             f"counted by; got {neighbours!r}. If X holds other data, pass X.copy()."
         )
 
-
-def check_marked_number(X: object, n_units: int | None) -> None:
-    """Raise ValueError if `X` has the mark of a fit to another, public number of units."""
-    mark = getattr(X, UNIT_MARK, None)
-    if mark is not None and mark.n_units not in (None, n_units):
+    if n_units is not None and mark.n_units not in (None, n_units):
         raise ValueError(
             "groups must be the same for both fits: X was counted by a vocabulary of "
             f"{counted(mark.n_units, 'group')}, and this fit has {n_units:,}, so that together "

@@ -19,7 +19,6 @@ from sktensor_dp.estimator.inputs import (
     CheckedChunks,
     advice_on_text,
     check_counted_alike,
-    check_marked_number,
     checked_groups,
     checked_table,
     names_of_words,
@@ -152,12 +151,11 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
     ) -> Any:
         """Units of a table; this is the copy of the estimator that validation writes on."""
         table = X
-        check_counted_alike(table, groups is not None, self.neighbours)
         if is_dask(X):
             X = checked_columns(self, X, reset=reset, text=advice_on_text(self))
             n_rows = math.nan if hasattr(X, "columns") else X.shape[0]
             n_units = number_of_units(self, n_rows, groups, n_samples, "rows")
-            check_marked_number(table, n_units)
+            check_counted_alike(table, groups is not None, self.neighbours, n_units)
             return self._chunk_class(
                 partitions_by_group(X, groups),
                 n_units=n_units,
@@ -167,7 +165,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         X = self._validated_rows(X, reset=reset, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, table, X.shape[0], self.neighbours)
         chunks = self._chunk_class(X, n_units=X.shape[0], n_features=X.shape[1], groups=labels)
-        check_marked_number(table, chunks.n_units)
+        check_counted_alike(table, groups is not None, self.neighbours, chunks.n_units)
         return chunks
 
     def _chunks_of_source(self, source: Any, n_samples: int | None, n_features: Any) -> Any:
@@ -175,8 +173,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         if not isinstance(source, PartitionedSource):
             check_chunks(source)
             if hasattr(source, UNIT_MARK):
-                check_counted_alike(source, grouped=False, neighbours=self.neighbours)
-                check_marked_number(source, n_samples)
+                check_counted_alike(source, False, self.neighbours, n_samples)
         if not number_is_private(n_samples, self.neighbours):
             check_sizes(n_samples=n_samples)
         check_sizes(n_features=n_features)

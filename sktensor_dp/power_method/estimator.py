@@ -615,11 +615,10 @@ class PrivateTensorPowerMethod(
                 "parts of them that stand for all to partial_fit."
             )
         given = X
-        inputs.check_counted_alike(given, groups is not None, self.neighbours)
         X = checked._validated_rows(given, reset=True, fits=True, grouped=groups is not None)
         labels = inputs.checked_groups(groups, given, X.shape[0], self.neighbours)
         n_units = X.shape[0] if labels is None else len(distinct(labels)[0])
-        inputs.check_marked_number(given, n_units)
+        inputs.check_counted_alike(given, groups is not None, self.neighbours, n_units)
         plan = plan_moments(self, X.shape[1], "stream")
         # Enough batches to find all components, and some to refine them.
         n_batches = (plan.n_components + 1) * (plan.max_iter + 1)

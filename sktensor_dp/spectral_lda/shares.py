@@ -23,7 +23,6 @@ from sktensor_dp.estimator.base import NEIGHBOURS, FitResult, PrivateEstimatorMi
 from sktensor_dp.estimator.forecast import least_epsilon, sigma_of_mean
 from sktensor_dp.estimator.inputs import (
     check_counted_alike,
-    check_marked_number,
     checked_groups,
 )
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning
@@ -143,7 +142,6 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
                 "X, by and groups must be in memory, got a collection of Dask: pass what .compute()"
                 " returns. Nothing was charged."
             )
-        check_counted_alike(X, groups is not None, self.neighbours)
         if model.n_components_ < 2:
             raise NotEnoughDataError("Of a single topic every share is 100 %. Nothing was charged.")
         report = model.privacy_report_
@@ -160,7 +158,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         shape = len(self.values), model.n_components_
         rows = _by_group(counts, places, model, len(self.values))
         chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
-        check_marked_number(X, chunks.n_units)
+        check_counted_alike(X, groups is not None, self.neighbours, chunks.n_units)
         if not (self._number_is_private or anyway):
             self._refuse_noise(chunks.n_units, shape[1], chunks.grouped)
         return self._fit_units(chunks, shape)
