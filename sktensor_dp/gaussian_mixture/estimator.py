@@ -494,14 +494,12 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         - They count what clips take of log-normal tails that are as skewed as released shifts are,
           within noise, and of values farther out where released second moments show these; of
           longer tails, and of far values that noise hides, they may hold too few. Means of one
-          group have no clip, and noise in proportion to ``data_norm``; where cells are seen to be
-          missing, only in columns that are skewed as an exponential law or more, or have nearly one
-          value.
+          group have no clip, and noise in proportion to ``data_norm``.
         - The share of missing cells is estimated for each column, by released second moments or
           the last steps of one group. Where cells are missing for values that are seen, as by
           dropout, noise leaves steps unfinished. What their second half moved is counted: of 90%
           intervals 8 or 9 in 10 hold, but with little epsilon, or of a column that most rows lack,
-          a quarter to a half. Where they are missing for values that are not seen, intervals are
+          perhaps half. Where they are missing for values that are not seen, intervals are
           for rows with the column.
         - Steps that noise leaves unfinished show small groups smaller and farther out than they
           are.

@@ -47,7 +47,7 @@ from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
-from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
+from sktensor_dp.tensor.arrays import Floats, as_generator
 
 # Rows are scaled down to this many radii: numbers stay far from overflow, and few rows change.
 MOST_RADII = 8.0
@@ -115,7 +115,8 @@ def release_groups(
     tails = replace(tails, spread=np.where(shared, 0.0, tails.spread))
     observed = observed_cells(ball, second, model)
     if observed_share(ball, second) < 1:
-        tails = with_unfinished(tails, halfway, found, noise, observed)
+        left = unfinished(halfway, found, noise, observed)
+        tails = replace(tails, unmade=np.hypot(tails.unmade, left))
     moved = moved_from(start, found)
     most_cells = most_observed(ball, second, observed)
     return FittedMixture(
@@ -126,34 +127,26 @@ def release_groups(
 def release_one_group(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer
 ) -> FittedMixture:
-    """Release a start by `second` moments and EM steps from it; then means that no clip moves.
-
-    Where cells are seen to be missing, these are of columns in which clips move them most.
-    """
+    """Release a start by `second` moments and EM steps from it; then means that no clip moves."""
     start = release_start(ask, ball, plan, second)
-    n_first = plan.n_steps // 2
-    clipped, average, noise = release_steps(ask, ball, plan, second, start, n_first)
+    n_clipped = plan.n_steps // 2
+    n_first = n_clipped // 2
+    halfway, average, _ = release_steps(ask, ball, plan, second, start, n_first)
+    n_last = n_clipped - n_first
+    clipped, _, noise = release_steps(ask, ball, plan, second, halfway, n_last, average)
     tails = release_tails(ask, ball, plan, second, clipped, noise)
-    observed = observed_cells(ball, second, clipped)
-    most_cells = most_observed(ball, second, observed)
-    is_complete = observed_share(ball, second) == 1
-    is_moved = (tails.skewness > 0) | one_valued(clipped, ball.radius)
-    columns = np.flatnonzero(is_complete | is_moved)
-    if len(columns):
-        found, tails, observed[columns], most_cells[columns] = release_unclipped(
-            ask, ball, plan, clipped, tails, columns, noise
-        )
-    else:
-        n_last = plan.n_steps - n_first
-        found, _, noise = release_steps(ask, ball, plan, second, clipped, n_last, average)
-        tails, clipped = with_unfinished(tails, clipped, found, noise, observed), found
-    if len(columns) == plan.n_features:  # all that means err by is sampling, and noise in `tails`
-        noise = replace(noise.times(0.0), rates=np.ones(1))
-    moved = moved_from(start, found)
-    moved[:, 1 + columns] = 0.0  # nothing says how far they moved
-    return FittedMixture(
-        found, np.zeros(0), mean_square(clipped), tails, noise, observed, most_cells, moved
+    left = np.zeros_like(clipped.means)
+    if observed_share(ball, second) < 1:
+        left = unfinished(halfway, clipped, noise, observed_cells(ball, second, clipped))
+    found, tails, observed, most_cells = release_unclipped(
+        ask, ball, plan, clipped, replace(tails, unmade=left), noise
     )
+    # All else that means err by is in `tails`, and sampling.
+    noise = replace(noise.times(0.0), rates=np.ones(1))
+    return FittedMixture(
+        found, np.zeros(0), mean_square(clipped), tails, noise, observed, most_cells,
+        moved=np.zeros_like(moved_from(start, found)),
+    )  # fmt: skip
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
@@ -214,10 +207,8 @@ def mean_square(model: Gaussians) -> float:
     return float(model.weights @ np.square(model.means).sum(axis=1))
 
 
-def with_unfinished(
-    tails: TailErrors, before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats
-) -> TailErrors:
-    """Add to errors of means what steps still miss where cells are missing.
+def unfinished(before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
+    """Distances (k, d) that steps still miss of means where cells are missing.
 
     That is taken to be what the second half of the steps, from `before`, moved them beyond noise.
 
@@ -226,8 +217,7 @@ def with_unfinished(
     """
     by_noise = noise.shift / found.weights[:, None] / observed
     squares = np.diagonal(found.covariances, axis1=1, axis2=2) * np.square(by_noise)
-    left = np.sqrt(np.maximum(np.square(found.means - before.means) - squares, 0.0))
-    return replace(tails, unmade=np.hypot(tails.unmade, left))
+    return np.sqrt(np.maximum(np.square(found.means - before.means) - squares, 0.0))
 
 
 def observed_share(ball: LiftedBall, second: Answer) -> float:
@@ -309,22 +299,22 @@ def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
 
 def release_unclipped(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, tails: TailErrors,
-    columns: Integers, noise: StepNoise,
+    noise: StepNoise,
 ) -> tuple[Gaussians, TailErrors, Floats, Floats]:  # fmt: skip
-    """Move one group to means of `columns` in which no row of the ball is clipped.
+    """Move one group to means in which no row of the ball is clipped; errors are added to `tails`.
 
-    Also shares (width,) of their cells that are observed, and the largest that these may be.
+    Also shares (d,) of cells that are observed, and the largest that these may be.
     Missing cells are filled by the model, plus a lift that cancels in all releases, but shows how
     many there are: a share of a move shows.
     A variance grows by what is seen beyond that of clipped steps.
     """
-    radius, former, width = ball.radius, model.means[0], len(columns)
+    radius, at, d = ball.radius, model.means[0], plan.n_features
     query = MixtureStatistics(  # about the middle of the ball, where its rows are shortest
-        np.zeros_like(model.means), np.eye(plan.n_features)[None, columns] / radius, np.zeros(1),
-        limit=1.0, centre=0.0, scales=scales_of_shifts(width), radius=radius,
-        shape_part="diag" if width > 1 else "spherical", fill=model,
+        np.zeros_like(model.means), np.eye(d)[None] / radius, np.zeros(1),
+        limit=1.0, centre=0.0, scales=scales_of_shifts(d), radius=radius,
+        shape_part="diag" if d > 1 else "spherical", fill=model,
     )  # fmt: skip
-    n, lift = plan.n_steps - plan.n_steps // 2, radius / (4 * math.sqrt(plan.n_features))
+    n, lift = plan.n_steps - plan.n_steps // 2, radius / (4 * math.sqrt(d))
     lifts = math.sqrt(2) * np.cos(2 * np.pi * np.arange(n) / n)  # of mean 0 and mean square 1
     answers = [ask(replace(query, lift=one * lift)) for one in lifts]
     values = np.array([clipped_statistics(answer) for answer in answers])
@@ -335,29 +325,27 @@ def release_unclipped(
     # Shrunk by two deviations of noise, so that next to all complete columns are taken as complete.
     missing = np.maximum(missing**2 - (2 * sigma / lift) ** 2, 0.0) / missing
     shares = np.maximum(1 - missing, LEAST_SHARE)
-    at, filled_means, noise_of_means = former[columns], radius * shifts[0], sigma / shares
+    filled_means, noise_of_means = radius * shifts[0], sigma / shares
     moves = (filled_means - at) / shares
-    before = np.diagonal(model.covariances[0])[columns]
+    covariance = model.covariances[0].copy()
+    before = np.diagonal(covariance)
     # Of a variance conditional means lack this part.
-    rest = 1 / np.diagonal(np.linalg.inv(model.covariances[0]))[columns] / before
-    squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / width) - (1 - shares) * lift**2
+    rest = 1 / np.diagonal(np.linalg.inv(covariance)) / before
+    squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / d) - (1 - shares) * lift**2
     squares = squares - 2 * at * filled_means + at**2
     squares = squares / (1 - (1 - shares) * rest) - np.square(moves)
     of_squares = noise_of_means * np.hypot(radius / math.sqrt(query.scales.size), 2 * (at + moves))
-    means, covariance = former.copy(), model.covariances[0].copy()
-    means[columns] += moves
     beyond = squares - before
-    covariance[columns, columns] += np.where(beyond > 2 * of_squares, beyond, 0.0)
-    moved = of_type(Gaussians(model.weights, means[None], covariance[None]), plan, radius)
-    unmade, spread = tails.unmade.copy(), tails.spread.copy()
+    covariance = covariance + np.diag(np.where(beyond > 2 * of_squares, beyond, 0.0))
+    moved = of_type(Gaussians(model.weights, (at + moves)[None], covariance[None]), plan, radius)
     # Rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share that has
     # it: noise of covariances, by which cells are filled, moves a mean by no more than this.
-    of_filled = np.sqrt(before * shares * (1 - shares) / 2) * noise.shape
-    unmade[0, columns] = np.hypot(noise_of_means, of_filled)
+    of_filled = np.sqrt(before * (1 - shares) / shares / 2) * noise.shape
     # Of errors of means: with what noise may hide.
     largest = before + np.hypot(np.maximum(beyond, 0.0), of_squares)
-    spread[0, columns] = np.sqrt(largest / moved.covariances[0, columns, columns])
-    return moved, replace(tails, unmade=unmade, spread=spread), shares, most_cells
+    spread = np.sqrt(largest / np.diagonal(moved.covariances[0]))
+    unmade = np.sqrt(noise_of_means**2 + of_filled**2 + tails.unmade**2)
+    return moved, TailErrors(tails.skewness, unmade, spread[None]), shares, most_cells
 
 
 def clipped_statistics(answer: Answer) -> Floats:
