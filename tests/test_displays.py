@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from browsing import WORDS, model
 
-from sktensor_dp import (
-    PrivateGaussianMixture,
-    PrivateTensorPowerMethod,
-)
+from sktensor_dp import PrivateGaussianMixture
 from sktensor_dp.plotting import (
-    ComponentDisplay,
+    BarDisplay,
     MixtureDisplay,
     TopicsDisplay,
     save_svg,
@@ -22,25 +19,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 HOSTILE = ["$x_1^{2$", "<script>", "two\nlines\ttabs", "w" * 60, r"\frac", "mañana", "词语", ""]
-
-
-@pytest.fixture
-def axes():
-    return Figure().subplots()
-
-
-def test_components_are_drawn_with_their_intervals(axes):
-    found = model()
-    display = ComponentDisplay.from_estimator(found, 1, WORDS, n_features=4, ax=axes)
-    assert display.ax_ is axes
-    assert display.figure_ is axes.figure
-    assert [label.get_text() for label in axes.get_yticklabels()] == found.top_words(4, WORDS)[1]
-    lengths = [bar.get_width() for bar in axes.patches]
-    assert lengths == sorted(found.components_[1], reverse=True)[:4]
-    order = np.argsort(-found.components_[1], kind="stable")[:4]
-    low, high = found.components_interval()
-    assert np.allclose(display.low, low[1][order])
-    assert np.allclose(display.high, high[1][order])
 
 
 def test_topics_are_drawn_in_the_order_of_their_shares():
@@ -87,7 +65,7 @@ def test_hostile_words_are_drawn_as_they_are(tmp_path):
     assert labels[:4] == [HOSTILE[0], HOSTILE[1], "two lines tabs", "w" * 17 + "…"]
     # Without a date in it: the same picture is the same file.
     save_svg(display.figure_, tmp_path / "new" / "a.svg")
-    save_svg(ComponentDisplay(HOSTILE, values[0], title="$").plot().figure_, tmp_path / "b.svg")
+    save_svg(BarDisplay(HOSTILE, values[0], title="$").plot().figure_, tmp_path / "b.svg")
     for name in ("new/a.svg", "b.svg"):
         written = (tmp_path / name).read_text(encoding="utf-8")
         assert "<svg" in written
@@ -149,7 +127,7 @@ def test_cells_without_a_chart_say_how_to_read_the_others():
 def test_a_long_footer_stays_in_the_figure():
     footer = "Noise hides how these items differ: whatever order they have is chance. " * 3
     charts = [
-        ComponentDisplay(["w" * 60] * 3, [1.0, 0.5, 0.2], footer=footer).plot(),
+        BarDisplay(["w" * 60] * 3, [1.0, 0.5, 0.2], footer=footer).plot(),
         TopicsDisplay(["one"], [["word"]], [[0.5]], footer=footer).plot(),
     ]
     for display in charts:
@@ -162,12 +140,4 @@ def test_a_long_footer_stays_in_the_figure():
 def test_missing_matplotlib_names_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
-        ComponentDisplay(["a"], [1.0]).plot()
-
-
-def test_components_without_known_noise_have_no_intervals():
-    power = PrivateTensorPowerMethod(2)
-    power.components_ = np.array([[0.6, -0.8], [0.8, 0.6]])
-    display = ComponentDisplay.from_estimator(power, 0)
-    assert display.low is None
-    assert display.names == ["1", "0"]
+        BarDisplay(["a"], [1.0]).plot()

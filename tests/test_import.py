@@ -72,8 +72,8 @@ def test_rooms_are_attributes_without_an_import_of_their_own() -> None:
     assert public <= set(dir(sktensor_dp))
     for room in public:
         assert getattr(sktensor_dp, room) is importlib.import_module(f"sktensor_dp.{room}")
-    drawn = "from sktensor_dp.plotting import ComponentDisplay\n"
-    drawn += "ComponentDisplay(['a', 'b'], [0.7, 0.3]).plot()"
+    drawn = "from sktensor_dp.plotting import BarDisplay\n"
+    drawn += "BarDisplay(['a', 'b'], [0.7, 0.3]).plot()"
     modules = loaded("import sktensor_dp\nassert sktensor_dp.tensor.symmetric", drawn)[-1]
     # Displays leave pyplot, and what it shows, alone.
     assert "matplotlib.figure" in modules

@@ -142,7 +142,7 @@ class Groups(Run):
         """Make the mixture; rows scaled by their ranges are no longer than `data_norm`."""
         model = PrivateGaussianMixture(
             self.options.groups, data_norm=math.sqrt(len(self._columns)),
-            neighbours=self.neighbours, **self.common_parameters(accountant), **self.split()[0],
+            neighbours=self.neighbours, accountant=accountant, **self.split()[0],
         )  # fmt: skip
         self.models = {"groups": model, **self.paid}
 

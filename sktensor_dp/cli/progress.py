@@ -1,36 +1,24 @@
-"""Progress of a run on standard error: the step, its time so far, and its expected time."""
+"""Progress of a run on standard error: the step, and its time so far."""
 
-import io
-import re
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager
 
 from sktensor_dp.exceptions import NotEnoughDataWarning, PrivacyLeakWarning
 
-# Form of the lines that estimators print before each release.
-RELEASE = re.compile(r"release (\d+) of (\d+)")
 
-
-class Progress(io.TextIOBase):
-    """Printer of progress; it reads lines of estimators to estimate the end of a step."""
+class Progress:
+    """Printer of progress."""
 
     def __init__(self) -> None:
-        self._stream, self._done = sys.stderr, 0.0
         self.warnings: list[str] = []  # of protection, from public numbers alone
-
-    def write(self, text: str) -> int:
-        """Take a line of an estimator; note the fraction of releases made, if it says so."""
-        if found := RELEASE.search(text):
-            self._done = (int(found[1]) - 1) / int(found[2])
-        return len(text)
 
     def note(self, text: str) -> None:
         """Print a line."""
-        print(text, file=self._stream, flush=True)
+        print(text, file=sys.stderr, flush=True)
 
     def warn(self, text: str) -> None:
         """Print a warning of protection, and keep it for the pages."""
@@ -39,24 +27,18 @@ class Progress(io.TextIOBase):
 
     @contextmanager
     def step(self, label: str) -> Iterator[None]:
-        """Announce a step and time it; every ten seconds say how long it will take."""
+        """Announce a step and time it; every ten seconds say that it goes on."""
         seconds_between = 10.0
         begin, ended = time.monotonic(), threading.Event()
-        self._done = 0.0
 
         def tell() -> None:
             while not ended.wait(seconds_between):
-                passed = time.monotonic() - begin
-                # `_done` is the fraction of the step that took the time so far.
-                left = passed * (1 / self._done - 1) if self._done else 0.0
-                more = f", about {left:.0f} s to go" if left else ""
-                self.note(f"  {label}: {passed:.0f} s{more}")
+                self.note(f"  {label}: {time.monotonic() - begin:.0f} s")
 
         self.note(f"{label} ...")
         threading.Thread(target=tell, daemon=True).start()
         try:
-            with redirect_stderr(self):
-                yield
+            yield
         finally:
             ended.set()
         self.note(f"  done in {time.monotonic() - begin:.1f} s")

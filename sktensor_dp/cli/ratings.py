@@ -23,7 +23,7 @@ from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import least_epsilon
-from sktensor_dp.plotting import ComponentDisplay
+from sktensor_dp.plotting import BarDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 
@@ -74,7 +74,7 @@ class Ratings(Run):
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make the completion."""
-        common = {**self.common_parameters(accountant), **self.split()[0]}
+        common: dict[str, Any] = {"accountant": accountant, **self.split()[0]}
         bounds = tuple(self.options.bounds)
         model = PrivateCPCompletion(self.options.rank, bounds=bounds, unit_mode=0, **common)
         self.models = {"ratings": model, **self.paid}
@@ -306,7 +306,7 @@ class Ratings(Run):
         titles = [self._items[name] for name in self._names[:15]]
         quantity = f"expected rating, of {low:g} to {high:g}"
         footer = "\n".join([*self._notes(), *self.on_hidden(), report.in_brief])
-        display = ComponentDisplay(
+        display = BarDisplay(
             titles, self._best[:15], title=TITLE, quantity=quantity, footer=footer
         ).plot()
         display.axes_[0].set_xlim(low, high)

@@ -317,10 +317,6 @@ class Run:
         """Write the file of the option `free`; return its name."""
         raise NotImplementedError
 
-    def common_parameters(self, accountant: BudgetAccountant | None) -> dict[str, Any]:
-        """Parameters of every model."""
-        return {"accountant": accountant, "verbose": 1}
-
     def verdict(self) -> str:
         """Verdict of the forecast on the whole run."""
         return str(self.forecast().verdict)

@@ -113,7 +113,7 @@ class Topics(Run):
             of_list = " of --vocabulary" if self._public_words else ""
             of_groups = [] if self.options.by is None else ["texts of a group of --by-values"]
             self.tests = self.may_fail = [f"texts of two words{of_list} or more", *of_groups]
-        common = {**self.common_parameters(accountant), "neighbours": self.neighbours}
+        common: dict[str, Any] = {"accountant": accountant, "neighbours": self.neighbours}
         budgets = self.split()
         for_shares = budgets.pop() if self._has_groups() else None
         # Where shares are added to words and topics, these are loaded below, and have no budgets.

@@ -1,5 +1,5 @@
 """Figures of released values: topics, components and mixtures."""
 
-from sktensor_dp.plotting.displays import ComponentDisplay, MixtureDisplay, TopicsDisplay, save_svg
+from sktensor_dp.plotting.displays import BarDisplay, MixtureDisplay, TopicsDisplay, save_svg
 
-__all__ = ["ComponentDisplay", "MixtureDisplay", "TopicsDisplay", "save_svg"]
+__all__ = ["BarDisplay", "MixtureDisplay", "TopicsDisplay", "save_svg"]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
 from sktensor_dp.checks.ranges import named_ranges
@@ -115,8 +114,8 @@ def save_svg(figure: "Figure", path: str | Path) -> None:
     Examples
     --------
     >>> import os
-    >>> from sktensor_dp.plotting import ComponentDisplay, save_svg
-    >>> save_svg(ComponentDisplay(["ship"], [0.5], title="Topic 1").plot().figure_, os.devnull)
+    >>> from sktensor_dp.plotting import BarDisplay, save_svg
+    >>> save_svg(BarDisplay(["ship"], [0.5], title="Topic 1").plot().figure_, os.devnull)
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
@@ -144,89 +143,38 @@ class Display:
 
 
 @dataclass
-class ComponentDisplay(Display):
-    """Leading words, or largest coordinates, of one component, with intervals for its noise.
+class BarDisplay(Display):
+    """Numbers by name, as a chart of bars.
 
     Attributes
     ----------
     names : list of str
         Names of the bars, the first on top.
-    values, low, high : ndarray of shape (n_bars,)
-        Their lengths, and intervals (None where the noise is not known).
+    values : ndarray of shape (n_bars,)
+        Their lengths.
     title, quantity, footer : str
         Title of the figure and of the lengths, and what stands below a new figure.
 
     Examples
     --------
-    >>> from sktensor_dp.plotting import ComponentDisplay
-    >>> display = ComponentDisplay(["ship", "sail"], [0.5, 0.25], title="Topic 1").plot()
+    >>> from sktensor_dp.plotting import BarDisplay
+    >>> display = BarDisplay(["ship", "sail"], [0.5, 0.25], title="Topic 1").plot()
     >>> [float(bar.get_width()) for bar in display.ax_.patches]
     [0.5, 0.25]
     """
 
     names: list[str]
     values: Floats
-    low: Floats | None = None
-    high: Floats | None = None
     title: str = ""
     quantity: str = "value"
     footer: str = ""
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: BaseEstimator,
-        component: int = 0,
-        feature_names: Names = None,
-        *,
-        n_features: int = 10,
-        level: float = 0.9,
-        ax: "Axes | None" = None,
-    ) -> "ComponentDisplay":
-        """Draw a row of ``components_`` of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            With ``components_``: topics, means, unit vectors.
-        component : int, default=0
-            Number of the row.
-        feature_names : sequence of str of length n_features_in_, default=None
-            By default ``feature_names_in_``, or the numbers of the columns.
-        n_features : int, default=10
-            Number of bars, the largest in size.
-        level : float, default=0.9
-            Coverage of the intervals, where the estimator has ``components_std_``.
-        ax : matplotlib axes, default=None
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        ComponentDisplay
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        values = np.asarray(estimator.components_)[component]
-        low = high = None
-        columns = names_of_columns(estimator, feature_names, len(values))
-        quantity = "probability" if (values >= 0).all() else "value"
-        largest = np.argsort(-np.abs(values), kind="stable")[:n_features]
-        names, lengths = [str(columns[column]) for column in largest], values[largest]
-        if (std := getattr(estimator, "components_std_", None)) is not None:
-            reach = float(ndtri((1 + level) / 2)) * std[component][largest]
-            # Only topics have deviations; their probabilities are not below 0.
-            low, high = np.maximum(lengths - reach, 0.0), lengths + reach
-        return cls(names, lengths, low, high, f"Component {component + 1}", quantity).plot(ax)
-
-    def plot(self, ax: "Axes | None" = None) -> "ComponentDisplay":
+    def plot(self, ax: "Axes | None" = None) -> "BarDisplay":
         """Draw into axes, or into a new figure."""
         size = (6.4, 1.3 + 0.32 * len(self.names))
         axes: Axes = new_figure(figsize=size).subplots() if ax is None else ax
         self.axes_ = [axes]
-        draw_bars(axes, self.values, self.names, self.low, self.high)
+        draw_bars(axes, self.values, self.names)
         styled(axes, self.title, xlabel=self.quantity)
         finish_bars(axes)
         if self.footer and ax is None:
