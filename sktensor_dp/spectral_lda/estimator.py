@@ -144,6 +144,8 @@ class PrivateSpectralLDA(
     coherence_ : ndarray of shape (n_components_,) or None
         UMass coherence of the ten leading words of each topic, by the released second
         moment: mean of ``log P(word | a more probable word)``. None after later batches.
+    document_length_ : float
+        Mean number of tokens of a document as released: with noise, and clipped.
     clip_norm_ : dict
         Limits in force, public or released.
     privacy_report_ : PrivacyReport
@@ -198,6 +200,7 @@ class PrivateSpectralLDA(
     """
 
     n_components_: int
+    document_length_: float
     clip_norm_: Mapping[str, float]
     _stream: TopicStream | None = None  # where the model goes on by batches
     _saved = SavedTopics
@@ -547,8 +550,8 @@ class PrivateSpectralLDA(
 
         Notes
         -----
-        It estimates averages over documents of what :meth:`transform` finds in each. Short ones
-        are close to the average of all, so groups differ by less than their words do.
+        It estimates averages over documents of what :meth:`transform` would find in longer ones:
+        of short ones it finds shares close to the average of all. How close, the model tells.
 
         **Privacy.** *Unit* and relation of neighbours are those of the fit. *Public*: `values` and
         all parameters. *Releases*: ``topic_shares``, ``norm_histogram`` where a bound is chosen,

@@ -87,6 +87,7 @@ def attributes_of(found: FittedTopics) -> dict[str, Any]:
         "topic_prior_": found.weights[order] * prior_total,
         "doc_topic_prior_": found.concentration / len(found.topics),
         "coherence_": in_order(found.coherence),
+        "document_length_": found.length,
         "unigram_": smoothed(found.unigram, found.unigram),
         "n_components_": len(found.topics),
         "n_components_seen_": found.n_resolved,
@@ -186,6 +187,7 @@ class SavedTopics(SavedState):
     clip_norm_: Annotated[dict[str, float], ByName(Real("+"))]
     components_std_: Annotated[Floats | None, Maybe(Numbers("kd+"))]
     coherence_: Annotated[Floats | None, Maybe(Numbers("k"))]
+    document_length_: Annotated[float, Real("+")]
     _stream: Annotated[TopicStream, STREAM] = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:

@@ -34,7 +34,8 @@ from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.topic_shares import SharesByGroup, SharesNorm
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.tensor.arrays import Floats, Integers
-from sktensor_dp.topics.inference import proportions
+from sktensor_dp.topics.confusion import comparable_shares
+from sktensor_dp.topics.inference import TINY
 from sktensor_dp.topics.shrinkage import deviation_moments
 
 # Edges of the histogram of norms of persons: texts of one topic in one group, about. A person with
@@ -58,6 +59,7 @@ class SavedShares(SavedState):
     texts_per_person_: Annotated[float, Real("+")]
     spread_: Annotated[float, Real("+")]
     most_beyond_: Annotated[float, Real("+")]
+    confusion_: Annotated[Floats, Numbers("kk+")]
 
 
 class TopicShares(PrivateEstimatorMixin, BaseEstimator):
@@ -66,8 +68,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     shares_ : ndarray of shape (n_values, n_topics)
-        Average over the texts of each group of their topics' shares; NaN where noise hides how
-        many texts there are (`below_noise_`).
+        Average over the texts of each group of their topics' shares, for `confusion_`; NaN where
+        noise hides how many texts there are (`below_noise_`).
     counts_ : ndarray of shape (n_values,)
         Texts of each group with a word of the model, as they were released: with noise, and
         after units beyond the bound were scaled down. There are at least as many, but for noise.
@@ -88,13 +90,16 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         was chosen, units count in them by up to a smaller one.
     rest_sums_, rest_sigma_ : ndarray of shape (n_values, n_topics), float
         The same of what they add from there up to the bound; 0 where there is no smaller one.
+    confusion_ : ndarray of shape (n_topics, n_topics)
+        Shares expected in a text of one topic, a row for each, by the model: sums are of such, and
+        `shares_` are what explains them.
     privacy_report_ : PrivacyReport
         What was released, and what it cost.
     """
 
     _unit = "document"
     _saved = SavedShares
-    _hidden_state = frozenset({"_moments"})
+    _hidden_state = frozenset({"_inverse", "_moments"})
     _privacy_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         name: rule
         for name, rule in PrivateEstimatorMixin._privacy_constraints.items()
@@ -112,6 +117,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     texts_per_person_: float
     spread_: float
     most_beyond_: float
+    confusion_: Floats
 
     def __init__(
         self,
@@ -156,14 +162,14 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         for rows_or_owners in (X, groups):
             refuse_other_row_order(rows_or_owners, by, "by")
         shape = len(self.values), model.n_components_
-        rows = _by_group(counts, places, model, len(self.values))
+        rows, confusion = _by_group(counts, places, model, len(self.values))
         chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
         check_counted_alike(X, groups is not None, self.neighbours, chunks.n_units)
         if not (self._number_is_private or anyway):
             self._refuse_noise(chunks.n_units, shape[1], chunks.grouped)
-        return self._fit_units(chunks, shape)
+        return self._fit_units(chunks, shape, confusion)
 
-    def _fit_units(self, chunks: ShareChunks, shape: tuple[int, int]) -> Self:
+    def _fit_units(self, chunks: ShareChunks, shape: tuple[int, int], confusion: Floats) -> Self:
         """Plan the releases, open, ask, publish."""
         plan = self._plan(chunks.grouped)
         is_given = chunks.grouped and self.texts_per_person != "auto"
@@ -193,7 +199,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "sums_": sums.value.reshape(shape), "sigma_": sums.sigma,
             "rest_sums_": rest, "rest_sigma_": rest_sigma,
             "texts_per_person_": texts, "spread_": spread,
-            "most_beyond_": most_beyond,
+            "most_beyond_": most_beyond, "confusion_": confusion,
         }  # fmt: skip
         return self._publish_result(self._with_report(ask, FitResult(found), {}))
 
@@ -287,7 +293,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     @property
     def sampling_std_(self) -> Floats:
         """Standard errors of the shares by chance, at most, about."""
-        return np.sqrt(self.spread_ * self.shares_ * (1 - self.shares_) / self._seen)
+        shares = self.shares_
+        own, others = self._squares(shares)
+        squares = others + (own - others) * shares
+        return np.sqrt(self.spread_ * (squares - shares**2) / self._seen)
 
     @property
     def _seen(self) -> Floats:
@@ -295,16 +304,34 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return np.where(self.below_noise_, np.nan, self.counts_)[:, None]
 
     @cached_property
+    def _inverse(self) -> Floats:
+        """Matrix that takes sums of confused shares to those of topics; rows sum to 1."""
+        return np.asarray(np.linalg.pinv(self.confusion_))
+
+    def _noise_of_quotients(self, shares: Floats) -> Floats:
+        """Variance of shares in units of that of a released sum over the count, the sum of all."""
+        inverse = self._inverse
+        k = len(inverse)
+        return np.square(inverse).sum(axis=0) - 2 * inverse.sum(axis=0) * shares + k * shares**2
+
+    def _squares(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Largest mean squares of what a text adds to a topic's sum: of that topic, and others."""
+        squares = self.confusion_ @ self._inverse**2  # if inference has each text in one topic
+        own = squares.diagonal()
+        others = shares.sum(axis=1, keepdims=True) - shares
+        return own, (shares @ squares - shares * own) / np.maximum(others, TINY)
+
+    @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
         """Average shares in each group, and variances of their errors by noise."""
         n, seen = self._seen, ~self.below_noise_
-        of_few = n - np.maximum(self.rest_sums_.sum(axis=1, keepdims=True), 0.0)
-        shares = np.clip(self.sums_ / of_few, 0.0, 1.0)
-        spread = _noise_of_quotients(shares)
+        added = self.rest_sums_.sum(axis=1, keepdims=True)
+        of_few = n - np.maximum(added, 0.0)
+        shares = np.clip(self.sums_ @ self._inverse / of_few, 0.0, 1.0)
+        spread = self._noise_of_quotients(shares)
         variance = spread * (self.sigma_ / of_few) ** 2
         # Texts beyond the smaller bound move shares as far as they are of other topics.
-        added = self.rest_sums_.sum(axis=1, keepdims=True)
-        moves = (self.rest_sums_ - added * shares) / n
+        moves = (self.rest_sums_ @ self._inverse - added * shares) / n
         noise = spread * (self.rest_sigma_ / n) ** 2 + (1 - of_few / n) ** 2 * variance
         moved, left = shares.copy(), variance.copy()
         moved[seen], left[seen] = _shrunk(moves[seen], noise[seen])
@@ -341,11 +368,17 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         k = self.sums_.shape[1]
         shares, variance = self._moments
         sums, chance = shares * n, reach * self.spread_ * n * sampling
-        noise = reach * variance * n**2 / _noise_of_quotients(np.clip(shares, 0.0, 1.0))
-        # (sums - s n)^2 <= noise (1 - 2 s + k s^2) + chance s (1 - s), a square in s.
+        shares = np.clip(shares, 0.0, 1.0)
+        noise = reach * variance * n**2 / self._noise_of_quotients(shares)
+        least = self._noise_of_quotients(np.zeros(k))
+        slope = self._inverse.sum(axis=0)
+        own, others = self._squares(shares)
+        # (sums - s n)^2 <= noise (least - 2 slope s + k s^2) + chance (others + (own - others) s -
+        # s^2), a square in s.
         square = n**2 - noise * k + chance
-        half = sums * n - noise + chance / 2
-        root = np.sqrt(np.maximum(half**2 - square * (sums**2 - noise), 0.0))
+        half = sums * n - noise * slope + chance * (own - others) / 2
+        end = sums**2 - noise * least - chance * others
+        root = np.sqrt(np.maximum(half**2 - square * end, 0.0))
         # At a higher level than that of `below_noise_` the count may be hidden: any share will do.
         bounded = np.where(np.isnan(n), np.nan, 1.0 * (n**2 > noise * k))
         low, high = (half - root) / square, (half + root) / square
@@ -449,11 +482,6 @@ def _best_bound(persons: Floats, n: int, shape: tuple[int, int], noise: float) -
     return float(edges[np.argmin((n_groups * noise * edges / texts) ** 2 + by_weights)])
 
 
-def _noise_of_quotients(shares: Floats) -> Floats:
-    """Variance of shares in units of that of a sum over the count, the sum of all k."""
-    return 1 - 2 * shares + shares.shape[1] * shares**2
-
-
 def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:
     """Posterior means and variances of moves of shares: of one for all groups, and of the rest."""
     if not variance.any():
@@ -467,14 +495,19 @@ def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:
     return mean + own_mean.reshape(moves.shape), left + own_left.reshape(moves.shape)
 
 
-def _by_group(counts: sp.csr_matrix, places: Integers, model: Any, n_groups: int) -> sp.csr_matrix:
-    """Shares of topics in documents, each in the columns of its group.
+def _by_group(
+    counts: sp.csr_matrix, places: Integers, model: Any, n_groups: int
+) -> tuple[sp.csr_matrix, Floats]:
+    """Shares of topics in documents, each in the columns of its group; and their confusion.
 
     Empty rows are left of documents without words, and of groups that are not listed.
     """
+    k, kept = model.n_components_, (places >= 0) & (np.diff(counts.indptr) > 0)
     topics, prior, single = model._topics_and_prior()
-    k, kept = len(topics), (places >= 0) & (np.diff(counts.indptr) > 0)
-    shares = proportions(counts[kept], topics, prior, single)
+    shares, confusion = comparable_shares(
+        counts[kept], topics, prior, single, model.document_length_
+    )
     columns = places[kept, None] * k + np.arange(k)
     ends = np.append(0, np.cumsum(kept * k))
-    return sp.csr_matrix((shares.ravel(), columns.ravel(), ends), (len(kept), n_groups * k))
+    layout = shares.ravel(), columns.ravel(), ends
+    return sp.csr_matrix(layout, (len(kept), n_groups * k)), confusion

@@ -136,6 +136,29 @@ def test_intervals_hold_the_shares_of_others_who_might_have_written(each, seed):
     assert np.nanstd(ratios) > 0.6  # intervals are no wider than that
 
 
+def test_short_texts_show_rare_topics_as_rare(seed):
+    """Of texts of 1 to 3 words a third of the words is common to all topics.
+
+    Over seeds the error is .26 of that of means of `transform`, with a deviation of .065, and
+    intervals hold .975 of shares, with a deviation of .05.
+    """
+    rng = np.random.default_rng(seed)
+    topics = np.hstack([np.kron(np.eye(K), np.full(5, 0.13)), np.full((K, 30), 0.35 / 30)])
+    truth = np.array([[0.03, 0.47, 0.5], [0.2, 0.4, 0.4], [0.4, 0.3, 0.3], [0.6, 0.2, 0.2]])
+    month = rng.integers(4, size=20_000)
+    topic = (rng.random((20_000, 1)) > truth.cumsum(axis=1)[month]).sum(axis=1)
+    X = rng.multinomial(rng.integers(1, 4, 20_000), topics[topic])
+    by = np.array(VALUES)[month]
+    lda = PrivateSpectralLDA(K, doc_topic_prior=0, epsilon=math.inf, n_refinements=24).fit(X)
+    order = (lda.components_ @ topics.T).argmax(axis=0)
+    plain = lda.transform(X)[:, order] - truth[month]
+    off = [plain[by == value].mean(axis=0) for value in VALUES]
+    exact = lda.shares_by(X, by, VALUES, epsilon=math.inf)
+    assert np.std(exact.shares_[:, order] - truth) < 0.7 * np.std(off)
+    low, high = lda.shares_by(X, by, VALUES, epsilon=4.0).interval()
+    assert np.mean((low[:, order] <= truth) & (truth <= high[:, order])) > 0.7
+
+
 def test_a_large_bound_costs_little_where_all_write_alike(seed):
     """Of 4,000 persons with 3 texts on average, some with 20, each in a group of their own.
 

@@ -1,0 +1,52 @@
+"""Confusion of topics by inference, and shares of topics in documents that all have the same one.
+
+Posterior shares lie towards the prior, those of short documents most. Their expectation in
+documents of one topic is a row of the confusion, which topics and prior alone tell.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.topics.inference import proportions
+from sktensor_dp.topics.moments import project_rows
+
+# Lengths of documents that are told apart: half octaves. A few tokens more hardly move others.
+LENGTHS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
+# Tokens that are drawn for a length: a share is off by about a hundredth of itself.
+DRAWN = 2**15
+
+
+def comparable_shares(
+    counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool, length: float
+) -> tuple[Floats, Floats]:
+    """Shares (n, k) of topics in documents, and their confusion (k, k): that of one `length`.
+
+    Longer documents are blurred to it, and shorter ones sharpened as far as shares allow.
+    """
+    shares = proportions(counts, topics, prior, single)
+    sizes, (common,) = _nearest(np.asarray(counts.sum(axis=1)).ravel()), _nearest([length])
+    wanted = confusion(topics, prior, single, common)
+    for size in np.unique(sizes[sizes != common]):
+        own = confusion(topics, prior, single, size)
+        rows = sizes == size
+        shares[rows] = project_rows(shares[rows] @ np.linalg.pinv(own) @ wanted)
+    return shares, wanted
+
+
+def confusion(topics: Floats, prior: Floats, single: bool, length: int) -> Floats:
+    """Mean shares (k, k) in documents of `length` tokens, all of one topic: a row for each."""
+    k, n_words = topics.shape
+    n = max(DRAWN // (length * k), 1)
+    rng = np.random.default_rng(0)
+    words = [rng.choice(n_words, n * length, p=topic / topic.sum()) for topic in topics]
+    ends = np.arange(0, k * n * length + 1, length)
+    drawn = sp.csr_matrix((np.ones(ends[-1]), np.concatenate(words), ends), (k * n, n_words))
+    drawn.sum_duplicates()
+    return proportions(drawn, topics, prior, single).reshape(k, n, k).mean(axis=1)
+
+
+def _nearest(lengths: NDArray[np.floating] | list[float]) -> NDArray[np.integer]:
+    """Lengths that are told apart, each nearest in logarithm."""
+    return LENGTHS[np.searchsorted(np.sqrt(LENGTHS[1:] * LENGTHS[:-1]), lengths)]
