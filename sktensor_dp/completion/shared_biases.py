@@ -30,8 +30,9 @@ LEAST_WEIGHT = 1e-130
 # Least response to effects in units of the clip; least and largest mean square error of a release:
 # far from overflow, and from squares of bounds.
 LEAST_RESPONSE, LEAST_ERROR, LARGEST_ERROR = 1e-6, 1e-130, 1e130
-# Number of EM steps for effects, and the smaller number before another release.
-STEPS, ROUGH_STEPS = 60, 20
+# Number of fits of each mode given the others, and the root mean square move of effects, in their
+# deviations, after which one is the last: a longer one would add its square to relative errors.
+PASSES, LEAST_MOVE = 3, 0.03
 # Least share of units with several entries, to avoid a division by 0.
 LEAST_SEVERAL = 1e-3
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
@@ -415,10 +416,12 @@ class SharedBiases:
         """Distances of rows' means from their medians."""
         return mean_to_median(self._share_at_bounds, self.level + self.effects.effects, self.half)
 
-    def fit(self, biases: Sequence["SharedBiases"], n_steps: int) -> None:
-        """Fit effects to all releases so far, in `n_steps` EM steps, given those of other modes."""
+    def fit(self, biases: Sequence["SharedBiases"]) -> float:
+        """Fit effects to all releases so far, given those of other modes.
+        Return the root mean square by which they move, in deviations.
+        """
         if not self._released:
-            return
+            return 0.0
         releases = [one.release for one in self._released]
         # An entry weighs one over the norm of its unit's counts: all n of a unit weigh n over it.
         several, self.n_alone = np.mean([one.counts.sum(axis=1) for one in releases], 0).tolist()
@@ -431,7 +434,7 @@ class SharedBiases:
         found, excess = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, weight_each=weight_each,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
-            response=release.response, about=release.about, spread=release.spread, max_iter=n_steps,
+            response=release.response, about=release.about, spread=release.spread,
         )  # fmt: skip
         # Popularity is half the logarithm of a weight over the mean weight. Noise may make that
         # negative.
@@ -445,11 +448,13 @@ class SharedBiases:
         # Clipped residuals show whether values are above the unit's level, not how far. If values
         # are skewed most are above, which would add a constant to all effects: subtract it.
         mean = float(self.shares @ (found.effects - excess))
-        widest = 2 * self.half
+        widest, last = 2 * self.half, self.effects.effects
         self.effects = replace(
             found, effects=np.clip(found.effects - mean, -widest, widest),
             variances=np.minimum(found.variances + release.by_step, widest**2),
         )  # fmt: skip
+        variances = np.maximum(self.effects.variances, LEAST_VARIANCE * found.prior_variance)
+        return math.sqrt(np.mean((self.effects.effects - last) ** 2 / variances))
 
     def _root_of_several(self, weight: float, sigma: float) -> float:
         """Sum over units with entries in several rows of n over the norm of their n counts.
@@ -584,11 +589,11 @@ def part_of_deviation(r: float, room: float, n: float) -> float:
     return math.sqrt((1 - 1 / n) / (1 + variance * (1 + 3 * r**2) / 4))
 
 
-def fit_together(biases: Sequence[SharedBiases], n_left: int = 0) -> None:
-    """Fit biases of each mode given the others, roughly while `n_left` releases are to come."""
-    # Twice, as the first is by effects of others before the last release.
-    for one in [*biases, *biases]:
-        one.fit(biases, ROUGH_STEPS if n_left else STEPS)
+def fit_together(biases: Sequence[SharedBiases]) -> None:
+    """Fit biases of each mode given the others, until they hardly move."""
+    for _ in range(PASSES):
+        if max([one.fit(biases) for one in biases]) < LEAST_MOVE:
+            return
 
 
 def _joined(parts: Iterable[Floats]) -> Floats:

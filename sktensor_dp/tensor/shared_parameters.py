@@ -18,6 +18,9 @@ from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
 _GRID_RATIO, _GRID_MARGIN, GRID_SIZE = 1 / 2000, 1.1, 60
 # Least probability of a grid point, and least prior variance relative to the first.
 _LEAST_PROBABILITY, _LEAST_RATIO = 1e-12, 5e-4
+# Number of steps for prior distributions, each as far as so many EM steps, and the gain of a row's
+# log likelihood by which one is the last: posteriors move by no more (Kullback-Leibler divergence).
+_STEPS, _EM_STEPS, _LEAST_GAIN = 11, 5, 1e-5
 # Least variance of a sum, for rows of weight 0 without noise.
 _TINY = 1e-100
 
@@ -110,7 +113,6 @@ def shared_effects(
     effect_variance: float,
     about: Floats | None = None,
     spread: float | Floats = 1.0,
-    max_iter: int = 60,
 ) -> tuple[SharedEffects, Floats]:
     """Empirical Bayes estimate of the effect and popularity of each row of a mode from noisy sums
     and weights, and how far effects are expected to be above true ones, of shape (n_rows,).
@@ -131,8 +133,7 @@ def shared_effects(
     fit = _GridPosterior(
         noisy, noisy_weights, grid, noise_std, variance_each, response, effect_variance, about
     )
-    for _ in range(max_iter):
-        fit.step()
+    fit.find_prior()
     log_ratios = np.log(np.maximum(grid, largest * _GRID_RATIO)) - math.log(total / len(noisy))
     return fit.effects(popularity=0.5 * log_ratios)
 
@@ -171,24 +172,34 @@ class _GridPosterior:
         shape = np.broadcast_shapes(self._sums.shape, grid.shape)
         self._scratch = np.empty(shape), np.empty(shape)
 
-    def step(self) -> None:
-        """EM step: probabilities of the grid's points, and prior variance of effects."""
-        posterior, effects, variances = self._posterior()
-        effects **= 2
-        effects += variances
-        effects *= posterior
-        # Over one row less: the mode under a prior by which the variance is not 0 (Chung et al.
-        # 2013), as few rows in much noise would have it.
-        mean_square = float(np.sum(effects)) / max(len(effects) - 1, 1)
-        self.prior_variance = max(mean_square, self._least_variance)
-        probabilities = posterior.mean(axis=0) + _LEAST_PROBABILITY
-        self._probabilities = probabilities / probabilities.sum()
+    def find_prior(self) -> None:
+        """Find probabilities of the grid's points, and the prior variance of effects, by EM."""
+        last_density = last_step = last_variance = math.nan
+        for _ in range(_STEPS):
+            posterior, effects, variances, density = self._posterior()
+            effects **= 2
+            effects += variances
+            effects *= posterior
+            # Over one row less: the mode under a prior by which the variance is not 0 (Chung et
+            # al. 2013), as few rows in much noise would have it.
+            mean_square = float(np.sum(effects)) / max(len(effects) - 1, 1)
+            variance = self.prior_variance
+            density += math.log(variance) / 2
+            # Find where EM steps end by the secant method, not farther than so many steps go: where
+            # noise hides effects, the likelihood is flat and tells no variance.
+            step = math.log(max(mean_square, self._least_variance) / variance)
+            moved, fell = math.log(variance / last_variance), last_step - step
+            longer = min(moved / fell, _EM_STEPS) if moved * fell > 0 else 1.0
+            self.prior_variance = max(variance * math.exp(longer * step), self._least_variance)
+            if abs(density - last_density) < _LEAST_GAIN * len(effects):
+                break
+            last_density, last_step, last_variance = density, step, variance
 
     def effects(self, popularity: Floats) -> tuple[SharedEffects, Floats]:
         """Posterior of effects and of `popularity`, a value for each weight of the grid; and the
         expected bias of the effects' means.
         """
-        posterior, effects, variances = self._posterior()
+        posterior, effects, variances, _ = self._posterior()
         mean = _posterior_mean(posterior, effects)
         # The prior draws means of rows of little weight to 0, though what few choose is often
         # valued less. Assume effects on a line in the root of the weight, about its mean, and fit
@@ -212,8 +223,10 @@ class _GridPosterior:
         """Variances of sums whose effects are not known."""
         return np.asarray(self._slopes**2 * self.prior_variance + self._variances)
 
-    def _posterior(self) -> tuple[Floats, Floats, Floats]:
-        """Posterior probabilities of grid points, and the effect's mean and variance at each."""
+    def _posterior(self) -> tuple[Floats, Floats, Floats, float]:
+        """Posterior probabilities of grid points after EM steps for their prior ones, the effect's
+        mean and variance at each, and the log likelihood.
+        """
         # Both arrays are overwritten by the next call.
         posterior, effects = self._scratch
         marginal_variances = self._marginal_variances()
@@ -222,13 +235,20 @@ class _GridPosterior:
         posterior += np.log(marginal_variances)
         posterior *= 0.5
         np.subtract(self._log_likelihoods, posterior, out=posterior)
-        posterior += np.log(self._probabilities)
-        posterior -= posterior.max(axis=1, keepdims=True)
+        largest = posterior.max(axis=1, keepdims=True)
+        posterior -= largest
         np.exp(posterior, out=posterior)
-        posterior /= posterior.sum(axis=1, keepdims=True)
+        for _ in range(_EM_STEPS):
+            posterior_mean = (1 / (posterior @ self._probabilities)) @ posterior / len(posterior)
+            probabilities = self._probabilities * posterior_mean + _LEAST_PROBABILITY
+            self._probabilities = probabilities / probabilities.sum()
+        posterior *= self._probabilities
+        sums = posterior.sum(axis=1, keepdims=True)
+        posterior /= sums
         gains = self._slopes * self.prior_variance / marginal_variances
         np.multiply(gains, self._sums, out=effects)
-        return posterior, effects, self.prior_variance * self._variances / marginal_variances
+        variances = self.prior_variance * self._variances / marginal_variances
+        return posterior, effects, variances, float(np.sum(largest + np.log(sums)))
 
 
 def _posterior_mean(posterior: Floats, values: Floats) -> Floats:

@@ -1,5 +1,7 @@
 """Biases of rows: from noisy sums, features and shared releases."""
 
+import math
+
 import numpy as np
 import pytest
 from internals import leading_pairs
@@ -149,7 +151,7 @@ def fitted_effects(sums, weights, noise):
         sums,
         weights,
         noise_std=noise,
-        weight_each=min(N_UNITS / np.sum(weights), 1.0),
+        weight_each=N_UNITS / max(np.sum(weights), N_UNITS),
         response=GAIN,
         effect_variance=0.1,
     )
@@ -182,7 +184,7 @@ def test_errors_of_rows_of_little_weight_count_how_far_they_are_drawn(seed):
     sums = GAIN * weights * effects + 3.0 * rng.standard_normal(len(weights))
     reported = weights + 3.0 * rng.standard_normal(len(weights))
     fitted, drawn = shared_effects(
-        sums, reported, noise_std=3.0, weight_each=min(N_UNITS / reported.sum(), 1.0),
+        sums, reported, noise_std=3.0, weight_each=N_UNITS / max(reported.sum(), N_UNITS),
         response=GAIN, effect_variance=0.1,
     )  # fmt: skip
     off = (fitted.effects - effects)[rare]
@@ -222,6 +224,16 @@ def test_noise_alone_is_shrunk_away(seed):
     fitted = fitted_effects(sums, weights, 20.0)
     # Of a prior deviation of .32 almost nothing follows the sums.
     assert rms(fitted.effects) < 0.1
+
+
+def test_a_small_variance_is_the_likeliest():
+    """A dozen EM steps from a large variance are far from it where entries hide effects."""
+    sums = math.sqrt(GAIN**2 * 0.05 + 0.02) * np.random.default_rng(0).standard_normal(2000)
+    found, _ = shared_effects(
+        sums, np.ones(2000), noise_std=0.0, weight_each=0.02, response=GAIN, effect_variance=1.0
+    )
+    likeliest = (np.mean(sums**2) - 0.02) / GAIN**2
+    assert found.prior_variance == pytest.approx(likeliest, rel=0.02)
 
 
 def test_exact_sums(seed):
