@@ -26,7 +26,6 @@ class TrialAccountant(BudgetAccountant):
 
     # A trial's plan is checked before any query, so a refusal depends on public numbers. The search
     # as a whole has been charged, so this accountant does not affect other fits.
-    _holds_others = False
     _part_of_search = True
 
     def __init__(self, allowed: PrivacyCost) -> None:
@@ -47,18 +46,18 @@ class TrialAccountant(BudgetAccountant):
         return super().charge(entries, ticket)
 
 
-class ChargeReached(BaseException):
-    """End of a fit that is begun to see what it refuses before its charge."""
+class StoppedAtCharge(BaseException):
+    """End of a fit that is begun to see what it refuses before its charge; nothing went wrong."""
 
 
-class RefusingAccountant(TrialAccountant):
-    """Accountant that ends a fit of a search where it would be charged."""
+class StoppingAccountant(TrialAccountant):
+    """Accountant that stops a fit of a search where it would be charged."""
 
     def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> Any:
-        """Record charges of nothing; of others raise ChargeReached, or BudgetError as a trial."""
+        """Record charges of nothing; of others raise StoppedAtCharge, or BudgetError as a trial."""
         super().charge(entries, ticket)
         if entries:
-            raise ChargeReached
+            raise StoppedAtCharge
 
 
 def part_of(reports: Sequence[PrivacyReport], role: str) -> Part:

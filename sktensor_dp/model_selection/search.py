@@ -295,7 +295,7 @@ class PrivateSearchCV(
         trials = self._trials(request, X, y, groups)
         unit = unit_of(request.last._public_facts().unit, trials.labels is not None)
         self._check_budget(request)
-        trials.refuse_by_unpaid_fits()
+        trials.refuse_before_charge()
         if not request.number_is_private:
             number = trials.split.n_units
             self._warn_of_delta(request.delta, number, unit)

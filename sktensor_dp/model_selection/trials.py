@@ -17,8 +17,8 @@ from sktensor_dp.data.labels import Labels
 from sktensor_dp.estimator.base import PrivateEstimatorMixin
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.model_selection.costs import (
-    ChargeReached,
-    RefusingAccountant,
+    StoppedAtCharge,
+    StoppingAccountant,
     TrialAccountant,
     as_parameters,
     part_of,
@@ -100,7 +100,7 @@ class Trials:
     bounds: tuple[float, float]  # that all scores are clipped to
     n_features: int | None  # columns of X, where the step that scores is given them
 
-    def refuse_by_unpaid_fits(self) -> None:
+    def refuse_before_charge(self) -> None:
         """Begin a fit of each candidate, to refuse unpaid what fits refuse before their charge."""
         parts = [np.ones(self.split.n_units, dtype=bool)]
         if self.labels is None and not self.request.number_is_private:
@@ -114,10 +114,10 @@ class Trials:
             model = configured(self.estimator, params, np.random.RandomState(0))
             refused[key] = None
             for chosen in parts:
-                accountant = RefusingAccountant(self.request.cost)
+                accountant = StoppingAccountant(self.request.cost)
                 try:
                     self._guarded(partial(self._fitted, model, chosen, accountant), "A fit")
-                except ChargeReached:
+                except StoppedAtCharge:
                     pass
                 except NotEnoughDataError as error:  # a trial may lose by it
                     refused[key] = error
@@ -195,13 +195,15 @@ class Trials:
             X = model._set_to_units(X, int(chosen.sum()))
         elif self.labels is not None:
             groups = {f"{name}__groups" if name else "groups": self.labels[rows] for name in steps}
-        # `_accountant_to_charge` of each step finds this accountant, the last of `OPENED` in
-        # privacy/accountant.py, not an enclosing block, which the whole search was charged to.
+        for step in steps.values():  # not an enclosing block, which the whole search was charged to
+            step.set_params(accountant=accountant)
         # Groups are passed by names of steps; requests for routing would interfere.
         unrouted = config_context(enable_metadata_routing=False)
-        with accountant, unrouted, warnings.catch_warnings(record=True) as caught:
+        with unrouted, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(X, **groups) if y is None else model.fit(X, y, **groups)
+        for step in steps.values():
+            step.set_params(accountant=None)
         return model, caught
 
     def _scored(

@@ -166,7 +166,8 @@ def _as_charges(parts: Sequence[SplitPart]) -> list[LedgerEntry]:
 
 # Open ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last.
 OPENED: "ContextVar[tuple[BudgetAccountant | None, ...]]" = ContextVar("opened", default=(None,))
-# Open blocks of all threads of this process. Appending and removing are atomic.
+# Open blocks of all threads of this process: fits without accountant in other threads are refused.
+# Appending and removing are atomic.
 HELD: "list[BudgetAccountant]" = []
 
 
@@ -242,8 +243,6 @@ class BudgetAccountant(TableDisplay):
     (0.5, 1e-06)
     """
 
-    # Fits without accountant in other threads are refused while a block is open.
-    _holds_others = True
     _part_of_search = False  # whether a search pays for all fits that it charges
 
     def __init__(
@@ -756,12 +755,11 @@ class BudgetAccountant(TableDisplay):
 
     def __enter__(self) -> "BudgetAccountant":
         OPENED.set((*OPENED.get(), self))
-        if self._holds_others:
-            HELD.append(self)
+        HELD.append(self)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        if self._holds_others and self in HELD:
+        if self in HELD:
             HELD.remove(self)
         # Remove this block, not the last one: a generator that yields inside a block may leave it
         # after other blocks were entered. If it leaves in another context, there is nothing to
