@@ -49,7 +49,7 @@ from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.tensor.arrays import Floats, as_generator
 
-# Rows are scaled down to this many radii: numbers stay far from overflow, and few rows change.
+# Rows are scaled down to this many radii of the ball: far from overflow, and few rows change.
 MOST_RADII = 8.0
 # Released statistics are clipped here, in units of their scales: without noise none is far above 1.
 MOST = 4.0
@@ -175,7 +175,7 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
         # Spheres share one density at their means, which cancels in `log_scales`.
         answer = ask(MixtureStatistics(
             means=spheres.means, whiteners=spheres.whitener, log_scales=np.log(spheres.weights),
-            limit=clip.limit, centre=0.0, scales=SPHERE_SCALES, radius=MOST_RADII * radius,
+            limit=clip.limit, centre=0.0, scales=SPHERE_SCALES, guard_radius=MOST_RADII * radius,
             shape_part="spherical", pooled=True, fill=fill,
         ))  # fmt: skip
         # Empty spheres are moved, but need steps to settle: the last two steps drop them instead.
@@ -263,7 +263,7 @@ def release_tails(
     early = clipping_at(plan.n_features, EARLY)
     query = MixtureStatistics(
         model.means, model.whiteners, model.log_scales, limit=early.limit, centre=0.0,
-        scales=scales_of_shifts(1), radius=MOST_RADII * ball.radius, shape_part="spherical",
+        scales=scales_of_shifts(1), guard_radius=MOST_RADII * ball.radius, shape_part="spherical",
         partial=[(limit, 0.0) for limit in limits_of_fewer(early)],
     )  # fmt: skip
     answer = ask(query)
@@ -311,7 +311,7 @@ def release_unclipped(
     radius, at, d = ball.radius, model.means[0], plan.n_features
     query = MixtureStatistics(  # about the middle of the ball, where its rows are shortest
         np.zeros_like(model.means), np.eye(d)[None] / radius, np.zeros(1),
-        limit=1.0, centre=0.0, scales=scales_of_shifts(d), radius=radius,
+        limit=1.0, centre=0.0, scales=scales_of_shifts(d), guard_radius=radius,
         shape_part="diag" if d > 1 else "spherical", fill=model,
     )  # fmt: skip
     n, lift = plan.n_steps - plan.n_steps // 2, radius / (4 * math.sqrt(d))
@@ -381,8 +381,9 @@ def release_statistics(
     whiteners = model.whiteners[:1] if pooled else model.whiteners
     query = MixtureStatistics(
         model.means, whiteners, model.log_scales, limit=clip.limit, centre=clip.centre,
-        scales=plan.scales, radius=MOST_RADII * ball.radius, shape_part=shape_part, pooled=pooled,
-        partial=partial, reach=clip.far / clip.limit,  # shifts: clipped farther out than squares
+        scales=plan.scales, guard_radius=MOST_RADII * ball.radius, shape_part=shape_part,
+        pooled=pooled, partial=partial,
+        reach=clip.far / clip.limit,  # shifts: clipped farther out than squares
     )  # fmt: skip
     answer = ask(query)
     weights, shifts, sizes, shapes = query.decoded(clipped_statistics(answer))

@@ -39,7 +39,7 @@ class MixtureStatistics(Bounded):
     limit: float  # length that whitened rows are clipped to
     centre: float  # of squared lengths, in squared limits: 0 to 1
     scales: Scales  # squared scales of weight, shift, size and shape
-    radius: float  # length that rows are scaled to before anything else
+    guard_radius: float  # length that rows are scaled down to before anything else
     shape_part: str = "full"  # of yy', that is released; "diag", or "spherical": its trace
     pooled: bool = False  # whether sizes and shapes are added up over groups
     # For rows with 1, ..., q - 1 observed columns: limit, and mean square of a coordinate.
@@ -51,12 +51,12 @@ class MixtureStatistics(Bounded):
     lift: float = 0.0  # added to missing cells that `fill` fills
 
     def __post_init__(self) -> None:
-        check_number("the radius", self.radius, RADIUS)
+        check_number("guard_radius", self.guard_radius, RADIUS)
         check_number("the limit", self.limit, LIMITS)
         check_number("the reach", self.reach, (1.0, LIMITS[1]))
         check_number("the centre", self.centre, (0.0, 1.0))
-        check_array("the whiteners", self.whiteners, LARGEST_WHITENED / self.radius)
-        check_array("the means", self.means, self.radius)
+        check_array("the whiteners", self.whiteners, LARGEST_WHITENED / self.guard_radius)
+        check_array("the means", self.means, self.guard_radius)
         check_array("log_scales", self.log_scales, LARGEST_LOG)
         for scale in self.scales:
             check_number("a scale", scale, (0.0, 1.0))
@@ -66,8 +66,8 @@ class MixtureStatistics(Bounded):
         if (self.scales.shape > 0) != (self.shape_part != "spherical" and self.width > 1):
             raise ValueError("shapes have a scale above 0 where there is more than one size.")
         if self.fill is not None:
-            check_array("what fills missing cells", self.fill.means, self.radius)
-            check_number("the lift", abs(self.lift), (0.0, self.radius))
+            check_array("what fills missing cells", self.fill.means, self.guard_radius)
+            check_number("the lift", abs(self.lift), (0.0, self.guard_radius))
         conditioned = self.whiteners if self.fill is None else self.fill.whiteners
         if (self.partial or self.fill is not None) and not are_well_conditioned(conditioned):
             raise ValueError("the whiteners must be inverse Cholesky factors: cells may miss.")
@@ -185,7 +185,7 @@ class MixtureStatistics(Bounded):
         self, chunk: SampleChunk, rows: RowIndex, frame: "RowFrame"
     ) -> tuple[Floats, Floats, Floats]:
         """Shares (n, k) of rows, whitened rows (k, n, q), clipped, and their lengths before."""
-        X, observed = scaled_rows(chunk, rows, self.radius), observed_of(chunk, rows)
+        X, observed = scaled_rows(chunk, rows, self.guard_radius), observed_of(chunk, rows)
         if self.fill is not None and observed is not None:
             X = np.where(observed, X, self.fill.filled(X, observed) + self.lift)
         whitened = gaussians.whitened_rows(X, self.means, frame.whiteners)
@@ -226,13 +226,13 @@ class MixtureGains(Signed):
     laws = (GAUSSIAN, LAPLACE)
 
     mixtures: Sequence[gaussians.Gaussians]  # two or more
-    radius: float  # length that rows are scaled to
+    guard_radius: float  # length that rows are scaled down to
 
     def __post_init__(self) -> None:
-        check_number("the radius", self.radius, RADIUS)
+        check_number("guard_radius", self.guard_radius, RADIUS)
         for mixture in self.mixtures:
-            check_array("the whiteners", mixture.whiteners, LARGEST_WHITENED / self.radius)
-            check_array("the means", mixture.means, self.radius)
+            check_array("the whiteners", mixture.whiteners, LARGEST_WHITENED / self.guard_radius)
+            check_array("the means", mixture.means, self.guard_radius)
             check_array("log_scales", mixture.log_scales, LARGEST_LOG)
 
     @property
@@ -253,7 +253,7 @@ class MixtureGains(Signed):
         """Sum of clipped gains over a slice of rows, a row weighted by its share of its unit."""
         sums = np.zeros(self.n_gains)
         for rows in chunk.blocks(3 * sum(mixture.means.size for mixture in self.mixtures), part):
-            X, observed = scaled_rows(chunk, rows, self.radius), observed_of(chunk, rows)
+            X, observed = scaled_rows(chunk, rows, self.guard_radius), observed_of(chunk, rows)
             joint = (mixture.log_joint(X, observed) for mixture in self.mixtures)
             log_densities = np.transpose([*map(gaussians.log_density, joint)])  # (n, n_mixtures)
             gains = np.diff(log_densities)

@@ -77,8 +77,8 @@ def looped(query, X):
 def test_totals_follow_the_definitions(shape, pooled, form, seed):
     rng = np.random.default_rng(seed)
     query = statistics(shape, pooled)(rng, None)
-    X = rng.standard_normal((60, query.means.shape[1])) * 0.2 * query.radius
-    X *= np.minimum(1, 0.5 * query.radius / np.linalg.norm(X, axis=1))[:, None]
+    X = rng.standard_normal((60, query.means.shape[1])) * 0.2 * query.guard_radius
+    X *= np.minimum(1, 0.5 * query.guard_radius / np.linalg.norm(X, axis=1))[:, None]
     if form == "gaps":
         X[rng.random(X.shape) < 0.4] = np.nan
     expected = looped(query, X)
@@ -90,7 +90,7 @@ def test_totals_follow_the_definitions(shape, pooled, form, seed):
 def test_gains_are_clipped_differences_of_log_densities(seed):
     rng = np.random.default_rng(seed)
     query = gains(rng, None)
-    X = rng.standard_normal((30, 5)) * 0.2 * query.radius
+    X = rng.standard_normal((30, 5)) * 0.2 * query.guard_radius
     X[rng.random(X.shape) < 0.3] = np.nan
 
     def density(x, mean, covariance):
