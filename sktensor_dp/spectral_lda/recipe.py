@@ -107,7 +107,8 @@ def fit_topics(
     A fit that `begins` a stream returns its state for later batches, at the same budget.
     """
     clips = Clips(ask, limits)
-    topics, assumed = _SpectralFit(ask, clips, plan, options).fit()
+    recipe = _SpectralFit(ask, clips, plan, options)
+    topics = recipe.fit()
     attributes = {**attributes_of(topics), "clip_norm_": clips.limits}
     if begins:
         budget = plan.releases.epsilon, plan.releases.delta
@@ -119,12 +120,14 @@ def fit_topics(
     )  # fmt: skip
     warned = warnings_of_noise(topics, hidden, plan, begins=begins)
     more = warnings_of_more(topics.n_resolved, plan.n_components, SEEN, BURSTS)
-    notes = (*((ASSUMED,) if assumed else ()), *map(str, more))
+    notes = (*((ASSUMED,) if recipe.is_assumed else ()), *map(str, more))
     return FitResult(attributes, (*warned, *more), notes)
 
 
 class _SpectralFit:
     """One fit of topics: releases by the session, each followed by post-processing."""
+
+    is_assumed = False  # whether the concentration is: what was released does not tell it
 
     def __init__(self, ask: Session, clips: Clips, plan: TopicPlan, options: TopicOptions) -> None:
         self._ask, self._clips = ask, clips
@@ -135,10 +138,8 @@ class _SpectralFit:
         self._unigram: Floats
         self._length: float
 
-    def fit(self) -> tuple[FittedTopics, bool]:
-        """Make all releases and return the topics that they give; True if the concentration is
-        assumed.
-        """
+    def fit(self) -> FittedTopics:
+        """Make all releases and return the topics that they give."""
         plan, options = self._plan, self._options
         count_clip = self._clips.release_for_counts(plan.clip_quantile)
         query = WordFrequencies(count_clip)
@@ -158,20 +159,20 @@ class _SpectralFit:
             pair_clip = self._release_pair_clip(words, count_clip)
             pairs = self._release_pairs(words, pair_clip, count_clip=None)  # clipped anew
         if plan.triples is None:
-            fitted, assumed = self._fit_by_pairs(pairs)
+            fitted = self._fit_by_pairs(pairs)
         elif plan.match_moments:
-            fitted, assumed = self._fit_by_all_moments(pairs)
+            fitted = self._fit_by_all_moments(pairs)
         else:
-            fitted, assumed = self._fit_by_third_moment(pairs)
+            fitted = self._fit_by_third_moment(pairs)
         if plan.n_refinements > 0:
             by_moments = fitted.concentration
             fitted = release_steps(
                 self._ask, plan, options, self._frequencies, count_clip, pairs, fitted
             )
             # Steps may have found the concentration that pairs did not tell.
-            assumed = assumed and fitted.concentration == by_moments
+            self.is_assumed &= fitted.concentration == by_moments
         coherence = coherence_of(pairs, fitted.topics)
-        return replace(fitted, n_resolved=pairs.white.n_resolved, coherence=coherence), assumed
+        return replace(fitted, n_resolved=pairs.white.n_resolved, coherence=coherence)
 
     def _release_pair_clip(self, words: NDArray[np.intp] | None, count_clip: Clip) -> Clip:
         """Release a clip on documents' pairs; with pure noise, the clip on counts serves."""
@@ -298,10 +299,10 @@ class _SpectralFit:
         n_seen = n_seen_if(asked)
         return n_seen_if(n_seen - 1) if n_seen - 1 > asked else n_seen
 
-    def _fit_by_pairs(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
-        """Rotated eigenvectors, fitted to all pairs; True if the concentration is assumed."""
+    def _fit_by_pairs(self, pairs: WhitenedPairs) -> FittedTopics:
+        """Rotated eigenvectors, fitted to all pairs."""
         topics, weights = varimax_topics(pairs.white)
-        concentration, assumed = self._concentration(topics, weights, pairs)
+        concentration = self._concentration(topics, weights, pairs)
         if self._options.concentration is None:
             one_each = has_one_topic(concentration, self._length, self._plan.n_components)
             concentration = 0.0 if one_each else max(concentration, LEAST_CONCENTRATION)
@@ -310,25 +311,23 @@ class _SpectralFit:
             topics, weights, pairs.product, pairs.of_words(self._unigram),
             pairs.released.sigma * pairs.correction.pair_scale,
         )  # fmt: skip
-        return self._on_all_words(pairs, topics, weights, concentration), assumed
+        return self._on_all_words(pairs, topics, weights, concentration)
 
-    def _concentration(
-        self, topics: Floats, weights: Floats, pairs: WhitenedPairs
-    ) -> tuple[float, bool]:
-        """Concentration given, or estimated from the pairs; else `USUAL`, and True: assumed."""
+    def _concentration(self, topics: Floats, weights: Floats, pairs: WhitenedPairs) -> float:
+        """Concentration given, or estimated from the pairs; else `USUAL` is assumed."""
         if self._options.concentration is not None:
-            return self._options.concentration, False
-        if pairs.released.matrix is None:
-            # Products of pairs do not determine it; fits with EM steps never have products alone.
-            estimate = None
-        else:
+            return self._options.concentration
+        estimate = None
+        # Products of pairs do not determine it; fits with EM steps never have products alone.
+        if pairs.released.matrix is not None:
             released = pairs.for_estimates(self._unigram, self._length, self._ask.n_units)
             estimate = concentration_of_pairs(topics, weights, *released)
-        return (USUAL, True) if estimate is None else (estimate, False)
+        self.is_assumed = estimate is None
+        return USUAL if estimate is None else estimate
 
-    def _fit_by_third_moment(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
+    def _fit_by_third_moment(self, pairs: WhitenedPairs) -> FittedTopics:
         """Release the third moment in the whitened space, and decompose it."""
-        concentration, assumed = self._concentration(*varimax_topics(pairs.white), pairs)
+        concentration = self._concentration(*varimax_topics(pairs.white), pairs)
         # Pairs were whitened at the usual concentration: whiten them at the one found, if any was.
         if self._options.concentration is None and pairs.released.matrix is not None:
             pairs = pairs.with_concentration(concentration)
@@ -343,7 +342,7 @@ class _SpectralFit:
             pairs.released.sigma * pairs.correction.pair_scale,
             triples.sigma * pairs.correction.triple_scale * growth,
         )  # fmt: skip
-        return self._on_all_words(pairs, topics, weights, concentration, std), assumed
+        return self._on_all_words(pairs, topics, weights, concentration, std)
 
     def _release_triples(self, pairs: WhitenedPairs) -> tuple[Floats, Answer]:
         """Release the third moment in a basis (d, m) of released values; return both, the moment
@@ -385,7 +384,7 @@ class _SpectralFit:
         topics = topics_from_components(white.unwhiten(vectors))
         return topics, weights / weights.sum(), white, vectors
 
-    def _fit_by_all_moments(self, pairs: WhitenedPairs) -> tuple[FittedTopics, bool]:
+    def _fit_by_all_moments(self, pairs: WhitenedPairs) -> FittedTopics:
         """Release the third moment; fit topics, shares and, unless given, the concentration to all
         moments jointly.
         """
@@ -410,12 +409,12 @@ class _SpectralFit:
             second=np.outer(unigram, unigram),
         )  # fmt: skip
         given = self._options.concentration
-        found, moments, assumed = match_with_concentration(starts, moments, given)
+        found, moments, self.is_assumed = match_with_concentration(starts, moments, given)
         # Without noise, frequencies show which words no document has.
         may_occur = (noisy.value > 0) | (noisy.sigma > 0)
         topics = _normalised(found.topics * may_occur)
         std = std_of_matched(found, moments) if released.sigma > 0 else np.zeros(topics.shape)
-        return self._on_all_words(pairs, topics, found.weights, found.concentration, std), assumed
+        return self._on_all_words(pairs, topics, found.weights, found.concentration, std)
 
     def _on_all_words(
         self,
