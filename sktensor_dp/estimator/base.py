@@ -333,7 +333,9 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         return copied
 
     def _largest_number(self, chunks: Chunks) -> int:
-        """Number of units, or the largest there can be where it is private."""
+        """Number of units, or the largest there can be where it is private: to check a plan, of
+        which a session keeps only the total cost until it has counted units.
+        """
         return LARGEST_UNIT_COUNT if self._number_is_private else chunks.n_units
 
     def _expected_plan(self) -> ReleasePlan:

@@ -595,8 +595,6 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     def _fit_units(self, chunks: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
         """Plan a fit, open a session, ask for steps, publish."""
         check_memory(self.n_components, chunks.n_features)
-        # A private number: the largest, for checks. The session keeps only the plan's total cost
-        # until the count.
         largest_plan = plan_mixture(self, self._largest_number(chunks), chunks.n_features)
         with self._session(chunks, largest_plan.releases) as ask:
             plan = ask.settle_plan(lambda n: plan_mixture(self, n, chunks.n_features))

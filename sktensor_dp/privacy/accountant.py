@@ -471,8 +471,8 @@ class BudgetAccountant(TableDisplay):
                 f"groups must be {rule}, whose persons this budget protects. Nothing was charged."
             )
 
-    def _check_delta(self, plan: ReleasePlan) -> None:
-        """Raise BudgetError for a delta that the budget, or its split, did not provide for."""
+    def _check_plan(self, plan: ReleasePlan) -> None:
+        """Raise BudgetError for a plan of a delta or kind that the budget did not provide for."""
         self._check_part(plan.epsilon, plan.delta, plan.cost)
         unlimited = math.isinf(self.epsilon) or plan.cost.mu == 0
         if unlimited or not 0 < self.delta * (1 + ROUNDING) < plan.delta:

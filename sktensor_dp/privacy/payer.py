@@ -74,11 +74,11 @@ class Payer:
             self.accountant.check_charge(entries)
 
     def charges(self, plan: ReleasePlan, neighbours: str, unit: str = "") -> list[LedgerEntry]:
-        """Charges of a plan, of a `unit` if known, as the ledger would have them; BudgetError for
-        another delta than the accountant's.
+        """Charges of a plan, of a `unit` if known, as the ledger would have them; BudgetError for a
+        delta or kind that the accountant did not provide for.
         """
         if self.accountant is not None:
-            self.accountant._check_delta(plan)
+            self.accountant._check_plan(plan)
         return self._named(charges_of(plan, self.spender, unit, neighbours))
 
     def _check_tools(self, entries: Sequence[LedgerEntry]) -> None:

@@ -638,8 +638,6 @@ class PrivateSpectralLDA(
         n_features = chunks.n_features
         frequencies = self._public_words(n_features, columns)
         options = TopicOptions(self._concentration(), self.random_state, frequencies)
-        # A private number: the largest, for checks. The session keeps only the plan's total cost
-        # until the count.
         largest_plan = self._plan(self._largest_number(chunks), n_features)
         limits = self._checked_limits()
         check_memory(largest_plan, n_features)
