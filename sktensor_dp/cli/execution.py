@@ -137,7 +137,8 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
         reports = _check_rows(run, folder, progress)
         stated = run.settings()
         folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
-        if run.paid and not folder.made.names:  # of a finished run, which is moved away now
+        # Models that a finished run paid for: its other files are moved away now.
+        if run.paid and not folder.made.names:
             folder.keep_earlier([STATEMENT, *(f"{name}.model" for name in run.paid)])
             _write_statement(run, folder, reports)
         interrupts.stop_if_asked()

@@ -269,20 +269,20 @@ class Groups(Run):
         self._shares = model.weights_
         # Uniform noise of width 1 has a variance of 1 / 12.
         self._spreads = np.sqrt(np.maximum(model.variances_ - self._are_shares / 12, 0))
-        self._means = np.clip(model.means_, *self._ranges.T)
-        *ends, none = model._intervals(0.9)
-        self._on_intervals = [none] if none else []
-        if not np.isnan(ends).all():
+        self._means = np.clip(model.means_, *self._ranges.T)  # as fitted: some are logs
+        low, high, doubt = model._intervals(0.9)
+        self._on_intervals = [doubt] if doubt else []
+        if not np.isnan(low).all():
             self._on_intervals += INTERVALS
-        self._averages, *self._ends = map(self._in_units, (model.means_, *ends))
-        # Shares of the categories of one column add up to 1 at most; averages stay in intervals.
+        self._averages, low, high = map(self._in_units, (model.means_, low, high))
+        # Shares of the categories of one column add up to 1 at most; where that moves an average
+        # its interval reaches as far.
         columns = np.array([column for column, _ in self._categories])
         for column in {*columns.tolist()}:
             places = len(self._numbers) + np.flatnonzero(columns == column)
             shares = self._averages[:, places]
             over = shares.sum(axis=1, keepdims=True) > 1
             self._averages[:, places] = np.where(over, project_rows(shares), shares)
-        low, high = self._ends
         self._ends = [np.minimum(low, self._averages), np.maximum(high, self._averages)]
 
     def _in_units(self, means: Floats) -> Floats:

@@ -148,7 +148,7 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> tuple[
     name = printable(str(path))
     try:
         report = _sound_report(path, changed)
-        _refuse_beyond(at_most, report.epsilon, report.seeded)
+        _refuse_beyond(at_most, report.epsilon, seeded=report.seeded)
         budget, total, runs = _totals(path, report, at_most)
         if kind == "page":
             said = _write_page(path, output or path.parent, report, budget)
@@ -186,7 +186,7 @@ def _totals(
         return None, Total(path.resolve(), unit, cost, report.delta), ""
     budget = _verified(ledger)
     epsilon, delta = total_of(budget)
-    _refuse_beyond(at_most, epsilon, report.seeded, " of all runs in this folder")
+    _refuse_beyond(at_most, epsilon, " of all runs in this folder", seeded=report.seeded)
     earlier = listed(earlier_runs(path.parent))
     runs = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}{earlier}. "
     return budget, Total(ledger.resolve(), unit, budget.cost, delta), runs
@@ -217,8 +217,8 @@ def _sound_report(path: Path, changed: list[str]) -> PrivacyReport:
     return report
 
 
-def _refuse_beyond(at_most: float, epsilon: float, seeded: bool, of_what: str = "") -> None:
-    """Raise StatementError if `epsilon` exceeds a finite limit, or nothing is protected."""
+def _refuse_beyond(at_most: float, epsilon: float, of_what: str = "", *, seeded: bool) -> None:
+    """Raise StatementError if `epsilon` exceeds a finite limit, or `seeded` noise hides nothing."""
     # A budget of 2 that is split adds up to 2.0000000000000004: budgets allow for ROUNDING, too.
     if math.isfinite(at_most) and (seeded or epsilon > at_most * (1 + ROUNDING)):
         what = "it protects nothing" if seeded else f"epsilon{of_what} is {epsilon:.6g}"

@@ -313,28 +313,30 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
 def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) -> int:
     """Most components that the trial can find, if each has the variance assumed beforehand."""
     mu = plan.releases.cost_of(SharedFactorSums.name).mu
-    trial = trial_sweeps(plan.n_sweeps)
-    total, n_rows = max(float(weights.sum()), LEAST_WEIGHT), _effective_rows(weights)
-    row_weight = float((weights**2).sum()) / total  # of a random entry's row
-    root_each = root_of_entries(weights, n_units)
-    # In the row of a component of size sqrt(v), v the variance, its weight of signal
-    # root_each * sqrt(v) adds root_each * v for each unit of the row's weight.
-    signal = row_weight * root_each * defaults.COMPONENT_VARIANCE * mu
-    signal /= SharedFactorSums.largest_distance
+    trial, root_each = trial_sweeps(plan.n_sweeps), root_of_entries(weights, n_units)
     k = np.arange(1, min(rank, len(weights)) + 1)
-    # With k components a random start has squared cosine k / n_rows, which has to reach a half. A
-    # sweep adds the squared ratio of signal to noise, with weights divided by their norm.
-    growth = trial * np.log1p((signal * chi.mean(k) / k) ** 2)
-    # At the trial directions explain half of their variance, which must be twice the noise of
-    # moments over explained^2, by which `explained` divides. A unit's entries leave the
-    # fraction 1 - explained of a weight's prior variance.
+    # A random start has the squared cosine k / n_rows, which has to reach a half.
+    growth = trial * _log_growth(weights, root_each, mu, k)
+    is_found = growth >= np.log(_effective_rows(weights) / 2 / k)
+    # A direction that explains half of a component's variance adds (1 - untold)^2 / 2 to the
+    # moment of its weights, which must be twice the edge of noise.
     noise = moment_noise(
         SharedFactorSums.largest_distance / (mu * MOMENT_WEIGHT * n_units), k, judged_sweeps(trial)
     )
-    explained = 1 - untold_of_weight(root_each**2)
-    is_found = growth >= np.log(n_rows / 2 / k)
-    is_certain = edge_of_noise(noise, k) <= explained**2 / 4
+    is_certain = edge_of_noise(noise, k) <= (1 - untold_of_weight(root_each**2)) ** 2 / 4
     return max(k[is_found & is_certain].tolist(), default=1)
+
+
+def _log_growth(weights: Floats, root_each: float, mu: float, k: Integers) -> Floats:
+    """Log of the factor by which one sweep with k columns raises a small squared cosine: 1 plus
+    the squared ratio of signal to noise.
+    """
+    row_weight = float((weights**2).sum()) / max(float(weights.sum()), LEAST_WEIGHT)
+    # Each unit of a row's weight adds root_each * v, v the variance of a component, to its row.
+    signal = row_weight * root_each * defaults.COMPONENT_VARIANCE * mu
+    signal /= SharedFactorSums.largest_distance
+    # Weights w are divided by their norm: w_1^2 / |w| is E[chi_k] / k on average.
+    return np.log1p((signal * chi.mean(k) / k) ** 2)
 
 
 def _effective_rows(weights: Floats) -> float:

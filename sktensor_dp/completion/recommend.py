@@ -185,8 +185,8 @@ class RecommenderMixin(FoldInMixin):
         ``log n - s b + max(s, l) d``. Here n is the number of entries of the row, released or
         public, b its bias, and s the slope of ``log n`` on biases over entries, at least 0: how
         much more often people choose what they value more. d is how far the value predicted is
-        above the mean of the unit's predictions, and l the slope in it of the logarithm of the
-        probability of a value above that mean. :meth:`predict_rows` has the values alone.
+        above the mean of the unit's predictions, and l the derivative in d, at 0, of the log of
+        ``P(value > that mean)``. :meth:`predict_rows` has the values alone.
 
         **Privacy.** It costs nothing: what is ranked follows from what was released, and for
         units that were folded in, from their own entries.

@@ -382,9 +382,8 @@ class SharedBiases:
         """Variance that more releases of biases would explain, at `ratio` times the past budget."""
         prior, variances = self.effects.prior_variance, self.effects.variances
         snr = np.maximum(prior / np.maximum(variances, LEAST_VARIANCE * prior) - 1, 0.0)
-        # Sums are `snr` times as precise as the prior, and leave prior / (1 + snr) of a row's
-        # variance. More budget makes them (1 + ratio) * snr times as precise: the gain is what
-        # that leaves less.
+        # Sums are `snr` times as precise as the prior, with more budget (1 + ratio) * snr times.
+        # The gain in a row is prior / (1 + snr) - prior / (1 + (1 + ratio) * snr).
         gained = prior * ratio * snr / ((1 + snr) * (1 + (1 + ratio) * snr))
         return float(self.shares @ gained)
 
@@ -486,18 +485,33 @@ class SharedBiases:
         """Release with a linear response to effects, in each row right at the one found.
         Effects of other modes had explained the variance `by_others`.
         """
+        variance, of_rows = self._residual_variances(by_others)
         # Within a row values vary by what no biases explain, and by how uncertain its own is.
+        deviations = np.sqrt(of_rows + self.effects.variances)
+        # Farther off responses are too flat to tell anything.
+        reach = clip + deviations
+        shifts = np.clip(self.effects.effects - released.about, -reach, reach)
+        mean, slopes = self._response(clip, shifts, deviations)
+        response, deviation = np.maximum(slopes, LEAST_RESPONSE / clip), math.sqrt(variance)
+        spread = np.sqrt(clipped_variance(clip / np.sqrt(of_rows)))
+        of_clip = shift_by_clip(clip / deviation, 2 * self.half / deviation)
+        return replace(
+            released, response=response, about=released.about + shifts - mean / response,
+            spread=spread, shift=of_clip * self._apart(),
+        )  # fmt: skip
+
+    def _residual_variances(self, by_others: float) -> tuple[float, Floats]:
+        """Variance of values that no biases explain, on average, and in each row (n_rows,)."""
         by_error = float(self.shares @ self.effects.variances)
         variance = unexplained_variance(self.deviation, by_others + self.explained() + by_error)
         # Between bounds variances are in proportion to the room that means leave.
         room = np.maximum(self.half**2 - (self.level + self.effects.effects) ** 2, 0.0)
         room /= max(float(self.shares @ room), LEAST_WEIGHT)
         of_rows = variance * (np.maximum(room, LEAST_SHARE_OF_NOISE) + self.by_level)
-        variance *= 1 + self.by_level
-        deviations = np.sqrt(of_rows + self.effects.variances)
-        # Farther off responses are too flat to tell anything.
-        reach = clip + deviations
-        shifts = np.clip(self.effects.effects - released.about, -reach, reach)
+        return variance * (1 + self.by_level), of_rows
+
+    def _response(self, clip: float, shifts: Floats, deviations: Floats) -> tuple[Floats, Floats]:
+        """Mean clipped residual of each row, of effects that are `shifts` off, and its slope."""
         mean, slopes = mean_response(clip, shifts, deviations)
         # If all values are at the bounds, means are in proportion to shifts, whatever the clip is.
         ends = np.minimum(self.half + self.level * np.array([1.0, -1.0]), clip) / clip
@@ -506,14 +520,7 @@ class SharedBiases:
         slopes += at_bounds * (slope - slopes)
         # The mean of a unit's entries in other rows lacks the row's own part in the mean of all.
         of_others = (1 - 1 / len(self.shares)) / np.maximum(1 - self.shares, 0.5)
-        mean, slopes = of_others * mean, of_others * slopes
-        response, deviation = np.maximum(slopes, LEAST_RESPONSE / clip), math.sqrt(variance)
-        spread = np.sqrt(clipped_variance(clip / np.sqrt(of_rows)))
-        of_clip = shift_by_clip(clip / deviation, 2 * self.half / deviation)
-        return replace(
-            released, response=response, about=released.about + shifts - mean / response,
-            spread=spread, shift=of_clip * self._apart(),
-        )  # fmt: skip
+        return of_others * mean, of_others * slopes
 
 
 def correct_deviation(

@@ -71,10 +71,8 @@ class SavedMixture(SavedState):
         k, d = self.means_.shape
         shape = in_sklearn_shape(np.empty((k, d, d)), estimator.covariance_type).shape
         if self._step_noise is not ABSENT:
-            of_errors = (
-                self._moved, self._observed, self._most_observed, self._unmade, self._spread,
-            )  # fmt: skip
-            complete = all(one is not ABSENT for one in of_errors)
+            needed = (self._moved, self._observed, self._most_observed, self._unmade, self._spread)
+            complete = all(part is not ABSENT for part in needed)
             complete = complete and self._moved.shape == (k, n_scores(1, d))
             require(complete, "noise of steps must have moves, shares and tails")
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")

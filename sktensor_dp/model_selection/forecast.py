@@ -43,7 +43,7 @@ class ScoreForecast:
 
     @property
     def is_noise(self) -> bool:
-        """True where no scores within their bounds are far enough from each other."""
+        """True if noise hides the difference of any two scores within their bounds."""
         return self.told_apart > self.width
 
     def __str__(self) -> str:

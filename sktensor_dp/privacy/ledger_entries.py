@@ -213,6 +213,7 @@ class Spending:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""
         if math.isinf(epsilon):
             return epsilon
+        # Pure costs add up by epsilons or by zCDP: what leaves more counts.
         rho = zcdp_rho_at_delta(epsilon, delta - self.cost.delta) - self.rho
         return max(0.0, (epsilon - self.cost.epsilon_at(delta)) / k, epsilon_of_rho(rho / k))
 

@@ -226,8 +226,8 @@ class Session(AbstractContextManager["Session"]):
         entry = CATALOGUE.get(getattr(query, "name", ""))
         if entry is None or not isinstance(query, entry.query):
             raise RuntimeError(f"a {type(query).__name__} is not in the catalogue of releases.")
-        paying = (planned or entry.query).name
-        cost = self._cost_of(query.name, paying, uses)
+        charged = (planned or entry.query).name
+        cost = self._cost_of(query.name, charged, uses)
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if mechanism is None:
             raise RuntimeError(f"release {query.name!r} has no law for a pure epsilon.")
@@ -238,26 +238,24 @@ class Session(AbstractContextManager["Session"]):
         release = _Admitted(mechanism, cost, sensitivity, sigma)
         if not release.is_exact:
             check_sensitivity(sensitivity, query)
-        self._left[paying] -= uses
+        self._left[charged] -= uses
         if mechanism.residual and not release.is_exact:
             self._residual_notes[mechanism.residual] = None
         self._record(query, release)
         return release
 
-    def _cost_of(self, name: str, paying: str, uses: int) -> PrivacyCost:
-        """Cost of a query that `uses` of a planned release are `paying` for, its own or another."""
+    def _cost_of(self, name: str, charged: str, uses: int) -> PrivacyCost:
+        """Cost of `uses` uses of the planned release `charged`, which pay for the query `name`."""
         # The choice of a release may depend on earlier ones; costs are fixed in advance, so they
         # compose.
         costs = {release.name: release.cost for release in self._plan.planned}
         # A query that another release pays for is planned too: its cost says which kind of noise.
         planned_cost = costs.get(name)
-        if planned_cost is None or not 1 <= uses <= self._left.get(paying, 0):
-            raise RuntimeError(f"release {paying!r} is not in the plan, or used up.")
-        cost = costs[paying] if uses == 1 else PrivacyCost.total([(costs[paying], uses)])
-        if paying != name and (cost.delta > 0 or (cost.epsilon > 0) != (planned_cost.epsilon > 0)):
-            raise RuntimeError(
-                f"{name!r} has another kind of cost than what is left of {paying!r}."
-            )
+        if planned_cost is None or not 1 <= uses <= self._left.get(charged, 0):
+            raise RuntimeError(f"release {charged!r} is not in the plan, or used up.")
+        cost = costs[charged] if uses == 1 else PrivacyCost.total([(costs[charged], uses)])
+        if charged != name and (cost.delta > 0 or (cost.epsilon > 0) != (planned_cost.epsilon > 0)):
+            raise RuntimeError(f"{name!r} has another kind of cost than {charged!r} has left.")
         return cost
 
     def _record(self, query: Query, release: _Admitted) -> None:

@@ -95,18 +95,11 @@ class ExpectedCounts(query.NonNegative):
         prior = self._priors(chunk, topics, prior)
         field = MeanField(chunk, topics, prior, self.n_iter, needs_norm, weights)
         expected, ratios = field.expected, field.ratios
-        # A document whose counts are not finite contributes nothing: NaN would pass a comparison
-        # with the limit.
-        dropped = np.asarray(~np.isfinite(expected).all(axis=1))
-        if not np.isfinite(ratios.data).all():
-            rows = np.repeat(np.arange(len(dropped)), np.diff(ratios.indptr))
-            dropped[rows[~np.isfinite(ratios.data)]] = True
-            ratios.data[dropped[rows]] = 0.0
-        expected[dropped] = 0.0
+        _drop_not_finite(expected, ratios)
         if too_long.any():
             words = chunk.sorted_unit_words
             exact = norms_of_mean_counts(words, ratios.data, expected, self.topics)
-            row_norms = np.empty(len(dropped))
+            row_norms = np.empty(len(expected))
             row_norms[field.order] = field.norms  # infinity where none was needed
             exact = np.where(units.sizes == 1, row_norms[units.starts[:-1]], exact)
             norms = np.minimum(norms, NORM_SLACK * exact)
@@ -143,3 +136,15 @@ class ExpectedCounts(query.NonNegative):
             return chunk
         X = chunk.X
         return CountChunk(of_same_shape(X, X.data / self.scales[X.indices]), chunk.units)
+
+
+def _drop_not_finite(expected: Singles, ratios: sp.csr_matrix) -> None:
+    """Set all counts of documents to 0 that have any that is not finite: NaN would pass a
+    comparison with the limit.
+    """
+    dropped = np.asarray(~np.isfinite(expected).all(axis=1))
+    if not np.isfinite(ratios.data).all():
+        rows = np.repeat(np.arange(len(dropped)), np.diff(ratios.indptr))
+        dropped[rows[~np.isfinite(ratios.data)]] = True
+        ratios.data[dropped[rows]] = 0.0
+    expected[dropped] = 0.0

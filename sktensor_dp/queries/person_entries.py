@@ -284,8 +284,8 @@ class SharedFactorSums(Query):
 
 
 def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
-    """Packed ``Y Y' + w w'`` of each unit, and a factor that clips its norm to `MOMENT_WEIGHT`.
-    Factors are at most `MOMENT_WEIGHT` / r.
+    """Packed moment ``M = Y Y' + w w'`` (r, r) of each unit, and the factor that scales and clips:
+    ``c M / max(r, |M|)``, with ``c = MOMENT_WEIGHT``, has a norm of at most c.
     """
     packed, diagonal = products_of_roots(roots, weights), diagonal_positions(len(weights))
     with np.errstate(over="ignore"):

@@ -69,7 +69,7 @@ from sktensor_dp.topics.moments import (
     mean_square_of_pairs,
     topics_from_components,
 )
-from sktensor_dp.topics.noise_edge import noise_edges, sampling_of_pairs, scaled_edges
+from sktensor_dp.topics.noise_edge import noise_edges, sampling_of_pairs, scaled_edge
 from sktensor_dp.topics.shrinkage import denoise_frequencies, smoothed
 from sktensor_dp.topics.start import topics_of_pairs, varimax
 from sktensor_dp.topics.uncertainty import std_of_decomposed, std_of_frequencies, std_of_matched
@@ -243,8 +243,8 @@ class _SpectralFit:
         # fit finds how many there are, and EM steps find them unless sampling explains them.
         hidden_above = -math.inf if self._plan.match_moments else edge
         if self._plan.triples is None:
-            by_sampling, _ = noise_edges(0.0, 0.0, sampling, frequencies, pure=pure)
-            hidden_above = scale * by_sampling + shift
+            by_sampling = noise_edges(0.0, 0.0, sampling, frequencies, pure=pure)
+            hidden_above = scale * by_sampling.expected + shift
         white = noisy_whitener(
             corrected, wanted, edge=edge, most_by_chance=most_by_chance, hidden_above=hidden_above,
             **search,
@@ -254,7 +254,7 @@ class _SpectralFit:
             return replace(white, n_resolved=n_seen)
         # If sampling is most of what varies, frequent words hide topics of rare ones: search again
         # with words weighted so that all entries vary about alike.
-        weights, _, weighted_most = scaled_edges(*chance, self._ask.n_units, pure=pure)
+        weights, weighted_most = scaled_edge(*chance, self._ask.n_units, pure=pure)
 
         def weighted(V: Floats) -> Floats:
             return weights[:, None] * product_of(corrected, weights[:, None] * V)
@@ -286,18 +286,18 @@ class _SpectralFit:
             edge = correction.pair_scale * most + correction.pair_shift * float(weights.max()) ** 2
             return n_eigenvalues_above(weights[:, None] * corrected * weights, edge)
 
-        def n_seen_if(n_topics: int) -> int:
-            """Number of topics by the noise beside `n_topics` topics."""
-            _, most = noise_edges(*chance, pure=pure, n_topics=n_topics)
-            weights, _, weighted_most = scaled_edges(
+        def n_seen_beside(n_topics: int) -> int:
+            """Number of topics that stand out of the noise that there is beside `n_topics`."""
+            edges = noise_edges(*chance, pure=pure, n_topics=n_topics)
+            weights, weighted_most = scaled_edge(
                 *chance, self._ask.n_units, pure=pure, n_topics=n_topics
             )
             unweighted = np.ones_like(weights)
-            return max(asked, n_above(most, unweighted), n_above(weighted_most, weights))
+            return max(asked, n_above(edges.most, unweighted), n_above(weighted_most, weights))
 
         # The last topic seen has to stand out of the noise beside all others.
-        n_seen = n_seen_if(asked)
-        return n_seen_if(n_seen - 1) if n_seen - 1 > asked else n_seen
+        n_seen = n_seen_beside(asked)
+        return n_seen_beside(n_seen - 1) if n_seen - 1 > asked else n_seen
 
     def _fit_by_pairs(self, pairs: WhitenedPairs) -> FittedTopics:
         """Rotated eigenvectors, fitted to all pairs."""

@@ -105,7 +105,7 @@ def _scales_of_rows(counts: NDArray[np.generic]) -> Floats:
 
 
 def _singular_vectors(entries: SortedEntries, mode: int) -> tuple[Floats, Floats]:
-    """Left and right singular vectors of the incidence matrix, without the trivial first ones."""
+    """Left and right singular vectors of the incidence matrix A, without the trivial first ones."""
     incidence = _Incidence(entries, mode)
     n_rows, n_columns = incidence.n_rows, incidence.n_columns
     is_wide, shorter = n_columns >= n_rows, min(n_rows, n_columns)
@@ -113,7 +113,7 @@ def _singular_vectors(entries: SortedEntries, mode: int) -> tuple[Floats, Floats
     rank = min(defaults.VECTORS, shorter - 1)
     if rank < 1:
         return np.zeros((n_rows, 0)), np.zeros((n_columns, 0))
-    # Eigenvectors of A A' or A' A, whichever is smaller; the other side's are A' or A times them.
+    # Eigenvectors of A A' or A' A, whichever is smaller; times A' or A they are the longer ones.
     to_longer, to_shorter = incidence.to_columns, incidence.to_rows
     if not is_wide:
         to_longer, to_shorter = to_shorter, to_longer

@@ -95,8 +95,8 @@ def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
     r, n = rows[0].shape
     packed, column, scratch = np.empty((r * (r + 1) // 2, n)), np.empty((r, n)), np.empty((r, n))
     products = triangle(packed, r)
-    # Sum y y' over the columns y of Y. Column k has k + 1 numbers: the last one, which has them
-    # all, comes first and fills the result.
+    # Sum y y' over the columns y of Y. Column k has k + 1 numbers: begin with the last one, whose
+    # r numbers fill the result.
     for k in reversed(range(r)):
         for i in range(k + 1):
             column[i] = rows[i][k - i]

@@ -86,7 +86,7 @@ def _settle(
     by_count = np.maximum(by_word[counts.indices], TINY)
     posterior = np.zeros_like(by_count)
     lengths, data = np.diff(counts.indptr), counts.data
-    rows, token_sums = _tokens(data, lengths)
+    rows, token_sums = _rows_and_token_sums(data, lengths)
     still_moves = np.ones(len(lengths), dtype=bool)
     for _ in range(n_iter):
         # Expected counts of a document's topics without this token, and no less than the prior;
@@ -107,15 +107,17 @@ def _settle(
             open_rows, current = open_rows[still_moves], current[still_moves]
             lengths, data = lengths[still_moves], data[kept]
             by_count, posterior = by_count[kept], posterior[kept]
-            rows, token_sums = _tokens(data, lengths)
+            rows, token_sums = _rows_and_token_sums(data, lengths)
             still_moves = np.ones(len(lengths), dtype=bool)
         if not still_moves.any():
             break
     return gamma
 
 
-def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp], sp.csr_matrix]:
-    """Document (nnz,) of each count, and a matrix (n, nnz) of the counts by document.
+def _rows_and_token_sums(
+    data: Floats, lengths: NDArray[np.integer]
+) -> tuple[NDArray[np.intp], sp.csr_matrix]:
+    """Document of each count, (nnz,), and the matrix (n, nnz) that holds the count there.
 
     The matrix times a number for each count sums the numbers over the tokens of each document.
     """
@@ -127,8 +129,7 @@ def _tokens(data: Floats, lengths: NDArray[np.integer]) -> tuple[NDArray[np.intp
 
 def topic_posterior(X: sp.csr_matrix, topics: Floats, weights: Floats) -> Floats:
     """Probability (n, k) of each topic given each document of one topic."""
-    posterior: Floats = softmax(_joint_log_likelihood(X, topics, weights), axis=1)
-    return posterior
+    return np.asarray(softmax(_joint_log_likelihood(X, topics, weights), axis=1))
 
 
 def _joint_log_likelihood(X: sp.csr_matrix, topics: Floats, weights: Floats) -> Floats:

@@ -1,6 +1,7 @@
 """Largest eigenvalue that noise and sampling alone give a second moment of words."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
@@ -16,6 +17,13 @@ LOWEST, HIGHEST = -40.0, 20.0
 LEAST_DEVIATION, FARTHEST = 1e-6, 100.0
 
 
+class Edges(NamedTuple):
+    """Largest eigenvalue of noise and sampling."""
+
+    expected: float
+    most: float  # its quantile at level `LEVEL`
+
+
 def noise_edges(
     sigma: float,
     diagonal_sigma: float,
@@ -24,8 +32,8 @@ def noise_edges(
     *,
     pure: bool,
     n_topics: int = 1,
-) -> tuple[float, float]:
-    """Largest eigenvalue expected from noise and sampling, and its quantile at level `LEVEL`.
+) -> Edges:
+    """Largest eigenvalue that noise and sampling give.
 
     `sigma` and `diagonal_sigma` are deviations of noise off and on the diagonal, of Laplace noise
     if `pure`, and `sampling` times the product of two words' frequencies is an entry's variance by
@@ -35,10 +43,10 @@ def noise_edges(
     bulk = bulk_edge(sigma, sigma, sampling, p)
     bulk_with_diagonal = bulk_edge(sigma, diagonal_sigma, sampling, p)
     on_diagonal = np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2)
-    return _edge_with_diagonal(bulk, bulk_with_diagonal, on_diagonal, pure, n_topics)
+    return _edges_with_diagonal(bulk, bulk_with_diagonal, on_diagonal, pure, n_topics)
 
 
-def scaled_edges(
+def scaled_edge(
     sigma: float,
     diagonal_sigma: float,
     sampling: float,
@@ -47,8 +55,8 @@ def scaled_edges(
     *,
     pure: bool,
     n_topics: int = 1,
-) -> tuple[Floats, float, float]:
-    """Weights of words by which all entries vary about alike, and edges of the weighted moment.
+) -> tuple[Floats, float]:
+    """Weights of words by which all entries vary about alike, and the edge, at most, by them.
 
     Where sampling is most of what varies, frequent words vary most, and hide topics of others.
     """
@@ -62,18 +70,18 @@ def scaled_edges(
     # upper bound. What noise the diagonal has beyond that comes in by `on_diagonal` alone.
     bulk = bulk_edge(0.0, 0.0, sampling, (p + like_noise) * weights**2)
     on_diagonal = weights**2 * np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2)
-    return weights, *_edge_with_diagonal(bulk, bulk, on_diagonal, pure, n_topics)
+    return weights, _edges_with_diagonal(bulk, bulk, on_diagonal, pure, n_topics).most
 
 
-def _edge_with_diagonal(
+def _edges_with_diagonal(
     bulk: float, bulk_with_diagonal: float, on_diagonal: Floats, pure: bool, n_topics: int
-) -> tuple[float, float]:
-    """Edge, and quantile at `LEVEL`, of the largest eigenvalue, by `on_diagonal` deviations too."""
+) -> Edges:
+    """Edges by the bulk of entries, and by deviations `on_diagonal`, which may be larger."""
     # Topics of words of their own split the moment in blocks.
     quantile = bulk_with_diagonal * largest_over_edge(len(on_diagonal), n_topics)
     largest_deviation = float(on_diagonal.max())
     if largest_deviation == 0:
-        return bulk, quantile
+        return Edges(bulk, quantile)
     scaled = np.maximum(on_diagonal / largest_deviation, LEAST_DEVIATION)
 
     def excess(x: float) -> float:  # over `LEVEL`, of the probability that an entry exceeds x
@@ -85,7 +93,7 @@ def _edge_with_diagonal(
     # Entries of the diagonal have more noise, and Laplace noise has heavy tails: one of size x
     # lifts an eigenvalue to x + bulk^2 / 4 x (Capitaine, Donati-Martin & Feral, 2009).
     by_entry = entry + bulk**2 / 4 / entry if entry > bulk / 2 else 0.0
-    return max(bulk, by_entry), max(quantile, by_entry)
+    return Edges(max(bulk, by_entry), max(quantile, by_entry))
 
 
 def sampling_of_pairs(length: float, n_documents: int, n_words: int) -> float:
