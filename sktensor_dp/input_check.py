@@ -198,7 +198,7 @@ class InputCheck(HasAccountant):
     def doubts(self) -> str:
         """Doubt that the data is what it was declared to be; "" if there is none.
 
-        Fewer rows than are refused may be codes all the same, of which a fit makes a group.
+        Even where too few rows fail to refuse a fit, they may hold codes, which become a group.
         """
         failing = ", ".join(map(repr, self.doubted))
         return f"Some rows fail {failing}. {WHY}" if failing else ""

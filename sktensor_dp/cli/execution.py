@@ -105,11 +105,11 @@ def _run(options: Namespace) -> int:
             else:
                 _learn(run, folder, progress)
     except KeyboardInterrupt:
-        print(f"\nStopped. {_cost(run, folder)}", file=sys.stderr)
+        print(f"\nStopped. {_spending_so_far(run, folder)}", file=sys.stderr)
         return 130
     except Exception:
         if folder is not None and folder.spent_by_run():
-            print(_cost(run, folder), file=sys.stderr)
+            print(_spending_so_far(run, folder), file=sys.stderr)
         raise
     finally:
         UNIT_COLUMN.reset(column_before)
@@ -291,7 +291,7 @@ def _apply(run: Run, folder: Folder, progress: Progress) -> None:
     print(f"Written: {folder.path / name}{replaced}, and nothing else. It {OF_TEXTS}")
 
 
-def _cost(run: Run, folder: Folder | None) -> str:
+def _spending_so_far(run: Run, folder: Folder | None) -> str:
     """Say what a run that ended early spent, and where its files are."""
     if folder is None or not folder.spent_by_run():
         return "Nothing was spent."

@@ -103,7 +103,9 @@ class LastRun:
         return cls(paid, is_finished, _in_words(others, made), first, adds, hinders)
 
     def usable(self, *, again: bool) -> Sequence[str]:
-        """Models that a run uses without paying, to go on from there or to learn others."""
+        """Models that a run uses without paying: those of a run that stopped, to go on from there;
+        or those of a finished run of which a run with other settings, not `again`, learns more.
+        """
         if self.differs:
             return () if again else self.first
         return () if self.is_finished else self.paid

@@ -219,10 +219,8 @@ def unclipped(shown: Floats, each: float) -> Floats:
 
     Both are in units of that assumed, `each` is the number of entries of a unit.
     """
-    # Moments p + w w' are clipped to the norm r (`clipped_moments`). By a normal law the variance s
-    # of a weight w is p (1 - p), and (1 - p)^2 v more for an explained v (`explained`).
-    # A fixed point finds the s whose clipped moments have the diagonal that is shown; the squared
-    # length of the other weights is taken for a gamma variate of its mean and variance.
+    # A weight of posterior variance p has the variance s = p (1 - p) + (1 - p)^2 v in a direction
+    # that explains v. A fixed point finds the s whose clipped moments have the diagonal shown.
     n_steps, least_share = 30, 1e-3
     p, r = untold_of_weight(each), len(shown)
     probabilities = (np.arange(8) + 0.5) / 8  # of the quantiles of gamma variates
@@ -231,7 +229,10 @@ def unclipped(shown: Floats, each: float) -> Floats:
     squares /= squares.mean()
 
     def clipped(s: Floats) -> Floats:
-        """Mean diagonal of clipped moments of weights of variance `s`."""
+        """Mean diagonal of moments ``p I + w w'`` clipped to the norm r, as by `clipped_moments`,
+        of normal weights w of variances `s`. The squared length of all weights but one is taken
+        for a gamma variate of its mean and variance.
+        """
         own, others = s[:, None, None] * squares, 0.0
         if r > 1:
             total, of_squares = s.sum() - s, (s**2).sum() - s**2
@@ -242,8 +243,8 @@ def unclipped(shown: Floats, each: float) -> Floats:
 
     s_of_none = p * (1 - p)  # of directions that explain nothing
     assumed_excess = excess_of_assumed(each)
-    # Near the largest diagonal that clips leave, s could be anything: components then are taken to
-    # explain half of the variance, the mean of a uniform prior.
+    # Near the largest diagonal that clips leave, s could be anything: components together then are
+    # taken to explain half of the variance of values, the mean of a uniform prior.
     most = 0.5 / defaults.COMPONENT_VARIANCE
     s = np.full(r, s_of_none)
     diagonal = clipped(s) + assumed_excess * shown

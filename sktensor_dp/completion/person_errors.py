@@ -301,6 +301,7 @@ class _Search:
     def _worth_more_than_biases(self, by_chance: float) -> bool:
         """True if components are expected to gain more than biases, as `DirectionSearch` tests."""
         last, untold = judged_sweeps(self._trial), untold_of_weight(self._each)
+        # Noise of a sweep's moment, in units of what the variance assumed adds to it.
         sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - untold) ** 2
         noise = float(moment_noise(sigma, self._n_columns, last))
         eigenvalue = math.fsum(self._explained[-last:]) / last / self._n_components

@@ -265,7 +265,7 @@ def warnings_of_persons(before: PrivacyReport) -> tuple[Warning, ...]:
 
 
 def mark_unit(counts: object, report: PrivacyReport, *, is_whole: bool) -> Any:
-    """Mark a result with what its fit protects, and their number where it `is_whole` and public."""
+    """Mark a result with its fit's unit and neighbours, and n_units if public and it `is_whole`."""
     n_units = report.n_units if is_whole and report.neighbours == "replace_one" else None
     with suppress(AttributeError):
         setattr(counts, UNIT_MARK, UnitMark(report.unit == "person", report.neighbours, n_units))

@@ -250,17 +250,17 @@ def gaussians_after_step(
     means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
     means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
     whitened = scatters(model, average, counts, shifts)
-    shares = counts
-    if len(whitened) < len(counts):  # groups share a covariance
-        shares, variances = counts.sum(keepdims=True), variances.sum(axis=1, keepdims=True)
+    pooled = counts  # of the groups that have each covariance
+    if len(whitened) < len(counts):  # all share one
+        pooled, variances = counts.sum(keepdims=True), variances.sum(axis=1, keepdims=True)
     _, of_shapes, of_sizes = variances
-    sampling_variance = 2 / (n_rows * shares)  # of an orthonormal coordinate
+    sampling_variance = 2 / (n_rows * pooled)  # of an orthonormal coordinate
     noisy = Scatters(
-        frames=model.factors[: len(whitened)], whitened=whitened, weights=shares / shares.sum(),
-        shape_sigma=np.sqrt(of_shapes / shares**2 + sampling_variance),
+        frames=model.factors[: len(whitened)], whitened=whitened, weights=pooled / pooled.sum(),
+        shape_sigma=np.sqrt(of_shapes / pooled**2 + sampling_variance),
         # A mean eigenvalue is the mean of `width` coordinates.
         size_sigma=np.sqrt(
-            of_sizes / shares**2 + sampling_variance / statistics.clipping.width
+            of_sizes / pooled**2 + sampling_variance / statistics.clipping.width
         ),
         n_shape=statistics.n_shape,
     )  # fmt: skip

@@ -26,9 +26,9 @@ def scales_of_shifts(width: int) -> Scales:
 
 @cache
 def skewness_of_exponential(early: Clipping) -> float:
-    """Shift of early clipped rows about their mean, if one coordinate is exponential."""
+    """Shift that early clips give rows of mean 0 with one exponential coordinate."""
     parts = (np.arange(500) + 0.5) / 500
-    x = np.log1p(-parts) + 1  # quantiles of minus a coordinate, about its mean
+    x = np.log1p(-parts) + 1  # quantiles of 1 minus an exponential variate
     others = chi2.ppf(parts, early.width - 1) if early.width > 1 else np.zeros(1)
     lengths = np.sqrt(x[:, None] ** 2 + others)
     clipped = x[:, None] * np.minimum(1, early.limit / lengths)

@@ -163,13 +163,12 @@ class RidgeBlock(Query):
 
     @property
     def _penalised(self) -> Floats:
-        """Matrix A of each row, (n_rows, r, r)."""
+        """Matrix ``A = sum z z' + ridge`` of each row, (n_rows, r, r)."""
         grams = self.index_set.grams(self.mode, self.rows)
         ridge = np.broadcast_to(np.asarray(self.regularization, float), self.rows.shape[1:])
         least = LEAST_RIDGE * np.trace(grams, axis1=1, axis2=2)[:, None]
-        # Where ridge and z are 0 any diagonal may stand.
         diagonal = np.maximum(ridge, least)
-        # Raise positive diagonals, so that inverses do not overflow.
+        # So large that inverses do not overflow; where ridge and z are 0 any number will do.
         diagonal = np.where(diagonal > 0, np.maximum(diagonal, SHORTEST**2), 1.0)
         return np.asarray(grams + diagonal[:, :, None] * np.eye(self.rows.shape[1]))
 

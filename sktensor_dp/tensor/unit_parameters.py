@@ -202,17 +202,17 @@ class CellUnits:
         self.packed_size = len(first)
 
     def posteriors(self, entries: CellEntries) -> tuple[Floats, list[Floats]]:
-        """Posterior means (3 + q, n), and a triangle of roots Y of components' covariances Y Y'."""
+        """Posterior means (3 + q, n), and triangular roots Y of components' covariances Y Y'."""
         # For any finite numbers in the entries the result is finite.
         with np.errstate(all="ignore"):
             packed = entries.pattern_sums(self._table)
             rows = triangle(packed, self.size)
-            # Solve for the plain parameters first.
+            # Plain parameters are eliminated first: rows beyond them are of components alone.
             means, inverse_pivots = _solution(rows, entries.moments(self._weighted))
             roots = rows[N_PLAIN:]
             roots_of_inverses(roots, inverse_pivots[N_PLAIN:])
-            # Components have prior variance 1; `roots` are views of `packed`.
             means *= self._deviations[:, None]
+            # `roots` are views of the end of `packed`, and of prior variance 1 none exceeds 1.
             begin = len(packed) - sum(map(len, roots))
             np.clip(packed[begin:], -1.0, 1.0, out=packed[begin:])
         is_finite = np.isfinite(means).all(axis=0) & np.isfinite(packed[begin:]).all(axis=0)

@@ -69,8 +69,7 @@ class PriorCorrection:
         self._c = 2 * concentration**2 / ((concentration + 1) * (concentration + 2))
         self.frequencies = frequencies
         self.variance = sigma**2
-        # M2 gets ``pair_scale a variance I``: its eigenvalues, but in the direction of the
-        # frequencies, rise by this.
+        # What the term of `variance` adds to eigenvalues of M2, except along the frequencies.
         self.pair_shift = self.pair_scale * self._a * self.variance
 
     def pairs(self, product: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
@@ -254,8 +253,8 @@ class MomentDistance:
         self._moments, self._shape, self._concentration = moments, shape, concentration
         self._pair_precision = pair_precision(moments)
         self._word_precision = word_precision(moments, moments.second.sum(axis=0))
-        # A document's third moment has norm 1 at most, as rows of the basis have, which is spread
-        # evenly over its distinct coordinates.
+        # As rows of the basis, a document's third moment has a norm of at most 1: take it as spread
+        # evenly over the distinct coordinates.
         sampling = 1 / (moments.n_documents * n_unique(len(moments.triples), 3))
         self._triple_precision = 1 / (moments.triples_sigma**2 + sampling)
 
