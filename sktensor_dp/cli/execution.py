@@ -54,16 +54,16 @@ def _show_forecast(options: Namespace) -> int:
         print("\n".join(run.forecast_lines()))
     if options.find == "epsilon":
         found = least_epsilon(lambda epsilon: run.changed(epsilon=epsilon).is_enough())
-        where, none = f"for {run.units}.", f"No epsilon up to {LARGEST_ADVISED:g}"
+        where, no_number = f"for {run.units}.", f"No epsilon up to {LARGEST_ADVISED:g}"
     elif options.find:
         found = least_number(lambda n: run.changed(n).is_enough())
         if options.persons is None and found:
             print("\n".join(run.changed(found).forecast_lines()))
-        where, none = f"at --epsilon {options.epsilon:g}.", "No number of persons"
+        where, no_number = f"at --epsilon {options.epsilon:g}.", "No number of persons"
     else:
         return 0
     enough = f"Enough from --{options.find} {found} on, {where}"
-    print(enough if found else f"{none} would be enough {where}")
+    print(enough if found else f"{no_number} would be enough {where}")
     return 0
 
 

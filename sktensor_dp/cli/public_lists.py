@@ -71,7 +71,7 @@ def form_of(path: Path, fallback: str | None) -> tuple[str | None, str]:
     delimiter, encoding = None, encoding_of(path, fallback)
     if own_files.suffix_of(path) in (".csv", ".tsv"):
         head = own_files.decoded(path, encoding).partition("\n")[0]
-        # A line `sep=;` says it, which the reader of the table obeys.
+        # The reader of the table obeys a first line such as `sep=;`.
         if not own_files.SEPARATOR.fullmatch(head):
             delimiter = max("\t,;|", key=head.count)
     return delimiter, encoding

@@ -193,12 +193,12 @@ def _totals(
 
 
 def _unchecked(n_files: int, budget: BudgetAccountant | None) -> str:
-    """Say what was not checked, and the files that it takes; empty if nothing is left."""
-    left = {} if n_files else {"whether other files are those that it is about": MANIFEST}
+    """Say what was not checked, and which files that needs; empty if everything was."""
+    needed = {} if n_files else {"whether other files are those that it is about": MANIFEST}
     if budget is None:
-        left["what other runs cost"] = LEDGER
-    takes = f"; name a folder with {' and '.join(left.values())} for that."
-    return f"Not checked: {', and '.join(left)}{takes}" if left else ""
+        needed["what other runs cost"] = LEDGER
+    advice = f"; name a folder with {' and '.join(needed.values())} for that."
+    return f"Not checked: {', and '.join(needed)}{advice}" if needed else ""
 
 
 def _sound_report(path: Path, changed: list[str]) -> PrivacyReport:

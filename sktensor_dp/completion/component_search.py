@@ -196,9 +196,9 @@ def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float
     `explained` is in units of the variance assumed, `cosine` the squared cosine of random
     directions, and `noise` the fraction of the sums' variance that is new in each.
     """
-    # With a factor of g = cosine ** (-1 / trial) in each sweep a squared cosine is near 1 at the
-    # trial; it grows most if earlier sums weigh 1 / sqrt(g). A direction that explains half of its
-    # variance has grown already: its earlier sums weigh 1.
+    # A random squared cosine is near 1 at the trial if each sweep multiplies it by
+    # g = cosine ** (-1 / trial): growth is fastest if earlier sums weigh 1 / sqrt(g). A direction
+    # that explains half of its variance has grown already: its earlier sums weigh 1.
     growth = max(cosine ** (-0.5 / trial), 1.0) - 1  # sqrt(g) - 1
     return np.asarray(noise / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
 

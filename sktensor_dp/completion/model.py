@@ -201,7 +201,7 @@ class SavedCompletion(SavedState):
             of_units = attributes_of_units(units, shape[units.unit_mode], ranks)
             return {**found, **of_units, "_model": units}
         require("factors_" in found and "biases_" in found, "there must be factors and biases")
-        columns, none = [factor.shape[1] for factor in self.factors_], np.zeros(0)
+        columns, unknown = [factor.shape[1] for factor in self.factors_], np.zeros(0)
         if self.core_ is ABSENT:
             require(self.weights_ is not ABSENT, "components must have weights")
             n = len(self.weights_)
@@ -209,14 +209,14 @@ class SavedCompletion(SavedState):
             model: EntryModel = CPCompletion(
                 self.mean_, self.biases_, self.factors_, self.weights_,
                 noise_variance=0.0, n_iter=self.n_iter_, bias_variances=[],
-                bias_prior_variances=none, factor_prior_variances=none,
+                bias_prior_variances=unknown, factor_prior_variances=unknown,
             )  # fmt: skip
         else:
             fits = self.weights_ is ABSENT and self.core_.shape == ranks == (*columns,)
             model = TuckerCompletion(
                 self.mean_, self.biases_, self.factors_, self.core_, noise_variance=0.0,
-                n_iter=self.n_iter_, bias_variances=[], bias_prior_variances=none,
-                unit_covariance=none,
+                n_iter=self.n_iter_, bias_variances=[], bias_prior_variances=unknown,
+                unit_covariance=unknown,
             )  # fmt: skip
         require(fits, "factors must be of the ranks")
         wanted = "core_" if estimator._full_core else "weights_"

@@ -156,15 +156,10 @@ def errors_of_releases(
     distances = _square_distances((of_rows * shown) @ shown.T)
     distances -= by_noise * (1 + math.sqrt(2 * of_rows @ of_rows))
     distances = np.minimum(distances, LARGEST_ERROR)
-    # Part of them by how far other effects have moved, and not by how far own ones have: by all of
-    # it, if a row of this mode meets one of another mode alone.
-    moved, pairs = _square_distances(missed), np.tril_indices(len(releases), -1)
     own_moves = _square_distances((of_rows * counts**2 * about) @ about.T)
-    by_moves = np.stack([moved, own_moves])
-    weights = 1 / (by_noise[pairs] + LEAST_ERROR)
-    weights /= weights.max(initial=LEAST_ERROR)
-    parts, _ = nnls((weights * by_moves[:, *pairs]).T, weights * distances[pairs])
-    part = min(float(parts[0]), float(of_rows @ counts**2))
+    part = _part_by_others(distances, by_noise, _square_distances(missed), own_moves)
+    # At most all of it, as where a row of this mode meets one of another mode alone.
+    part = min(part, float(of_rows @ counts**2))
     errors = part * missed + np.einsum("ij,kj->jik", shift, shift)
     # The rest of its distance from the last release is each release's own error, beside noise.
     rest = (distances - _square_distances(np.tensordot(of_rows, errors, 1)))[-1].clip(0)
@@ -175,6 +170,20 @@ def errors_of_releases(
     own_errors = np.maximum(noise.T + rest, np.maximum(least, LEAST_SHARE * diagonal))
     errors[:, *np.diag_indices(len(releases))] += own_errors
     return errors
+
+
+def _part_by_others(
+    distances: Floats, by_noise: Floats, moves_of_others: Floats, own_moves: Floats
+) -> float:
+    """Part p >= 0 of ``distances = p moves_of_others + q own_moves``, all squares (n, n) for pairs
+    of releases, by least squares.
+    """
+    pairs = np.tril_indices(len(distances), -1)
+    weights = 1 / (by_noise[pairs] + LEAST_ERROR)
+    weights /= weights.max(initial=LEAST_ERROR)
+    by_moves = np.stack([moves_of_others, own_moves])
+    parts, _ = nnls((weights * by_moves[:, *pairs]).T, weights * distances[pairs])
+    return float(parts[0])
 
 
 def fixed_point_step(
@@ -190,13 +199,13 @@ def fixed_point_step(
     # not arrive at b. A regression of what they show on what they are about does, along the
     # direction in which that moved most (Anderson 1965). The first release is clipped otherwise.
     about, shown, noise = shown_by_each
-    none, scale = np.zeros(len(counts)), np.sqrt(of_rows)
+    zeros, scale = np.zeros(len(counts)), np.sqrt(of_rows)
     if len(about) < 3:
-        return none, none
+        return zeros, zeros
     moved = about[1:] - about[1:].mean(axis=0)
     parts, sizes, directions = np.linalg.svd(scale * counts * moved, full_matrices=False)
     if sizes[0] == 0:
-        return none, none
+        return zeros, zeros
     direction, effects = directions[0], parts[:, 0] @ moved / sizes[0]
     found = float((scale * np.sum(of_effects * shown, axis=0)) @ direction)
     seen, at = (scale * shown[1:]) @ direction, (scale * counts * about[1:]) @ direction
@@ -208,7 +217,7 @@ def fixed_point_step(
     square = max(float(weights @ deviations**2), LEAST_ERROR)
     slope = float(weights @ (deviations * seen)) / square
     if not 0 < slope < 1:
-        return none, none
+        return zeros, zeros
     step = float(weights @ seen) - found + slope / (1 - slope) * residual
     # Biases of other modes move what releases show too: what is off the line counts as noise does.
     off_line = seen - weights @ seen - slope * deviations
@@ -334,9 +343,9 @@ class SharedBiases:
         self._shape: tuple[int, ...] = ask.public("shape")
         self.half: float = ask.public("half")
         self._released: list[_Released] = []
-        none = np.zeros(self._shape[mode])
-        self.effects = SharedEffects(none, none, none, prior_variance=0.0)
-        self.shares, self.weights = none + 1 / len(none), none
+        zeros = np.zeros(self._shape[mode])
+        self.effects = SharedEffects(zeros, zeros, zeros, prior_variance=0.0)
+        self.shares, self.weights = zeros + 1 / len(zeros), zeros
 
     @property
     def _order(self) -> int:

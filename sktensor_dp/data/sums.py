@@ -79,7 +79,7 @@ def split_sum(add: Callable[[Floats], Floats], terms: Floats, squares: float) ->
     plain_squares = 2**28
     largest = max(float(terms.max(initial=0.0)), -float(terms.min(initial=0.0)))
     # A power of 2 above the sum of all moduli: multiples of its last digit add up without rounding.
-    # The factor leaves room for terms that are products with numbers of 1 at most.
+    # The factor leaves room for rounding where `add` multiplies terms by numbers of at most 1.
     exponent = math.frexp(largest * (1 + 1e-12))[1] + math.frexp(len(terms))[1]
     if squares <= plain_squares or exponent >= 1023:  # a larger power would overflow
         return add(terms)

@@ -29,9 +29,9 @@ def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, tuple[Warn
     with a warning if the histogram shows nothing above its noise.
     """
     edges = np.append(0.0, SIZE_EDGES)
-    _, norm, shows_data = ask(NormHistogram(SampleNorm(), edges)).range_of(edges)
-    ball = LiftedBall(norm * ball.radius, norm * ball.offset)
-    return ball, warnings_of_range(NormHistogram.name, seen=shows_data)
+    norms = ask(NormHistogram(SampleNorm(), edges)).range_of(edges)
+    ball = LiftedBall(norms.high * ball.radius, norms.high * ball.offset)
+    return ball, warnings_of_range(NormHistogram.name, seen=norms.seen)
 
 
 def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[Warning, ...]:

@@ -210,10 +210,8 @@ def mean_square(model: Gaussians) -> float:
 def unfinished(before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
     """Distances (k, d) that steps still miss of means where cells are missing.
 
-    That is taken to be what the second half of the steps, from `before`, moved them beyond noise.
-
-    Weights 1 / t leave the share t^-f of an error, where rows tell the part f below 1 of what whole
-    rows do.
+    That is taken to be what the second half of the steps, from `before`, moved them beyond noise:
+    t steps leave t^-f of an error where rows have the fraction f of the information of whole rows.
     """
     by_noise = noise.shift / found.weights[:, None] / observed
     squares = np.diagonal(found.covariances, axis1=1, axis2=2) * np.square(by_noise)

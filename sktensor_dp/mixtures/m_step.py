@@ -140,9 +140,9 @@ def carried_variances(
 
 
 def _moved(variances: Floats, moves: Floats, of_weights: Floats) -> Floats:
-    """Variances of noise about means that moved.
+    """Variances of noise of first and second moments about means after their `moves`.
 
-    Moves s bring w s to first moments a of weight w, and s a' + a s' + w s s' to seconds.
+    A move s adds w s to a first moment a of weight w, and s a' + a s' + w s s' to the second.
     """
     firsts, shapes, sizes = variances
     d = moves.shape[1]

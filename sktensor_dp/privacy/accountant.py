@@ -288,14 +288,12 @@ class BudgetAccountant(TableDisplay):
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every charge so far, in order."""
-        _, entries, _ = self._ledger.contents()
-        return entries
+        return self._ledger.contents().entries
 
     @property
     def changes(self) -> tuple[BudgetChange, ...]:
         """Every change of the budget, in order."""
-        _, _, changes = self._ledger.contents()
-        return changes
+        return self._ledger.contents().changes
 
     @property
     def cost(self) -> PrivacyCost:

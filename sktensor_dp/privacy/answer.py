@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -20,6 +21,14 @@ MERGED, LEAST_SHOWN = (1, 2, 4, 8, 16, 32), 0.8
 EMPTY = 1e-9
 # Probability that noise alone fills a bin of a histogram, which would give far too wide a range.
 FALSE_BIN = 1e-3
+
+
+class ShownRange(NamedTuple):
+    """Range of values that a released histogram shows."""
+
+    low: float
+    high: float
+    seen: bool  # False where all bins may be noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +86,8 @@ class Answer:
         is_shown = sums[last + 1] - sums[first] > noise + EMPTY
         return float(edges[1 + max(first[is_shown], default=0)])
 
-    def range_of(self, edges: Floats) -> tuple[float, float, bool]:
-        """Edges with a tail of noisy bins on either side; True if any exceeds the noise."""
+    def range_of(self, edges: Floats) -> ShownRange:
+        """Range between two of the `edges` of bins, with a tail of noisy bins on either side."""
         # Shares of bins above the noise, by number of bins that are merged: wider ones stand out
         # more clearly, but determine the ends of the range less precisely. Noise of the bins adds
         # up to sqrt(width) of its deviation.
@@ -96,7 +105,7 @@ class Answer:
         reached = np.cumsum(shares)
         low = edges[width * int(np.argmax(reached > TAIL * reached[-1]))]
         high = edges[width * (int(np.argmax(reached >= (1 - TAIL) * reached[-1])) + 1)]
-        return float(low), float(high), largest_sum > 0
+        return ShownRange(float(low), float(high), largest_sum > 0)
 
     def _level(self, probability: float) -> float:
         """Number of deviations that the noise of a bin exceeds with a probability."""

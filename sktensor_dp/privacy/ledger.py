@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sktensor_dp.exceptions import BudgetError, LedgerError
 from sktensor_dp.privacy.ledger_entries import (
@@ -56,6 +56,15 @@ SCHEMA = (
 
 # Raises an error unless a balance may change to the given spending.
 Admission = Callable[[Balance, Sequence[LedgerEntry]], None]
+
+
+class Contents(NamedTuple):
+    """Balance of a ledger, and charges and changes of its budget in order."""
+
+    balance: Balance
+    entries: tuple[LedgerEntry, ...]
+    changes: tuple[BudgetChange, ...]
+
 
 _gate = threading.RLock()
 if hasattr(os, "register_at_fork"):
@@ -214,12 +223,11 @@ class Ledger:
         with self.transaction() as connection:
             return self._balance(connection)
 
-    def contents(self) -> tuple[Balance, tuple[LedgerEntry, ...], tuple[BudgetChange, ...]]:
-        """Balance, charges and changes of the budget, each in order, as of one moment."""
+    def contents(self) -> Contents:
+        """Everything in the ledger as of one moment."""
         with self.transaction() as connection:
-            return (
-                self._balance(connection), self._entries(connection), self._changes(connection)
-            )  # fmt: skip
+            entries, changes = self._entries(connection), self._changes(connection)
+            return Contents(self._balance(connection), entries, changes)
 
     def verify(self) -> None:
         """Raise LedgerError if the file is damaged, or its sums are not those of its charges."""

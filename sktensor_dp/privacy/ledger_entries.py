@@ -182,17 +182,17 @@ class Spending:
         return gaussian_epsilon(math.sqrt(square / k), delta_each - aside), delta_each
 
     def aside_left(self, k: int, each: float, epsilon: float, delta: float) -> tuple[float, float]:
-        """Delta, at most `each`, that each of `k` further vocabularies sets aside for the lowest
-        thresholds of words, and the squared mu that is left.
+        """Delta, at most `each`, that each of `k` further vocabularies sets aside for thresholds of
+        words to be lowest, and the squared mu that is left then.
         """
 
-        def square(aside: float) -> float:
+        def square_beside(aside: float) -> float:
             later = replace(self, delta=self.delta + k * _decimal_units(aside))
             return later._square_left(epsilon, delta)
 
         # A threshold is in proportion to this quantile over mu: maximise the inverse.
-        aside = _best_part(each, lambda part: math.sqrt(square(part)) / -float(ndtri(part)))
-        return aside, square(aside)
+        aside = _best_part(each, lambda x: math.sqrt(square_beside(x)) / -float(ndtri(x)))
+        return aside, square_beside(aside)
 
     def search_left(self, k: int, epsilon: float, delta: float) -> tuple[float, float]:
         """Epsilon and delta that a budget leaves for each of `k` further searches."""

@@ -46,7 +46,7 @@ class BatchMean:
 
     @property
     def precision(self) -> float:
-        """Inverse of the noise's variance, of the mean over columns; without noise, of samples."""
+        """Inverse of the mean variance of columns by noise; without noise, by sampling."""
         noise = float(self.noise_variance.mean())
         return 1 / noise if noise > 0 else 1 / float(self.sampling.mean())
 

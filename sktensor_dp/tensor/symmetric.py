@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,11 +41,17 @@ def _upper(k: int) -> NDArray[np.bool_]:
     return ~np.tri(k, k=-1, dtype=bool)
 
 
+class SortedTriples(NamedTuple):
+    """The n triples i <= j <= l below k."""
+
+    entries: NDArray[np.intp]  # (n,): flat position of each in a cube
+    multiplicity_roots: Floats  # (n,): root of how many entries of the cube have these indices
+    positions: NDArray[np.intp]  # (k^3,): number of the triple of each entry of the cube
+
+
 @lru_cache(maxsize=8)
-def sorted_triples(k: int) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.intp]]:
-    """Flat positions (n,) in a cube of the sorted triples i <= j <= l, roots (n,) of how often each
-    occurs, and the number (k^3,) of the sorted triple of each entry of the cube.
-    """
+def sorted_triples(k: int) -> SortedTriples:
+    """Triples of a cube of k^3 entries, read-only."""
     axis = np.arange(k, dtype=np.intp)
     ordered = (axis[:, None, None] <= axis[:, None]) & (axis[:, None] <= axis)
     first, second, third = np.nonzero(ordered)
@@ -54,7 +61,7 @@ def sorted_triples(k: int) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArr
     for a, b, c in permutations((first, second, third)):
         positions[a, b, c] = np.arange(first.size)
     entries = (first * k + second) * k + third
-    cached = (entries, multiplicity_roots, positions.reshape(-1))
+    cached = SortedTriples(entries, multiplicity_roots, positions.reshape(-1))
     for array in cached:
         array.flags.writeable = False
     return cached
@@ -74,9 +81,9 @@ def symmetric_to_coordinates(T: ArrayLike) -> Floats:
         coordinates *= math.sqrt(2.0)
         coordinates[diagonal_positions(k)] = np.diagonal(tensor)
         return coordinates
-    entries, multiplicity_roots, _ = sorted_triples(k)
-    coordinates = tensor.reshape(-1)[entries]
-    coordinates *= multiplicity_roots
+    triples = sorted_triples(k)
+    coordinates = tensor.reshape(-1)[triples.entries]
+    coordinates *= triples.multiplicity_roots
     return coordinates
 
 
@@ -90,8 +97,8 @@ def coordinates_to_symmetric(c: ArrayLike, k: int, order: int) -> Floats:
         matrix /= math.sqrt(2.0)
         np.fill_diagonal(matrix, coordinates[diagonal_positions(k)])
         return matrix
-    _, multiplicity_roots, positions = sorted_triples(k)
-    return (coordinates / multiplicity_roots)[positions].reshape(k, k, k)
+    triples = sorted_triples(k)
+    return (coordinates / triples.multiplicity_roots)[triples.positions].reshape(k, k, k)
 
 
 def symmetrize(T: ArrayLike) -> Floats:
@@ -128,8 +135,8 @@ def symmetrize(T: ArrayLike) -> Floats:
         return total  # a + b and b + a are the same number
     # Sums of three numbers in different orders may differ in the last bit, so each is computed
     # once.
-    entries, _, positions = sorted_triples(len(total))
-    return total.reshape(-1)[entries][positions].reshape(total.shape)
+    triples = sorted_triples(len(total))
+    return total.reshape(-1)[triples.entries][triples.positions].reshape(total.shape)
 
 
 def multilinear(T: ArrayLike, A: ArrayLike) -> Floats:

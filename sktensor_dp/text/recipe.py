@@ -75,8 +75,7 @@ def _notes(plan: WordPlan, words_of_unit: int) -> Iterator[str]:
 def _release_most_words(ask: Session, words: list[str]) -> int:
     """Release how many of the `words` documents have; return a number that few exceed."""
     edges = np.append(0.0, np.geomspace(1, max(len(words), 2), 32))
-    _, high, _ = ask(NormHistogram(NumberOfWords(tuple(words)), edges)).range_of(edges)
-    return int(high)
+    return int(ask(NormHistogram(NumberOfWords(tuple(words)), edges)).range_of(edges).high)
 
 
 def _pruned(
