@@ -90,6 +90,4 @@ def plain(number: float) -> str:
 
 def printable(text: str) -> str:
     """Text with control characters replaced, so that a file's text cannot control the terminal."""
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)

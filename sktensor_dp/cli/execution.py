@@ -344,9 +344,7 @@ def _why_stopped(run: Run, folder: Folder) -> str:
         return run.changed(None, **{name: value}).verdict() in HOPEFUL
 
     options, changes = run.options, []  # factors, and options changed by them
-    least = least_epsilon(
-        lambda epsilon: epsilon > options.epsilon and is_hopeful("epsilon", epsilon)
-    )
+    least = least_epsilon(lambda x: x > options.epsilon and is_hopeful("epsilon", x))
     if least and folder.covers(run.charge(least)):
         changes.append((least / options.epsilon, f"--epsilon {least:g}"))
     for name in ("topics", "groups"):

@@ -29,11 +29,7 @@ from sktensor_dp.tensor.shared_parameters import (
     clipped_response,
     clipped_variance,
 )
-from sktensor_dp.tensor.tucker_completion import (
-    complete_tucker,
-    tucker_of_cp,
-    with_orthonormal_factors,
-)
+from sktensor_dp.tensor.tucker_completion import complete_tucker, orthonormalised, tucker_of_cp
 
 # Least variance of values about the model, relative to the assumed one: exact data may have none,
 # and a ridge must be positive.
@@ -177,9 +173,7 @@ def _fit_by_output(ask: Session, options: ModelOptions) -> EntryModel:
     factors = [*model.factors[:-1], share * released + (1 - share) * last]
     if isinstance(model, CPCompletion):
         return with_factors(model, factors)
-    return with_orthonormal_factors(
-        model, options.ranks, factors, model.core, model.unit_covariance
-    )
+    return orthonormalised(model, options.ranks, factors, model.core, model.unit_covariance)
 
 
 def release_pair_components(

@@ -11,7 +11,7 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.cp_completion import CPCompletion, with_factors
 from sktensor_dp.tensor.entry_biases import fit_row_sums
 from sktensor_dp.tensor.normal_equations import core_equations, posterior_rows
-from sktensor_dp.tensor.tucker_completion import with_orthonormal_factors
+from sktensor_dp.tensor.tucker_completion import orthonormalised
 
 # Least mean square of products of factors that counts; factors have mean square 1 or 0.
 NULL_SPREAD = 1e-12
@@ -58,7 +58,7 @@ class _BlockGaussNewton:
             self._release_step(step)
         if self._core is not None:
             rows = self._factors[0]
-            return with_orthonormal_factors(
+            return orthonormalised(
                 self._offsets, self._ranks, self._factors, self._core, rows.T @ rows / len(rows)
             )
         *others, last = self._factors

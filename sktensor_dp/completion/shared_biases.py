@@ -157,9 +157,9 @@ def errors_of_releases(
     distances -= by_noise * (1 + math.sqrt(2 * of_rows @ of_rows))
     distances = np.minimum(distances, LARGEST_ERROR)
     own_moves = _square_distances((of_rows * counts**2 * about) @ about.T)
-    part = _part_by_others(distances, by_noise, _square_distances(missed), own_moves)
+    by_moves = np.stack([_square_distances(missed), own_moves])
     # At most all of it, as where a row of this mode meets one of another mode alone.
-    part = min(part, float(of_rows @ counts**2))
+    part = min(_part_by_first(distances, by_noise, by_moves), float(of_rows @ counts**2))
     errors = part * missed + np.einsum("ij,kj->jik", shift, shift)
     # The rest of its distance from the last release is each release's own error, beside noise.
     rest = (distances - _square_distances(np.tensordot(of_rows, errors, 1)))[-1].clip(0)
@@ -172,16 +172,13 @@ def errors_of_releases(
     return errors
 
 
-def _part_by_others(
-    distances: Floats, by_noise: Floats, moves_of_others: Floats, own_moves: Floats
-) -> float:
-    """Part p >= 0 of ``distances = p moves_of_others + q own_moves``, all squares (n, n) for pairs
-    of releases, by least squares.
+def _part_by_first(distances: Floats, by_noise: Floats, by_moves: Floats) -> float:
+    """Part p of ``distances = p by_moves[0] + q by_moves[1]``, p, q >= 0, by least squares.
+    All are squares (n, n) for pairs of releases.
     """
     pairs = np.tril_indices(len(distances), -1)
     weights = 1 / (by_noise[pairs] + LEAST_ERROR)
     weights /= weights.max(initial=LEAST_ERROR)
-    by_moves = np.stack([moves_of_others, own_moves])
     parts, _ = nnls((weights * by_moves[:, *pairs]).T, weights * distances[pairs])
     return float(parts[0])
 

@@ -220,8 +220,7 @@ def _from_unique(entries: Floats, dim: int, order: int) -> Floats:
     """Symmetric array of `order` modes of length `dim` with the given unique entries."""
     # Coordinates of an array of ones are the roots of the multiplicity of each unique entry.
     roots = symmetric_to_coordinates(np.ones((dim,) * order))
-    array: Floats = coordinates_to_symmetric(entries * roots, dim, order)
-    return array
+    return coordinates_to_symmetric(entries * roots, dim, order)
 
 
 def _topics(

@@ -174,8 +174,7 @@ def _norms(topics: Singles, expected: Singles, ratios: Singles, chosen: Integers
     of_topics, of_words = topics.take(columns, axis=2), ratios.take(columns, axis=1)
     squares = np.einsum("kln,kn->ln", of_topics**2, expected.take(columns, axis=1) ** 2)
     terms = squares.astype(np.float64) * of_words.astype(np.float64) ** 2
-    norms: Floats = np.sqrt(terms.sum(axis=0)[: len(chosen)])
-    return norms
+    return np.asarray(np.sqrt(terms.sum(axis=0)[: len(chosen)]))
 
 
 def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_components: int) -> None:

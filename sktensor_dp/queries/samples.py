@@ -340,9 +340,7 @@ class TensorPowerIterations(query.Query):
         start_sizes = (1e-10, 1e10)
         query.check_number("the bound", self.bound, query.RADIUS)
         query.check_array("the starts", self.starts, start_sizes[1])
-        query.check_number(
-            "the largest number of the starts", np.abs(self.starts).max(), start_sizes
-        )
+        query.check_number("the largest of the starts", np.abs(self.starts).max(), start_sizes)
 
     @property
     def l2_sensitivity(self) -> float:

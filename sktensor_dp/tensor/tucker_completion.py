@@ -267,12 +267,10 @@ class _TuckerPosterior(Posterior):
             bias_prior_variances=deviation**2 * self._bias_prior_variances,
             unit_covariance=np.diag(self._factor_prior_variances[0]),
         )  # fmt: skip
-        return with_orthonormal_factors(
-            model, ranks, model.factors, model.core, model.unit_covariance
-        )
+        return orthonormalised(model, ranks, model.factors, model.core, model.unit_covariance)
 
 
-def with_orthonormal_factors(
+def orthonormalised(
     model: CPCompletion | TuckerCompletion,
     ranks: Sequence[int],
     factors: Sequence[Floats],
@@ -314,6 +312,6 @@ def tucker_of_cp(model: CPCompletion, ranks: Sequence[int]) -> TuckerCompletion:
     """Tucker model of the tensor of a CP model."""
     core = np.zeros((model.rank,) * len(ranks))
     core[(np.arange(model.rank),) * len(ranks)] = model.weights
-    return with_orthonormal_factors(
+    return orthonormalised(
         model, ranks, model.factors, core, np.diag(model.factor_prior_variances[0])
     )

@@ -20,8 +20,7 @@ def umass(leading: NDArray[np.intp], pairs: Floats, frequencies: Floats, sigma: 
     words, words_before = leading[:, later], leading[:, earlier]
     together = np.maximum(pairs[words, words_before], smallest)
     alone = np.maximum(frequencies[words_before], smallest)
-    values: Floats = np.log(together / alone).mean(axis=1)
-    return values
+    return np.asarray(np.log(together / alone).mean(axis=1))
 
 
 def are_set_apart(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
