@@ -342,10 +342,10 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
     """A second Ctrl-C ends it at once; where no further fit is to be paid for it is finished."""
     learn = pkgutil.resolve_name(f"sktensor_dp.{within}")
 
-    def interrupted(*given: object) -> object:
+    def interrupted(*given: object, **named: object) -> object:
         for _ in range(presses):
             signal.raise_signal(signal.SIGINT)
-        return learn(*given)
+        return learn(*given, **named)
 
     with monkeypatch.context() as patched:
         patched.setattr(f"sktensor_dp.{within}", interrupted)
