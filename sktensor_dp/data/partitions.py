@@ -7,7 +7,7 @@ from typing import Any
 from sktensor_dp.checks.errors import call_untrusted, error_or
 from sktensor_dp.data.sources import PartitionedSource
 from sktensor_dp.data.sums import PartialQuery, PartialSum
-from sktensor_dp.data.units import gathered, piece_of, split
+from sktensor_dp.data.units import joined_pieces, piece_of, split_by_group
 
 # Partition, result or task of Dask, which has no types.
 Delayed = Any
@@ -39,10 +39,10 @@ class DaskPartitions(PartitionedSource):
         delayed_call = dask.delayed(error_or)
         # As many pieces as partitions: one for each new one.
         pieces = [
-            delayed_call("Reading groups", split, *part, len(rows))
+            delayed_call("Reading groups", split_by_group, *part, len(rows))
             for part in zip(rows, labels, strict=True)
         ]
-        return cls.rearranged(pieces, gathered, grouped=True)
+        return cls.rearranged(pieces, joined_pieces, grouped=True)
 
     @classmethod
     def rearranged(

@@ -19,7 +19,7 @@ from sktensor_dp.data.entries import as_entries, check_unit_mode, checked_shape
 from sktensor_dp.data.labels import Labels
 from sktensor_dp.data.partitions import DaskPartitions
 from sktensor_dp.data.sums import PartialQuery
-from sktensor_dp.data.units import Piece, gathered, split
+from sktensor_dp.data.units import Piece, joined_pieces, split_by_group
 from sktensor_dp.data.value_range import ValueRange
 from sktensor_dp.tensor.arrays import Floats, Integers, read_only
 
@@ -141,7 +141,8 @@ class PersonReader:
         coordinates, values, _ = as_entries(numbers, y, self.shape)
         # Coordinates are exact in double precision, so one table holds both.
         table = np.column_stack([coordinates, values])
-        return split(table, coordinates[:, self.unit_mode] if labels is None else labels, n_parts)
+        labels = coordinates[:, self.unit_mode] if labels is None else labels
+        return split_by_group(table, labels, n_parts)
 
     def _read(self, X: object, y: object) -> tuple[object, object, Labels | None]:
         """Coordinates, values, and labels of units that have no numbers."""
@@ -149,7 +150,7 @@ class PersonReader:
 
     def gather(self, pieces: Sequence[Piece | Exception]) -> PersonChunks:
         """Join the pieces that hold the same units, or raise the first error."""
-        return self._chunk(*gathered(pieces))
+        return self._chunk(*joined_pieces(pieces))
 
     def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
         """Chunk of whole units from entries, each with the label of its unit."""

@@ -45,7 +45,7 @@ def stacked(parts: list[Rows]) -> Rows:
     return np.concatenate(parts)
 
 
-def gathered(pieces: Sequence[Piece | Exception]) -> Piece:
+def joined_pieces(pieces: Sequence[Piece | Exception]) -> Piece:
     """Join the pieces of all partitions that hold the same groups, or raise the first error."""
     all_rows, all_labels = [], []
     for piece in pieces:
@@ -62,7 +62,7 @@ def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
     return pieces if isinstance(pieces, Exception) else pieces[place]
 
 
-def split(X: object, groups: object, n_parts: int) -> list[Piece]:
+def split_by_group(X: object, groups: object, n_parts: int) -> list[Piece]:
     """Split rows by a hash of their group's label into `n_parts` pairs (rows, labels)."""
     rows = as_numbers(X, "a partition")
     if not hasattr(rows, "shape"):
