@@ -10,11 +10,13 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from internals import table_of
 
 from sktensor_dp import (
     BudgetAccountant,
@@ -64,6 +66,17 @@ def test_total_entries_and_repr():
     ]
     budget.spend(0.5, 1e-7)
     assert budget.entries[-1] == LedgerEntry("caller", "spend", 1, PrivacyCost(0.0, 0.5, 1e-7))
+
+
+def test_a_budget_is_a_line_among_parameters_and_a_table_by_itself():
+    budget, said = BudgetAccountant(2.0).spend(0.5, 0), []
+    assert "\n" not in repr(budget)
+    assert repr(budget) in repr(PrivateSpectralLDA(accountant=budget)).replace("\n", " ")
+    budget._repr_pretty_(SimpleNamespace(text=said.append), False)
+    assert said == [str(budget)]
+    table = table_of(budget)
+    title, head, *_ = str(budget).splitlines()
+    assert (title, head.split()) == (table.title, " ".join(table.head).split())
 
 
 def test_refused_charge_leaves_the_ledger_untouched():
