@@ -59,10 +59,6 @@ class EffectRelease:
         sigma = self.sigma * float(np.linalg.norm(weights))
         return replace(self, sums=weights @ self.sums, counts=weights @ self.counts, sigma=sigma)
 
-    def sum_of_effects(self, counts: Floats) -> Floats:
-        """Sum of effects about 0 in each row, of which the release holds a response."""
-        return self.about * counts + self.sums / self.response
-
     @classmethod
     def combined(
         cls, releases: Sequence["EffectRelease"], missed: Floats, longest: float
@@ -82,15 +78,17 @@ class EffectRelease:
         # Rows tell of errors by the least response to their effects.
         of_rows = np.min(precisions[:, None] * responses**2, axis=0)
         of_rows /= of_rows.sum()
-        # A constant in all effects is no difference of rows, which weigh releases differently.
-        constants = np.array(
-            [_constant(one.sum_of_effects(counts), counts, of_rows) for one in releases]
-        )
-        releases = [
-            replace(one, about=one.about - excess)
-            for one, excess in zip(releases, constants - constants[-1], strict=True)
-        ]
-        shown = shown_by(releases, counts, of_rows)
+        # Divided by its response, each release holds the same totals of effects in rows, with noise
+        # of variance (sigma / response)^2. A constant in all effects is no difference of rows, by
+        # which releases are weighed: subtract it.
+        about = np.stack([one.about for one in releases])
+        totals = about * counts + np.stack([one.sums for one in releases]) / responses
+        constants = _constants(totals, counts, of_rows)
+        about -= constants - constants[-1]
+        shown = Shown(
+            about - _constants(about * counts, counts, of_rows),
+            totals - constants * counts, (sigmas[:, None] / responses) ** 2,
+        )  # fmt: skip
         errors = errors_of_releases(releases, shown, counts, of_rows, missed)
         of_effects = np.linalg.solve(errors, np.ones((*responses.T.shape, 1)))[..., 0].T
         # Expected shifts are too uncertain to be extrapolated to no shift by negative weights.
@@ -105,32 +103,18 @@ class EffectRelease:
         return cls(
             sums=np.sum(of_sums * np.stack([one.sums for one in releases]), axis=0),
             counts=counts, sigma=sigma, response=response, by_step=by_step,
-            about=np.sum(of_effects * np.stack([one.about for one in releases]), axis=0) + step,
+            about=np.sum(of_effects * about, axis=0) + step,
             # Of the same values.
             spread=sum(part * one.spread for part, one in zip(of_sums, releases, strict=True)),
         )  # fmt: skip
 
 
 class Shown(NamedTuple):
-    """What n releases show, each of shape (n, n_rows)."""
+    """What n releases show of differences of rows, each of shape (n, n_rows)."""
 
     about: Floats  # effects that they are about
     sums: Floats  # of effects
     noise: Floats  # variances of the sums
-
-
-def shown_by(releases: Sequence[EffectRelease], counts: Floats, of_rows: Floats) -> Shown:
-    """What releases show of differences of rows: a constant in all effects is none, so means are
-    subtracted.
-    """
-    about = np.stack([one.about for one in releases])
-    responses = np.stack([one.response * np.ones(len(counts)) for one in releases])
-    # Divided by its response, each release holds the same sums of effects about 0, with noise of
-    # variance (sigma / response)^2.
-    shown = np.stack([one.sum_of_effects(counts) for one in releases])
-    shown -= np.outer([_constant(one, counts, of_rows) for one in shown], counts)
-    about -= np.array([[_constant(one * counts, counts, of_rows)] for one in about])
-    return Shown(about, shown, (np.array([[one.sigma] for one in releases]) / responses) ** 2)
 
 
 def errors_of_releases(
@@ -147,7 +131,7 @@ def errors_of_releases(
     about, shown, noise = shown_by_each
     # Rows that are shifted less than most are far from the constant that is subtracted.
     shift = np.stack([one.shift * counts for one in releases])
-    of_most = np.outer([_constant(one, counts, of_rows) for one in shift], counts)
+    of_most = _constants(shift, counts, of_rows) * counts
     shift = np.where(np.abs(shift) > np.abs(of_most), shift, of_most)
     # Squared distances of releases, less what noise adds to them, and the deviation of that, which
     # few rows make large.
@@ -301,9 +285,10 @@ def clip_of_least_error(noise: float, apart: float, least: float, widest: float)
     return float(minimize_scalar(square_error, bounds=(least, widest), method="bounded").x)
 
 
-def _constant(sums: Floats, counts: Floats, of_rows: Floats) -> float:
-    """Effect that, the same in all rows, is nearest to sums of effects, by weights of rows."""
-    return float(sums @ (of_rows * counts)) / max(float(of_rows @ counts**2), LEAST_WEIGHT)
+def _constants(sums: Floats, counts: Floats, of_rows: Floats) -> Floats:
+    """Effects (n, 1) that, the same in all rows, are nearest to sums (n, n_rows) of effects."""
+    least_squares = sums @ (of_rows * counts) / max(float(of_rows @ counts**2), LEAST_WEIGHT)
+    return np.asarray(least_squares[:, None])
 
 
 def _square_distances(products: Floats) -> Floats:
