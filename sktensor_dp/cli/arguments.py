@@ -104,7 +104,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("topics", "--vocabulary FILE", Path, None, "public words, best with frequencies: free"),
     ("topics", "--shares", bool, False,
      "write the topics of each text, also of another FILE by a finished run: NOT PROTECTED"),
-    ("topics", "--by COLUMN", str, None, "column of groups, as months: shares of topics in each"),
+    ("topics", "--by COLUMN", str, None, "shares of topics in each group, as a month: cells are "
+     "compared whole, so cut dates to months before"),
     ("topics", "--by-values LIST", str, None, "all of them, as jan,feb or a file of lines: public"),
     ("topics", "--texts-per-person N", integer(1, 10**6), None,
      "with --by: more are scaled down; noise grows with N"),

@@ -241,8 +241,7 @@ def _write_page(
         "date of this page": now[:10], "statement": path.name, "one unit": unit,
         "promise": report.guarantee,
     }  # fmt: skip
-    if path.suffix == ".model":
-        settings |= _settings_of(_model(path))
+    settings |= _settings_of(_model(path)) if path.suffix == ".model" else _of_models(path, report)
     others = "Other analyses of the same data are not counted here: ask for the budget of all."
     if budget is not None:
         for column in {column_of(one.unit) for one in budget.entries} - {""}:
@@ -276,15 +275,35 @@ def _model(path: Path) -> Any:
     return load_any(path, (*topics, *samples, PrivateCPCompletion, PrivateTuckerCompletion))
 
 
+def _of_models(path: Path, report: PrivacyReport) -> dict[str, str]:
+    """Settings of the models beside a statement that lists their releases, by names of files."""
+    settings = dict[str, str]()
+    for file in sorted(path.parent.glob("*.model")):
+        with suppress(OSError, ValueError):  # of something else
+            model = _model(file)
+            if all(row in report.rows for row in model.privacy_report_.rows):
+                of_model = _settings_of(model).items()
+                settings |= {f"{file.stem}, {name}": text for name, text in of_model}
+    return settings
+
+
 def _settings_of(model: Any) -> dict[str, str]:
-    """Public settings of a model: its class, columns, and parameters other than by default."""
+    """Public settings of a model: its class, columns, parameters other than by default, and what
+    it shows.
+    """
     settings = {"fitted": type(model).__name__}
     if len(columns := getattr(model, "feature_names_in_", ())):
         settings["columns"] = ", ".join(map(repr, columns))
+        if hasattr(model, "topic_table"):  # words, which are among the results
+            settings["columns"] = counted(len(columns), "word")
     for name, parameter in inspect.signature(type(model)).parameters.items():
-        text = shown(getattr(model, name))
+        value = getattr(model, name)
+        # A public list of groups stands there however long it is.
+        text = ", ".join(map(str, value)) if name == "values" else shown(value)
         if text != shown(parameter.default) and name not in ("epsilon", "delta"):
             settings[name] = text
+    if said := getattr(model, "in_brief", ""):
+        settings["what it shows"] = said
     return settings
 
 

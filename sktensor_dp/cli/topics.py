@@ -44,7 +44,10 @@ class Topics(Run):
     noun, option, free = "topic", "topics", "shares"
     has_lengths = True
     mistake = "--text names another column"
-    cure = "Texts without blanks between words, as in Chinese, must be cut into words before. "
+    cure = (
+        "Texts without blanks between words, as in Chinese, must be cut into words before. Short "
+        'messages of one word, such as "ok", show no topic: leave these rows out of the file. '
+    )
     added, of_added = "shares", ("by", "by_values", "texts_per_person", "values")
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -406,20 +409,16 @@ class Topics(Run):
 
     def for_officer(self) -> str:
         """Say how many topics there are, and of how many groups their shares can be seen."""
-        if not self._has_groups():
-            return super().for_officer()
-        hidden, on_scaling = self.models["shares"].below_noise_, self.models["shares"].on_scaling()
-        groups = counted(len(hidden), "group")
-        seen = f"{super().for_officer()} So can their shares, of {sum(~hidden)} of {groups}."
-        return f"{seen} {on_scaling}".rstrip()
+        by_group = [self.models["shares"].in_brief] if self._has_groups() else []
+        return " ".join([super().for_officer(), *by_group])
 
     def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the page, leading words, all words, and if asked the shares of texts."""
         model, names = self.models["topics"], self._names
-        folder.add(
-            "topics.html",
-            lambda path: write_topic_page(path, model, names, report=report, warnings=warnings),
-        )
+        about: dict[str, Any] = {"report": report, "warnings": warnings}
+        if self._has_groups():
+            about["shares"] = self.models["shares"]
+        folder.add("topics.html", lambda path: write_topic_page(path, model, names, **about))
         distinctive = map(set, model.top_words(len(names), names, relevance=0.6))
         leading: list[list[object]] = []
         for topic, own_words in zip(self._topics, distinctive, strict=True):

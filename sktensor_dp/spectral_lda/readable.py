@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.frames import new_frame
 from sktensor_dp.checks.parameters import Number, check_sizes, shown
 from sktensor_dp.estimator.base import names_of_columns
@@ -28,6 +29,7 @@ TOKENS = 10_000.0
 class ReadableTopics:
     """Mixin of a fitted topic model that shows its topics: words, intervals, tables."""
 
+    n_components: int
     components_: Floats
     components_std_: Floats | None
     coherence_: Floats | None
@@ -132,11 +134,10 @@ class ReadableTopics:
         -------
         DataFrame or Table
             One row per topic, numbered from 1 by falling share (index of pandas, or a column
-            ``topic``): ``share``, of the words and without an interval (``topic_prior_``);
-            ``words``, the most probable, and
-            ``distinctive_words``; ``uncertainty``, about how much of its probability noise has
-            moved to other words; ``coherence``, UMass; ``below_noise``, as :meth:`below_noise`;
-            and ``component``, its row in ``components_``.
+            ``topic``): ``words``, the most probable, and ``distinctive_words``; ``uncertainty``,
+            about how much of its probability noise has moved to other words; ``coherence``, UMass;
+            ``below_noise``, as :meth:`below_noise`; ``component``, its row in ``components_``; and
+            ``share``, of the words and without an interval (``topic_prior_``).
 
         Raises
         ------
@@ -154,11 +155,12 @@ class ReadableTopics:
         # Mean absolute deviation of a normal law; half, since what one word loses another gains.
         moved = unknown if std is None else std.sum(axis=1) * math.sqrt(2 / math.pi) / 2
         table = {
-            "share": shares, "words": map(" ".join, self.top_words(n_words, feature_names)),
+            "words": map(" ".join, self.top_words(n_words, feature_names)),
             "distinctive_words": map(" ".join, self.top_words(n_words, feature_names, relevance)),
             "uncertainty": np.minimum(moved, 1.0),
             "coherence": unknown if coherence is None else coherence,
             "below_noise": self.below_noise(), "component": np.arange(len(shares)),
+            "share": shares,  # pandas prints the first and the last columns where lines are short
         }  # fmt: skip
         columns = {name: list(values) for name, values in table.items()}
         frame = new_frame({"topic": range(1, len(shares) + 1), **columns}, backend)
@@ -198,6 +200,12 @@ class ReadableTopics:
                 f"feature_names must have {self.n_features_in_} entries, got {len(names)}."
             )
         return names
+
+    @property
+    def in_brief(self) -> str:
+        """Say how many of the topics asked for can be seen."""
+        seen, asked = sum(~self.below_noise()), counted(self.n_components, "topic")
+        return f"{seen} of {asked} can be seen above the noise."
 
     def below_noise(self) -> NDArray[np.bool_]:
         """Mask of topics that noise hides: no word is certainly more likely there than overall.

@@ -386,8 +386,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     def __str__(self) -> str:
         """Intervals of the shares; before the fit the parameters."""
-        if not self._fitted_state():
-            return repr(self)
+        return as_text(self._table()) if self._fitted_state() else repr(self)
+
+    def _table(self) -> Table:
+        """Intervals of the shares, and what they leave out."""
         low, high = self.interval()
         rows = []
         for row, hidden in enumerate(self.below_noise_):
@@ -410,7 +412,14 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         if self.below_noise_.any():
             notes.append("* noise hides how many texts there are")
         said = "Average shares of topics, by group, in texts with a word of these"
-        return as_text(Table(said, head, rows, notes, ("group",)))
+        return Table(said, head, rows, notes, ("group",))
+
+    @property
+    def in_brief(self) -> str:
+        """Say of how many groups shares can be seen, and what their intervals leave out."""
+        seen, groups = sum(~self.below_noise_), counted(len(self.values), "group")
+        said = f"Shares of topics can be seen of {seen} of {groups}. {self.on_scaling()}"
+        return said.rstrip()
 
     def on_scaling(self) -> str:
         """Say what intervals leave out: who is scaled down; "" where each text is protected."""

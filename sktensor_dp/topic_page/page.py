@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from sktensor_dp.checks.display import counted, plain, printable
+from sktensor_dp.checks.display import Table, counted, plain, printable
 from sktensor_dp.estimator.base import names_of_columns
 from sktensor_dp.privacy.report import PrivacyReport, number_cells
 from sktensor_dp.topic_page.explorer import explorer
@@ -119,6 +119,7 @@ def write_topic_page(
     *,
     report: PrivacyReport | None = None,
     warnings: Sequence[str] = (),
+    shares: BaseEstimator | None = None,
 ) -> Path:
     """Write topics, their guarantee and every release behind them to one HTML file.
 
@@ -135,6 +136,9 @@ def write_topic_page(
         ``counts.privacy_report_.followed_by(lda.privacy_report_, delta=1e-6)``.
     warnings : sequence of str, default=()
         Texts of the fit's warnings, to be shown, made of released values and public numbers alone.
+    shares : TopicShares, default=None
+        Shares of the topics by group, to be shown with what :meth:`PrivateSpectralLDA.shares_by`
+        prints of them; pass a `report` of both.
 
     Returns
     -------
@@ -144,7 +148,7 @@ def write_topic_page(
     Raises
     ------
     ValueError
-        If names do not fit the model.
+        If names do not fit the model, or the report leaves out the shares.
 
     Examples
     --------
@@ -161,6 +165,11 @@ def write_topic_page(
     feature_names = names_of_columns(model, feature_names, model.n_features_in_)
     alone = "" if report is not None else ALONE
     report = model.privacy_report_ if report is None else report
+    if shares is not None and not all(row in report.rows for row in shares.privacy_report_.rows):
+        raise ValueError(
+            "report must hold what shares cost, too: pass "
+            "lda.privacy_report_.followed_by(shares.privacy_report_, delta=...)."
+        )
     topics = topics_of(model, feature_names)
     hidden = [topic.below_noise for topic in topics]
     section, data = explorer(model, feature_names, hidden, _template("explorer.html"))
@@ -184,6 +193,7 @@ def write_topic_page(
         warnings=warned,
         explorer=section,
         topics="".join(_topic_row(topic, topics[0].weight) for topic in topics),
+        by_group="" if shares is None else _by_group(shares._table()),
         promise=promise,
         **_releases(report),
         **_facts(report),
@@ -307,6 +317,22 @@ def _topic_row(topic: Topic, largest: float) -> str:
         f'<i style="width:{100 * topic.weight / largest:.1f}%"></i></span>'
         f'<span class="share">{100 * topic.weight:.1f} %</span></td>'
         f'<td class="words">{apart}{probable}{hidden}</td></tr>'
+    )
+
+
+def _by_group(table: Table) -> str:
+    """Section with a table of numbers whose first cells are names of rows."""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(printable(name))}</th>{_cells("td", "", numbers)}</tr>'
+        for name, *numbers in table.rows
+    )
+    name, *columns = table.head
+    head = f'<th scope="col">{name}</th>' + _cells("th", ' scope="col"', columns)
+    notes = "".join(f'<p class="soft">{escape(note)}</p>' for note in table.notes)
+    return (
+        '<section><h2>Topics by group</h2><div class="scroll" tabindex="0" role="region" '
+        f'aria-label="Topics by group"><table><caption>{table.title}</caption><thead><tr>{head}'
+        f"</tr></thead><tbody>{rows}</tbody></table></div>{notes}</section>"
     )
 
 

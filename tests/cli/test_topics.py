@@ -139,6 +139,8 @@ def test_a_column_of_few_words_ends_before_topics_are_paid_for(command, tmp_path
     (tmp_path / "days.csv").write_text(f"day\n{days.replace('/', '-')}", encoding="utf-8")
     said = command(*asked, "--output", "ids", status=2).err
     assert re.search(r"Too few rows match \(texts of .* without blanks between words, as", said)
+    assert "messages of one word" in said
+    assert "leave these rows out" in said
 
 
 def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
@@ -500,8 +502,16 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     assert "- by values: jan,feb,never\n" in page
     (most,) = {row["scaled_down_at_most"] for row in rows.values()}
     left_out = f"Whoever wrote more (likely {most} persons at most) is scaled down"
-    assert "So can their shares, of 2 of 3 groups. In shares by group persons count by" in page
-    assert all(left_out in " ".join(said.split()) for said in (page, done.out))
+    assert "Shares of topics can be seen of 2 of 3 groups. In shares by group persons count" in page
+    html = (folder / "topics.html").read_text("utf-8")
+    assert '<th scope="row">jan</th><td class="number">2,' in html
+    assert "groups that write more than others of a topic that was not found" in html
+    command("report", "page", folder, "--output", "other")
+    other = (tmp_path / "other" / "for-the-officer.md").read_text("utf-8")
+    for setting in ("topics, n_components: 2", "shares, values: jan, feb, never"):
+        assert f"- {setting}\n" in other
+    assert "- topics, what it shows: 2 of 2 topics can be seen" in other
+    assert all(left_out in " ".join(said.split()) for said in (page, done.out, html, other))
     assert "topics_by_group.csv" in page
     command("report", "check", folder)
     assert "is finished" in command(*asked, *more, status=2).err
@@ -530,6 +540,7 @@ def test_groups_are_a_public_list(command, dated, tmp_path):
     assert "--by COLUMN and --by-values LIST go together" in command(*asked, status=2).err
     said = command(*asked, "--by-values", "january,february", "--epsilon", 8, status=2).err
     assert "Too few rows match (texts of a group of --by-values: 0%" in said
+    assert "cut dates to months" in command("topics", "--help").out
     many = ",".join(f"m{place}" for place in range(3000))
     said = command(*asked, "--by-values", many, "--epsilon", 2, status=2).err
     assert "too few persons for this, so it stopped; nothing was spent" in said

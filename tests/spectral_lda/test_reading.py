@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from internals import validated_rows
@@ -105,6 +106,8 @@ def test_table_lists_topics_by_share_with_what_is_known_of_them(model):
     assert ((table["uncertainty"] > 0) & (table["uncertainty"] < 0.2)).all()
     assert (table["coherence"] < 0).all()
     assert not table["below_noise"].any()
+    with pd.option_context("display.max_columns", 0, "display.width", 80):  # as in a terminal
+        assert all(words[row][0] in str(table) for row in table["component"])
 
 
 def test_coherence_is_that_of_pairs(exact, comfortable):

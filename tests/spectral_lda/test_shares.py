@@ -21,6 +21,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.spectral_lda.shares import TopicShares
+from sktensor_dp.topic_page import write_topic_page
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 VALUES, K = ["jan", "feb", "mar", "apr"], 3
@@ -365,7 +366,9 @@ def test_topics_of_persons_are_asked_of_persons():
     lda = PrivateSpectralLDA(K, doc_topic_prior=0, epsilon=8.0).fit(X, groups=PERSONS)
     with pytest.raises(ValueError, match="groups must be given to both fits or to none"):
         lda.shares_by(X, BY, ["a", "b"])
-    lda.shares_by(X, BY, ["a", "b"], groups=PERSONS)
+    found = lda.shares_by(X, BY, ["a", "b"], groups=PERSONS)
+    with pytest.raises(ValueError, match="report must hold what shares cost, too"):
+        write_topic_page("no.html", lda, shares=found)
     single = PrivateSpectralLDA(1, epsilon=8.0).fit(X, groups=PERSONS)
     with pytest.raises(NotEnoughDataError, match="a single topic every share is 100 %"):
         single.shares_by(X, BY, ["a", "b"], groups=PERSONS)
