@@ -324,7 +324,7 @@ class Groups(Run):
         together = [np.flatnonzero(places == place) + 1 for place in np.unique(places)]
         return [
             f"Groups {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} overlap to one peak: "
-            "perhaps parts of one cloud."
+            "perhaps parts of one cloud, perhaps kinds that are close."
             for numbers in together if len(numbers) > 1
         ]  # fmt: skip
 

@@ -100,8 +100,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     n_components_ : int
         Number of groups that the released gains support.
     gains_ : ndarray
-        Released mean log-density of a sample in the mixture of 1, 2, ... groups, over that of one;
-        each sample's gains are clipped to a norm of 1.5.
+        Released mean log-density of a sample in the mixture of 1, 2, ... groups, over that of one,
+        after half of the steps; each sample's gains are clipped to a norm of 1.5.
     skewness_ : ndarray of shape (n_features,)
         Largest skewness of each column in any group, given the columns before it, by released
         shifts: 1 of an exponential law, 0 where noise may hide that it is less.
@@ -485,7 +485,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Notes
         -----
         They are normal intervals by the information of the fitted law, wider by what EM steps leave
-        of the distance from the start to convergence. Their limits:
+        of the distance to convergence, by how far their second half moved. Their limits:
 
         - Another run may find other groups: intervals are for the groups shown. Where groups share
           a tail, rows between them may be of either.
@@ -498,9 +498,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         - The share of missing cells is estimated for each column, by released second moments or
           the last steps of one group. Where cells are missing for values that are seen, as by
           dropout, noise leaves steps unfinished. What their second half moved is counted: of 90%
-          intervals 8 or 9 in 10 hold, but with little epsilon, or of a column that most rows lack,
-          perhaps half. Where they are missing for values that are not seen, intervals are
-          for rows with the column.
+          intervals 8 or 9 in 10 hold, but 7 with little epsilon of a column that most rows lack.
+          Where they are missing for values that are not seen, intervals are for rows with the
+          column.
         - Steps that noise leaves unfinished show small groups smaller and farther out than they
           are.
 
@@ -556,7 +556,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             most = "Most" if seen else "Noise may hide that most"
             doubt = (
                 f"{most} rows lack {' and '.join(seen or rare)}: if they do for values that are "
-                "seen, as by dropout, a quarter to a half of the 90% intervals there hold."
+                "seen, as by dropout, with little epsilon 7 in 10 of the 90% intervals there hold."
             )
         reach = float(ndtri((1 + level) / 2)) * std
         return self.means_ - reach, self.means_ + reach, doubt

@@ -39,7 +39,7 @@ class FittedMixture:
     noise: StepNoise  # of the averaged sums that parameters are made of
     observed: Floats  # (d,): estimated shares of cells that are observed
     most_observed: Floats  # (d,): the largest that noise lets them be
-    moved: Floats  # (k, p): how far steps moved each parameter from the start; 0 of one group
+    moved: Floats  # (k, p): how far the last half of steps moved parameters; 0 of one group
 
 
 @dataclass(kw_only=True)

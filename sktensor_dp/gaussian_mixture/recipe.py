@@ -19,7 +19,13 @@ from sktensor_dp.gaussian_mixture.fitted import (
 )
 from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group
 from sktensor_dp.mixtures.clipping import clipping_at, limits_of_fewer
-from sktensor_dp.mixtures.gaussians import Gaussians, joined, merged_levels, mixture_of
+from sktensor_dp.mixtures.gaussians import (
+    Gaussians,
+    fitted_to,
+    log_density,
+    merged_levels,
+    responsibilities,
+)
 from sktensor_dp.mixtures.m_step import (
     LEAST_VARIANCE,
     LEAST_WEIGHT,
@@ -55,6 +61,8 @@ MOST_RADII = 8.0
 MOST = 4.0
 # Least share of cells that is taken as observed.
 LEAST_SHARE = 1e-4
+# Most EM steps to the nearest mixture of fewer groups, and the least that one gains, in nats a row.
+NEAREST_STEPS, NEAREST_GAIN = 50, 1e-5
 # Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
 SURE = 3.0
 
@@ -73,8 +81,7 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     if plan.chooses_norm:
         ball, unseen = release_ball(ask, ball)
     second = ask(SecondMoments(ball))
-    release = release_one_group if plan.n_components == 1 else release_groups
-    found = release(ask, ball, plan, second)
+    found = release_mixture(ask, ball, plan, second)
     warnings = warnings_of_norm(second, ball, found.square) or warnings_of_noise(found, plan)
     is_seen = bool((found.most_observed < 1).any())
     is_uneven = grouped and (is_seen or observed_share(ball, second) < 1)
@@ -86,67 +93,80 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     return FitResult(attributes, (*unseen, *warnings), notes)
 
 
-def release_groups(
+def release_mixture(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer
 ) -> FittedMixture:
-    """Release a start by `second` moments, EM steps from it, and gains, which choose the number of
-    groups.
+    """Release a start by `second` moments, EM steps, gains, which choose the number of groups, and
+    steps of these; of one group means that no clip moves.
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2
-    halfway, average, _ = release_steps(ask, ball, plan, second, start, n_first)
-    n_last = plan.n_steps - n_first
-    model, _, noise = release_steps(ask, ball, plan, second, halfway, n_last, average)
-    parts = merged_levels(model, plan.n_components)
-    levels = [of_type(mixture_of(level), plan, ball.radius) for level in parts]
-    most = len(levels)  # groups, fewer than asked for if spheres were left out
-    gains, k = np.zeros(0), 1
-    if most > 1:  # gains of 2, 3, ... groups over one less
-        answer = ask(MixtureGains(levels, MOST_RADII * ball.radius))
-        # Akaike's criterion: twice what the parameters of a group gain by chance.
-        least = parameters_of_group(plan.covariance_type, plan.n_features) / ask.n_units
-        gains, k = answer.value, n_supported(answer.value, answer.sigma, least)
-    # A joined group may have the noise of all its parts. It came from where they start together.
-    found, noise = levels[k - 1], noise.times((most - k + 1) ** 0.5)
-    start, halfway = (joined(one, parts[k - 1]) for one in (start, halfway))
-    tails = release_tails(ask, ball, plan, second, found, noise)
-    # Groups share a tail, or clips take all but one value.
-    shared = (tails.skewness > 0) | one_valued(found, ball.radius)
-    tails = replace(tails, spread=np.where(shared, 0.0, tails.spread))
-    observed = observed_cells(ball, second, model)
-    if observed_share(ball, second) < 1:
-        left = unfinished(halfway, found, noise, observed)
-        tails = replace(tails, unmade=np.hypot(tails.unmade, left))
-    moved = moved_from(start, found)
-    most_cells = most_observed(ball, second, observed)
-    return FittedMixture(
-        found, gains, mean_square(model), tails, noise, observed, most_cells, moved
-    )
+    before, average, _ = release_steps(ask, ball, plan, second, start, n_first // 2)
+    rest = n_first - n_first // 2
+    model, average, noise = release_steps(ask, ball, plan, second, before, rest, average)
+    gains, halfway, k = release_number(ask, ball, plan, model)
+    square = float(halfway.weights @ np.square(halfway.means).sum(axis=1))
+    most = len(model.weights)
+    if k < most:
+        before, average = nearest(halfway, before, plan, ball.radius), None
+    if k == 1:
+        noise = noise.times(most**0.5)  # a joined group may have the noise of all its parts
+        tails = release_tails(ask, ball, plan, second, halfway, noise)
+        left = np.zeros_like(halfway.means)
+        if observed_share(ball, second) < 1:
+            left = unfinished(before, halfway, noise, observed_cells(ball, second, halfway))
+        found, tails, observed, most_cells = release_unclipped(
+            ask, ball, plan, halfway, replace(tails, unmade=left), noise
+        )
+        # All else that means err by is in `tails`, and sampling.
+        noise = replace(noise.times(0.0), rates=np.ones(1))
+        moved = np.zeros_like(moved_from(halfway, found))
+    else:
+        n_last = plan.n_steps - n_first
+        found, _, noise = release_steps(ask, ball, plan, second, halfway, n_last, average)
+        if average is None:  # the steps before were of other groups
+            noise = replace(noise, rates=np.append(np.zeros(n_first), noise.rates))
+        tails = release_tails(ask, ball, plan, second, found, noise)
+        # Groups share a tail, or clips take all but one value.
+        shared = (tails.skewness > 0) | one_valued(found, ball.radius)
+        tails = replace(tails, spread=np.where(shared, 0.0, tails.spread))
+        observed, moved = observed_cells(ball, second, found), moved_from(halfway, found)
+        most_cells = most_observed(ball, second, observed)
+    return FittedMixture(found, gains, square, tails, noise, observed, most_cells, moved)
 
 
-def release_one_group(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer
-) -> FittedMixture:
-    """Release a start by `second` moments and EM steps from it; then means that no clip moves."""
-    start = release_start(ask, ball, plan, second)
-    n_clipped = plan.n_steps // 2
-    n_first = n_clipped // 2
-    halfway, average, _ = release_steps(ask, ball, plan, second, start, n_first)
-    n_last = n_clipped - n_first
-    clipped, _, noise = release_steps(ask, ball, plan, second, halfway, n_last, average)
-    tails = release_tails(ask, ball, plan, second, clipped, noise)
-    left = np.zeros_like(clipped.means)
-    if observed_share(ball, second) < 1:
-        left = unfinished(halfway, clipped, noise, observed_cells(ball, second, clipped))
-    found, tails, observed, most_cells = release_unclipped(
-        ask, ball, plan, clipped, replace(tails, unmade=left), noise
-    )
-    # All else that means err by is in `tails`, and sampling.
-    noise = replace(noise.times(0.0), rates=np.ones(1))
-    return FittedMixture(
-        found, np.zeros(0), mean_square(clipped), tails, noise, observed, most_cells,
-        moved=np.zeros_like(moved_from(start, found)),
-    )  # fmt: skip
+def release_number(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
+) -> tuple[Floats, Gaussians, int]:
+    """Gains of 2, 3, ... groups over one less, and the mixture of as many as they support."""
+    most = len(model.weights)  # fewer than asked for if spheres were left out
+    if most == 1:
+        return np.zeros(0), model, 1
+    merged = merged_levels(model, most)
+    levels = [nearest(of_type(one, plan, ball.radius), model, plan, ball.radius) for one in merged]
+    answer = ask(MixtureGains(levels, MOST_RADII * ball.radius))
+    # Akaike's criterion: twice what the parameters of a group gain by chance.
+    least = parameters_of_group(plan.covariance_type, plan.n_features) / ask.n_units
+    k = n_supported(answer.value, answer.sigma, least)
+    return answer.value, levels[k - 1], k
+
+
+def nearest(fewer: Gaussians, model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
+    """Mixture of `fewer` Gaussians nearest to a `model` of more, by EM steps on points of it.
+
+    Beside merged groups, which no steps fit to rows, a further one would seem to gain.
+    """
+    if len(fewer.weights) == len(model.weights):
+        return fewer
+    points, weights = model.points(as_generator(0))
+    last, score = -math.inf, -1e300
+    for _ in range(NEAREST_STEPS):
+        joint = fewer.log_joint(points)
+        last, score = score, float(weights @ log_density(joint))
+        if score - last < NEAREST_GAIN:
+            break
+        fewer = of_type(fitted_to(points, responsibilities(joint) * weights[:, None]), plan, radius)
+    return fewer
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
@@ -184,7 +204,7 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
             spheres, clipped_statistics(answer), answer.sigma, clip, radius, rng, drops=drops
         )
     *_, merged = merged_levels(spheres.gaussians, plan.n_components)
-    return of_type(mixture_of(merged), plan, radius)
+    return of_type(merged, plan, radius)
 
 
 def release_steps(
@@ -202,19 +222,14 @@ def release_steps(
     return model, average, noise
 
 
-def mean_square(model: Gaussians) -> float:
-    """Mean squared norm of the means of a mixture."""
-    return float(model.weights @ np.square(model.means).sum(axis=1))
-
-
 def unfinished(before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
-    """Distances (k, d) that steps still miss of means where cells are missing.
+    """Distances (1, d) that clipped steps of one group still miss where cells are missing.
 
-    That is taken to be what the second half of the steps, from `before`, moved them beyond noise:
+    That is taken to be what the second half of these, from `before`, moved means beyond noise:
     t steps leave t^-f of an error where rows have the fraction f of the information of whole rows.
     """
-    by_noise = noise.shift / found.weights[:, None] / observed
-    squares = np.diagonal(found.covariances, axis1=1, axis2=2) * np.square(by_noise)
+    squares = np.diagonal(found.covariances, axis1=1, axis2=2)
+    squares = squares * np.square(noise.shift / observed)
     return np.sqrt(np.maximum(np.square(found.means - before.means) - squares, 0.0))
 
 

@@ -1,7 +1,7 @@
 """Gaussians of a mixture: whitened rows, densities, responsibilities, samples, and merging."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -14,6 +14,8 @@ from sktensor_dp.tensor.arrays import Floats, Integers, product_by_rows, spans
 
 # Least weight, so that its logarithm is finite.
 LEAST_WEIGHT = 1e-12
+# Number of points in the place of a mixture.
+POINTS = 4000
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +69,19 @@ class Gaussians:
         return np.asarray(
             self.means[chosen] + np.einsum("nij,nj->ni", self.factors[chosen], normal)
         )
+
+    def points(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Points (n, d) and their weights, which have the means and covariances of the Gaussians.
+
+        Each has the same standard normal points, in pairs about 0.
+        """
+        k, d = self.means.shape
+        normal = rng.standard_normal((max(POINTS // (2 * k), 2 * d), d))
+        factor = np.linalg.cholesky(normal.T @ normal / len(normal))
+        normal = solve_triangular(factor, normal.T, lower=True).T
+        normal = np.concatenate([normal, -normal])
+        points = self.means[:, None] + normal @ self.factors.swapaxes(1, 2)
+        return points.reshape(-1, d), np.repeat(self.weights / len(normal), len(normal))
 
     def filled(self, X: Floats, observed: NDArray[np.bool_]) -> Floats:
         """Rows `X` of one Gaussian, with conditional means in cells that are not `observed`."""
@@ -155,7 +170,6 @@ class Merged:
     mean: Floats
     covariance: Floats
     log_volume: float
-    members: tuple[int, ...]  # Gaussians that are joined in it
 
     def with_other(self, other: "Merged") -> "Merged":
         """Gaussian with the weight, mean and covariance of two together."""
@@ -165,30 +179,28 @@ class Merged:
         covariance = within + between
         mean = (self.weight * self.mean + other.weight * other.mean) / weight
         log_volume = float(np.linalg.slogdet(covariance)[1])
-        return Merged(weight, mean, covariance, log_volume, self.members + other.members)
+        return Merged(weight, mean, covariance, log_volume)
 
 
-def parts_of(model: Gaussians) -> list[Merged]:
-    """Gaussians of a mixture, one by one."""
-    alone = [(place,) for place in range(len(model.weights))]
-    return [*map(Merged, model.weights, model.means, model.covariances, model.log_volumes, alone)]
+def fitted_to(points: Floats, shares: Floats) -> Gaussians:
+    """Mixture of the moments of weighted points, by the `shares` (n, k) that Gaussians have."""
+    weights = np.maximum(shares.sum(axis=0), LEAST_WEIGHT)
+    shares = shares / weights
+    means = shares.T @ points
+    abouts = (points - mean for mean in means)
+    each = zip(shares.T[:, :, None], abouts, strict=True)
+    covariances = np.array([(share * about).T @ about for share, about in each])
+    return Gaussians(weights / weights.sum(), means, covariances)
 
 
-def mixture_of(parts: Iterable[Merged]) -> Gaussians:
-    """Mixture of single Gaussians."""
-    each = zip(*((one.weight, one.mean, one.covariance) for one in parts), strict=True)
-    return Gaussians(*map(np.array, each))
-
-
-def joined(model: Gaussians, like: Iterable[Merged]) -> Gaussians:
-    """Gaussians joined as those in `like` are."""
-    parts = parts_of(model)
-    return mixture_of(reduce(Merged.with_other, [parts[i] for i in one.members]) for one in like)
-
-
-def merged_levels(model: Gaussians, most: int) -> list[list[Merged]]:
+def merged_levels(model: Gaussians, most: int) -> list[Gaussians]:
     """Mixtures of 1, ..., `most` Gaussians at most by greedy merging (Runnalls, 2007)."""
-    parts = dict(enumerate(parts_of(model)))
+    alone = map(Merged, model.weights, model.means, model.covariances, model.log_volumes)
+    parts = dict(enumerate(alone))
+
+    def mixture() -> Gaussians:
+        each = zip(*((one.weight, one.mean, one.covariance) for one in parts.values()), strict=True)
+        return Gaussians(*map(np.array, each))
 
     def loss(i: int, j: int) -> float:  # bound on what merging loses of log-likelihood
         one, other = parts[i], parts[j]
@@ -198,7 +210,7 @@ def merged_levels(model: Gaussians, most: int) -> list[list[Merged]]:
 
     # Store losses only: matrices of all pairs would dominate the memory of a fit.
     losses = {(i, j): loss(i, j) for i in parts for j in range(i)}
-    levels = [[*parts.values()]] if len(parts) <= most else []
+    levels = [mixture()] if len(parts) <= most else []
     # Each of n - 1 merges takes two parts away and adds one, under the next number.
     for new in range(len(parts), 2 * len(parts) - 1):
         i, j = min(losses, key=losses.__getitem__)
@@ -207,5 +219,5 @@ def merged_levels(model: Gaussians, most: int) -> list[list[Merged]]:
         parts[new] = merged
         losses |= {(new, k): loss(new, k) for k in parts if k != new}
         if len(parts) <= most:
-            levels.append([*parts.values()])
+            levels.append(mixture())
     return levels[::-1]

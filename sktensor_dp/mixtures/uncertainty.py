@@ -28,14 +28,14 @@ def n_scores(k: int, d: int) -> int:
     return k * (1 + d + n_unique(d, 2))
 
 
-def moved_from(start: Gaussians, model: Gaussians) -> Floats:
-    """Moves (k, 1 + d + d (d + 1) / 2) from a start, in deviations of what one labelled row tells.
+def moved_from(before: Gaussians, model: Gaussians) -> Floats:
+    """Moves (k, 1 + d + d (d + 1) / 2) of parameters, in deviations of what one labelled row tells.
 
     In the columns are weights, means, and unique entries of shapes, in the frames of `model`.
     """
-    weights, means = model.weights - start.weights, model.means - start.means
+    weights, means = model.weights - before.weights, model.means - before.means
     shapes = np.eye(means.shape[1])
-    shapes = shapes - model.whiteners @ start.covariances @ model.whiteners.swapaxes(1, 2)
+    shapes = shapes - model.whiteners @ before.covariances @ model.whiteners.swapaxes(1, 2)
     whitened = np.einsum("jab,jb->ja", model.whiteners, means)
     # By symmetry, shapes of one group move no mean.
     entries = _entries(shapes) * (len(weights) > 1)
@@ -82,7 +82,8 @@ def std_of_means(
 
     Along a direction in which rows without labels tell the part f of what labelled ones do, an EM
     step of rate r leaves the share 1 - f r of an error, and all steps a share e of it; they add
-    sampling error (1 - e) / f times. Steps `moved` by the rest, which shows what is left.
+    sampling error (1 - e) / f times. The second half of the steps `moved` by what the first left
+    less this, which shows what is left: of all steps the first are far from the fixed point.
     The parts f are those of rows drawn of the model, with shares `observed` of their cells; far
     from the fixed point they are smaller.
     """
@@ -91,16 +92,18 @@ def std_of_means(
     information, overlaps = _information(model, observed, rng)
     values, vectors = np.linalg.eigh(information)
     parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
-    left = np.ones(len(parts))  # e
+    left = halfway = np.ones(len(parts))  # e, and what was left after half of the steps
     variances = np.zeros(len(parts))  # of noise
     variance_of_whole = 0.0  # where f = 1, which `noise` has
-    for rate in noise.rates:
+    for step, rate in enumerate(noise.rates):
+        if step == len(noise.rates) // 2:
+            halfway = left
         left = left * (1 - rate * parts)
         variances = variances * (1 - rate * parts) ** 2 + rate**2
         variance_of_whole = variance_of_whole * (1 - rate) ** 2 + rate**2
     # Rows (k, d, p) of the means, without those of weights and shapes.
     of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
-    unmoved = of_means @ (left / (1 - left) * (vectors.T @ moved.ravel()))
+    unmoved = of_means @ (left / np.maximum(halfway - left, 1e-300) * (vectors.T @ moved.ravel()))
     gains = of_means * ((1 - left) / parts)
     # Deviations (k, d, p) of the scores of labelled rows, by sampling and by noise.
     noise_of_scores = np.outer(1 / np.sqrt(model.weights), _noise_of_scores(noise, d)).ravel()

@@ -352,10 +352,10 @@ def pair(apart, spread, weight=0.5):
     )
 
 
-@pytest.mark.parametrize(("apart", "longer"), [(3.5, 1.5), (9.0, 1.0)])
+@pytest.mark.parametrize(("apart", "longer"), [(3.5, 3.3), (9.0, 1.0)])
 def test_what_steps_of_shapes_leave_is_an_error_of_means_of_groups_that_overlap(apart, longer):
     model, way = pair(apart, 1.0), np.zeros((2, n_scores(1, 2)))
-    way[:, 3] = 0.1, -0.1  # of the first entry of the shapes
+    way[:, 3] = 0.1, -0.1  # of the first entry of the shapes, in the second half
 
     def std(way, rates):
         noise, rng = StepNoise(0.0, 0.0, 0.0, 0.0, rates), np.random.default_rng(0)
