@@ -17,9 +17,9 @@ from sktensor_dp.queries.counts import (
     PairNorm,
     TripleNorm,
     WhitenedTripleNorm,
+    document_weights,
     triangle_of_terms,
     unit_factors,
-    weights,
 )
 from sktensor_dp.queries.laws import GAUSSIAN_SYMMETRIC, LAPLACE_SYMMETRIC, SPHERICAL
 from sktensor_dp.queries.query import NonNegative, Norms, Signed, check_number, norms_within
@@ -80,7 +80,7 @@ class PairMoments(NonNegative):
 
     clip: Clip
     diagonal_weight: float
-    clips: tuple[Clip, ...] = ()
+    other_clips: tuple[Clip, ...] = ()  # in force, too
     words: NDArray[np.intp] | None = field(default=None)
     min_tokens: int = 2
 
@@ -105,7 +105,7 @@ class PairMoments(NonNegative):
 
     def _weighted(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         """Counts of `words`, and the weight of each document divided by ``l - 1``."""
-        weight = weights(chunk, (self.clip, *self.clips), max(self.min_tokens, 2))
+        weight = document_weights(chunk, (self.clip, *self.other_clips), max(self.min_tokens, 2))
         weight /= np.maximum(chunk.lengths - 1, 1)
         return chunk.restricted(self.words).X, weight
 
@@ -158,20 +158,20 @@ class _Triples:
 
     basis: Floats
     clip: Clip
-    clips: tuple[Clip, ...] = ()
+    other_clips: tuple[Clip, ...] = ()  # in force, too
     words: NDArray[np.intp] | None = None
 
     def _largest_norms(self) -> Norms:
         return Norms(l2=self.clip.limit)
 
-    def weights(self, chunk: CountChunk, projected: Floats) -> Floats:
+    def document_weights(self, chunk: CountChunk, projected: Floats) -> Floats:
         """Weight of each document within all clips; 0 for fewer than three tokens."""
         # Sums of absolute terms are bounded too: where large terms cancel, their rounding errors
         # would remain.
         X, lengths = chunk.restricted(self.words).X, chunk.lengths
         products = np.maximum((lengths - 1) * (lengths - 2), 1)
         long_enough = lengths >= MIN_TOKENS
-        factors = unit_factors(chunk, (self.clip, *self.clips))
+        factors = unit_factors(chunk, (self.clip, *self.other_clips))
         limit = LARGEST_TERMS * self.clip.limit
         if np.isfinite(limit):
             row_norms = np.linalg.norm(self.basis, axis=1)
@@ -186,7 +186,7 @@ class _Triples:
         in_use = np.flatnonzero(X.getnnz(axis=0))  # words with a count
         X, B = X[:, in_use], self.basis[in_use]
         projected = X @ B
-        return _whitened_sum(X, B, projected, self.weights(chunk, projected))
+        return _whitened_sum(X, B, projected, self.document_weights(chunk, projected))
 
 
 @dataclass(frozen=True, eq=False)

@@ -217,14 +217,14 @@ def unit_factors(chunk: CountChunk, clips: Sequence[Clip]) -> Floats:
     return factors
 
 
-def weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
+def document_weights(chunk: CountChunk, clips: Sequence[Clip], min_tokens: int = 0) -> Floats:
     """Weight of each document: its unit's factor over its unit's number of documents."""
     return (chunk.lengths >= min_tokens) * chunk.units.row_weights(unit_factors(chunk, clips))
 
 
 @dataclass(frozen=True, eq=False)
 class WordFrequencies(query.NonNegative):
-    """Sum over units of their mean count vectors, each clipped by `clip` and `clips`."""
+    """Sum over units of their mean count vectors, each clipped by `clip` and `other_clips`."""
 
     name, family = "word_frequencies", "counts"
     description = "weighted mean counts of every word"
@@ -233,7 +233,7 @@ class WordFrequencies(query.NonNegative):
     # `clip` must have a CountNorm: its limit bounds the contribution of one document.
 
     clip: Clip
-    clips: tuple[Clip, ...] = ()
+    other_clips: tuple[Clip, ...] = ()  # in force, too
     min_tokens: int = 0
 
     def __post_init__(self) -> None:
@@ -248,5 +248,5 @@ class WordFrequencies(query.NonNegative):
 
     def total(self, chunk: CountChunk) -> Floats:
         """Clipped sum of counts of each word, of shape (n_features,)."""
-        weight = weights(chunk, (self.clip, *self.clips), self.min_tokens)
+        weight = document_weights(chunk, (self.clip, *self.other_clips), self.min_tokens)
         return sum_over_rows(len(weight), lambda rows: rows_of(chunk.X, rows).T @ weight[rows])

@@ -101,8 +101,10 @@ def by_loop(kind, query, rows):
                 own = NORM_SLACK * float(np.linalg.norm(mean))
                 norm = min(norm, own) if query.scales is None else own
         return mean * query.limit / max(norm, query.limit)
-    free = replace(query, clip=unlimited((query.clip,))[0], clips=unlimited(query.clips))
-    weight = factor((query.clip, *query.clips), rows)
+    free = replace(
+        query, clip=unlimited((query.clip,))[0], other_clips=unlimited(query.other_clips)
+    )
+    weight = factor((query.clip, *query.other_clips), rows)
     if hasattr(query, "basis"):
         terms = np.mean([size_of_terms(query, row) for row in rows])
         weight = min(weight, LARGEST_TERMS * query.clip.limit / max(terms, 1e-300))

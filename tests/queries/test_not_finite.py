@@ -9,7 +9,7 @@ import pytest
 from sktensor_dp.data.counts import CountChunk, as_counts
 from sktensor_dp.data.samples import SampleChunk
 from sktensor_dp.data.units import scale_to
-from sktensor_dp.queries.counts import Clip, weights
+from sktensor_dp.queries.counts import Clip, document_weights
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 
 ROWS = np.array([[3.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 5.0]])
@@ -28,7 +28,7 @@ def test_what_has_no_norm_is_scaled_to_nothing():
     np.testing.assert_array_equal(scale_to(NORMS, 2.0), [0, 0, 1, 1, 0.5])
     np.testing.assert_array_equal(scale_to(NORMS, math.inf), np.ones(5))
     chunk = CountChunk(as_counts(np.ones((5, 3))))
-    found = weights(chunk, [Clip(NoNorm(), 2.0), Clip(NoNorm(), 3.0)])
+    found = document_weights(chunk, [Clip(NoNorm(), 2.0), Clip(NoNorm(), 3.0)])
     np.testing.assert_array_equal(found, [0, 0, 1, 1, 0.5])
 
 

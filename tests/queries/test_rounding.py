@@ -72,7 +72,7 @@ def test_what_is_summed_of_whitened_triples_is_bounded_document_by_document(seed
     query = WhitenedTripleMoments(W, Clip(WhitenedTripleNorm(W), limit))
     X = rng.poisson(1.0, (200, 5)) + np.eye(5)[rng.integers(5, size=200)]
     chunk = CountChunk(as_counts(X))
-    weight = query.weights(chunk, chunk.X @ W)
+    weight = query.document_weights(chunk, chunk.X @ W)
     sizes = np.linalg.norm(W, axis=1)
     y = np.linalg.norm(chunk.X @ W, axis=1)
     terms = y**3 + 2 * chunk.X @ sizes**3 + 3 * y * (chunk.X @ sizes**2)
