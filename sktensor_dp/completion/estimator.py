@@ -377,9 +377,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
         They hold if which entries there are does not depend on values, but for the level of a unit.
         Where few units compare rows, as months that most leave before, differences come out too
-        small by more than errors say, with ``delta=0``, where they are from one release, by far. So
-        they do where most rows of one mode occur in one row of another alone, as questions that are
-        asked in one month: take both as one mode.
+        small by more than errors say, with ``delta=0``, where they are from one release, by far.
         """
         check_is_fitted(self)
         mode = self._shared.unit_mode

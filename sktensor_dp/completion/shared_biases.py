@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar, nnls
 
+from sktensor_dp.completion.fixed_point import LEAST_RELEASES, Line, fixed_point
 from sktensor_dp.completion.model import LEAST_SHARE_OF_NOISE, unexplained_variance
 from sktensor_dp.completion.plan import ratio_to_largest, residual_clip, unclipped
 from sktensor_dp.privacy.session import Session
@@ -52,21 +53,23 @@ class EffectRelease:
     about: Floats  # (n_rows,)
     spread: float | Floats  # deviation of a clipped residual; by row
     shift: float | Floats = 0.0  # expected error of effects, if residuals are not normal; by row
-    by_step: float | Floats = 0.0  # variance of effects by `fixed_point_step`; by row
+    by_step: float | Floats = 0.0  # variance of effects by their extrapolation; by row
 
     def pooled(self, weights: Floats) -> "EffectRelease":
         """Sum of both blocks by `weights` (2,), the larger of which is 1."""
         sigma = self.sigma * float(np.linalg.norm(weights))
         return replace(self, sums=weights @ self.sums, counts=weights @ self.counts, sigma=sigma)
 
+    def shown(self, counts: Floats) -> Floats:
+        """Effects that sums show, for these `counts`."""
+        return self.about + self.sums / self.response / counts
+
     @classmethod
-    def combined(
-        cls, releases: Sequence["EffectRelease"], missed: Floats, longest: float
-    ) -> "EffectRelease":
+    def combined(cls, releases: Sequence["EffectRelease"], missed: Floats) -> "EffectRelease":
         """Average of n releases as one, weighted in each row by the covariance of their errors.
 
-        Each responds less to effects far from those it is about. Arguments as for
-        `errors_of_releases` and `fixed_point_step`.
+        Each responds less to effects far from those it is about. `missed` is as for
+        `errors_of_releases`.
         """
         sigmas = np.array([one.sigma for one in releases])
         responses = np.stack([one.response for one in releases])
@@ -99,11 +102,10 @@ class EffectRelease:
             # Multiplied by this, sums have errors as large as the noise of counts.
             response = sigma / np.sqrt(np.einsum("ij,jik,kj->j", of_effects, errors, of_effects))
         of_sums = response * of_effects / responses
-        step, by_step = fixed_point_step(shown, counts, of_rows, of_effects, longest)
         return cls(
             sums=np.sum(of_sums * np.stack([one.sums for one in releases]), axis=0),
-            counts=counts, sigma=sigma, response=response, by_step=by_step,
-            about=np.sum(of_effects * about, axis=0) + step,
+            counts=counts, sigma=sigma, response=response,
+            about=np.sum(of_effects * about, axis=0),
             # Of the same values.
             spread=sum(part * one.spread for part, one in zip(of_sums, releases, strict=True)),
         )  # fmt: skip
@@ -165,50 +167,6 @@ def _part_by_first(distances: Floats, by_noise: Floats, by_moves: Floats) -> flo
     weights /= weights.max(initial=LEAST_ERROR)
     parts, _ = nnls((weights * by_moves[:, *pairs]).T, weights * distances[pairs])
     return float(parts[0])
-
-
-def fixed_point_step(
-    shown_by_each: Shown, counts: Floats, of_rows: Floats, of_effects: Floats, longest: float
-) -> tuple[Floats, Floats]:
-    """Step by row to the fixed point, effects about which a release would show the same effects;
-    and its variance. It starts at effects averaged by weights `of_effects`. `counts` and `of_rows`
-    are as for `errors_of_releases`; no row moves by more than `longest`, as releases hardly respond
-    to effects farther off.
-    """
-    # Residuals are about the mean of a unit's other rows. Where units keep to a part of the rows,
-    # releases about a show b - m (b - a) along the difference of the parts, m < 1, and averages do
-    # not arrive at b. A regression of what they show on what they are about does, along the
-    # direction in which that moved most (Anderson 1965). The first release is clipped otherwise.
-    about, shown, noise = shown_by_each
-    zeros, scale = np.zeros(len(counts)), np.sqrt(of_rows)
-    if len(about) < 3:
-        return zeros, zeros
-    moved = about[1:] - about[1:].mean(axis=0)
-    parts, sizes, directions = np.linalg.svd(scale * counts * moved, full_matrices=False)
-    if sizes[0] == 0:
-        return zeros, zeros
-    direction, effects = directions[0], parts[:, 0] @ moved / sizes[0]
-    found = float((scale * np.sum(of_effects * shown, axis=0)) @ direction)
-    seen, at = (scale * shown[1:]) @ direction, (scale * counts * about[1:]) @ direction
-    variances = noise[1:] @ (of_rows * direction**2)
-    weights = 1 / variances if variances.all() else np.ones(len(variances))
-    weights /= weights.sum()
-    variance, residual = float(weights**2 @ variances), float(weights @ (seen - at))
-    deviations = at - weights @ at
-    square = max(float(weights @ deviations**2), LEAST_ERROR)
-    slope = float(weights @ (deviations * seen)) / square
-    if not 0 < slope < 1:
-        return zeros, zeros
-    step = float(weights @ seen) - found + slope / (1 - slope) * residual
-    # Biases of other modes move what releases show too: what is off the line counts as noise does.
-    off_line = seen - weights @ seen - slope * deviations
-    variance = max(variance, float(weights @ off_line**2) / max(len(off_line) - 2, 1))
-    by_slope = residual**2 / square / (1 - slope) ** 2
-    step_variance = variance * (1 + by_slope) / (1 - slope) ** 2
-    shrinkage = max(1 - step_variance / max(step**2, LEAST_ERROR), 0.0)
-    steps = shrinkage * step * effects
-    taken = steps * min(longest / max(float(np.abs(steps).max()), LEAST_ERROR), 1.0)
-    return taken, shrinkage * step_variance * effects**2 + (steps - taken) ** 2
 
 
 def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floats:
@@ -302,7 +260,11 @@ class _Released(NamedTuple):
 
     release: EffectRelease
     clip: float  # of its residuals
-    others: Floats  # effects of other modes at the time
+    effects: list[Floats]  # of all modes at the time
+
+    def of_others(self, place: int) -> Floats:
+        """Effects of all modes but the one at `place`, one after the other."""
+        return _joined(self.effects[:place] + self.effects[place + 1 :])
 
 
 class SharedBiases:
@@ -316,6 +278,7 @@ class SharedBiases:
     by_level: float = 0.0  # as `by_own_level`
     measured_part: float  # of `deviation`: mean deviation of units' values about their own mean
     _noise_of_sum: float  # of sensitivity 1, in the last release
+    _line: Line | None = None  # along which effects are extrapolated
 
     def __init__(
         self, ask: Session, mode: int, level: float, deviation: float, n_units: int
@@ -362,8 +325,8 @@ class SharedBiases:
         self._noise_of_sum = noisy.sigma / query.l2_sensitivity
         sums, counts = noisy.value
         release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.effects, spread)
-        others = _joined(one.effects.effects for one in biases if one is not self)
-        self._released.append(_Released(release, clip * deviation, others))
+        of_modes = [one.effects.effects for one in biases]
+        self._released.append(_Released(release, clip * deviation, of_modes))
 
     def explained(self) -> float:
         """Variance of values about a unit's level that biases explain."""
@@ -420,7 +383,7 @@ class SharedBiases:
         known = [one for one in biases if one.weights.any()]
         n_each = entries_each(known, self._n_units) if known else 1.0
         weight_each = of_unit / max(n_each, of_unit**2)
-        release = self._combined([one for one in biases if one is not self], weight_each)
+        release = self._combined(biases, weight_each)
         found, excess = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, weight_each=weight_each,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
@@ -456,21 +419,79 @@ class SharedBiases:
         each = (weight + sigma * math.sqrt(len(self.shares))) / n_several
         return n_several / math.sqrt(min(max(1 - each**2, 1 / len(self.shares)), 1 / 2))
 
-    def _combined(self, others: Sequence["SharedBiases"], weight_each: float) -> EffectRelease:
-        """Average of all releases so far, given the biases of other modes, `others`.
-        `weight_each` is the mean weight of an entry.
+    def _combined(self, biases: Sequence["SharedBiases"], weight_each: float) -> EffectRelease:
+        """Average of all releases so far, given `biases` of all modes, as if it was about the fixed
+        point. `weight_each` is the mean weight of an entry.
         """
+        place = biases.index(self)
+        others = [*biases[:place], *biases[place + 1 :]]
         shares = _joined(one.shares for one in others)
         now = _joined(one.effects.effects for one in others)
-        missed = now - np.stack([one.others for one in self._released])
+        of_others = np.stack([one.of_others(place) for one in self._released])
+        missed = now - of_others
         uncertain = float(shares @ _joined(one.effects.variances for one in others))
         blocks = block_weights([one.release for one in self._released], weight_each)
         linear = [
-            self._linearised(one.release.pooled(blocks), one.clip, float(shares @ one.others**2))
-            for one in self._released
+            self._linearised(one.release.pooled(blocks), one.clip, float(shares @ of_others**2))
+            for one, of_others in zip(self._released, of_others, strict=True)
         ]
-        longest = math.sqrt(residual_variance([self, *others]))  # a deviation of values
-        return EffectRelease.combined(linear, missed * shares @ missed.T + uncertain, longest)
+        release = EffectRelease.combined(linear, missed * shares @ missed.T + uncertain)
+        return self._at_fixed_point(release, linear, biases, weight_each)
+
+    def _at_fixed_point(
+        self, release: EffectRelease, linear: Sequence[EffectRelease],
+        biases: Sequence["SharedBiases"], weight_each: float,
+    ) -> EffectRelease:  # fmt: skip
+        """Average `release` of `linear` ones, extrapolated to the fixed point of all modes."""
+        # Along the line on which effects of the shortest mode, whose rows are known best, have
+        # moved, and the lines on which those of others were shown to move then.
+        lead = min(biases, key=lambda one: len(one.shares))
+        self._line = None
+        if len(linear) < LEAST_RELEASES or (lead is not self and lead._line is None):
+            return release
+        # In units of half the range.
+        counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
+        shown = np.stack([one.shown(counts) for one in linear]) / self.half
+        noise = np.stack([one.sigma / one.response / counts / self.half for one in linear]) ** 2
+        sampling = weight_each * (release.spread / release.response / self.half) ** 2 / counts
+        if lead is self:
+            moves = np.stack([one.effects[biases.index(self)] for one in self._released[1:]])
+            line = Line.along(moves / self.half, shown, noise, counts, sampling)
+        else:
+            moves = self._positions(biases, [lead], len(linear))[:, 0]
+            line = Line.along(moves, shown, noise, counts, sampling)
+        if not line.direction.any():
+            return release
+        self._line = line
+        known = [one for one in biases if one._line is not None]
+        lines = [one._line for one in known if one._line is not None]
+        positions = [
+            one._positions(biases, known, len(of_one.shown))
+            for one, of_one in zip(known, lines, strict=True)
+        ]
+        longest = math.sqrt(residual_variance(biases))  # a deviation of values
+        means, variances = fixed_point(lines, positions, longest / self.half)
+        found = release.shown(counts) @ line.coefficients
+        steps = (self.half * means[known.index(self)] - found) * line.direction
+        # Releases hardly respond to effects farther off.
+        taken = steps * min(longest / max(float(np.abs(steps).max()), LEAST_ERROR), 1.0)
+        of_noise = (release.sigma / release.response / counts) ** 2 @ line.coefficients**2
+        more = max(self.half**2 * variances[known.index(self)] - of_noise, 0.0)
+        by_step = more * line.direction**2 + (steps - taken) ** 2
+        return replace(release, about=release.about + taken, by_step=by_step)
+
+    def _positions(
+        self, biases: Sequence["SharedBiases"], known: Sequence["SharedBiases"], n: int
+    ) -> Floats:
+        """Positions on the lines of `known` modes of `biases` about which the first n releases
+        were, (n, n_known).
+        """
+        found = np.empty((n, len(known)))
+        for column, one in zip(found.T, known, strict=True):
+            if one._line is not None:
+                effects = [release.effects[biases.index(one)] for release in self._released[:n]]
+                column[:] = np.stack(effects) @ one._line.coefficients / self.half
+        return found
 
     def _linearised(self, released: EffectRelease, clip: float, by_others: float) -> EffectRelease:
         """Release with a linear response to effects, in each row right at the one found.

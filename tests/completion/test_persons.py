@@ -175,7 +175,7 @@ def test_releases_of_other_gains_and_centres_are_one(seed):
         centre = rng.standard_normal(6)
         sums = gain * weights * (effects - centre)
         released.append(EffectRelease(sums, weights, sigma, gain, centre, gain, np.zeros(6)))
-    both = EffectRelease.combined(released, np.zeros((2, 2)), longest=1.0)
+    both = EffectRelease.combined(released, np.zeros((2, 2)))
     expected = both.response * weights * (effects - both.about)
     np.testing.assert_allclose(both.sums, expected, atol=1e-12)
     np.testing.assert_allclose(both.counts, weights, rtol=1e-12)

@@ -157,25 +157,29 @@ def test_errors_of_few_persons_are_not_those_of_a_deviation_that_noise_made_smal
         assert np.sqrt(np.mean(((off - off.mean()) / model.bias_errors_[1]) ** 2)) < 2.5
 
 
-@pytest.mark.parametrize("as_one", [False, True])
-def test_changes_between_quarters_that_have_own_questions(as_one, seed):
-    """By four questions that are asked in all: without noise in three modes, with it in two."""
-    rng, n, squares = np.random.default_rng(seed), 4000, []
-    question, quarter = np.divmod(np.arange(96), 4)
-    asked = (question < 4) | ((question - 4) // 5 == quarter)
-    for number in range(2):
+@pytest.mark.parametrize(
+    ("n_common", "epsilon", "as_one", "n_fits"),
+    [(1, float("inf"), False, 2), (1, 2.0, False, 4), (2, 200.0, False, 2), (4, 2.0, True, 2)],
+)
+def test_changes_between_quarters_that_have_own_questions(n_common, epsilon, as_one, n_fits, seed):
+    """By few questions that are asked in all quarters, in three modes, and in two."""
+    rng, n, squares, n_questions = np.random.default_rng(seed), 4000, [], n_common + 20
+    question, quarter = np.divmod(np.arange(4 * n_questions), 4)
+    asked = (question < n_common) | ((question - n_common) // 5 == quarter)
+    for number in range(n_fits):
         seen = (rng.random((n, 4)) < 0.8)[:, quarter] & asked
-        means = 0.5 * rng.standard_normal(24)[question] + np.array([0, 0.2, 0.3, 0.6])[quarter]
-        y = means + 0.5 * rng.standard_normal((n, 1)) + 0.6 * rng.standard_normal((n, 96))
+        means = 0.5 * rng.standard_normal(n_questions)[question]
+        means += np.array([0, 0.2, 0.3, 0.6])[quarter]
+        y = means + 0.5 * rng.standard_normal((n, 1)) + 0.6 * rng.standard_normal(seen.shape)
         person, cell = np.nonzero(seen)
         X = [person, cell] if as_one else [person, question[cell], quarter[cell]]
         model = PrivateCPCompletion(
-            0, bounds=(-4, 4), shape=(n, 96) if as_one else (n, 24, 4), unit_mode=0,
-            epsilon=2.0 if as_one else float("inf"),
+            0, bounds=(-4, 4), shape=seen.shape if as_one else (n, n_questions, 4), unit_mode=0,
+            epsilon=epsilon,
         )  # fmt: skip
         with unsafe_seeded_noise(100 * seed + number):
             model.fit(np.column_stack(X), y[seen])
         biases, errors = model.biases_[-1], model.bias_errors_[-1]
         change, error = biases[3] - biases[0], np.hypot(errors[0], errors[3])
         squares.append(((change - 0.6) / error) ** 2)
-    assert np.sqrt(np.mean(squares)) < 3.0  # of normal errors, above with a chance of 1e-4
+    assert np.sqrt(np.mean(squares)) < 4.5  # it was 5 to 13 where errors left out what is unknown

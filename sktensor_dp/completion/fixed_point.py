@@ -1,0 +1,131 @@
+"""Extrapolation of releases to the effects about which one would show no others, along lines."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from sktensor_dp.tensor.arrays import Floats
+
+# Least number of releases that show a slope.
+LEAST_RELEASES = 4
+# Least variance of a position, relative to its mean square: far above rounding errors.
+LEAST_SHARE = 1e-12
+# To avoid divisions by 0.
+TINY = 1e-100
+# Logarithm of the number of draws, and the least part of them that is possible.
+LOG2_DRAWS, LEAST_POSSIBLE = 9, 1 / 8
+
+
+class Line(NamedTuple):
+    """Line of effects of a mode, and positions on it."""
+
+    direction: Floats  # (n_rows,): effects at position 1
+    coefficients: Floats  # (n_rows,): products with effects are their position
+    shown: Floats  # (n_releases,): positions that releases show
+    noise: Floats  # (n_releases,): variances of these
+    sampling: float  # variance of a position by units' entries
+
+    @classmethod
+    def along(
+        cls, moves: Floats, shown: Floats, noise: Floats, counts: Floats, sampling: Floats
+    ) -> "Line":
+        """Line along which effects most move in `moves` (n, n_rows), or in what releases show in
+        response to `moves` (n_releases,) of other modes; 0 if they do not move.
+
+        Releases show effects `shown` (n_releases, n_rows) of variances `noise`. Rows have weights
+        `counts`, and variances `sampling` by units' entries.
+        """
+        shares = counts / counts.sum()
+        # The first release is clipped otherwise, and may show so much more or less of all effects.
+        later = shown[1:].mean(axis=0)
+        doubt = shown[0] * (shares @ (shown[0] * later) / (shares @ later**2 + TINY) - 1)
+        if moves.ndim == 1:
+            variances = noise @ shares
+            variances[0] += shares @ doubt**2
+            weights = 1 / (variances + LEAST_SHARE * variances.max() + TINY)
+            weights *= (moves - np.average(moves, weights=weights)) / weights.sum()
+            # Shrunk by the noise in it.
+            moves, noise_in_moves = weights @ shown, weights**2 @ noise
+            square = max(float(shares @ ((moves - shares @ moves) ** 2 - noise_in_moves)), 0.0)
+            moves = (moves - shares @ moves)[None] * square / (square + noise_in_moves + TINY)
+        else:
+            moves = moves - moves.mean(axis=0)
+        moves = np.sqrt(shares) * (moves - (moves @ shares)[:, None])
+        _, sizes, directions = np.linalg.svd(moves, full_matrices=False)
+        direction = directions[0] * (sizes[0] > 0)
+        coefficients = direction * np.sqrt(shares)
+        variances = noise @ coefficients**2
+        variances[0] += (doubt @ coefficients) ** 2
+        return cls(
+            direction / np.sqrt(shares), coefficients, shown @ coefficients, variances,
+            float(sampling @ coefficients**2),
+        )  # fmt: skip
+
+
+def fixed_point(
+    lines: Sequence[Line], positions: Sequence[Floats], deviation: float
+) -> tuple[Floats, Floats]:
+    """Posterior mean and variance of positions on lines about which releases would show these.
+
+    Releases of each of the n lines were about `positions` (n_releases, n) on all. Effects have a
+    prior `deviation`.
+    """
+    # Residuals are about effects of other modes and the mean of a unit's other rows: releases about
+    # positions a show c + J a. As J = I - G for normal equations G, scaled to a diagonal of 1, it
+    # is symmetric, with eigenvalues between -1 and 1. A regression of what they show on what they
+    # were about (Anderson 1965) has a normal posterior, draws of which tell the fixed point
+    # (I - J)^-1 c.
+    n, (first, second) = len(lines), np.triu_indices(len(lines))
+    positions = [about / deviation for about in positions]
+    slopes = [
+        np.where(first == i, about[:, second], np.where(second == i, about[:, first], 0.0))
+        for i, about in enumerate(positions)
+    ]
+    of_line = np.repeat(np.eye(n), [len(about) for about in positions], axis=0)
+    design = np.hstack([of_line, np.concatenate(slopes)])
+    shown = np.concatenate([line.shown for line in lines]) / deviation
+    noise = np.concatenate([line.noise for line in lines]) / deviation**2
+    noise += LEAST_SHARE * np.mean(shown**2) + TINY
+    products, right = (design.T / noise) @ design, (design.T / noise) @ shown
+    squares = np.array([line.coefficients @ line.coefficients for line in lines])
+    # Next to no prior of c, which that of the fixed point replaces. Slopes of this deviation have
+    # eigenvalues up to about 1 (Wigner 1958).
+    prior = np.diag(np.append(1e-6 / squares, np.full(len(first), 4.0 * n)))
+    # What lies off the regression counts as noise does, and more if it leaves few slopes below 1.
+    found = np.linalg.solve(products + prior, right)
+    n_free = max(len(shown) - len(found), 1)
+    factor = max(float(np.sum((shown - design @ found) ** 2 / noise)) / n_free, 1.0)
+    possible = np.zeros(1, dtype=bool)
+    while possible.mean() < LEAST_POSSIBLE:
+        precisions, axes = np.linalg.eigh(products / factor + prior)
+        drawn = (axes.T @ right) / factor / precisions + _normal_points(
+            len(found)
+        ) * precisions**-0.5
+        drawn = drawn @ axes.T
+        slopes_drawn = np.zeros((len(drawn), n, n))
+        slopes_drawn[:, first, second] = slopes_drawn[:, second, first] = drawn[:, n:]
+        possible = np.abs(np.linalg.eigvalsh(slopes_drawn)).max(axis=1) < 1
+        factor *= 2
+    gaps = np.eye(n) - slopes_drawn[possible]
+    inverses = np.linalg.inv(gaps)
+    points = (inverses @ drawn[possible, :n, None])[..., 0]
+    # The prior of a fixed point in place of one of c, which has the determinant as its density.
+    logs = -np.linalg.slogdet(gaps)[1] - np.sum(points**2 / squares, axis=1) / 2
+    weights = np.exp(logs - logs.max())
+    mean = np.average(points, axis=0, weights=weights)
+    variance = np.average((points - mean) ** 2, axis=0, weights=weights)
+    # Beside noise, entries of units leave a variance of G^-1 in units of those without J.
+    by_entries = np.average(inverses.diagonal(axis1=1, axis2=2), axis=0, weights=weights) - 1
+    by_entries = np.maximum(by_entries, 0) * [line.sampling for line in lines]
+    return deviation * mean, deviation**2 * variance + by_entries
+
+
+@cache
+def _normal_points(n_dimensions: int) -> Floats:
+    """Points of a normal distribution that fill it evenly, (n_points, n_dimensions)."""
+    points = qmc.Sobol(n_dimensions, scramble=False).random_base2(LOG2_DRAWS)[1:]
+    return np.asarray(ndtri(points), dtype=np.float64)
