@@ -64,10 +64,8 @@ CORE = {
     "ledger_entries": core("/exceptions conversions plan"),
     "ledger": core("/exceptions plan ledger_entries"),
     "accountant": core("/checks /exceptions conversions ledger plan ledger_entries"),
-    "symmetric_noise": core("noise_on_grid /tensor"),
     "mechanisms": core(
-        "conversions noise_on_grid plan symmetric_noise /queries.laws /queries.query.Coordinates "
-        "/tensor"
+        "conversions noise_on_grid plan /queries.laws /queries.query.Coordinates /tensor"
     ),
     "unit_assignment": core("noise_on_grid /data.labels"),
     # An attacker: it sees reports and what was fitted, and no mechanism or statistic.

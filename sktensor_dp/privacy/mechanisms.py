@@ -1,7 +1,16 @@
 """Mechanisms: (value, sensitivity, cost) -> noisy value.
 
 Each maps its statistic to coordinates in which sensitivity and noise have the same norm, adds noise
-by `NoiseSource`, and maps back; for symmetric matrices and tensors in symmetric_noise.py.
+by `NoiseSource`, and maps back. Coordinates of symmetric matrices and tensors, as second moments
+and third moments of counts are (docs/proofs/symmetric_noise.md; those of samples are packed into a
+vector in queries/samples.py):
+
+``symmetric`` and, of matrices, ``matrix``
+    Unique entries times the root of their multiplicity: the norm is that of Frobenius. Noise is
+    invariant under rotations, so a projection of it can be drawn in the subspace alone.
+``pairs``
+    Unique entries times their multiplicity, as of a histogram: the mass of each multiset of words.
+    Noise off the diagonal of a matrix is smaller by 2.
 """
 
 import math
@@ -16,17 +25,14 @@ import numpy as np
 from sktensor_dp.privacy.conversions import spherical_spread
 from sktensor_dp.privacy.noise_on_grid import NoiseSource
 from sktensor_dp.privacy.plan import PrivacyCost
-from sktensor_dp.privacy.symmetric_noise import (
-    gaussian_matrix,
-    gaussian_pair_masses,
-    gaussian_symmetric,
-    laplace_pair_masses,
-    spherical_laplace_symmetric,
-)
 from sktensor_dp.queries import laws
 from sktensor_dp.queries.query import Coordinates
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.symmetric import n_unique
+from sktensor_dp.tensor.arrays import Floats, rows_at_once
+from sktensor_dp.tensor.symmetric import (
+    coordinates_to_symmetric,
+    n_unique,
+    symmetric_to_coordinates,
+)
 
 # Number of grid points to half the range: rounding moves a value by at most 2.4e-7 of the range.
 POINTS = 2**20
@@ -94,23 +100,67 @@ def sigma_of(law: laws.Law, sensitivity: float, cost: PrivacyCost) -> float:
     return scale * math.sqrt(2) if law.norm == "l1" else scale
 
 
-def _on_entries(
+def _on_coordinates(
     method: str, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
-    *geometry: object,
+    *geometry: object, symmetric: bool = False,
 ) -> Floats:  # fmt: skip
-    """Add noise to the entries of an array of any shape, by a `method`: `NoiseSource.gaussian`,
-    `NoiseSource.laplace` or `NoiseSource.spherical_laplace`.
+    """Add noise to the entries of an array of any shape, or to the orthonormal coordinates of a
+    symmetric one, by a `method` of `NoiseSource`.
     """
-    noisy = getattr(noise, method)(np.ravel(value) / sensitivity, strength, *geometry) * sensitivity
+    coordinates = symmetric_to_coordinates(value) if symmetric else np.ravel(value)
+    noisy = getattr(noise, method)(coordinates / sensitivity, strength, *geometry) * sensitivity
+    if symmetric:
+        return coordinates_to_symmetric(noisy, value.shape[0], value.ndim)
     return noisy.reshape(np.shape(value))
 
 
-gaussian_vector = partial(_on_entries, "gaussian")
+gaussian_vector = partial(_on_coordinates, "gaussian")
 # Needs the L1 sensitivity.
-laplace_vector = partial(_on_entries, "laplace")
+laplace_vector = partial(_on_coordinates, "laplace")
 # Density exp(-epsilon |b|_2 / sensitivity). The last argument, if given, is the dimension of the
 # space of which the value is an orthonormal projection.
-spherical_laplace_vector = partial(_on_entries, "spherical_laplace")
+spherical_laplace_vector = partial(_on_coordinates, "spherical_laplace")
+# Isotropic noise on a third-order tensor, by its sensitivity in the Frobenius norm. On a projection
+# `E(U, U, U)` with orthonormal `U` it has the law of projected isotropic noise on the whole space.
+gaussian_symmetric = partial(_on_coordinates, "gaussian", symmetric=True)
+# Density exp(-epsilon |b|_2 / sensitivity) in the Frobenius norm (AVN).
+spherical_laplace_symmetric = partial(_on_coordinates, "spherical_laplace", symmetric=True)
+
+
+def _on_triangle(
+    method: str,
+    value: Floats,
+    sensitivity: float,
+    strength: float,
+    noise: NoiseSource,
+    diagonal_weight: float = 1.0,
+    pair_weight: float = 2.0,
+) -> Floats:
+    """Add independent noise to the weighted distinct entries of a symmetric matrix, in place."""
+    # Weights 2 and 1 give the histogram of pairs, sqrt(2) and 1 isotropic noise; a smaller diagonal
+    # weight reduces the sensitivity to documents that repeat a word. Rows of the upper triangle are
+    # drawn in blocks, as memory may not hold a second matrix of many words.
+    # The one whose rows lie together in memory: the transpose is equal by symmetry.
+    released = value if value.flags.c_contiguous else value.T
+    size, start = len(released), 0
+    while start < size:
+        stop = min(start + rows_at_once(size - start, caches=1 / 4), size)
+        i, j = np.triu_indices(stop - start, start, size)
+        i += start
+        diagonal = i == j
+        weighted = released[i, j] * np.where(diagonal, diagonal_weight, pair_weight) / sensitivity
+        weighted = getattr(noise, method)(weighted, strength, size * (size + 1) // 2) * sensitivity
+        noisy = np.where(diagonal, weighted * (1 / diagonal_weight), weighted / pair_weight)
+        released[i, j] = released[j, i] = noisy
+        start = stop
+    return released
+
+
+# Isotropic Gaussian noise on a matrix, drawn in blocks as for pairs.
+gaussian_matrix = partial(_on_triangle, "gaussian", pair_weight=math.sqrt(2))
+gaussian_pair_masses = partial(_on_triangle, "gaussian")
+# Needs the L1 sensitivity.
+laplace_pair_masses = partial(_on_triangle, "laplace")
 
 
 def spherical_laplace_rows(

@@ -18,7 +18,7 @@ from contracts.sensitivities import Floats
 from scipy import stats
 from scipy.special import gammainc, kolmogi
 
-from sktensor_dp.privacy import mechanisms, symmetric_noise
+from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.noise_on_grid import NoiseSource
 
 Z = 4.9  # two-sided 1e-6 point of the normal
@@ -148,7 +148,7 @@ def tensor_row(ambient: int | None) -> Row:
     def draw(_: int) -> Draws:
         value = symmetric(3, 6)
         noise = [
-            symmetric_noise.spherical_laplace_symmetric(
+            mechanisms.spherical_laplace_symmetric(
                 value, SENSITIVITY, STRENGTH, NoiseSource(), ambient) - value
             for _ in range(2000)
         ]  # fmt: skip
@@ -216,9 +216,9 @@ ROWS = [
     Row("spherical laplace, by rows", rows_of_noise),
     tensor_row(None),
     tensor_row(286),
-    class_row("isotropic matrix", symmetric_noise.gaussian_matrix, stats.norm,
+    class_row("isotropic matrix", mechanisms.gaussian_matrix, stats.norm,
               {1: 1.0, 2: math.sqrt(1 / 2)}),
-    class_row("isotropic tensor", symmetric_noise.gaussian_symmetric, stats.norm, ISOTROPIC),
+    class_row("isotropic tensor", mechanisms.gaussian_symmetric, stats.norm, ISOTROPIC),
     *(pair_row("gaussian", stats.norm, w) for w in (1.0, math.sqrt(2), 0.25)),
     *(pair_row("laplace", stats.laplace, w) for w in (1.0, 0.25)),
 ]  # fmt: skip

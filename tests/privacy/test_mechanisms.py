@@ -27,22 +27,20 @@ from sktensor_dp.privacy.mechanisms import (
     WHOLE,
     Mechanism,
     Piecewise,
+    gaussian_matrix,
+    gaussian_pair_masses,
+    gaussian_symmetric,
     gaussian_vector,
+    laplace_pair_masses,
     laplace_vector,
     piecewise_deviation,
     sigma_of,
     spherical_laplace_rows,
+    spherical_laplace_symmetric,
 )
 from sktensor_dp.privacy.noise_on_grid import NoiseSource
 from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.session import Session
-from sktensor_dp.privacy.symmetric_noise import (
-    gaussian_matrix,
-    gaussian_pair_masses,
-    gaussian_symmetric,
-    laplace_pair_masses,
-    spherical_laplace_symmetric,
-)
 from sktensor_dp.queries.entries import Entries
 from sktensor_dp.queries.laws import GAUSSIAN, LAPLACE
 from sktensor_dp.queries.laws import SPHERICAL as SPHERICAL_LAPLACE
