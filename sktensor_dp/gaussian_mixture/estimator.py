@@ -164,7 +164,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _chunk_class = IncompleteChunks
     _input_tags = MappingProxyType({"sparse": True, "allow_nan": True})
     _hidden_state = frozenset({
-        "_step_noise", "_moved", "_observed", "_most_observed", "_unmade", "_spread",
+        "_step_noise", "_moved", "_observed", "_most_observed", "_missed", "_spread",
     })  # fmt: skip
     weights_: Floats
     means_: Floats
@@ -177,7 +177,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _moved: Floats
     _observed: Floats
     _most_observed: Floats
-    _unmade: Floats
+    _missed: Floats
     _spread: Floats
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
@@ -532,7 +532,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         n_units = max(round(self.privacy_report_.n_units), 2)
         model, rng = gaussians_of(self), as_generator(0)
         return std_of_means(
-            model, self._step_noise, self._moved, self._observed, self._unmade, self._spread,
+            model, self._step_noise, self._moved, self._observed, self._missed, self._spread,
             n_units, rng,
         )  # fmt: skip
 

@@ -24,7 +24,8 @@ class TailErrors:
     """Skewness of whitened columns, and what clips leave of their means and deviations."""
 
     skewness: Floats  # (d,): in any group, where it is seen
-    unmade: Floats  # (k, d): part of means that is clipped, or noise of means that are not
+    # (k, d): of means what clips take and unfinished steps leave, and noise where none clips.
+    missed: Floats
     spread: Floats  # (k, d): true deviation, whitened; 0 where groups share the tail of a column
 
 
@@ -34,7 +35,7 @@ class FittedMixture:
 
     model: Gaussians
     gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
-    square: float  # mean squared norm of the steps' means
+    mean_square: float  # of the norms of means that steps made
     tails: TailErrors
     noise: StepNoise  # of the averaged sums that parameters are made of
     observed: Floats  # (d,): estimated shares of cells that are observed
@@ -61,7 +62,7 @@ class SavedMixture(SavedState):
     _moved: Annotated[Floats, Numbers("kp")] = ABSENT
     _observed: Annotated[Floats, Numbers("d+")] = ABSENT
     _most_observed: Annotated[Floats, Numbers("d+")] = ABSENT
-    _unmade: Annotated[Floats, Numbers("kd+")] = ABSENT
+    _missed: Annotated[Floats, Numbers("kd+")] = ABSENT
     _spread: Annotated[Floats, Numbers("kd+")] = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
@@ -71,7 +72,7 @@ class SavedMixture(SavedState):
         k, d = self.means_.shape
         shape = in_sklearn_shape(np.empty((k, d, d)), estimator.covariance_type).shape
         if self._step_noise is not ABSENT:
-            needed = (self._moved, self._observed, self._most_observed, self._unmade, self._spread)
+            needed = (self._moved, self._observed, self._most_observed, self._missed, self._spread)
             complete = all(part is not ABSENT for part in needed)
             complete = complete and self._moved.shape == (k, n_scores(1, d))
             require(complete, "noise of steps must have moves, shares and tails")
@@ -121,8 +122,8 @@ def move_to_units(estimator: Any, ranges: Floats) -> None:
     estimator.means_ = (low + high) / 2 + halves * model.means
     covariances = model.covariances * np.outer(halves, halves)
     estimator.covariances_ = in_sklearn_shape(covariances, estimator.covariance_type)
-    if hasattr(estimator, "_unmade"):
-        estimator._unmade = halves * estimator._unmade
+    if hasattr(estimator, "_missed"):
+        estimator._missed = halves * estimator._missed
     estimator.set_params(data_norm=None)
 
 
@@ -142,7 +143,7 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
     if not plan.has_intervals:
         return attributes
     by_column = {"_observed": found.observed, "_most_observed": found.most_observed}
-    by_group = {"_moved": found.moved, "_unmade": found.tails.unmade, "_spread": found.tails.spread}
+    by_group = {"_moved": found.moved, "_missed": found.tails.missed, "_spread": found.tails.spread}
     by_group = {name: value[order] for name, value in by_group.items()}
     return {**attributes, "_step_noise": found.noise, **by_column, **by_group}
 

@@ -82,9 +82,9 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
         ball, unseen = release_ball(ask, ball)
     second = ask(SecondMoments(ball))
     found = release_mixture(ask, ball, plan, second)
-    warnings = warnings_of_norm(second, ball, found.square) or warnings_of_noise(found, plan)
+    warnings = warnings_of_norm(second, ball, found.mean_square) or warnings_of_noise(found, plan)
     is_seen = bool((found.most_observed < 1).any())
-    is_uneven = grouped and (is_seen or observed_share(ball, second) < 1)
+    is_uneven = grouped and (is_seen or observed_overall(ball, second) < 1)
     notes = (UNEVEN.format("are" if is_seen else "may be"),) if is_uneven else ()
     warnings += tuple(map(DoubtfulParameterWarning, notes))
     attributes = attributes_of(found, plan)
@@ -105,7 +105,7 @@ def release_mixture(
     rest = n_first - n_first // 2
     model, average, noise = release_steps(ask, ball, plan, second, before, rest, average)
     gains, halfway, k = release_number(ask, ball, plan, model)
-    square = float(halfway.weights @ np.square(halfway.means).sum(axis=1))
+    mean_square = float(halfway.weights @ np.square(halfway.means).sum(axis=1))
     most = len(model.weights)
     if k < most:
         before, average = nearest(halfway, before, plan, ball.radius), None
@@ -113,10 +113,10 @@ def release_mixture(
         noise = noise.times(most**0.5)  # a joined group may have the noise of all its parts
         tails = release_tails(ask, ball, plan, second, halfway, noise)
         left = np.zeros_like(halfway.means)
-        if observed_share(ball, second) < 1:
-            left = unfinished(before, halfway, noise, observed_cells(ball, second, halfway))
-        found, tails, observed, most_cells = release_unclipped(
-            ask, ball, plan, halfway, replace(tails, unmade=left), noise
+        if observed_overall(ball, second) < 1:
+            left = unfinished(before, halfway, noise, observed_by_column(ball, second, halfway))
+        found, tails, observed, most_observed = release_unclipped(
+            ask, ball, plan, halfway, replace(tails, missed=left), noise
         )
         # All else that means err by is in `tails`, and sampling.
         noise = replace(noise.times(0.0), rates=np.ones(1))
@@ -130,9 +130,9 @@ def release_mixture(
         # Groups share a tail, or clips take all but one value.
         shared = (tails.skewness > 0) | one_valued(found, ball.radius)
         tails = replace(tails, spread=np.where(shared, 0.0, tails.spread))
-        observed, moved = observed_cells(ball, second, found), moved_from(halfway, found)
-        most_cells = most_observed(ball, second, observed)
-    return FittedMixture(found, gains, square, tails, noise, observed, most_cells, moved)
+        observed, moved = observed_by_column(ball, second, found), moved_from(halfway, found)
+        most_observed = most_observed_by_column(ball, second, observed)
+    return FittedMixture(found, gains, mean_square, tails, noise, observed, most_observed, moved)
 
 
 def release_number(
@@ -213,7 +213,7 @@ def release_steps(
 ) -> tuple[Gaussians, StepMoments | None, StepNoise]:  # fmt: skip
     """Release EM steps: the mixture after them, the average of their moments, and its noise."""
     # Of covariances, by which steps fill in what is missing: pairs are whole in a square of it.
-    added = (observed_share(ball, second) ** -2 - 1) * plan.n_steps / ask.n_units
+    added = (observed_overall(ball, second) ** -2 - 1) * plan.n_steps / ask.n_units
     for _ in range(n_steps):
         statistics = release_statistics(ask, ball, plan, model)
         average = average_with_step(average, model, statistics, added)
@@ -233,11 +233,11 @@ def unfinished(before: Gaussians, found: Gaussians, noise: StepNoise, observed: 
     return np.sqrt(np.maximum(np.square(found.means - before.means) - squares, 0.0))
 
 
-def observed_share(ball: LiftedBall, second: Answer) -> float:
+def observed_overall(ball: LiftedBall, second: Answer) -> float:
     """Expected share of cells that are observed, by `second` moments: 1 unless more are missing
     than two deviations of noise explain.
     """
-    share, error = noisy_share(ball, second)
+    share, error = observed_as_released(ball, second)
     if share >= 1 - 2 * error - 1e-9:  # sums are rounded
         return 1.0
     if error > 0:
@@ -245,25 +245,25 @@ def observed_share(ball: LiftedBall, second: Answer) -> float:
     return max(float(share), LEAST_SHARE)
 
 
-def noisy_share(ball: LiftedBall, second: Answer) -> tuple[float, float]:
+def observed_as_released(ball: LiftedBall, second: Answer) -> tuple[float, float]:
     """Share of cells that are observed, by `second` moments as released, and its noise."""
     # As `SecondMoments.total` has it.
     share = 2 * second.value[-1, -1] / ball.offset**2 - 1
     return float(share), 2 * second.sigma / ball.offset**2
 
 
-def most_observed(ball: LiftedBall, second: Answer, observed: Floats) -> Floats:
+def most_observed_by_column(ball: LiftedBall, second: Answer, observed: Floats) -> Floats:
     """Largest shares (d,) of cells that noise of `second` moments lets columns have."""
-    share, error = noisy_share(ball, second)
+    share, error = observed_as_released(ball, second)
     most = share + SURE * error
     if most >= 1 - 1e-9:  # sums are rounded
         return np.ones(len(observed))
-    return np.clip(observed * most / observed_share(ball, second), observed, 1.0)
+    return np.clip(observed * most / observed_overall(ball, second), observed, 1.0)
 
 
-def observed_cells(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
+def observed_by_column(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
     """Shares (d,) of cells that are observed, by `second` moments."""
-    squares, share = np.diagonal(second.value)[:-1], observed_share(ball, second)
+    squares, share = np.diagonal(second.value)[:-1], observed_overall(ball, second)
     found = observed_shares(model, squares, second.sigma, share)
     return np.maximum(found, LEAST_SHARE) if share < 1 else np.ones(len(found))
 
@@ -286,11 +286,11 @@ def release_tails(
     # By chance a median is farther from the mean than any such shift. Steps repeat noise where
     # cells are missing.
     by_chance = (math.pi / 2 - 1) / (ask.n_units * shares)
-    observed = observed_cells(ball, second, model)
+    observed = observed_by_column(ball, second, model)
     of_means = noise.shift / float(observed.mean())
     deviations = np.sqrt((of_shifts**2 + of_means**2) / shares**2 + by_chance)
     cut, spread = expected_tails(shifts, deviations, plan.clip, early)
-    unmade = np.sqrt(np.einsum("jab,jb->ja", np.square(model.factors), np.square(cut)))
+    missed = np.sqrt(np.einsum("jab,jb->ja", np.square(model.factors), np.square(cut)))
     # Values t deviations out have (t - far) / t^2 of their mean square beyond the clip, which is
     # 1 / (4 far) or less. Any group may have what is seen in a column.
     variances = np.diagonal(model.covariances, axis1=1, axis2=2)
@@ -298,8 +298,8 @@ def release_tails(
     beyond = np.diagonal(second.value)[:-1] - observed * expected
     beyond = np.where(beyond > 2 * second.sigma, beyond, 0.0) / observed
     far_out = beyond / (4 * plan.clip.far * shares[:, None] * np.sqrt(variances))
-    unmade = np.hypot(unmade, far_out)
-    return TailErrors(seen_skewness(shifts, deviations, early), unmade, spread)
+    missed = np.hypot(missed, far_out)
+    return TailErrors(seen_skewness(shifts, deviations, early), missed, spread)
 
 
 def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
@@ -334,7 +334,7 @@ def release_unclipped(
     sigma = answers[0].sigma * radius / math.sqrt(n)
     _, shifts, sizes, shapes = query.decoded(values.mean(axis=0))
     missing = np.clip(radius * query.decoded(lifts @ values / n)[1][0] / lift, 1e-9, 1.0)
-    most_cells = 1 - np.maximum(missing - SURE * sigma / lift - 1e-9, 0.0)  # sums are rounded
+    most_observed = 1 - np.maximum(missing - SURE * sigma / lift - 1e-9, 0.0)  # sums are rounded
     # Shrunk by two deviations of noise, so that next to all complete columns are taken as complete.
     missing = np.maximum(missing**2 - (2 * sigma / lift) ** 2, 0.0) / missing
     shares = np.maximum(1 - missing, LEAST_SHARE)
@@ -357,8 +357,8 @@ def release_unclipped(
     # Of errors of means: with what noise may hide.
     largest = before + np.hypot(np.maximum(beyond, 0.0), of_squares)
     spread = np.sqrt(largest / np.diagonal(moved.covariances[0]))
-    unmade = np.sqrt(noise_of_means**2 + of_filled**2 + tails.unmade**2)
-    return moved, TailErrors(tails.skewness, unmade, spread[None]), shares, most_cells
+    missed = np.sqrt(noise_of_means**2 + of_filled**2 + tails.missed**2)
+    return moved, TailErrors(tails.skewness, missed, spread[None]), shares, most_observed
 
 
 def clipped_statistics(answer: Answer) -> Floats:

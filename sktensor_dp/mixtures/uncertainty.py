@@ -75,7 +75,7 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
 
 
 def std_of_means(
-    model: Gaussians, noise: StepNoise, moved: Floats, observed: Floats, unmade: Floats,
+    model: Gaussians, noise: StepNoise, moved: Floats, observed: Floats, missed: Floats,
     spread: Floats, n_rows: int, rng: np.random.Generator,
 ) -> Floats:  # fmt: skip
     """Root mean squared errors (k, d) of means near the fixed point of EM.
@@ -118,7 +118,7 @@ def std_of_means(
         sampled = np.maximum(spread[j], 1)[:, None] * by_sampling[j]
         by_chance = factor @ np.hstack([sampled, by_noise[j]])
         squares = np.square(by_chance).sum(axis=1) + np.square(factor @ unmoved[j])
-        squares += np.diagonal(model.covariances[j]) * unmade_variance[j] + np.square(unmade[j])
+        squares += np.diagonal(model.covariances[j]) * unmade_variance[j] + np.square(missed[j])
         if tail_is_shared.any():
             moves = overlaps[j] / weight * (model.means - model.means[j]).T
             squares += np.square(moves).sum(axis=1)

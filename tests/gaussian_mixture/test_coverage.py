@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from scipy.stats import binom, norm
 
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture
-from sktensor_dp.gaussian_mixture.recipe import most_observed
+from sktensor_dp.gaussian_mixture.recipe import most_observed_by_column
 from sktensor_dp.mixtures.clipping import clipping_at
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.skewness import EARLY, FALSE_ALARMS, expected_tails
@@ -141,7 +141,7 @@ def test_a_small_complete_table_is_taken_as_complete(seed):
     for model in as_complete:
         found = np.ptp(model.means_interval(0.6827), axis=0) / 2
         sampling = model._spread * np.sqrt(model.variances_ / n)
-        np.testing.assert_allclose(found, np.hypot(model._unmade, sampling), rtol=0.03)
+        np.testing.assert_allclose(found, np.hypot(model._missed, sampling), rtol=0.03)
 
 
 def test_means_are_those_of_all_rows_where_some_drop_out_for_what_is_seen(seed):
@@ -278,7 +278,7 @@ def test_warnings_say_that_cells_are_missing_only_where_it_is_seen():
         value = np.diag([0.1, 0.1, 0.1, 0.25 - deviations * sigma])
         second = Answer(value, sigma, 0.0, PrivacyCost(), 1)
         model._observed = np.full(3, 0.4)
-        model._most_observed = most_observed(ball, second, model._observed)
+        model._most_observed = most_observed_by_column(ball, second, model._observed)
         with pytest.warns(NotEnoughDataWarning, match=f"^{says} rows lack column 0 and"):
             model.means_interval()
 
