@@ -99,10 +99,9 @@ def test_features_add_up_to_predictions():
 @all_models
 @pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "slice"])
 def test_unseen_rows_get_mean_and_known_biases(perturbation, model):
-    options = {"perturbation": perturbation, "shape": (10, 8, 9)}
-    if perturbation == "slice":
-        options = {"unit_mode": 0, "shape": (10, 8, 9)}
-    fitted = build(model, epsilon=30.0, bounds=(-40, 40), **options).fit(X0, Y0)
+    options = {"unit_mode": 0} if perturbation == "slice" else {"perturbation": perturbation}
+    options |= {"epsilon": 30.0, "bounds": (-40, 40), "shape": (10, 8, 9)}
+    fitted = build(model, **options).fit(X0, Y0)
     known = fitted.mean_ + fitted.biases_[0][3] + fitted.biases_[1][2]
     # As encoders mark what they do not know.
     assert fitted.predict([[3, 2, -1]])[0] == pytest.approx(known)
@@ -112,7 +111,11 @@ def test_unseen_rows_get_mean_and_known_biases(perturbation, model):
         return
     np.testing.assert_allclose(fitted.predict([[3, 2, 7]])[0], known)
     assert fitted.biases_[2][7] == 0
-    fitted = build(model, epsilon=30.0, **{**options, "shape": None}).fit(X0, Y0)
+
+
+@all_models
+def test_rows_beyond_a_table_are_unseen_where_no_shape_is_given(model):
+    fitted = build(model, epsilon=30.0).fit(X0, Y0)
     for question in (fitted.predict, fitted.transform):
         np.testing.assert_array_equal(question([[3, 2, -1]]), question([[3, 2, 100]]))
 

@@ -346,7 +346,8 @@ OF_COMPLETIONS: dict[str, dict[str, dict[str, Any]]] = {
     ", persons, range chosen": {", resolved": {"epsilon": 400.0}},
 }
 COMPLETIONS = ("CP", "Tucker")
-MORE |= {f"{kind}{of}": more for kind in COMPLETIONS for of, more in OF_COMPLETIONS.items()}
+MORE |= {name: OF_COMPLETIONS[of] for kind in COMPLETIONS for of in OF_COMPLETIONS
+         if (name := f"{kind}{of}") in MODELS}  # fmt: skip
 
 CHOOSING_WORDS: dict[str, dict[str, Any]] = {
     ", 300 words": {"epsilon": 3.0, "n_refinements": "auto"},

@@ -34,7 +34,7 @@ CASES: dict[str, tuple[Case, dict[str, Any]]] = {
         *("components, pure", "components, all dimensions", "components, each step"),
         *("components, stream", "components, tensor", "mixture", "mixtures"),
         *("words", "search", "CP", "CP, values", "CP, gradients", "CP, output", "CP, persons"),
-        *("Tucker, values", "Tucker, output", "Tucker, persons"),
+        *("Tucker, values", "Tucker, output"),
     )
 }
 for _name in ("CP, values", "CP, output", "Tucker, values"):
