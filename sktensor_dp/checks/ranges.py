@@ -45,9 +45,7 @@ def named_ranges(
     if names is None:
         names = range(n_columns) if columns is None else columns
     if len(names) != n_columns:
-        raise ValueError(
-            f"feature_names must have an entry for each of {n_columns}, got {len(names)}."
-        )
+        raise ValueError(f"feature_names must have {n_columns} entries, got {len(names)}.")
     names = [*map(str, names)]
     if ranges is None:
         return names, None

@@ -208,9 +208,8 @@ def _parsers() -> tuple[Parser, dict[str, Parser]]:
                 dest="kind", required=True, metavar="|".join(by_kind)
             )
             for kind, example in by_kind.items():
-                parsers[f"{command}-{kind}"] = kinds.add_parser(
-                    kind, epilog=shown + example, **common
-                )
+                added = kinds.add_parser(kind, epilog=shown + example, **common)
+                parsers[f"{command}-{kind}"] = added
     return top, parsers
 
 

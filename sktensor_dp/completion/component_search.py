@@ -124,7 +124,7 @@ class DirectionSearch:
             by_chance = self._by_chance(by_former)
             if values[n_found] <= by_chance + least:
                 break
-            # An eigenvalue v becomes sqrt(v^2 - by_chance^2).
+            # Chance adds to an eigenvalue in squares: v becomes sqrt(v^2 - by_chance^2).
             shown[n_found] = math.sqrt(max(denoised**2 - by_chance**2, 0.0))
             by_former += denoised * self._size**2
             n_found += 1
@@ -209,7 +209,7 @@ def untold_of_weight(each: float) -> float:
 
 
 def excess_of_assumed(each: float) -> float:
-    """Second moment of weights in directions of the assumed variance, above that in any others."""
+    """Second moment of units' weights that a direction of the variance assumed adds."""
     least = 0.05  # units with next to no entries show nothing
     return max((1 - untold_of_weight(each)) ** 2, least)
 

@@ -114,11 +114,9 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
     )
 
 
-def cubes_along(tensor: Floats, vectors: Floats) -> Floats:
-    """``T(v, v, v)`` of a tensor for each row v of `vectors`."""
-    return np.asarray(
-        np.einsum("abc,ia,ib,ic->i", tensor, vectors, vectors, vectors, optimize=True)
-    )
+def cubes_along(T: Floats, vectors: Floats) -> Floats:
+    """``T(v, v, v)`` for each row v of `vectors`."""
+    return np.asarray(np.einsum("abc,ia,ib,ic->i", T, vectors, vectors, vectors, optimize=True))
 
 
 def orthonormal_components(tensor: Floats, k: int, plan: MomentPlan) -> Floats:

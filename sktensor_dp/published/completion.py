@@ -285,9 +285,8 @@ def output_perturbation(
     model.run(y)  # step 1
     sensitivity = 2 * model.sgd.max_iter * lipschitz * model.sgd.learning_rate
     factors = [*model.factors[:-1], with_row_noise(model.factors[-1], sensitivity, epsilon)]
-    return PublishedCompletion(
-        factors, model.core, claim_of_call("output_perturbation", epsilon, 0.0)
-    )
+    claim = claim_of_call("output_perturbation", epsilon, 0.0)
+    return PublishedCompletion(factors, model.core, claim)
 
 
 def with_laplace_noise(values: Floats, width: float, epsilon: float) -> Floats:

@@ -86,8 +86,8 @@ class ExpectedCounts(query.NonNegative):
     def _mixed(self, chunk: CountChunk) -> tuple[sp.csr_matrix, Floats]:
         """Sparse ratios and clipped topic proportions, under LDA by mean field."""
         units, norms = chunk.units, self._bounds(self._scaled(chunk))
-        # Compute the exact norm, which is Euclidean, only where the cheap bound exceeds the limit:
-        # of units of one document `field` computes it.
+        # Compute the exact norm, which is Euclidean, only where the cheap bound exceeds the limit;
+        # `field` computes that of units of one document.
         too_long = (norms > self.limit) & (self.order == 2)
         needs_norm = (too_long & (units.sizes == 1))[units.of_rows]
         weights = None if self.scales is None else (1 / self.scales).astype(np.float32)

@@ -85,9 +85,8 @@ class WordContributions(NonNegative):
             )
 
     def _largest_norms(self) -> Norms:
-        return Norms(
-            l2=math.sqrt(self.max_words_per_document), l1=float(self.max_words_per_document)
-        )
+        most = self.max_words_per_document
+        return Norms(l2=math.sqrt(most), l1=float(most))
 
 
 def places_among(names: list[str], words: Iterable[str]) -> Integers:

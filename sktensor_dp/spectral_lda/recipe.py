@@ -10,7 +10,7 @@ all pairs, and the pairs tell the concentration. 5. `plan.n_refinements` EM step
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,15 @@ def fit_topics(
     more = warnings_of_more(topics.n_resolved, plan.n_components, SEEN, BURSTS)
     notes = (*((ASSUMED,) if recipe.is_assumed else ()), *map(str, more))
     return FitResult(attributes, (*warned, *more), notes)
+
+
+class _Decomposition(NamedTuple):
+    """Topics found in a third moment, and how."""
+
+    topics: Floats
+    weights: Floats
+    white: FramedWhitener  # of moments in the basis of the release
+    vectors: Floats  # eigenvectors of the whitened moment, as rows
 
 
 class _SpectralFit:
@@ -369,10 +378,8 @@ class _SpectralFit:
 
     def _decomposition(
         self, basis: Floats, triples: Answer, pairs: WhitenedPairs
-    ) -> tuple[Floats, Floats, FramedWhitener, Floats]:
-        """Decompose the third moment that was released in a `basis`: topics, their shares, the
-        whitener of moments in that basis, and eigenvectors as rows.
-        """
+    ) -> _Decomposition:
+        """Decompose the third moment that was released in a `basis`."""
         E2_in_basis = basis.T @ pairs.released.product(basis)
         M3 = pairs.correction.triples(triples.value, E2_in_basis, basis)
         white, k = pairs.white.in_frame(basis), pairs.white.n_components
@@ -382,7 +389,7 @@ class _SpectralFit:
         # The eigenvalue of a topic of share w is w^(-1/2), so at least 1.
         weights = np.maximum(eigenvalues, 1.0) ** -2.0
         topics = topics_from_components(white.unwhiten(vectors))
-        return topics, weights / weights.sum(), white, vectors
+        return _Decomposition(topics, weights / weights.sum(), white, vectors)
 
     def _fit_by_all_moments(self, pairs: WhitenedPairs) -> FittedTopics:
         """Release the third moment; fit topics, shares and, unless given, the concentration to all
@@ -396,8 +403,8 @@ class _SpectralFit:
         least = min(max(white.n_resolved, 1), white.n_components)
         for k in range(least, white.n_components + 1):
             leading_pairs = replace(pairs, white=white.leading(k))
-            topics, weights, _, _ = self._decomposition(basis, triples, leading_pairs)
-            starts.append((topics, weights))
+            start = self._decomposition(basis, triples, leading_pairs)
+            starts.append((start.topics, start.weights))
         unigram = _normalised(np.maximum(noisy.value, LEAST_FREQUENCY / len(noisy.value)))
         moments = ReleasedMoments(
             frequencies=noisy.value, frequencies_sigma=noisy.sigma,

@@ -379,9 +379,8 @@ class Posterior:
         # Mean field: the posterior of a bias is independent of that of its row's factor.
         variances = noise / (counts + bias_ridge)
         mean_square = np.mean(bias[observed] ** 2 + variances[observed])
-        self._bias_prior_variances[mode] = max(
-            mean_square, _LEAST_BIAS * self._noise_variance + _TINY
-        )
+        least = _LEAST_BIAS * self._noise_variance + _TINY
+        self._bias_prior_variances[mode] = max(mean_square, least)
         self._biases[mode], self._bias_variances[mode] = bias, variances
         self._factors[mode], self._second_moments[mode] = rows, moments
         if rows.shape[1]:

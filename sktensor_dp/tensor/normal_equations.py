@@ -216,7 +216,7 @@ def solve_rows(
 
 
 def _penalised(equations: NormalEquations, corners: Floats, ridge: Floats, block: slice) -> Floats:
-    """Packed matrices of a block of rows: Gram matrix and ridge, the bias last."""
+    """Packed matrices of a block of rows: Gram matrix and ridge, last the bias with `corners`."""
     # Least ridge relative to the Gram matrix: without noise a row with fewer entries than
     # components would be singular.
     least_ridge = 1e-13

@@ -202,8 +202,9 @@ class _GridPosterior:
         posterior, effects, variances, _ = self._posterior()
         mean = _posterior_mean(posterior, effects)
         # The prior draws means of rows of little weight to 0, though what few choose is often
-        # valued less. Assume effects on a line in the root of the weight, about its mean, and fit
-        # the slope by least squares; its square is estimated without the variance of the fit.
+        # valued less. Let effects lie about the line ``slope * centred_roots`` of weights' roots:
+        # its slope is fitted by least squares, and the variance of the fit subtracted from its
+        # square.
         weights, roots = posterior * self._grid, np.sqrt(self._grid)
         centred_roots = roots - float(np.sum(weights * roots) / np.sum(weights))
         weighted = posterior * self._slopes * centred_roots / self._marginal_variances()

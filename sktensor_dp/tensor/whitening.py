@@ -145,9 +145,13 @@ def _dense_pairs(matrix: Floats, n_components: int) -> tuple[Floats, Floats]:
 
 def _oriented(values: Floats, vectors: Floats) -> tuple[Floats, Floats]:
     """Fix the signs of eigenvectors: the entry of largest magnitude of each column is positive."""
+    return np.array(values), vectors * signs_of_largest(vectors)
+
+
+def signs_of_largest(vectors: Floats) -> Floats:
+    """Sign of the entry of largest magnitude of each column; 1 for 0."""
     largest = np.argmax(np.abs(vectors), axis=0)
-    signs = np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
-    return np.array(values), vectors * signs
+    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
 
 
 def _block_krylov(
@@ -362,9 +366,8 @@ def noisy_whitener(
         largest = max(float(values[0]), _NULL_EIGENVALUE)
     # Least eigenvalue that is kept, relative to the noise edge: noise may make it negative.
     least_above_noise = 0.1
-    eigenvalues = np.maximum(
-        values[:n_kept], max(least_above_noise * edge, _NULL_EIGENVALUE * largest)
-    )
+    least = max(least_above_noise * edge, _NULL_EIGENVALUE * largest)
+    eigenvalues = np.maximum(values[:n_kept], least)
     return NoisyWhitener(vectors[:, :n_kept], np.sqrt(eigenvalues), eigenvalues, n_resolved)
 
 

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.whitening import signs_of_largest
 
 
 def umass(leading: NDArray[np.intp], pairs: Floats, frequencies: Floats, sigma: float) -> Floats:
@@ -66,9 +67,7 @@ def positions(distances: Floats) -> Floats:
     products = -0.5 * centre @ distances**2 @ centre
     values, vectors = np.linalg.eigh(products)
     leading = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 0.0))
-    # The signs of the axes are arbitrary: make the largest entry of each positive.
-    heaviest = np.argmax(np.abs(leading), axis=0)
-    signs = np.where(leading[heaviest, np.arange(leading.shape[1])] < 0, -1.0, 1.0)
     plane = np.zeros((k, 2))
-    plane[:, : leading.shape[1]] = leading * signs
+    # The signs of the axes are arbitrary: make the largest entry of each positive.
+    plane[:, : leading.shape[1]] = leading * signs_of_largest(leading)
     return plane

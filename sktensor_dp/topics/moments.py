@@ -203,10 +203,8 @@ def variance_by_shares(fit: ExplainedTopics) -> Floats:
     four_cycles = c**3 * np.outer(s1, s1) ** 2
     three_cycles = c**2 * (squares + squares.T + 4 * s11 * np.outer(s1, s1))
     two_cycles = c * (np.outer(s2, s2) + 2 * s11**2 + 4 * s21 * s1 + 4 * s21.T * s1[:, None])
-    mean_square = (four_cycles + three_cycles + two_cycles + 6 * s22) / (
-        (c + 1) * (c + 2) * (c + 3)
-    )
-    return np.asarray(mean_square - fit.pairs**2)
+    of_permutations = four_cycles + three_cycles + two_cycles + 6 * s22
+    return np.asarray(of_permutations / ((c + 1) * (c + 2) * (c + 3)) - fit.pairs**2)
 
 
 def mean_square_of_pairs(length: float, repeats: float) -> float:

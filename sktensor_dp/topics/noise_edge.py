@@ -126,7 +126,7 @@ def bulk_edge(sigma: float, diagonal_sigma: float, sampling: float, p: Floats) -
     def edge(log_odds: float) -> float:
         """Edge that a parameter t in (0, 1) gives, by its log odds; the least is the true one."""
         t = 1 / (1 + math.exp(-log_odds))
-        g_x = 1 / (1 - t * p)
+        g_x = 1 / (1 - t * p)  # g times each x
         g = math.sqrt(sampling / t * float((p * g_x).sum())) * highest
         return g + row_variance * float(g_x.mean()) / g
 

@@ -4,6 +4,8 @@ The prior is a mixture with fixed components and free weights (nonparametric max
 Kiefer & Wolfowitz, 1956), fitted to the noisy values.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import gammainc, gammaln
 
@@ -56,12 +58,10 @@ def denoise_frequencies(
     alone, evidence_alone = _denoised_alone(noisy, sigma)
     if expected is None:
         return alone
-    posterior, kept, evidence = _deviation_posterior(
-        noisy - expected, expected, sigma, FREQUENCY_STEPS
-    )
-    if evidence.sum() < evidence_alone.sum():
+    found = _deviation_posterior(noisy - expected, expected, sigma, FREQUENCY_STEPS)
+    if found.evidence.sum() < evidence_alone.sum():
         return alone
-    near_expected = expected + (noisy - expected) * (posterior * kept).sum(axis=1)
+    near_expected = expected + (noisy - expected) * found.mean_kept
     # Part of the estimate without public knowledge stays, in case a word is much more frequent than
     # expected.
     mixed = (1 - unexpected) * near_expected + unexpected * alone
@@ -106,10 +106,10 @@ def deviation_moments(noisy: Floats, scale: Floats, sigma: float | Floats) -> tu
     """Posterior means and variances of deviations, as :func:`shrink_deviations` has them."""
     if np.max(sigma) <= 0:
         return noisy, np.zeros_like(noisy)
-    posterior, kept, _ = _deviation_posterior(noisy, scale, sigma, TOPIC_STEPS)
-    mean = noisy * (posterior * kept).sum(axis=1)
+    found = _deviation_posterior(noisy, scale, sigma, TOPIC_STEPS)
+    mean, kept = noisy * found.mean_kept, found.kept
     squares = kept * _column(sigma) ** 2 + (kept * noisy[:, None] - mean[:, None]) ** 2
-    return mean, (posterior * squares).sum(axis=1)
+    return mean, (found.probabilities * squares).sum(axis=1)
 
 
 def posterior_moments(
@@ -142,21 +142,31 @@ def posterior_moments(
     return mean, (posterior_ratios * squares).sum(axis=(1, 2))
 
 
+class _DeviationPosterior(NamedTuple):
+    """Posterior of n noisy deviations under a mixture of m normals of mean 0."""
+
+    probabilities: Floats  # (n, m): of each normal
+    kept: Floats  # (n, m): fraction of a deviation that is kept under each
+    evidence: Floats  # (n,): logarithms
+
+    @property
+    def mean_kept(self) -> Floats:
+        """Expected fraction of each deviation that is kept, (n,)."""
+        return np.asarray((self.probabilities * self.kept).sum(axis=1))
+
+
 def _deviation_posterior(
     noisy: Floats, scale: Floats, sigma: float | Floats, n_iter: int
-) -> tuple[Floats, Floats, Floats]:
-    """Posteriors (n, m) of normals of m deviations, in units of `scale`, for noisy deviations;
-    the fraction of a deviation that each keeps (n, m); and log evidence (n,).
-    """
+) -> _DeviationPosterior:
+    """Posterior of deviations under normals whose deviations are multiples of `scale`."""
     # Prior standard deviations of a deviation, in units of `scale`: from none to 32 times as much.
     relative_scales = np.concatenate([[0.0], 2.0 ** np.arange(-4, 6)])
     prior_variance = (scale[:, None] * relative_scales) ** 2
     variance = prior_variance + _column(sigma) ** 2
     log_likelihood = -0.5 * (noisy[:, None] ** 2 / variance + np.log(variance))
-    posterior, evidence = _fit_log_mixture(
-        log_likelihood, _starting_weights(relative_scales.size), n_iter
-    )
-    return posterior, prior_variance / variance, evidence
+    weights = _starting_weights(relative_scales.size)
+    posterior, evidence = _fit_log_mixture(log_likelihood, weights, n_iter)
+    return _DeviationPosterior(posterior, prior_variance / variance, evidence)
 
 
 def _starting_weights(n_components: int) -> Floats:
