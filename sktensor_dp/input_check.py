@@ -106,7 +106,7 @@ class InputCheck(HasAccountant):
         )
         with Session(
             chunk, plan.before_count() if number_is_private else plan, payer,
-            unit=unit_of(self.unit, groups is not None), neighbours=self.neighbours,
+            unit=unit_of(self.unit, grouped=groups is not None), neighbours=self.neighbours,
         ) as ask:  # fmt: skip
             ask.settle_plan(lambda _: plan)
             answer = ask(query)

@@ -310,7 +310,7 @@ def _rows_of(
                 yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
 
         return names, rows_of_batches()
-    header, rows = delimited_rows(_lines_of(path, encoding), path, delimiter, quoted)
+    header, rows = delimited_rows(_lines_of(path, encoding), path, delimiter, quoted=quoted)
     header = list(map(from_cell, header))
     names = [choose_column(path, *one, header, public) for one in columns]
     places = [header.index(name) for name in names]
@@ -342,7 +342,7 @@ def _parquet_file(path: Path) -> Any:
 
 
 def delimited_rows(
-    lines: Iterable[str], path: Path, delimiter: str | None, quoted: bool
+    lines: Iterable[str], path: Path, delimiter: str | None, *, quoted: bool
 ) -> tuple[list[str], Iterator[list[str]]]:
     """Header of the lines of a .csv or .tsv file, and an iterator over its rows."""
     usual = "\t" if suffix_of(path) == ".tsv" else ","

@@ -63,7 +63,7 @@ def load_word_frequencies(
         rows = [line.rsplit(None, 1) for line in text.splitlines() if line.strip()]
     else:
         lines = io.StringIO(text, newline="")
-        header, others = own_files.delimited_rows(lines, path, delimiter, kind == ".csv")
+        header, others = own_files.delimited_rows(lines, path, delimiter, quoted=kind == ".csv")
         rows = [header, *others]
     has_header = bool(rows) and len(rows[0]) == 2 and math.isnan(_number(rows[0][1]))
     n_headers = int(has_header)

@@ -348,7 +348,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
     def _check_charge(self, plan: ReleasePlan, chunks: Chunks) -> None:
         """Raise the BudgetError that charging a plan for the units of `chunks` would."""
         payer = Payer(type(self).__name__, self._accountant_to_charge())
-        unit = unit_of(self._unit, chunks.grouped)
+        unit = unit_of(self._unit, grouped=chunks.grouped)
         payer.check_charges(payer.charges(plan, self.neighbours, unit))
 
     def _warn_of_budget(self, plan: ReleasePlan | None = None) -> None:
@@ -399,7 +399,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
                     for _ in chunks:
                         pass
         # Rows have been read here, so it is known whether they have groups.
-        unit = unit_of(unit or self._unit, chunks.grouped)
+        unit = unit_of(unit or self._unit, grouped=chunks.grouped)
         if not (ticket or paid_by_earlier_batch):  # a fit that is refused warns of nothing
             charges = payer.charges(plan, relation, unit)
             payer.check_charges(charges)

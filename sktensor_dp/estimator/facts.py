@@ -37,7 +37,7 @@ class PublicFacts:
     worst_case: Callable[[int | None], Neighbours] | None = None
 
 
-def unit_of(row: str, grouped: bool) -> str:
+def unit_of(row: str, *, grouped: bool) -> str:
     """Name of the unit of privacy: "person" where rows have groups, else `row` ("document")."""
     return "person" if grouped else row
 

@@ -240,7 +240,7 @@ class CheckedChunks:
             yield given if groups is None else (given, groups)
 
 
-def check_same_unit(before: PrivacyReport, grouped: bool, neighbours: str) -> None:
+def check_same_unit(before: PrivacyReport, neighbours: str, *, grouped: bool) -> None:
     """Raise ValueError if a later batch has other units or neighbours than the report `before`."""
     check_same("neighbours", before.neighbours, neighbours)
     if (before.unit == "person") != grouped:
@@ -303,7 +303,7 @@ def without_names(estimator: Any, X: object) -> Any:
 
 
 def check_counted_alike(
-    X: object, grouped: bool, neighbours: str, n_units: int | None = None
+    X: object, neighbours: str, n_units: int | None = None, *, grouped: bool
 ) -> None:
     """Raise ValueError if `X` has the mark of a fit with other units or neighbours, or with another
     public number of units than `n_units`, where that is known.

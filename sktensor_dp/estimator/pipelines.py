@@ -51,7 +51,7 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
                     f"{neighbours!r}, and {step.neighbours!r} of {name!r}."
                 )
             if accountant is payer.accountant:
-                unit = unit_of(step._unit, groups is not None)
+                unit = unit_of(step._unit, grouped=groups is not None)
                 spender = replace(payer, spender=type(step).__name__)
                 charges = spender.charges(step._expected_plan(), neighbours, unit)
                 spender.check_charges(charges)

@@ -155,7 +155,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
             X = checked_columns(self, X, reset=reset, text=advice_on_text(self))
             n_rows = math.nan if hasattr(X, "columns") else X.shape[0]
             n_units = number_of_units(self, n_rows, groups, n_samples, "rows")
-            check_counted_alike(table, groups is not None, self.neighbours, n_units)
+            check_counted_alike(table, self.neighbours, n_units, grouped=groups is not None)
             return self._chunk_class(
                 partitions_by_group(X, groups),
                 n_units=n_units,
@@ -165,7 +165,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         X = self._validated_rows(X, reset=reset, fits=True, grouped=groups is not None)
         labels = checked_groups(groups, table, X.shape[0], self.neighbours)
         chunks = self._chunk_class(X, n_units=X.shape[0], n_features=X.shape[1], groups=labels)
-        check_counted_alike(table, groups is not None, self.neighbours, chunks.n_units)
+        check_counted_alike(table, self.neighbours, chunks.n_units, grouped=groups is not None)
         return chunks
 
     def _chunks_of_source(self, source: Any, n_samples: int | None, n_features: Any) -> Any:
@@ -173,7 +173,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         if not isinstance(source, PartitionedSource):
             check_chunks(source)
             if hasattr(source, UNIT_MARK):
-                check_counted_alike(source, False, self.neighbours, n_samples)
+                check_counted_alike(source, self.neighbours, n_samples, grouped=False)
         if not number_is_private(n_samples, self.neighbours):
             check_sizes(n_samples=n_samples)
         check_sizes(n_features=n_features)

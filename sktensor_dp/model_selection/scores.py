@@ -478,7 +478,7 @@ class PrivateScorer(HasAccountant, BaseEstimator):
                 "rows would protect none. cross_val_score and GridSearchCV pass them under "
                 "metadata routing, see make_private_scorer."
             )
-        unit = unit_of(reports[0].unit, labels is not None)
+        unit = unit_of(reports[0].unit, grouped=labels is not None)
         if n_rows(X) == 0 and not number_is_private:
             raise ValueError("X must have at least one row to score, got none.")
         y = checked_targets(self.metric, model, X, y, "metric")

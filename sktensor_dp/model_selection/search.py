@@ -293,7 +293,7 @@ class PrivateSearchCV(
         refuse_recording(type(self).__name__)
         request = self._request(groups, unsupported)
         trials = self._trials(request, X, y, groups)
-        unit = unit_of(request.last._public_facts().unit, trials.labels is not None)
+        unit = unit_of(request.last._public_facts().unit, grouped=trials.labels is not None)
         self._check_budget(request)
         trials.refuse_before_charge()
         if not request.number_is_private:
@@ -341,7 +341,8 @@ class PrivateSearchCV(
         """Trials on split data, or an error for data that every fit would refuse."""
         if request.number_is_private:  # a part without rows still has the columns of an array
             refuse_lists(X)
-        check_counted_alike(X, groups is not None, request.neighbours)  # X may be a vocabulary's
+        # X may be a vocabulary's.
+        check_counted_alike(X, request.neighbours, grouped=groups is not None)
         X, y, labels = checked_units(X, y, groups, request.neighbours)
         y = checked_targets(request.scoring, self.estimator, X, y, "scoring")
         X = checked_rows(self.estimator, X)

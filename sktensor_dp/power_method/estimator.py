@@ -618,7 +618,7 @@ class PrivateTensorPowerMethod(
         X = checked._validated_rows(given, reset=True, fits=True, grouped=groups is not None)
         labels = inputs.checked_groups(groups, given, X.shape[0], self.neighbours)
         n_units = X.shape[0] if labels is None else len(distinct(labels)[0])
-        inputs.check_counted_alike(given, groups is not None, self.neighbours, n_units)
+        inputs.check_counted_alike(given, self.neighbours, n_units, grouped=groups is not None)
         plan = plan_moments(self, X.shape[1], "stream")
         # Enough batches to find all components, and some to refine them.
         n_batches = (plan.n_components + 1) * (plan.max_iter + 1)
@@ -683,7 +683,7 @@ class PrivateTensorPowerMethod(
         `stream` and `earlier` are the state and the report after the batches before it, if any.
         """
         if earlier is not None:
-            inputs.check_same_unit(earlier, batch.grouped, self.neighbours)
+            inputs.check_same_unit(earlier, self.neighbours, grouped=batch.grouped)
         plan = plan_moments(self, batch.n_features, "stream")
         check_memory(plan)
         ticket = None if stream is None else stream.ticket

@@ -228,11 +228,12 @@ def _reasons(stated: Statement, report: PrivacyReport, rebuilt: Statement) -> It
             f"guarantee.epsilon states {report.epsilon:.9g}, but the releases add up to "
             f"{total:.9g} at delta {plain(delta)}"
         )
+    number_is_private = report.neighbours == "add_remove"
     for node, n_units, place in _nodes(whole, report.n_units, "composition"):
         yield from _noise_reasons(node, place)
         if node.kind == "selection":
             yield from _selection_reasons(node)
-        yield from _unit_reasons(node, n_units, place, report.neighbours == "add_remove")
+        yield from _unit_reasons(node, n_units, place, number_is_private=number_is_private)
     missing = NOT_COVERED.keys() - {item["what"] for item in stated["not_covered"]}
     if missing:
         yield f"not_covered must name {', '.join(sorted(missing))}"
@@ -288,7 +289,7 @@ def _selection_reasons(node: Composition) -> Iterator[str]:
 
 
 def _unit_reasons(
-    node: Composition, n_units: float, place: str, number_is_private: bool
+    node: Composition, n_units: float, place: str, *, number_is_private: bool
 ) -> Iterator[str]:
     """Yield contradictions of the parts' numbers of units, which are noisy if private."""
     together = sum(part.times * part.n_units for part in node.parts)

@@ -291,7 +291,7 @@ class PrivateSpectralLDA(
         chunks = checked._chunks_of(X, groups, n_samples, reset=stream is None)
         if stream is None:
             return self._fit_units(chunks, column_attributes(checked), begins=True)
-        check_same_unit(self.privacy_report_, chunks.grouped, self.neighbours)
+        check_same_unit(self.privacy_report_, self.neighbours, grouped=chunks.grouped)
         return self._fit_batch(chunks, stream)
 
     def transform(self, X: ArrayLike | sp.spmatrix, *, normalize: bool = True) -> Any:

@@ -164,7 +164,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         shape = len(self.values), model.n_components_
         rows, confusion = _by_group(counts, places, model, len(self.values))
         chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
-        check_counted_alike(X, groups is not None, self.neighbours, chunks.n_units)
+        check_counted_alike(X, self.neighbours, chunks.n_units, grouped=groups is not None)
         if not (self._number_is_private or anyway):
             self._refuse_noise(chunks.n_units, shape[1], chunks.grouped)
         return self._fit_units(chunks, shape, confusion)
