@@ -255,8 +255,8 @@ def _square_distances(products: Floats) -> Floats:
     return np.add.outer(squares, squares) - 2 * products
 
 
-class _Released(NamedTuple):
-    """Release of biases, with what it was made by."""
+class _Round(NamedTuple):
+    """Round of a mode's biases: its release, and what that was made by."""
 
     release: EffectRelease
     clip: float  # of its residuals
@@ -287,7 +287,7 @@ class SharedBiases:
         self.level, self.deviation = level, deviation
         self._shape: tuple[int, ...] = ask.public("shape")
         self.half: float = ask.public("half")
-        self._released: list[_Released] = []
+        self._rounds: list[_Round] = []
         zeros = np.zeros(self._shape[mode])
         self.effects = SharedEffects(zeros, zeros, zeros, prior_variance=0.0)
         self.shares, self.weights = zeros + 1 / len(zeros), zeros
@@ -326,7 +326,7 @@ class SharedBiases:
         sums, counts = noisy.value
         release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.effects, spread)
         of_modes = [one.effects.effects for one in biases]
-        self._released.append(_Released(release, clip * deviation, of_modes))
+        self._rounds.append(_Round(release, clip * deviation, of_modes))
 
     def explained(self) -> float:
         """Variance of values about a unit's level that biases explain."""
@@ -352,12 +352,12 @@ class SharedBiases:
         # By values, not residuals: biases take as much from the variance as from its largest value,
         # so nearness to the bounds stays the same in every round.
         least = residual_clip(self.deviation, self.half, self.level)
-        if not self._released:  # a single release is in proportion to effects, not to their signs
+        if not self._rounds:  # a single release is in proportion to effects, not to their signs
             return least if n_left else min(unclipped(self.half, self.level), widest)
         apart = math.sqrt(np.mean((self.weights * self._apart()) ** 2)) / residual
         # Releases from the second on are clipped alike, and are averaged. This one is `precision`
         # times as precise as the last.
-        n_alike = len(self._released) - 1 + n_left + precision
+        n_alike = len(self._rounds) - 1 + n_left + precision
         return clip_of_least_error(self._noise_of_sum / math.sqrt(n_alike), apart, least, widest)
 
     @property
@@ -373,9 +373,9 @@ class SharedBiases:
         """Fit effects to all releases so far, given those of other modes.
         Return the root mean square by which they move, in deviations.
         """
-        if not self._released:
+        if not self._rounds:
             return 0.0
-        releases = [one.release for one in self._released]
+        releases = [one.release for one in self._rounds]
         # An entry weighs one over the norm of its unit's counts: all n of a unit weigh n over it.
         several, self.n_alone = np.mean([one.counts.sum(axis=1) for one in releases], 0).tolist()
         total = several + self.n_alone
@@ -427,13 +427,13 @@ class SharedBiases:
         others = [*biases[:place], *biases[place + 1 :]]
         shares = _joined(one.shares for one in others)
         now = _joined(one.effects.effects for one in others)
-        of_others = np.stack([one.of_others(place) for one in self._released])
+        of_others = np.stack([one.of_others(place) for one in self._rounds])
         missed = now - of_others
         uncertain = float(shares @ _joined(one.effects.variances for one in others))
-        blocks = block_weights([one.release for one in self._released], weight_each)
+        blocks = block_weights([one.release for one in self._rounds], weight_each)
         linear = [
             self._linearised(one.release.pooled(blocks), one.clip, float(shares @ of_others**2))
-            for one, of_others in zip(self._released, of_others, strict=True)
+            for one, of_others in zip(self._rounds, of_others, strict=True)
         ]
         release = EffectRelease.combined(linear, missed * shares @ missed.T + uncertain)
         return self._at_fixed_point(release, linear, biases, weight_each)
@@ -455,7 +455,7 @@ class SharedBiases:
         noise = np.stack([one.sigma / one.response / counts / self.half for one in linear]) ** 2
         sampling = weight_each * (release.spread / release.response / self.half) ** 2 / counts
         if lead is self:
-            moves = np.stack([one.effects[biases.index(self)] for one in self._released[1:]])
+            moves = np.stack([one.effects[biases.index(self)] for one in self._rounds[1:]])
             line = Line.along(moves / self.half, shown, noise, counts, sampling)
         else:
             moves = self._positions(biases, [lead], len(linear))[:, 0]
@@ -489,7 +489,7 @@ class SharedBiases:
         found = np.empty((n, len(known)))
         for column, one in zip(found.T, known, strict=True):
             if one._line is not None:
-                effects = [release.effects[biases.index(one)] for release in self._released[:n]]
+                effects = [past.effects[biases.index(one)] for past in self._rounds[:n]]
                 column[:] = np.stack(effects) @ one._line.coefficients / self.half
         return found
 
