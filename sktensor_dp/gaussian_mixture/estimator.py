@@ -117,7 +117,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     Warns
     -----
     NotEnoughDataWarning
-        If groups were joined, or the histogram of norms shows nothing.
+        If means will have no intervals, as of too few samples, before the charge; if groups were
+        joined, or the histogram of norms shows nothing.
     UserWarning
         If released moments show that nearly all rows were scaled down to `data_norm`, or that rows
         of persons (``groups``) lack cells: an average then weighs persons by their rows that have
@@ -595,8 +596,11 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     def _fit_units(self, chunks: IncompleteChunks, columns: Mapping[str, Any]) -> Self:
         """Plan a fit, open a session, ask for steps, publish."""
         check_memory(self.n_components, chunks.n_features)
-        largest_plan = plan_mixture(self, self._largest_number(chunks), chunks.n_features)
-        with self._session(chunks, largest_plan.releases) as ask:
+        n_units = self._largest_number(chunks)
+        largest_plan = plan_mixture(self, n_units, chunks.n_features)
+        why_none = no_intervals_by(self, n_units, chunks.n_features)
+        said = [NotEnoughDataWarning(f"There will be no intervals: {why_none}.")] * bool(why_none)
+        with self._session(chunks, largest_plan.releases, expected=said) as ask:
             plan = ask.settle_plan(lambda n: plan_mixture(self, n, chunks.n_features))
             fitted = fit_mixture(ask, plan, grouped=chunks.grouped)
         return self._publish_result(self._with_report(ask, fitted, columns))

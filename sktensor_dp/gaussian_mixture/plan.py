@@ -97,8 +97,9 @@ def no_intervals_by(estimator: Any, n_samples: float, n_features: int) -> str:
     most_scores = 5000
     if n_scores(estimator.n_components, n_features) > most_scores:
         return f"there are over {most_scores} parameters"
-    if n_samples < rows_needed(estimator, n_features):
-        return "there are fewer samples than a forecast asks for"
+    needed = rows_needed(estimator, n_features)
+    if n_samples < needed:
+        return f"there are fewer than the {needed} samples that a forecast asks for"
     return ""
 
 

@@ -68,7 +68,7 @@ SURE = 3.0
 
 # Said of fits to persons whose rows are seen to lack cells, or seem to.
 UNEVEN = (
-    "Cells {} missing. Rows of a person weigh alike: averages and intervals of a column count "
+    "Cells {} missing. Where persons have several rows, averages and intervals of a column count "
     "each person by the part of their rows that have it. For averages over persons fit one row of "
     "averages for each."
 )

@@ -12,7 +12,12 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture, scale_by_ranges
+from sktensor_dp import (
+    BudgetAccountant,
+    NotEnoughDataWarning,
+    PrivateGaussianMixture,
+    scale_by_ranges,
+)
 from sktensor_dp.data.samples import IncompleteChunk
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends
 from sktensor_dp.gaussian_mixture.recipe import of_type, release_start
@@ -302,6 +307,18 @@ def test_shapes_of_round_groups_are_round_again(seed, size):
     scatters = Scatters(frames, found, weights, sigma, sigma / d**0.5, len(drawn[0]) - 1)
     values = np.linalg.eigvalsh(shrunk_covariances(scatters, 1e-9, 1e9))
     assert np.median(values[:, -1] / values[:, 0]) < 2
+
+
+def test_a_fit_too_small_for_intervals_says_so_before_it_is_paid_for():
+    budget = BudgetAccountant(1.0, 1e-6)
+    model = PrivateGaussianMixture(1, data_norm=4.0, accountant=budget)
+    needed = model.forecast(200, 4).n_samples_needed
+    X = np.random.default_rng(0).standard_normal((needed, 4))
+    with pytest.raises(NotEnoughDataWarning, match=f"no intervals: .* fewer than the {needed} sam"):
+        model.fit(X[1:])
+    assert budget.entries == ()
+    low, _ = model.fit(X).means_interval()
+    assert np.isfinite(low).all()
 
 
 def test_missing_cells_are_missing(seed):
