@@ -316,7 +316,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     def _squares(self, shares: Floats) -> tuple[Floats, Floats]:
         """Largest mean squares of what a text adds to a topic's sum: of that topic, and others."""
-        squares = self.confusion_ @ self._inverse**2  # if inference has each text in one topic
+        # As if inference had each text in one topic: the excess makes up for errors of the model.
+        squares = self.confusion_ @ self._inverse**2
         own = squares.diagonal()
         others = shares.sum(axis=1, keepdims=True) - shares
         return own, (shares @ squares - shares * own) / np.maximum(others, TINY)
