@@ -34,7 +34,7 @@ from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.topic_shares import SharesByGroup, SharesNorm
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.tensor.arrays import Floats, Integers
-from sktensor_dp.topics.confusion import comparable_shares
+from sktensor_dp.topics.confusion import comparable_shares, confusion
 from sktensor_dp.topics.inference import TINY
 from sktensor_dp.topics.shrinkage import deviation_moments
 
@@ -162,14 +162,16 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         for rows_or_owners in (X, groups):
             refuse_other_row_order(rows_or_owners, by, "by")
         shape = len(self.values), model.n_components_
-        rows, confusion = _by_group(counts, places, model, len(self.values))
+        topics, prior, single = model._topics_and_prior()
+        common = confusion(topics, prior, single, model.document_length_)
+        rows = _by_group(counts, places, model, len(self.values), common)
         chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
         check_counted_alike(X, self.neighbours, chunks.n_units, grouped=groups is not None)
         if not (self._number_is_private or anyway):
             self._refuse_noise(chunks.n_units, shape[1], chunks.grouped)
-        return self._fit_units(chunks, shape, confusion)
+        return self._fit_units(chunks, shape, common)
 
-    def _fit_units(self, chunks: ShareChunks, shape: tuple[int, int], confusion: Floats) -> Self:
+    def _fit_units(self, chunks: ShareChunks, shape: tuple[int, int], common: Floats) -> Self:
         """Plan the releases, open, ask, publish."""
         plan = self._plan(chunks.grouped)
         is_given = chunks.grouped and self.texts_per_person != "auto"
@@ -199,7 +201,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "sums_": sums.value.reshape(shape), "sigma_": sums.sigma,
             "rest_sums_": rest, "rest_sigma_": rest_sigma,
             "texts_per_person_": texts, "spread_": spread,
-            "most_beyond_": most_beyond, "confusion_": confusion,
+            "most_beyond_": most_beyond, "confusion_": common,
         }  # fmt: skip
         return self._publish_result(self._with_report(ask, FitResult(found), {}))
 
@@ -506,18 +508,16 @@ def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:
 
 
 def _by_group(
-    counts: sp.csr_matrix, places: Integers, model: Any, n_groups: int
-) -> tuple[sp.csr_matrix, Floats]:
-    """Shares of topics in documents, each in the columns of its group; and their confusion.
+    counts: sp.csr_matrix, places: Integers, model: Any, n_groups: int, common: Floats
+) -> sp.csr_matrix:
+    """Shares of topics in documents, each in the columns of its group, of a `common` confusion.
 
     Empty rows are left of documents without words, and of groups that are not listed.
     """
     k, kept = model.n_components_, (places >= 0) & (np.diff(counts.indptr) > 0)
     topics, prior, single = model._topics_and_prior()
-    shares, confusion = comparable_shares(
-        counts[kept], topics, prior, single, model.document_length_
-    )
+    shares = comparable_shares(counts[kept], topics, prior, single, model.document_length_, common)
     columns = places[kept, None] * k + np.arange(k)
     ends = np.append(0, np.cumsum(kept * k))
     layout = shares.ravel(), columns.ravel(), ends
-    return sp.csr_matrix(layout, (len(kept), n_groups * k)), confusion
+    return sp.csr_matrix(layout, (len(kept), n_groups * k))

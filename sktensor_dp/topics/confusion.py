@@ -19,25 +19,25 @@ DRAWN = 2**15
 
 
 def comparable_shares(
-    counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool, length: float
-) -> tuple[Floats, Floats]:
-    """Shares (n, k) of topics in documents, and their confusion (k, k): that of one `length`.
+    counts: sp.csr_matrix, topics: Floats, prior: Floats, single: bool, length: float,
+    wanted: Floats,
+) -> Floats:  # fmt: skip
+    """Shares (n, k) of topics in documents, of the confusion that is `wanted`, that of a `length`.
 
     Longer documents are blurred to it, and shorter ones sharpened as far as shares allow.
     """
     shares = proportions(counts, topics, prior, single)
-    sizes, (common,) = _nearest(np.asarray(counts.sum(axis=1)).ravel()), _nearest([length])
-    wanted = confusion(topics, prior, single, common)
-    for size in np.unique(sizes[sizes != common]):
+    sizes = _nearest(np.asarray(counts.sum(axis=1)).ravel())
+    for size in np.unique(sizes[sizes != _nearest([length])]):
         own = confusion(topics, prior, single, size)
         rows = sizes == size
         shares[rows] = project_rows(shares[rows] @ np.linalg.pinv(own) @ wanted)
-    return shares, wanted
+    return shares
 
 
-def confusion(topics: Floats, prior: Floats, single: bool, length: int) -> Floats:
-    """Mean shares (k, k) in documents of `length` tokens, all of one topic: a row for each."""
-    k, n_words = topics.shape
+def confusion(topics: Floats, prior: Floats, single: bool, length: float) -> Floats:
+    """Mean shares (k, k) in documents of about `length` tokens, all of one topic: a row each."""
+    (k, n_words), (length,) = topics.shape, _nearest([length])
     n = max(DRAWN // (length * k), 1)
     rng = np.random.default_rng(0)
     words = [rng.choice(n_words, n * length, p=topic / topic.sum()) for topic in topics]
