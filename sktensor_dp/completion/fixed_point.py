@@ -28,6 +28,7 @@ class Line(NamedTuple):
     shown: Floats  # (n_releases,): positions that releases show
     noise: Floats  # (n_releases,): variances of these
     sampling: float  # variance of a position by units' entries
+    part: float  # of moves that is more than noise
 
     @classmethod
     def along(
@@ -48,8 +49,8 @@ class Line(NamedTuple):
             variances[0] += shares @ doubt**2
             weights = 1 / (variances + LEAST_SHARE * variances.max() + TINY)
             weights *= (moves - np.average(moves, weights=weights)) / weights.sum()
-            # Shrunk by the noise in it.
             moves, noise_in_moves = weights @ shown, weights**2 @ noise
+            # Shrunk by the noise in it.
             square = max(float(shares @ ((moves - shares @ moves) ** 2 - noise_in_moves)), 0.0)
             moves = (moves - shares @ moves)[None] * square / (square + noise_in_moves + TINY)
         else:
@@ -63,7 +64,17 @@ class Line(NamedTuple):
         return cls(
             direction / np.sqrt(shares), coefficients, shown @ coefficients, variances,
             float(sampling @ coefficients**2),
+            _part_beyond_noise(float(sizes[0]) ** 2, noise[1:] @ shares),
         )  # fmt: skip
+
+
+def _part_beyond_noise(square: float, noise: Floats) -> float:
+    """Part of the `square` of moves of averages that is more than `noise` in what is averaged."""
+    # Averages of the first i and the first j have a covariance of 1 / max(i, j).
+    order = np.arange(len(noise)) + 1
+    shared = 1 / np.maximum.outer(order, order)
+    by_noise = (np.trace(shared) - len(order) * shared.mean()) * noise.mean()
+    return max(1 - float(by_noise) / (square + TINY), 0.0)
 
 
 def fixed_point(
@@ -71,8 +82,8 @@ def fixed_point(
 ) -> tuple[Floats, Floats]:
     """Posterior mean and variance of positions on lines about which releases would show these.
 
-    Releases of each of the n lines were about `positions` (n_releases, n) on all. Effects have a
-    prior `deviation`.
+    Releases of each of the n lines were about `positions` (n_releases, n) on all, which have a
+    prior `deviation`, as effects that are all on a line do.
     """
     # Residuals are about effects of other modes and the mean of a unit's other rows: releases about
     # positions a show c + J a. As J = I - G for normal equations G, scaled to a diagonal of 1, it
@@ -91,10 +102,9 @@ def fixed_point(
     noise = np.concatenate([line.noise for line in lines]) / deviation**2
     noise += LEAST_SHARE * np.mean(shown**2) + TINY
     products, right = (design.T / noise) @ design, (design.T / noise) @ shown
-    squares = np.array([line.coefficients @ line.coefficients for line in lines])
     # Next to no prior of c, which that of the fixed point replaces. Slopes of this deviation have
     # eigenvalues up to about 1 (Wigner 1958).
-    prior = np.diag(np.append(1e-6 / squares, np.full(len(first), 4.0 * n)))
+    prior = np.diag(np.append(np.full(n, 1e-6), np.full(len(first), 4.0 * n)))
     # What lies off the regression counts as noise does, and more if it leaves few slopes below 1.
     found = np.linalg.solve(products + prior, right)
     n_free = max(len(shown) - len(found), 1)
@@ -114,7 +124,7 @@ def fixed_point(
     inverses = np.linalg.inv(gaps)
     points = (inverses @ drawn[possible, :n, None])[..., 0]
     # The prior of a fixed point in place of one of c, which has the determinant as its density.
-    logs = -np.linalg.slogdet(gaps)[1] - np.sum(points**2 / squares, axis=1) / 2
+    logs = -np.linalg.slogdet(gaps)[1] - np.sum(points**2, axis=1) / 2
     weights = np.exp(logs - logs.max())
     mean = np.average(points, axis=0, weights=weights)
     variance = np.average((points - mean) ** 2, axis=0, weights=weights)

@@ -469,15 +469,18 @@ class SharedBiases:
             one._positions(biases, known, len(of_one.shown))
             for one, of_one in zip(known, lines, strict=True)
         ]
-        longest = math.sqrt(residual_variance(biases))  # a deviation of values
-        means, variances = fixed_point(lines, positions, longest / self.half)
+        prior = math.sqrt(kernel_defaults.LEVEL_VARIANCE) * self.deviation  # as EM starts from
+        means, variances = fixed_point(lines, positions, prior / self.half)
         found = release.shown(counts) @ line.coefficients
-        steps = (self.half * means[known.index(self)] - found) * line.direction
-        # Releases hardly respond to effects farther off.
+        # Of one mode alone noise may have chosen the line, if it is most of the moves.
+        direction = line.direction * (line.part if len(biases) == 1 else 1.0)
+        steps = (self.half * means[known.index(self)] - found) * direction
+        # Releases hardly respond to effects farther off than a deviation of values.
+        longest = math.sqrt(residual_variance(biases))
         taken = steps * min(longest / max(float(np.abs(steps).max()), LEAST_ERROR), 1.0)
         of_noise = (release.sigma / release.response / counts) ** 2 @ line.coefficients**2
         more = max(self.half**2 * variances[known.index(self)] - of_noise, 0.0)
-        by_step = more * line.direction**2 + (steps - taken) ** 2
+        by_step = more * direction**2 + (steps - taken) ** 2
         return replace(release, about=release.about + taken, by_step=by_step)
 
     def _positions(
