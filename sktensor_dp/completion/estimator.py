@@ -340,7 +340,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         noun = "units" if of_units else "entries"
         more = ""
         if n_observed is None:
-            said = f"Components are not sought: {n_units:,} {noun} would hardly show any at"
+            said = f"Components are not sought: {n_units:,} {noun} would show strong ones alone at"
             more = " That follows from public numbers alone"
             n_observed = n_units
             if of_units:
@@ -351,6 +351,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                     f"{share:.0%} of cells"
                 )
             more += "; component_share= of forecast() does not change it."
+            if of_units:
+                more += " A search in vain would make biases err by more."
             if not of_units and self.perturbation == "auto":
                 more += " With perturbation='input' they are sought all the same."
         else:

@@ -37,7 +37,8 @@ def forecast_completion(
     else:
         errors = entry_errors(n_observed, shape, plan, assumed, rank)
     return CompletionForecast(
-        plan.perturbation, of_mean=width * assumed.deviation, of_biases=width * errors.of_biases,
+        plan.perturbation, plan.seeks_components, of_mean=width * assumed.deviation,
+        of_biases=width * errors.of_biases,
         finds_components=errors.finds, bias_deviation=width * assumed.bias_deviation,
         of_model=width * errors.of_model, component_share=assumed.component_share,
         of_fold_in=width * errors.of_fold_in,
@@ -56,6 +57,9 @@ class CompletionForecast(InvertibleForecast):
     ----------
     perturbation : str
         Quantities that would get noise, as for the parameter of the estimator.
+    seeks_components : bool
+        True if a fit releases what may show components: not where public numbers say that it
+        would show strong ones alone, as a search in vain costs biases.
     of_mean : float
         Error of predicting the mean everywhere: the standard deviation that values are assumed
         to have, by default a quarter of the width of the bounds.
@@ -98,6 +102,7 @@ class CompletionForecast(InvertibleForecast):
     """
 
     perturbation: str
+    seeks_components: bool
     of_mean: float
     of_biases: float
     finds_components: bool
@@ -158,8 +163,8 @@ class CompletionForecast(InvertibleForecast):
         dict of str to float
             The least ``"epsilon"`` up to 10, number of ``"units"`` (rows of ``unit_mode``, or
             entries), and with a ``unit_mode`` of entries of ``"each"`` unit; the smallest change
-            first. Odds are about even there: take more. Empty if components are expected as it is,
-            or if nothing of this suffices. Costs no privacy.
+            first. Odds are about even there, unless a fit seeks none with less: take more. Empty if
+            components are expected as it is, or if nothing of this suffices. Costs no privacy.
 
         Examples
         --------
@@ -209,10 +214,20 @@ class CompletionForecast(InvertibleForecast):
             "epsilon": "epsilon={:g}", "units": "{:,.0f} " + ("units" if of_units else "entries"),
             "each": "{:,.0f} entries of each unit",
         }  # fmt: skip
-        ways = [words[name].format(number) for name, number in self.what_helps().items()]
+        by_odds, by_plan = list[str](), list[str]()
+        for name, number in self.what_helps().items():
+            less = {"epsilon": 0.99 * number} if name == "epsilon" else self._sized(int(number) - 1)
+            is_sought = name == "each" or self._again(**less).seeks_components
+            (by_odds if is_sought else by_plan).append(words[name].format(number))
+        ways = [
+            f"{', or with '.join(of_kind)}: {why}"
+            for of_kind, why in (
+                (by_odds, "the least, at about even odds"), (by_plan, "with less a fit seeks none")
+            ) if of_kind
+        ]  # fmt: skip
         if ways:
             found = f"If components hold {share} of the variance, one could be found with "
-            return f"{found}{', or with '.join(ways)}: the least, at about even odds."
+            return f"{found}{'; or with '.join(ways)}."
         if of_units and parameters["delta"] == 0:
             return "Components of units need a delta above 0."
         return "Neither an epsilon of 10 nor more data would show components; fewer rows may."

@@ -248,6 +248,18 @@ def test_few_columns_hold_few_components():
     assert errors[2] == pytest.approx(0.985, rel=0.02)
 
 
+def test_odds_are_even_only_where_components_are_sought_with_less():
+    model = PrivateCPCompletion(3, bounds=(0, 6), unit_mode=0, epsilon=2.0)
+    said = model.forecast(36_000, (1800, 100), component_share=0.3)
+    helps = said.what_helps()
+    for name, less in (("units", helps["units"] - 1), ("epsilon", 0.99 * helps["epsilon"])):
+        epsilon = less if name == "epsilon" else 2.0
+        n = int(less) if name == "units" else 1800
+        other = clone(model).set_params(epsilon=epsilon).forecast(20 * n, (n, 100))
+        assert not other.seeks_components
+    assert said.advice().endswith(f"{helps['epsilon']:g}: with less a fit seeks none.")
+
+
 def test_advice_names_what_helps_most_and_it_does():
     model = PrivateCPCompletion(3, bounds=(1, 5), unit_mode=0, epsilon=3.0)
     asked = (120_000, (8000, 60, 4))
