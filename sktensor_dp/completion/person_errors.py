@@ -167,11 +167,19 @@ def _norm_in_rows(each: float, n_rows: int, n_cells: int) -> float:
     return math.sqrt(each * (1 - 1 / n_rows) * correction + each**2 / n_rows)
 
 
+class _RoundErrors(NamedTuple):
+    """Errors of the bias of a row by one round or several, as those of `_RowErrors`."""
+
+    noise: float
+    sampling: float
+    shift: float
+
+
 def _errors_of_rounds(
     each: float, weight: float, plan: PersonPlan, assumed: Assumed, sweeps: int, place: int
-) -> tuple[float, float, float]:
-    """Noise, sampling and shift, as in `_RowErrors`, of all rounds of the shared mode at `place`.
-    A row of weight `weight` is summed in one block.
+) -> _RoundErrors:
+    """Errors of all rounds of the shared mode at `place`, of a row of weight `weight` that is
+    summed in one block.
     """
     # Each round clips as `SharedBiases.release` does, for values whose mean is in the middle.
     rounds, half = plan.n_rounds, 1 / 2
@@ -183,7 +191,7 @@ def _errors_of_rounds(
     of_values = math.sqrt(about + by_effects)
     least, share = residual_clip(of_values, half), ratio_to_largest(of_values, half)
     apart = float(mean_to_median(share, assumed.bias_deviation, half))
-    found: list[tuple[float, float, float]] = []  # variances by noise and by entries, and shift
+    found: list[_RoundErrors] = []
     for number, mu in enumerate(mus):
         # Residuals of the first round, about no effects, have those in them.
         deviation = math.sqrt(about + (by_effects if number == 0 else 0.0))
@@ -199,14 +207,22 @@ def _errors_of_rounds(
         varied = deviation * math.sqrt(1 + by_own_level(each))
         slope = clipped_response(clip * deviation / varied, varied)
         by_entries = clipped_variance(clip * deviation / varied) / slope**2
-        found.append(((sigma / slope) ** 2, by_entries, apart * shift_by_clip(clip, widest)))
-    noises, entries, shifts = np.array(found).T
-    # Rounds weigh by the covariance of their errors, as in `EffectRelease.combined`.
+        shift = apart * shift_by_clip(clip, widest)
+        found.append(_RoundErrors((sigma / slope) ** 2, by_entries, shift))
+    return _averaged(found, weight)
+
+
+def _averaged(rounds: list[_RoundErrors], weight: float) -> _RoundErrors:
+    """Errors of an average of `rounds`, which weigh by the covariance of their errors, as in
+    `EffectRelease.combined`.
+    """
+    noises, samplings, shifts = np.array(rounds).T
     errors = np.diag(noises / weight**2) + np.outer(shifts, shifts)
     errors += np.diag(LEAST_SHARE * errors.diagonal() + LEAST_ERROR)
-    weights = np.maximum(np.linalg.solve(errors, np.ones(len(found))), 0.0)
+    weights = np.maximum(np.linalg.solve(errors, np.ones(len(rounds))), 0.0)
     weights /= weights.sum()
-    return float(weights**2 @ noises), float(weights @ entries), float(weights @ shifts)
+    by_noise, by_entries = float(weights**2 @ noises), float(weights @ samplings)
+    return _RoundErrors(by_noise, by_entries, float(weights @ shifts))
 
 
 class _Search:
