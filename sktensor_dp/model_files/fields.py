@@ -137,9 +137,8 @@ class Plain(Form):
 
     def read(self, reader: Reader, value: object, where: str) -> object:
         longest_text = 10_000
-        is_valid = type(value) is self.kind and not (
-            isinstance(value, str) and len(value) > longest_text
-        )
+        is_too_long = isinstance(value, str) and len(value) > longest_text
+        is_valid = type(value) is self.kind and not is_too_long
         require(is_valid, f"{where} must be of type {self.kind.__name__}")
         return value
 

@@ -117,9 +117,8 @@ def _pieces(estimator: Any, state: Any, arrays: Arrays) -> list[bytes]:
     cls, parameters = type(estimator), {}
     for name in _parameter_names(cls):
         try:
-            parameters[name] = as_json(
-                estimator._parameter_to_save(name), arrays, f"parameter_{name}"
-            )
+            value = estimator._parameter_to_save(name)
+            parameters[name] = as_json(value, arrays, f"parameter_{name}")
         except TypeError:
             raise TypeError(
                 f"The {name!r} parameter of {cls.__name__} cannot be saved: it is a "

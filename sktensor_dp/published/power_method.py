@@ -170,9 +170,8 @@ def robust_tensor_power_method(
         oracle, lambda U: np.sum(U * oracle(U), axis=0), dim, n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip
-    return PublishedComponents(
-        weights, vectors, claim_of_call("robust_tensor_power_method", math.inf, 0.0)
-    )
+    claim = claim_of_call("robust_tensor_power_method", math.inf, 0.0)
+    return PublishedComponents(weights, vectors, claim)
 
 
 def online_tensor_power_method(
@@ -236,9 +235,8 @@ def online_tensor_power_method(
         step, value if is_fresh else None, dim, n_components,
         n_restarts=n_restarts, max_iter=max_iter, rng=as_generator(random_state),
     )  # fmt: skip
-    return PublishedComponents(
-        weights, vectors, claim_of_call("online_tensor_power_method", math.inf, 0.0)
-    )
+    claim = claim_of_call("online_tensor_power_method", math.inf, 0.0)
+    return PublishedComponents(weights, vectors, claim)
 
 
 def private_tensor_power_method(

@@ -78,10 +78,8 @@ class Jacobian:
         factors, total = [self.factors[m] for m in others], AccurateSum()
         for block in blocks(self.index_set.n_entries, at_once):
             products = kronecker_rows(factors, self.index_set.coordinates[block][:, others])
-            weighted_rows = (
-                self.factors[last][self.index_set.rows(last)[block]] * weights[block, None]
-            )
-            total.add(products.T @ weighted_rows)
+            rows = self.factors[last][self.index_set.rows(last)[block]]
+            total.add(products.T @ (rows * weights[block, None]))
         return np.concatenate([*parts, total.value().ravel()])
 
     def norms(self, order: int) -> Floats:

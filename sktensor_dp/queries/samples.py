@@ -131,9 +131,8 @@ class _ThirdMoments:
         largest_projection, largest_residual = 1e46, 1e92
         norm = self.ball.norm
         query.check_array("the basis", self.basis, largest_projection / norm)
-        query.check_number(
-            "the residual weight", self.residual_weight, (0.0, largest_residual / norm**2)
-        )
+        sizes = (0.0, largest_residual / norm**2)
+        query.check_number("the residual weight", self.residual_weight, sizes)
 
     def _projections(self, chunk: SampleChunk) -> tuple[Floats, Floats]:
         """Projections ``y = basis' z``, and squared distances of z from the basis' span."""

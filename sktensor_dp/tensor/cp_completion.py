@@ -259,9 +259,8 @@ def complete_cp(
     del standardised
     n_iter, converged = run_sweeps(posterior, bias_sweeps if rank else max_iter, tol)
     if rank:
-        posterior.set_factors(
-            start_cp(entries, posterior.residuals(), rank, as_generator(random_state))
-        )
+        start = start_cp(entries, posterior.residuals(), rank, as_generator(random_state))
+        posterior.set_factors(start)
         n_iter, converged = run_sweeps(posterior, max_iter, tol, known_variance)
         if posterior.drop_noise():
             n_iter, converged = run_sweeps(posterior, max_iter, tol, known_variance)

@@ -192,9 +192,8 @@ class _TuckerPosterior(Posterior):
         """Begin with the biases of a CP model, orthonormal factors and a core."""
         self._biases = [bias / deviation for bias in start.biases]
         self._bias_variances = [variances / deviation**2 for variances in start.bias_variances]
-        self._bias_prior_variances = np.maximum(
-            start.bias_prior_variances / deviation**2, _LEAST_VARIANCE
-        )
+        prior_variances = start.bias_prior_variances / deviation**2
+        self._bias_prior_variances = np.maximum(prior_variances, _LEAST_VARIANCE)
         self.set_factors(list(subspaces))
         self._core, self._core_covariance = core, np.zeros((core.size, core.size))
         self._rescale()
@@ -312,6 +311,5 @@ def tucker_of_cp(model: CPCompletion, ranks: Sequence[int]) -> TuckerCompletion:
     """Tucker model of the tensor of a CP model."""
     core = np.zeros((model.rank,) * len(ranks))
     core[(np.arange(model.rank),) * len(ranks)] = model.weights
-    return orthonormalised(
-        model, ranks, model.factors, core, np.diag(model.factor_prior_variances[0])
-    )
+    covariance = np.diag(model.factor_prior_variances[0])
+    return orthonormalised(model, ranks, model.factors, core, covariance)
