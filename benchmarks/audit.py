@@ -25,7 +25,7 @@ from sktensor_dp import (
     PrivateTensorPowerMethod,
     PrivateTuckerCompletion,
 )
-from sktensor_dp.privacy import mechanisms, symmetric_noise
+from sktensor_dp.privacy import mechanisms
 from sktensor_dp.privacy.audit import (
     audit,
     audit_samples,
@@ -54,10 +54,10 @@ def gaussian_laws() -> dict[str, tuple[tuple[int, ...], Law]]:
     return {
         "gaussian": ((2,), lambda x, source: mechanisms.gaussian_vector(x, 1.0, MU, source)),
         "gaussian, symmetric": (
-            (2, 2), lambda x, source: symmetric_noise.gaussian_matrix(x, 1.0, MU, source),
+            (2, 2), lambda x, source: mechanisms.gaussian_matrix(x, 1.0, MU, source),
         ),
         "gaussian, pair masses": (
-            (2, 2), lambda x, source: symmetric_noise.gaussian_pair_masses(x, 1.0, MU, source),
+            (2, 2), lambda x, source: mechanisms.gaussian_pair_masses(x, 1.0, MU, source),
         ),
     }  # fmt: skip
 
@@ -67,7 +67,7 @@ def pure_laws() -> dict[str, tuple[tuple[int, ...], Law]]:
     return {
         "laplace": ((2,), lambda x, source: mechanisms.laplace_vector(x, *strength, source)),
         "laplace, pair masses": (
-            (2, 2), lambda x, source: symmetric_noise.laplace_pair_masses(x, *strength, source),
+            (2, 2), lambda x, source: mechanisms.laplace_pair_masses(x, *strength, source),
         ),
         "spherical laplace": (
             (2,), lambda x, source: mechanisms.spherical_laplace_vector(x, *strength, source),

@@ -43,8 +43,8 @@ ORDER = (
 )
 NONE_SOUGHT = "No direction will be sought: all is spent on averages, as with --rank 0."
 SOUGHT = (
-    "Directions are sought all the same: an average errs by about {:.2g} then, and by {:.2g} with "
-    "--rank 0."
+    "Directions are sought all the same: an average errs by about {:.2g} if none is found, by "
+    "{:.2g} if some are, as strong ones may be, and by {:.2g} with --rank 0."
 )
 BY_NOISE = "Averages of items {}differ by noise more than by ratings"
 OF_AVERAGES = {
@@ -226,16 +226,18 @@ class Ratings(Run):
         )
         head = ("predicted by", "typical error")
         rows = [(model, f"{error:.3g}") for model, error in errors.items()]
-        error = math.hypot(forecast.mean_error, forecast.bias_errors[1])
+
+        def of_average(bias_errors: Sequence[float]) -> float:
+            return math.hypot(forecast.mean_error, bias_errors[1])
+
         notes = [
             f"if ratings are typically {forecast.of_mean:.3g} away from their average",
             f"Expected standard error of the average of an item that is rated as often as others: "
-            f"{error:.2g}, of which {forecast.mean_error:.2g} is the same for all; items are "
-            f"assumed to differ by {forecast.bias_deviation:.2g}.",
+            f"{of_average(forecast.bias_errors):.2g}, of which {forecast.mean_error:.2g} is the "
+            f"same for all; items are assumed to differ by {forecast.bias_deviation:.2g}.",
         ]
         if forecast.finds_components:
-            alone = self.forecast(rank=0)
-            least = math.hypot(alone.mean_error, alone.bias_errors[1])
+            least = of_average(forecast.errors_alone())
             notes.append(f"With --rank 0, which finds no direction, it is {least:.2g}.")
         if verdict != "enough":
             n = counted(math.ceil(forecast.entries_to_tell), self.unit)
@@ -245,8 +247,9 @@ class Ratings(Run):
             if ways := ", or ".join(self._for_averages()):
                 notes.append(f"Averages of most items are expected to be told apart with {ways}.")
         if self.options.rank > 0 and not forecast.finds_components:
-            of_both = forecast.bias_errors[1], forecast.errors_alone()[1]
-            notes.append(SOUGHT.format(*of_both) if self._seeks_directions() else NONE_SOUGHT)
+            cases = forecast.bias_errors, forecast.bias_errors_if_found, forecast.errors_alone()
+            sought = SOUGHT.format(*map(of_average, cases))
+            notes.append(sought if self._seeks_directions() else NONE_SOUGHT)
             if ways := ", or ".join(self._for_directions()):
                 notes.append(f"One could be seen with {ways}.")
         return [*listed, as_text(Table(title, head, rows, notes, head))]

@@ -3,6 +3,8 @@
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from sktensor_dp.completion.plan import (
     ASSUMED,
     Assumed,
@@ -13,6 +15,7 @@ from sktensor_dp.completion.plan import (
 )
 from sktensor_dp.privacy.mechanisms import piecewise_variance
 from sktensor_dp.queries.entries import EntryPairs, RowSums
+from sktensor_dp.tensor.arrays import Floats
 
 # Number of iterations of the equations for components.
 STEPS = 200
@@ -26,7 +29,9 @@ class Errors(NamedTuple):
     of_predict: float  # where units are persons, without own entries
     of_fold_in: float
     finds: bool  # whether components are expected to be found
-    bias_variances: list[float]  # error variance of an average row's bias of each mode
+    # Error variances of an average row's bias (2, n_modes): as expected, and if components are
+    # found in any case.
+    bias_variances: Floats
     # Where units are persons: standard error of the mean, and how many entries tell a row's bias.
     mean_error: float = math.nan
     entries_to_tell: float = math.nan
@@ -70,7 +75,7 @@ def entry_errors(
     if plan.with_pairs:
         are_seen = variance * cosine > 0
     finds = plan.seeks_components and count > 0 and are_seen
-    return Errors(error, model, model, folded, finds, biases)
+    return Errors(error, model, model, folded, finds, np.tile(biases, (2, 1)))
 
 
 def squared_cosines(per_row: list[float], variance: float, noise: float, count: int) -> list[float]:

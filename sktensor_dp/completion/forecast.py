@@ -36,13 +36,14 @@ def forecast_completion(
         errors = person_errors(n_observed, shape, plan, assumed, rank)
     else:
         errors = entry_errors(n_observed, shape, plan, assumed, rank)
+    as_expected, if_found = map(tuple, (width * np.sqrt(errors.bias_variances)).tolist())
     return CompletionForecast(
         plan.perturbation, plan.seeks_components, of_mean=width * assumed.deviation,
         of_biases=width * errors.of_biases,
         finds_components=errors.finds, bias_deviation=width * assumed.bias_deviation,
         of_model=width * errors.of_model, component_share=assumed.component_share,
         of_fold_in=width * errors.of_fold_in,
-        bias_errors=tuple(width * math.sqrt(variance) for variance in errors.bias_variances),
+        bias_errors=as_expected, bias_errors_if_found=if_found,
         mean_error=width * errors.mean_error,
         of_predict=width * errors.of_predict,
         entries_to_tell=errors.entries_to_tell,
@@ -82,6 +83,9 @@ class CompletionForecast(InvertibleForecast):
         Expected standard error of the bias of a row with as many entries as others, for each
         mode, as ``bias_errors_`` of a fit has it; larger where numbers of entries differ. NaN for
         ``unit_mode``.
+    bias_errors_if_found : tuple of float
+        The same, if components are found in any case: larger where none are expected, as the
+        search then spends what biases get where its trial shows none.
     mean_error : float
         Expected standard error of the mean, as ``mean_error_`` of a fit has it; NaN without
         ``unit_mode``.
@@ -111,6 +115,7 @@ class CompletionForecast(InvertibleForecast):
     component_share: float
     of_fold_in: float
     bias_errors: tuple[float, ...]
+    bias_errors_if_found: tuple[float, ...]
     mean_error: float
     of_predict: float
     entries_to_tell: float
@@ -347,10 +352,12 @@ class CompletionForecast(InvertibleForecast):
             f"{self.assumption} Say otherwise by arguments of forecast().",
             f"Noise: perturbation={self.perturbation!r}.",
         ]
-        both = enumerate(zip(self.bias_errors, self.errors_alone(), strict=True))
+        errors = zip(self.bias_errors, self.bias_errors_if_found, self.errors_alone(), strict=True)
         dearer = [
-            f"by {error:.3g} in mode {mode}, and with rank=0 by {alone:.3g}"
-            for mode, (error, alone) in both if error > alone
+            f"by {error:.3g} in mode {mode}"
+            f"{f', by {found:.3g} if some are found all the same' if found > error else ''}, and "
+            f"with rank=0 by {alone:.3g}"
+            for mode, (error, found, alone) in enumerate(errors) if found > alone
         ]  # fmt: skip
         if dearer:
             taken = "The search for components takes budget from biases."

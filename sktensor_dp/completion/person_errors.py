@@ -55,7 +55,8 @@ def person_errors(
     shape = (*shape[: plan.unit_mode], n_units, *shape[plan.unit_mode + 1 :])
     each = n_observed / n_units
     rows = _errors_of_rows(each, shape, plan, assumed)
-    biases, explained = _bias_variances(rows, assumed), None
+    if_found = biases = _bias_variances(rows, assumed)
+    explained = None
     if plan.n_sweeps > 0:
         # Biases get what the trial leaves of the sweeps' budget if it finds no components.
         n_left = plan.n_sweeps - trial_sweeps(plan.n_sweeps)
@@ -71,10 +72,10 @@ def person_errors(
     mean_error = _mean_error(n_units, plan, assumed)
     # Of a unit without own entries nothing is known but the mean.
     of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + of_biases)
-    biases.insert(plan.unit_mode, math.nan)
+    of_modes = np.insert([biases, if_found], plan.unit_mode, math.nan, axis=1)
     return Errors(
         of_biases=error, of_model=model, of_fold_in=model, finds=explained is not None,
-        bias_variances=biases, mean_error=mean_error, of_predict=of_predict,
+        bias_variances=of_modes, mean_error=mean_error, of_predict=of_predict,
         entries_to_tell=rows[0].entries_to_tell(assumed.bias_deviation),
     )  # fmt: skip
 

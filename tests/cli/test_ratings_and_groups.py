@@ -752,6 +752,12 @@ def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said
     sought_anyway = SOUGHT.partition(":")[0]  # others may have more ratings each
     for epsilon, sought in ((3, NONE_SOUGHT), (4, sought_anyway)):
         assert sought in command("forecast", "ratings", *larger, epsilon).out
+    # Strong directions are found where one of the assumed size is not, and averages pay for it.
+    errors = re.search(
+        r"by about (\S+) if none is found, by (\S+) if some are",
+        command("forecast", "ratings", *larger, 4).out,
+    )
+    assert float(errors[2]) > 1.3 * float(errors[1])
     # Both errors in the units of ratings; and what would be enough.
     assert re.search(
         r"is rated as often as others: [\d.]+, of which [\d.]+ is .* to differ by 0\.4", shown

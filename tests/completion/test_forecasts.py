@@ -80,7 +80,7 @@ def test_more_budget_and_more_entries_are_never_forecast_to_be_worse():
             )  # fmt: skip
             now = entry_errors(10**6, (10**4, 200), plan, assumed, 3)
             assert now[1] <= now[0]
-            now = (*now[:4], *now.bias_variances)
+            now = (*now[:4], *now.bias_variances[0])
             assert all(one <= other * (1 + 1e-12) for one, other in zip(now, before, strict=True))
             before = now
 
