@@ -299,7 +299,7 @@ def test_forecasts_show_what_they_assume():
         assert part in table
     none = sliced(2.0).set_params(rank=1).forecast(12_000, TASTES)  # is sought in vain
     assert not none.finds_components
-    for part in ("the one component of rank 1 4% of", "in mode 1, and with rank=0 by"):
+    for part in ("the one component of rank 1 4% of", " if some are found all the same, and with "):
         assert part in str(none)
     assert "deviation of 2," in str(sliced(2.0).forecast(120_000, TASTES))
     entries = PrivateCPCompletion(4, bounds=(-4, 4)).forecast(N * EACH, (N, D))
