@@ -178,14 +178,19 @@ def _totals(
     path: Path, report: PrivacyReport, at_most: float
 ) -> tuple[BudgetAccountant | None, Total, str]:
     """Budget of the folder of a statement, if it has one; the total of it, or else of the report;
-    and a sentence on all runs. StatementError if the budget exceeds `at_most`.
+    and a sentence on all runs. StatementError if the budget exceeds `at_most`, or paid less.
     """
     unit, ledger = f"{report.unit} ({report.neighbours})", _ledger_of(path)
+    cost = cover(unit_costs(report.composition))
     if ledger is None:
-        cost = cover(unit_costs(report.composition))
         return None, Total(path.resolve(), unit, cost, report.delta), ""
     budget = _verified(ledger)
     epsilon, delta = total_of(budget)
+    if cost.epsilon_at(delta) > epsilon * (1 + ROUNDING):
+        raise StatementError(
+            f"it adds up, but {printable(str(ledger))} did not pay for it: all that it paid for "
+            f"costs less, epsilon {epsilon:.4g}. Move it away, or put the ledger that paid there."
+        )
     _refuse_beyond(at_most, epsilon, " of all runs in this folder", seeded=report.seeded)
     earlier = listed(earlier_runs(path.parent))
     runs = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}{earlier}. "

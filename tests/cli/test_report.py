@@ -92,6 +92,13 @@ def test_a_page_for_the_officer_is_made_of_any_statement(path, report, command):
     )
 
 
+@pytest.mark.parametrize("kind", ["check", "page"])
+def test_a_ledger_that_did_not_pay_is_refused(kind, path, report):
+    BudgetAccountant(9.0, path=path.with_name(LEDGER)).spend(0.3, 0)  # of a pilot, say
+    done = report(kind, path, status=1)
+    assert "did not pay for it: all that it paid for costs less, epsilon 0.3." in done.err
+
+
 def test_a_model_of_python_is_checked_and_has_a_page_with_its_settings(path, report):
     X = pd.DataFrame(np.eye(3)[np.arange(3000) % 3] * 4, columns=["age", "<b>", "stays"])
     budget = BudgetAccountant(9.0, path=path.with_name(LEDGER))
