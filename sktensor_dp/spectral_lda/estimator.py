@@ -138,9 +138,9 @@ class PrivateSpectralLDA(
         Number of topics fitted: fewer than asked for where noise or sampling hides the others;
         one, the word frequencies, where topics gain nothing over these.
     n_components_seen_ : int
-        Number of topics that the released pairs of words show beyond noise and sampling, in the
-        first batch of a stream; above `n_components` where more could be fitted. Words that come in
-        bursts count, too.
+        Number of fitted topics that noise does not hide (:meth:`below_noise`); above `n_components`
+        where the released pairs of words show more, in the first batch of a stream. Words that come
+        in bursts count, too.
     coherence_ : ndarray of shape (n_components_,) or None
         UMass coherence of the ten leading words of each topic, by the released second
         moment: mean of ``log P(word | a more probable word)``. None after later batches.

@@ -39,7 +39,7 @@ class FittedTopics:
     weights: Floats  # (k,): share of each topic
     unigram: Floats  # (n_features,): denoised word frequencies
     unigram_sigma: float  # noise of the released ones
-    n_resolved: int  # eigenvalues of the second moment above its noise, also beyond those asked for
+    n_resolved: int  # number of topics, or of those that pairs show if more than were asked for
     length: float  # tokens of a document, as released
     topics_std: Floats | None = None  # (k, n_features): standard deviations of topics by noise
     # (k,): coherence of the leading words of each topic in the released second moment; None if the
@@ -47,6 +47,8 @@ class FittedTopics:
     coherence: Floats | None = None
     # Sum of the Dirichlet prior in use; 0 for one topic per document.
     concentration: float = USUAL
+    # (k,): 0 for topics that noise may have made, 1 for others; None for 1.
+    shown: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,29 +79,35 @@ def attributes_of(found: FittedTopics) -> dict[str, Any]:
     """Public attributes of fitted topics by name, those of the largest share first."""
     prior_total = found.concentration if found.concentration > 0 else 1.0
     order = np.argsort(-found.weights, kind="stable")
+    unigram, std = smoothed(found.unigram, found.unigram), found.topics_std
+    if std is not None and found.shown is not None:
+        # Noise may have moved all words of some topics from where they are in all texts.
+        moved = np.abs(found.topics - unigram)
+        std = np.where(found.shown[:, None] > 0, std, np.maximum(std, moved))
+    n_topics = len(found.topics)
+    n_seen = n_topics - int(hidden_by_noise(found.topics, unigram, std).sum())
 
     def in_order(values: Floats | None) -> Floats | None:
         return None if values is None else values[order]
 
     return {
         "components_": found.topics[order],
-        "components_std_": in_order(found.topics_std),
+        "components_std_": in_order(std),
         "topic_prior_": found.weights[order] * prior_total,
-        "doc_topic_prior_": found.concentration / len(found.topics),
+        "doc_topic_prior_": found.concentration / n_topics,
         "coherence_": in_order(found.coherence),
         "document_length_": found.length,
-        "unigram_": smoothed(found.unigram, found.unigram),
-        "n_components_": len(found.topics),
-        "n_components_seen_": found.n_resolved,
-        "_n_features_out": len(found.topics),
+        "unigram_": unigram,
+        "n_components_": n_topics,
+        "n_components_seen_": found.n_resolved if found.n_resolved > n_topics else n_seen,
+        "_n_features_out": n_topics,
     }
 
 
-def hidden_by_noise(
-    topics: Floats, unigram: Floats, std: Floats | None, epsilon: float
-) -> NDArray[np.bool_]:
+def hidden_by_noise(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:
     """Mask (k,) of topics without a word that is surely more likely there than overall."""
-    return np.asarray(~are_set_apart(topics, unigram, std).any(axis=1) & math.isfinite(epsilon))
+    is_noisy = std is None or bool(std.any())
+    return np.asarray(~are_set_apart(topics, unigram, std).any(axis=1) & is_noisy)
 
 
 def warnings_of_noise(
@@ -111,21 +119,17 @@ def warnings_of_noise(
     """
     # Numbers of topics below the noise; a single topic is the word frequencies.
     numbers = [str(place + 1) for place in np.flatnonzero(hidden)] if len(hidden) > 1 else []
-    finds_few = found.n_resolved < plan.n_components
-    if not (finds_few or numbers):
+    n_seen = int((~hidden).sum())
+    if n_seen >= plan.n_components or plan.n_components == 1:
         return ()
-    said = []
-    if finds_few:
-        fitted = f"{len(found.topics)} were fitted"
-        if len(found.topics) == 1:
-            fitted = "one topic was fitted, the word frequencies"
-        elif len(found.topics) > found.n_resolved:
-            fitted += ", and topics beyond that number may be noise"
-        at = " at this epsilon" if math.isfinite(plan.releases.epsilon) else ""
-        said.append(
-            f"Of {counted(plan.n_components, 'topic')} asked for, the data shows {found.n_resolved}"
-            f"{at}; {fitted}."
-        )
+    fitted = f"{len(found.topics)} were fitted"
+    if len(found.topics) == 1:
+        fitted = "one topic was fitted, the word frequencies"
+    at = " at this epsilon" if math.isfinite(plan.releases.epsilon) else ""
+    said = [
+        f"Of {counted(plan.n_components, 'topic')} asked for, the data shows {n_seen}{at}; "
+        f"{fitted}. There may be no more."
+    ]
     if numbers:
         which = f"{'topic' if len(numbers) == 1 else 'topics'} {', '.join(numbers)}"
         said.append(
@@ -148,7 +152,7 @@ def warnings_of_noise(
         )
     else:
         said.append(f"What would help: {', or '.join(ways)}{see}.")
-    if finds_few and begins:
+    if len(found.topics) < plan.n_components and begins:
         said.append("Later batches add no topic: begin a stream with a larger batch.")
     return (NotEnoughDataWarning(" ".join(said)),)
 
@@ -166,7 +170,7 @@ STREAM = Part(
         unigram_sigma=Real("+"), n_resolved=Whole(), length=Real("+"),
         topics_std=Maybe(Numbers("kd+")),
         coherence=Maybe(Numbers("k")),
-        concentration=Real("+"),
+        concentration=Real("+"), shown=Maybe(Numbers("k+")),
     ),
     mean=Numbers("kd"), variance=Real("+"), n_first=Whole(),
     budget=Items(Real(), 2, tuple), ticket=Maybe(Plain(str)),

@@ -92,7 +92,8 @@ class ReadableTopics:
         ----------
         level : float, default=0.9
             About this share of them or more, among words above the noise, holds what an EM step
-            without noise makes of these topics. Another fit may find others.
+            without noise makes of these topics. Another fit may find others. Of topics that noise
+            may have made, intervals reach to the frequency of the word in all texts.
 
         Returns
         -------
@@ -210,15 +211,15 @@ class ReadableTopics:
     def below_noise(self) -> NDArray[np.bool_]:
         """Mask of topics that noise hides: no word is certainly more likely there than overall.
 
+        So are topics that neither the released pairs of words nor all EM steps together show.
+
         Returns
         -------
         ndarray of shape (n_components_,)
             False where the fit had no noise.
         """
         check_is_fitted(self)
-        return hidden_by_noise(
-            self.components_, self.unigram_, self.components_std_, self.privacy_report_.epsilon
-        )
+        return hidden_by_noise(self.components_, self.unigram_, self.components_std_)
 
 
 def _check_share(name: str, value: float) -> None:

@@ -115,9 +115,8 @@ def fit_topics(
         stream = TopicStream.of_first_batch(topics, ask.n_units, budget, ask.ticket)
         attributes["_stream"] = stream
     hidden = hidden_by_noise(
-        attributes["components_"], attributes["unigram_"], attributes["components_std_"],
-        plan.releases.epsilon,
-    )  # fmt: skip
+        attributes["components_"], attributes["unigram_"], attributes["components_std_"]
+    )
     warned = warnings_of_noise(topics, hidden, plan, begins=begins)
     more = warnings_of_more(topics.n_resolved, plan.n_components, SEEN, BURSTS)
     notes = (*((ASSUMED,) if recipe.is_assumed else ()), *map(str, more))
@@ -181,7 +180,10 @@ class _SpectralFit:
             # Steps may have found the concentration that pairs did not tell.
             self.is_assumed &= fitted.concentration == by_moments
         coherence = coherence_of(pairs, fitted.topics)
-        return replace(fitted, n_resolved=pairs.white.n_resolved, coherence=coherence)
+        n_resolved = pairs.white.n_resolved
+        if n_resolved <= plan.n_components:  # no more than were asked for
+            n_resolved = len(fitted.topics)
+        return replace(fitted, n_resolved=n_resolved, coherence=coherence)
 
     def _release_pair_clip(self, words: NDArray[np.intp] | None, count_clip: Clip) -> Clip:
         """Release a clip on documents' pairs; with pure noise, the clip on counts serves."""

@@ -12,6 +12,7 @@ from sktensor_dp.queries.counts import Clip
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.clips import count_order
+from sktensor_dp.spectral_lda.confirmation import Candidates
 from sktensor_dp.spectral_lda.fitted import FittedTopics
 from sktensor_dp.spectral_lda.pairs import WhitenedPairs
 from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
@@ -55,6 +56,12 @@ class StepAverage:
         """Return the average of the topics that are `kept`."""
         return replace(self, mean=self.mean[kept], starts=self.starts[kept])
 
+    def centres(self) -> Floats:
+        """Averaged counts (k, d), divided by the scales, of topics that all have the same words."""
+        counts = self.scales * self.mean
+        total = max(float(counts.sum()), 1e-300)
+        return np.outer(counts.sum(axis=1), counts.sum(axis=0) / total) / self.scales
+
     def without_echo(self) -> tuple[Floats, float | Floats]:
         """Averaged counts less their echo, and the deviation of their noise."""
         counts: Floats = self.scales * self.mean
@@ -90,18 +97,22 @@ def release_steps(
         return _release_words_alone(ask, start, clip, scales, frequencies, options.word_frequencies)
     zeros = np.zeros_like(start.topics)
     average = StepAverage(1.0 if scales is None else scales, zeros, 0.0, zeros)
-    fitted = start
+    # Without noise all topics are there, and where pairs were not what they started from.
+    is_tested = is_noisy and plan.triples is None
+    candidates = Candidates(min(start.n_resolved, len(zeros)) if is_tested else len(zeros))
+    fitted, rng = start, np.random.default_rng(0)
     for step in range(plan.n_refinements):
         concentration = 0.0 if step < plan.n_single else start.concentration
-        noisy = release_expected_counts(
-            ask, fitted.topics, fitted.weights, concentration, clip, scales
-        )
+        query = expected_counts(ask, fitted.topics, fitted.weights, concentration, clip, scales)
+        noisy = ask(query)
+        candidates = candidates.after(query, noisy, fitted, rng)
         # A step weighs at least as much as one of `STEPS` equal steps; without noise all.
         rate = max(1 / defaults.STEPS, 1 / (average.n_steps + 1)) if noisy.sigma > 0 else 1.0
         average = average.after(noisy, fitted, rate)
         kept = topics_seen(*average.without_echo())
         if not kept.all():
-            average, weights = average.of(kept), fitted.weights[kept]
+            average, candidates = average.of(kept), candidates.of(kept)
+            weights = fitted.weights[kept]
             fitted = replace(fitted, topics=fitted.topics[kept], weights=weights / weights.sum())
             if len(weights) == 1 and ask.left(ExpectedCounts) > 0:
                 expected = options.word_frequencies
@@ -120,6 +131,7 @@ def release_steps(
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
         fitted = replace(fitted, topics=smoothed(topics, fitted.unigram))
+    fitted = replace(fitted, shown=candidates.shown(average.centres()))
     return with_deviations(fitted, *average.without_echo())
 
 
@@ -143,9 +155,8 @@ def _release_words_alone(
     """Fit one topic, which is the word frequencies: release them again, at the budget of all steps.
     The topic is their mean with those released before, `frequencies`.
     """
-    noisy = release_expected_counts(
-        ask, start.unigram[None], np.ones(1), 0.0, clip, scales, pooled=ask.left(ExpectedCounts)
-    )
+    query = expected_counts(ask, start.unigram[None], np.ones(1), 0.0, clip, scales)
+    noisy = ask(query, ask.left(ExpectedCounts))
     divisors: Floats | float = 1.0 if scales is None else scales
     total = max(float((divisors * noisy.value[0]).sum()), 1e-9)
     value, sigma = divisors * noisy.value[0] / total, divisors * noisy.sigma / total
@@ -161,26 +172,21 @@ def _release_words_alone(
     )  # fmt: skip
 
 
-def release_expected_counts(
+def expected_counts(
     ask: Session,
     topics: Floats,
     weights: Floats,
     concentration: float,
     clip: Clip,
     scales: Floats | None = None,
-    pooled: int = 1,
-) -> Answer:
-    """Release an EM step's expected counts (k, d), divided by `scales` and clipped.
-
-    So many planned steps, `pooled`, pay.
-    """
+) -> ExpectedCounts:
+    """Query of an EM step's expected counts (k, d), divided by `scales` and clipped."""
     # If a document has only one topic, no iteration is needed.
     single = concentration == 0 or len(topics) == 1
     prior = weights if single else np.full(len(topics), concentration / len(topics))
     near_end = ask.left(ExpectedCounts) <= LAST_STEPS
     n_iter = EXACT_MEAN_FIELD if ask.is_exact and near_end else MEAN_FIELD
-    query = ExpectedCounts(topics, prior, single, clip.limit, count_order(ask), n_iter, scales)
-    return ask(query, pooled)
+    return ExpectedCounts(topics, prior, single, clip.limit, count_order(ask), n_iter, scales)
 
 
 def m_step(

@@ -363,7 +363,7 @@ def test_more_topics_than_were_asked_for_are_said(command, tmp_path):
 def test_topics_found_and_hidden_are_counted(hidden, said):
     run = topics.Topics(parse(["topics"]))
     run._topics = [SimpleNamespace(below_noise=one) for one in hidden]
-    assert run.on_hidden()[0] == f"{said} can be seen above the noise."
+    assert run.on_hidden()[0] == f"{said} can be seen above the noise, or there are no more."
     assert run.doubts().startswith(f"{run.on_hidden()[0]} What would help: more texts, or a larger")
     assert ("a smaller --topics" in run.doubts()) is (any(hidden) and not all(hidden))
     run.most_epsilon = 4.0  # all that is left for another run: as much as this one had

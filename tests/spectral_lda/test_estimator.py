@@ -152,6 +152,21 @@ def test_steps_find_topics_that_noise_hides_in_pairs(seed):
 
 
 @pytest.mark.usefixtures("seeded_noise")
+def test_topics_made_of_noise_are_hidden_and_said_to_be(seed):
+    """Five topics share most words. Of 100 fits of eight none shows more than six."""
+    rng = np.random.default_rng(seed)
+    common = np.tile(rng.permutation(1 / np.arange(5.0, 305.0)), (5, 1))
+    own = np.zeros((5, 300))
+    own[np.arange(5).repeat(30), rng.permutation(300)[:150]] = np.tile(1 / np.arange(3.0, 33.0), 5)
+    topics = 0.6 * common / common[0].sum() + 0.4 * own / own[0].sum()
+    X = rng.multinomial(15, rng.dirichlet(np.full(5, 0.2), 10_000) @ topics)
+    with pytest.warns(NotEnoughDataWarning) as told:
+        model = PrivateSpectralLDA(8, epsilon=2.0).fit(X)
+    assert f"Of 8 topics asked for, the data shows {model.n_components_seen_} at" in str(told[0])
+    assert model.n_components_seen_ == (~model.below_noise()).sum() <= 6
+
+
+@pytest.mark.usefixtures("seeded_noise")
 def test_topics_that_noise_hides_are_named(seed):
     rng = np.random.default_rng(seed)
     X = rng.multinomial(60, rng.dirichlet(np.full(8, 1 / 8), 1000) @ rng.dirichlet([0.2] * 600, 8))
@@ -167,7 +182,8 @@ def test_topics_that_noise_hides_are_named_where_pairs_show_as_many_as_were_aske
     found = FittedTopics(topics, np.ones(3), topics.mean(axis=0), 0.1, n_resolved=3, length=9.0)
     plan = PrivateSpectralLDA(3)._plan(9000, 3)
     (said,) = warnings_of_noise(found, np.array([False, True, False]), plan, begins=True)
-    assert str(said).startswith("Noise hides topic 2 of 3, by falling share (below_noise)")
+    assert "the data shows 2 at this epsilon; 3 were fitted. There may be no more." in str(said)
+    assert "Noise hides topic 2 of 3, by falling share (below_noise)" in str(said)
     assert "Later batches" not in str(said)
     assert warnings_of_noise(found, np.zeros(3, dtype=bool), plan, begins=True) == ()
 

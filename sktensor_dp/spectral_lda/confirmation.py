@@ -1,0 +1,122 @@
+"""Tell topics of documents from topics of noise by the releases of EM steps.
+
+Pairs of words show some topics for sure; steps start from others, too, that noise may have made.
+Each step's expected counts are compared with those of documents drawn from the sure topics alone.
+Words that documents hold together exceed these in each step, while each has noise of its own; and
+by no less than in documents drawn from all topics, while errors of sure topics give less.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from sktensor_dp.data.counts import CountChunk
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.queries.expected_counts import ExpectedCounts
+from sktensor_dp.spectral_lda.fitted import FittedTopics
+from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.largest_of_noise import LEVEL
+from sktensor_dp.topics.shrinkage import shrink_deviations
+
+# Number of drawn documents, and most tokens of each on average: neither memory nor time grows with
+# what noise or long documents make of their length.
+N_DRAWN, LONGEST = 4000, 300.0
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Topics of EM steps: the first `n_sure` are there, steps have to confirm the others."""
+
+    n_sure: int
+    # Counts of each step beyond what sure topics give (k - n_sure, d): released, and foreseen if
+    # documents were of all topics.
+    excess: tuple[tuple[Floats, Floats], ...] = ()
+    variance: float = 0.0  # of one excess, by noise and by drawing
+
+    def of(self, kept: NDArray[np.bool_]) -> "Candidates":
+        """Return the candidates that are `kept`, a mask of all topics."""
+        others = kept[self.n_sure :]
+        excess = tuple((released[others], foreseen[others]) for released, foreseen in self.excess)
+        return replace(self, n_sure=int(kept[: self.n_sure].sum()), excess=excess)
+
+    def after(
+        self, query: ExpectedCounts, noisy: Answer, start: FittedTopics, rng: np.random.Generator
+    ) -> "Candidates":
+        """Return the candidates with the answer of one more step, from `start`."""
+        if self.n_sure in (0, len(start.topics)):
+            return self
+        scales = 1.0 if query.scales is None else query.scales
+        joint = start.weights[:, None] * start.topics
+        frequencies = joint.sum(axis=0)
+        # Sure topics get the words of the others.
+        sure = joint[: self.n_sure]
+        sure = sure * (frequencies / np.maximum(sure.sum(axis=0), 1e-300))
+        concentration = 0.0 if query.single else float(query.prior.sum())
+        length = min(max(start.length, 1.0), LONGEST)
+        tokens, drawn = float((scales * noisy.value).sum()), []
+        for probabilities in (sure, sure, joint):
+            documents = _draw(probabilities, concentration, length, N_DRAWN // 2, rng)
+            counts = query.total(CountChunk(documents))
+            drawn.append(counts * (tokens / max(float((scales * counts).sum()), 1e-300)))
+        expected, apart = (drawn[0] + drawn[1]) / 2, (drawn[0] - drawn[1]) / 2
+        excess, foreseen = (
+            (counts - expected)[self.n_sure :] for counts in (noisy.value, drawn[2])
+        )
+        # Documents that no topic fits add words of all kinds to each.
+        overall = frequencies / scales
+        overall /= np.linalg.norm(overall)
+        excess -= np.outer(np.maximum(excess @ overall, 0.0), overall)
+        variance = noisy.sigma**2 + float(np.mean(apart[self.n_sure :] ** 2))
+        n = len(self.excess)
+        return replace(
+            self, excess=(*self.excess, (excess, foreseen)),
+            variance=(n * self.variance + variance) / (n + 1),
+        )  # fmt: skip
+
+    def shown(self, centres: Floats) -> Floats:
+        """Return 1 for topics that are sure, or of which each step confirms what others show.
+
+        `centres` (k, d) are expected counts of topics without words of their own.
+        """
+        n_sure, sigma = self.n_sure, self.variance**0.5
+        found = (np.arange(len(centres)) < n_sure).astype(np.float64)
+        if not self.excess:
+            return found
+        n_others = max(len(self.excess) - 1, 1)
+        total = np.sum([excess for excess, _ in self.excess], axis=0)
+        # Of noise alone a product is normal; it passes for one of the topics at this level.
+        most = float(ndtri(1 - LEVEL / max(len(centres) - n_sure, 1))) * sigma
+        for row, centre in enumerate(centres[n_sure:]):
+            product = foreseen = square = 0.0
+            for excess, of_topics in self.excess:
+                others = (total[row] - excess[row]) / n_others
+                shown = np.maximum(shrink_deviations(others, centre, sigma / n_others**0.5), 0.0)
+                shown[np.argmax(shown)] = 0.0  # a topic is of two words or more
+                product += float(excess[row] @ shown)
+                foreseen += float(of_topics[row] @ shown)
+                square += float(shown @ shown)
+            found[n_sure + row] = product > max(most * square**0.5, foreseen)
+        return found
+
+
+def _draw(
+    joint: Floats, concentration: float, length: float, n: int, rng: np.random.Generator
+) -> sp.csr_matrix:
+    """Counts of `n` documents of topics and words of `joint` probabilities (k, d)."""
+    (k, d), joint = joint.shape, np.maximum(joint, 1e-100)  # its quotients do not underflow
+    weights = joint.sum(axis=1) / joint.sum()
+    if concentration > 0:
+        shares = rng.dirichlet(concentration * weights, size=n)
+    else:
+        shares = np.eye(k)[rng.choice(k, size=n, p=weights)]
+    tokens = rng.multinomial(rng.poisson(length, size=n), shares)
+    documents = [np.repeat(np.arange(n), of_topic) for of_topic in tokens.T]
+    words = [
+        rng.choice(d, size=len(rows), p=topic / topic.sum())
+        for rows, topic in zip(documents, joint, strict=True)
+    ]
+    places = np.concatenate(documents), np.concatenate(words)
+    return sp.coo_matrix((np.ones(len(places[0])), places), shape=(n, d)).tocsr()
