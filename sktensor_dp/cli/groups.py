@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import Table, as_text
 from sktensor_dp.cli.folder import Folder, table_of
+from sktensor_dp.cli.public_lists import listed_name
 from sktensor_dp.cli.run import MISSING, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
@@ -69,7 +70,7 @@ class Groups(Run):
             raise ValueError("--range COLUMN LOW HIGH must be given, for each column to use")
         self._numbers, self._n_logs = [column for _, column, *_ in ranges], len(logs)
         self._bounds = [public_range(*given) for given in ranges]
-        options.category = [[*map(str.strip, one)] for one in options.category or ()]
+        options.category = [[*map(listed_name, one)] for one in options.category or ()]
         self._public = {column: values for column, *values in options.category}
         self._categories = [(one, value) for one, *values in options.category for value in values]
         self._arrange(self._categories)
@@ -163,7 +164,7 @@ class Groups(Run):
         for name, cells in zip(self._public, contents[len(self._numbers) :], strict=True):
             # A public category may have the name NA, as Namibia has in tables of countries.
             absent = {"", *self.codes(name)} - {*self._public[name]}
-            values = [NOT_GIVEN if cell in absent else cell for cell in map(str.strip, cells)]
+            values = [NOT_GIVEN if cell.strip() in absent else listed_name(cell) for cell in cells]
             self._texts[name] = np.array(values, object)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:

@@ -9,6 +9,12 @@ from sktensor_dp.datasets import own_files
 from sktensor_dp.datasets.words import load_word_frequencies
 
 CELLS = re.compile(r"[\s,;|]")  # between the cells of a line
+WHOLE = re.compile(r"^(\d+)\.0+$")  # number in a column that once had empty cells
+
+
+def listed_name(cell: str) -> str:
+    """Name of a cell, without outer blanks and the .0 of a number, to be looked up in a list."""
+    return WHOLE.sub(r"\1", composed(cell).strip())
 
 
 def public_names(path: Path, fallback: str | None) -> list[str]:
@@ -30,7 +36,7 @@ def public_values(text: str, fallback: str | None) -> list[str]:
             f"nothing is at {text!r}: --by-values takes a file with a value in each line, or "
             f"values with commas; of one value '{text},'"
         )
-    values = [composed(cell).strip() for cell in cells]
+    values = [*map(listed_name, cells)]
     if "" in values or len({*values}) < len(values) or not values:
         raise ValueError(f"--by-values {text}: values must be different, and none empty")
     return values

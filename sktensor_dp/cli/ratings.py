@@ -3,7 +3,6 @@
 import argparse
 import csv
 import math
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from sktensor_dp.checks.composed import encodable
 from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.folder import Folder, held, table_of
-from sktensor_dp.cli.public_lists import public_columns, public_names
+from sktensor_dp.cli.public_lists import listed_name, public_columns, public_names
 from sktensor_dp.cli.run import Run
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.forecast import CompletionForecast
@@ -27,14 +26,14 @@ from sktensor_dp.plotting import BarDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 
-WHOLE = re.compile(r"^(\d+)\.0+$")  # number of an item, in a column that once had empty cells
 LISTED = 20  # items on the screen; the table has all
 RECOMMENDED = "PRIVATE-recommendations.csv"
 TITLE = "Average ratings of items"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
     "Standard errors are of each average, by noise and sampling; a part is the same for all items. "
-    "If who rates depends on a person's level, items that follow it unequally err by more. "
+    "They are for the ratings given: where people rate what they like, everybody's averages are "
+    "lower, by more than these errors. "
     "Items rated by few are drawn to the mean, and are off by more where they are far worse."
 )
 ORDER = (
@@ -101,7 +100,7 @@ class Ratings(Run):
             cells, *titles = public_columns(options.items, columns, options.encoding)
         else:
             cells = public_names(options.items, options.encoding)
-        names = list(map(item_name, cells))
+        names = list(map(listed_name, cells))
         shown = titles[0] if titles else names
         if any(encodable(name) != name for name in (*names, *shown)):
             raise ValueError(
@@ -249,7 +248,9 @@ class Ratings(Run):
         if self.options.rank > 0 and not forecast.finds_components:
             cases = forecast.bias_errors, forecast.bias_errors_if_found, forecast.errors_alone()
             sought = SOUGHT.format(*map(of_average, cases))
-            notes.append(sought if self._seeks_directions() else NONE_SOUGHT)
+            share = forecast.component_share
+            assumed = f"Directions are assumed to hold {share:.0%} of how ratings vary."
+            notes += [assumed, sought if self._seeks_directions() else NONE_SOUGHT]
             if ways := ", or ".join(self._for_directions()):
                 notes.append(f"One could be seen with {ways}.")
         return [*listed, as_text(Table(title, head, rows, notes, head))]
@@ -342,16 +343,11 @@ def _of_own_averages(forecast: CompletionForecast) -> float:
     return math.sqrt(forecast.of_biases**2 + explained)
 
 
-def item_name(cell: str) -> str:
-    """Name of an item without outer blanks, and without the .0 of a number among floats."""
-    return WHOLE.sub(r"\1", cell.strip())
-
-
 def read_ratings(run: Run) -> tuple[list[str], Any]:
     """Items and ratings in the file of a run, whose persons the run holds."""
     options = run.options
     cells, values = run.columns([(options.item, "item"), (options.rating, "numbers")])
-    return list(map(item_name, cells)), values
+    return list(map(listed_name, cells)), values
 
 
 def recommend(options: argparse.Namespace) -> int:

@@ -12,10 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp import datasets
-from sktensor_dp.checks.composed import composed
 from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.folder import Folder, table_of
-from sktensor_dp.cli.public_lists import CELLS, public_names, public_values, public_words
+from sktensor_dp.cli.public_lists import (
+    CELLS,
+    listed_name,
+    public_names,
+    public_values,
+    public_words,
+)
 from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_number
@@ -172,7 +177,7 @@ class Topics(Run):
             columns += [] if options.by is None else [(options.by, "group")]
             self._texts, *self._ids = self.columns(columns)
             if options.by is not None:
-                self._group_of_text = [composed(cell).strip() for cell in self._ids.pop()]
+                self._group_of_text = [*map(listed_name, self._ids.pop())]
         if any(len({*names}) < len(names) for names in self._ids):
             raise ValueError(f"column {options.id!r} of --id has one name for several texts")
         self.count(self._texts)

@@ -19,7 +19,8 @@ from sktensor_dp import (
 )
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.groups import CENTRES, CLAMPED, ENDS, INTERVALS
-from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_AVERAGES, ORDER, SOUGHT, item_name
+from sktensor_dp.cli.public_lists import listed_name
+from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_AVERAGES, ORDER, SOUGHT
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 STARS = ("--person", "user", "--item", "film", "--rating", "stars", "--bounds", 1, 5)
@@ -271,7 +272,7 @@ def test_items_are_a_public_list_or_said_to_be_public(command, ratings):
     done = command("ratings", ratings, *STARS, "--items-are-public", "--forecast")
     assert "typical error" in done.err
     assert "30 items, such as 'film 00'; ratings of any other are left out" in done.err
-    assert [*map(item_name, (" 7", "7.0", "7.5", "a.0"))] == ["7", "7", "7.5", "a.0"]
+    assert [*map(listed_name, (" 7", "7.0", "7.5", "a.0"))] == ["7", "7", "7.5", "a.0"]
     (ratings.parent / "films.txt").write_text("\n".join(f"film {n:02d}" for n in range(30)))
     for name, status in (("films.txt", 0), ("films.csv", 0), (ratings, 2), ("absent", 2)):
         command("ratings", ratings, *STARS, "--items", name, "--forecast", status=status)
