@@ -13,12 +13,7 @@ from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.tensor.arrays import Floats, check_finite, top_rows
 from sktensor_dp.topics.measures import divergences
 
-__all__ = [
-    "coherence",
-    "match_topics",
-    "precision_at_k",
-    "recall_at_k",
-]
+__all__ = ["coherence", "match_topics", "precision_at_k", "recall_at_k"]
 
 
 def coherence(

@@ -240,10 +240,12 @@ class Folder:
         except BaseException:
             # What was not written to its end is none of the files of this run.
             unfinished.unlink(missing_ok=True)
-            if (self.path / name).exists():
+            if private:
+                made.private.remove(name)
+            elif (self.path / name).exists():  # from before
                 made.protected[name] = digest_of(self.path / name)
             else:
-                (made.private.remove if private else made.protected.pop)(name)
+                made.protected.pop(name)
             made.write(self.path)
             raise
         if not private:
@@ -271,11 +273,12 @@ class Folder:
         for name in {*found, MANIFEST}.difference(before.private):
             shutil.copy2(self.path / name, copy / name)
         copy.rename(self.earlier)
+        # While files go, list them as unfinished.
         kept = {name: digest for name, digest in before.protected.items() if name in used}
         self.made.protected = {**dict.fromkeys(before.protected, UNFINISHED), **kept}
         self.made.private = before.private
         self.made.write(self.path)
-        for name in {*found} - {*kept}:
+        for name in set(found).difference(kept):
             if name in before.private:
                 (self.path / name).rename(self.earlier / name)  # no copy of raw data
             else:

@@ -112,7 +112,9 @@ class LastRun:
 
     def is_in_the_way(self) -> bool:
         """Return True if a run that pays would pay again for what there is, or lose it."""
-        return bool(self.paid) and self.is_finished != bool(self.differs)
+        # Other settings lose what a stopped run paid for; the same pay for a finished one again.
+        pays_wrongly = not self.is_finished if self.differs else self.is_finished
+        return bool(self.paid) and pays_wrongly
 
     def told(self, path: object, free: str) -> str:
         """Sentence on what is in the folder, and what costs nothing: also the option `free`."""

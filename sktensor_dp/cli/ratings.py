@@ -319,11 +319,7 @@ class Ratings(Run):
     def _notes(self) -> list[str]:
         """Sentences on numbers, on their order, and on directions where all asked for are seen."""
         order = [] if self.options.by_rating else [ORDER]
-        return [
-            ESTIMATES,
-            *order,
-            *([] if super().on_hidden() else [self.on_seen()]),
-        ]
+        return [ESTIMATES, *order, *([] if super().on_hidden() else [self.on_seen()])]
 
     def _name_and_title(self, name: str) -> tuple[str, ...]:
         """Name of an item, followed by its title if items have titles."""

@@ -149,41 +149,48 @@ def _check(path: Path, at_most: float, kind: str, output: Path | None) -> tuple[
     try:
         report = _sound_report(path, changed)
         _refuse_beyond(at_most, report.epsilon, seeded=report.seeded)
-        budget, total, runs = _totals(path, report, at_most)
+        runs = _runs_of(path, report, at_most)
         if kind == "page":
-            said = _write_page(path, output or path.parent, report, budget)
+            said = _write_page(path, output or path.parent, report, runs.budget)
         else:
-            files = f"{counted(n_files, 'file')} as in {MANIFEST}. " if n_files else ""
-            if private:
-                files += f"Not to be published, as nothing protects it: {', '.join(private)}. "
             promise = f"{printable(report.guarantee).rstrip('.')}. "
-            said = f"{name}: adds up. {promise}{runs}{files}{_unchecked(n_files, budget)}".rstrip()
+            files = _on_files(n_files, private, runs.budget)
+            said = f"{name}: adds up. {promise}{runs.sentence}{files}".rstrip()
             if kind == "show":
                 said += "".join(f"\n  {line}" for line in _explained(report)) + "\n"
-    except FileExistsError as error:
-        problem = f"adds up, but {error}"
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        print(f"{name}: {_problem(error)}", file=sys.stderr)
+        return 1, None
+    print(said)
+    return 0, runs.total if kind in ("check", "show") else None
+
+
+def _problem(error: OSError | ValueError) -> str:
+    """Say why a file was not checked, or what is wrong with it."""
+    if isinstance(error, FileExistsError):
+        return f"adds up, but {error}"
+    if isinstance(error, OSError):
         advice = "Name the output folder of a run, or its statement.json"
-        problem = f"cannot be read: {error.strerror}. {advice}"
-    except ValueError as error:
-        problem = "REFUSED\n  " + str(error).replace("\n", "\n  ")
-    else:
-        print(said)
-        return 0, total if kind in ("check", "show") else None
-    print(f"{name}: {problem}", file=sys.stderr)
-    return 1, None
+        return f"cannot be read: {error.strerror}. {advice}"
+    return "REFUSED\n  " + str(error).replace("\n", "\n  ")
 
 
-def _totals(
-    path: Path, report: PrivacyReport, at_most: float
-) -> tuple[BudgetAccountant | None, Total, str]:
-    """Budget of the folder of a statement, if it has one; the total of it, or else of the report;
-    and a sentence on all runs. StatementError if the budget exceeds `at_most`, or paid less.
+class _Runs(NamedTuple):
+    """Total of a statement's folder and its budget, if it has one; else of the statement alone."""
+
+    total: Total
+    budget: BudgetAccountant | None = None
+    sentence: str = ""  # on all runs of the folder
+
+
+def _runs_of(path: Path, report: PrivacyReport, at_most: float) -> _Runs:
+    """Total of a statement's folder, if it has a ledger; StatementError if it exceeds `at_most`,
+    or is less than what the statement costs.
     """
     unit, ledger = f"{report.unit} ({report.neighbours})", _ledger_of(path)
     cost = cover(unit_costs(report.composition))
     if ledger is None:
-        return None, Total(path.resolve(), unit, cost, report.delta), ""
+        return _Runs(Total(path.resolve(), unit, cost, report.delta))
     budget = _verified(ledger)
     epsilon, delta = total_of(budget)
     if cost.epsilon_at(delta) > epsilon * (1 + ROUNDING):
@@ -193,17 +200,20 @@ def _totals(
         )
     _refuse_beyond(at_most, epsilon, " of all runs in this folder", seeded=report.seeded)
     earlier = listed(earlier_runs(path.parent))
-    runs = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}{earlier}. "
-    return budget, Total(ledger.resolve(), unit, budget.cost, delta), runs
+    said = f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}{earlier}. "
+    return _Runs(Total(ledger.resolve(), unit, budget.cost, delta), budget, said)
 
 
-def _unchecked(n_files: int, budget: BudgetAccountant | None) -> str:
-    """Say what was not checked, and which files that needs; empty if everything was."""
-    needed = {} if n_files else {"whether other files are those that it is about": MANIFEST}
+def _on_files(n_files: int, private: Sequence[str], budget: BudgetAccountant | None) -> str:
+    """Say which files were checked, which are private, what was not checked, and what it needs."""
+    said = f"{counted(n_files, 'file')} as in {MANIFEST}. " if n_files else ""
+    if private:
+        said += f"Not to be published, as nothing protects it: {', '.join(private)}. "
+    needed = {} if n_files else {"whether other files are the run's": MANIFEST}
     if budget is None:
         needed["what other runs cost"] = LEDGER
     advice = f"; name a folder with {' and '.join(needed.values())} for that."
-    return f"Not checked: {', and '.join(needed)}{advice}" if needed else ""
+    return f"{said}Not checked: {', and '.join(needed)}{advice}" if needed else said
 
 
 def _sound_report(path: Path, changed: list[str]) -> PrivacyReport:

@@ -118,17 +118,17 @@ class DirectionSearch:
         moment, noise = self.explained(self._n_recent())
         values, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
         least = max(defaults.CERTAIN * noise, float(edge_of_noise(noise, len(values))))
-        shown, n_found = values.copy(), 0
+        without_chance, n_found = values.copy(), 0
         by_former = 0.0  # variance of values that the directions found so far explain
         for denoised in beyond_noise(values, noise).tolist():
             by_chance = self._by_chance(by_former)
             if values[n_found] <= by_chance + least:
                 break
             # Chance adds to an eigenvalue in squares: v becomes sqrt(v^2 - by_chance^2).
-            shown[n_found] = math.sqrt(max(denoised**2 - by_chance**2, 0.0))
+            without_chance[n_found] = math.sqrt(max(denoised**2 - by_chance**2, 0.0))
             by_former += denoised * self._size**2
             n_found += 1
-        explained = unclipped(shown, self._n_entries_each)
+        explained = unclipped(without_chance, self._n_entries_each)
         explained[n_found:] = 0.0
         return self._directions @ (vectors * np.sqrt(np.maximum(explained, 0.0)))
 

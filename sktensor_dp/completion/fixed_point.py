@@ -47,25 +47,35 @@ class Line(NamedTuple):
         if moves.ndim == 1:
             variances = noise @ shares
             variances[0] += shares @ doubt**2
-            weights = 1 / (variances + LEAST_SHARE * variances.max() + TINY)
-            weights *= (moves - np.average(moves, weights=weights)) / weights.sum()
-            moves, noise_in_moves = weights @ shown, weights**2 @ noise
-            # Shrunk by the noise in it.
-            square = max(float(shares @ ((moves - shares @ moves) ** 2 - noise_in_moves)), 0.0)
-            moves = (moves - shares @ moves)[None] * square / (square + noise_in_moves + TINY)
+            own_moves = _response(moves, variances, shown, noise, shares)[None]
         else:
-            moves = moves - moves.mean(axis=0)
-        moves = np.sqrt(shares) * (moves - (moves @ shares)[:, None])
-        _, sizes, directions = np.linalg.svd(moves, full_matrices=False)
+            own_moves = moves - moves.mean(axis=0)
+        centred = np.sqrt(shares) * (own_moves - (own_moves @ shares)[:, None])
+        _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
         direction = directions[0] * (sizes[0] > 0)
         coefficients = direction * np.sqrt(shares)
         variances = noise @ coefficients**2
         variances[0] += (doubt @ coefficients) ** 2
         return cls(
             direction / np.sqrt(shares), coefficients, shown @ coefficients, variances,
-            float(sampling @ coefficients**2),
-            _part_beyond_noise(float(sizes[0]) ** 2, noise[1:] @ shares),
+            sampling=float(sampling @ coefficients**2),
+            part=_part_beyond_noise(float(sizes[0]) ** 2, noise[1:] @ shares),
         )  # fmt: skip
+
+
+def _response(
+    moves: Floats, variances: Floats, shown: Floats, noise: Floats, shares: Floats
+) -> Floats:
+    """Effects that releases show more of where another mode's `moves` are larger, shrunk by noise.
+
+    A regression on `moves` (n_releases,), with a release's mean variance in `variances`.
+    """
+    weights = 1 / (variances + LEAST_SHARE * variances.max() + TINY)
+    weights *= (moves - np.average(moves, weights=weights)) / weights.sum()
+    effects, noise_in_effects = weights @ shown, weights**2 @ noise
+    effects = effects - shares @ effects
+    square = max(float(shares @ (effects**2 - noise_in_effects)), 0.0)
+    return np.asarray(effects * square / (square + noise_in_effects + TINY))
 
 
 def _part_beyond_noise(square: float, noise: Floats) -> float:

@@ -311,13 +311,12 @@ class CompletionForecast(InvertibleForecast):
     def _conclusion(self) -> str:
         """Sentence on what can be found: components, biases, or no more than the mean."""
         of_units = self._asked().parameters["unit_mode"] is not None
-        if self.mean_is_all and of_units:
-            return (
-                f"predict() will be no better than the mean, which errs by {self.mean_error:.3g}."
-            )
-        if self.mean_is_all and self.of_predict > self.of_mean:
-            return "At this epsilon the mean is all there is, with noise in it."
         if self.mean_is_all:
+            if of_units:
+                error = f"{self.mean_error:.3g}"
+                return f"predict() will be no better than the mean, which errs by {error}."
+            if self.of_predict > self.of_mean:
+                return "At this epsilon the mean is all there is, with noise in it."
             return "At this epsilon predicting the mean is all there is."
         if unseen := self._unseen():
             errors = " and ".join(f"{error:.3g} in mode {mode}" for mode, error in unseen.items())

@@ -93,22 +93,23 @@ class _BlockGaussNewton:
     def _scales(self) -> tuple[float, float]:
         """Scales of factors and of core at which all parts of the Jacobian are of similar size."""
         # An entry's derivatives in mean and biases have squared norm 1 + n_modes. Those in all
-        # factors get as much at most, or half of it with a core, whose own derivatives get the
-        # other half. `largest` bounds the squared norm in all factors by the largest in each.
+        # factors get as much at most, or half of it with a core, whose own get the other half.
         index_set, n_modes = self._index_set, self._index_set.n_modes
-        largest = sum(float(np.square(self._rows(m)).sum(axis=1).max()) for m in range(n_modes))
+        in_factors = sum(float(np.square(self._rows(m)).sum(axis=1).max()) for m in range(n_modes))
         if self._core is None:
-            return ((1 + n_modes) / max(largest, NULL_SPREAD)) ** (0.5 / max(n_modes - 1, 1)), 1.0
+            # Derivatives in a factor are products of the n_modes - 1 others.
+            ratio = (1 + n_modes) / max(in_factors, NULL_SPREAD)
+            return ratio ** (0.5 / max(n_modes - 1, 1)), 1.0
+        # Derivatives in the core are products of all factors.
         norms = [
             np.square(factor).sum(axis=1)[index_set.rows(mode)]
             for mode, factor in enumerate(self._factors)
         ]
-        product = float(np.prod(norms, axis=0).max())
-        # Derivatives in the core are products of all factors; those in a factor are of the others
-        # and the core.
-        of_factors = (0.5 * (1 + n_modes) / max(product, NULL_SPREAD)) ** (0.5 / n_modes)
-        largest = max(largest, NULL_SPREAD * self._half**2)
-        of_derivatives = np.sqrt(0.5 * (1 + n_modes) / largest)
+        in_core = float(np.prod(norms, axis=0).max())
+        of_factors = (0.5 * (1 + n_modes) / max(in_core, NULL_SPREAD)) ** (0.5 / n_modes)
+        # Those in a factor are products of the others, scaled so, and of the core.
+        in_factors = max(in_factors, NULL_SPREAD * self._half**2)
+        of_derivatives = np.sqrt(0.5 * (1 + n_modes) / in_factors)
         return of_factors, float(of_derivatives / of_factors ** (n_modes - 1))
 
     def _rows(self, mode: int) -> Floats:

@@ -243,7 +243,7 @@ class _Search:
         self._gain_of_biases = gain_of_biases
         n_units = shape[plan.unit_mode]
         n_cells = math.prod(shape) // n_units  # of a unit
-        self._each, self._plan, self._n_units = each, plan, n_units
+        self._n_entries_each, self._plan, self._n_units = each, plan, n_units
         self._trial = trial_sweeps(plan.n_sweeps)
         self._weight = row_weight(n_units, each, n_cells)
         weights = np.full(n_cells, self._weight)
@@ -255,7 +255,7 @@ class _Search:
         # the largest holds half of what all components do.
         share = assumed.component_share * assumed.deviation**2 / self._residual
         number = max(min(max(round(share / defaults.COMPONENT_VARIANCE), 2), rank), 1)
-        self._n_components, self._one_share = min(number, self._n_columns), share / number
+        self._n_components, self._share_of_one = min(number, self._n_columns), share / number
         mu = plan.releases.cost_of(SharedFactorSums.name).mu
         self._deviation = SharedFactorSums.largest_distance / mu  # of the noise of one sweep
         self._cosine = min(self._n_columns / n_cells, 1.0)  # of random directions
@@ -275,7 +275,7 @@ class _Search:
             if step + 1 == self._trial and not self._worth_more_than_biases(by_chance):
                 return None
         snr = self._snr_of_weight()
-        share = self._n_components * self._one_share * self.overlap
+        share = self._n_components * self._share_of_one * self.overlap
         # A unit's weights keep s / (1 + s) of their variance, s = snr / (1 - share), as residuals
         # lack what components explain.
         return self._residual * share * snr / (1 + snr - share)
@@ -290,7 +290,7 @@ class _Search:
         if step > 0:
             # Noise is new in each sweep, sums over the same units are not: the larger the share of
             # noise in the variance of a sweep, the more earlier sweeps add.
-            explained = np.array(self._one_share * self.overlap / defaults.COMPONENT_VARIANCE)
+            explained = np.array(self._share_of_one * self.overlap / defaults.COMPONENT_VARIANCE)
             by_noise = self._deviation**2 / (self._deviation**2 + self._by_units_once)
             kept = float(forgetting_factor(explained, self._cosine, self._trial, by_noise))
         snr = self._snr_of_weight()
@@ -298,7 +298,7 @@ class _Search:
         # component in it.
         norm_of_weights = math.sqrt(self._n_columns + self._n_components * snr)
         response = mean_length * math.sqrt(snr) / norm_of_weights
-        self._signal = kept * self._signal + self._weight * math.sqrt(self._one_share) * response
+        self._signal = kept * self._signal + self._weight * math.sqrt(self._share_of_one) * response
         self._noise_variance = kept**2 * self._noise_variance + self._deviation**2
         self._weight_of_all = kept * self._weight_of_all + 1
         # Random units give the variance_by_chance, the same in all sweeps.
@@ -306,18 +306,18 @@ class _Search:
         ratio = self._signal**2 / (self._noise_variance + by_units)
         # The first sweep is no worse than the random start.
         self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
-        share = self._n_components * self._one_share * self.overlap
+        share = self._n_components * self._share_of_one * self.overlap
         self._explained.append(share / defaults.COMPONENT_VARIANCE)
         # What chance explains is of units; noise in sums leaves less of it.
         return self._by_chance * by_units / (by_units + self._noise_variance)
 
     def _snr_of_weight(self) -> float:
         """Squared signal-to-noise ratio of a unit's weight of one component."""
-        return self._each * self._one_share * self.overlap
+        return self._n_entries_each * self._share_of_one * self.overlap
 
     def _worth_more_than_biases(self, by_chance: float) -> bool:
         """True if components are expected to gain more than biases, as `DirectionSearch` tests."""
-        last, untold = judged_sweeps(self._trial), untold_of_weight(self._each)
+        last, untold = judged_sweeps(self._trial), untold_of_weight(self._n_entries_each)
         # Noise of a sweep's moment, in units of what the variance assumed adds to it.
         sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - untold) ** 2
         noise = float(moment_noise(sigma, self._n_columns, last))
@@ -325,5 +325,5 @@ class _Search:
         # An eigenvalue is visible if it exceeds half the edge of the noise.
         hidden = eigenvalue <= edge_of_noise(noise, self._n_columns) / 2
         explained = 0.0 if hidden else eigenvalue - noise - by_chance
-        gain = gain_of_components(np.full(self._n_components, explained), self._each, 1.0)
+        gain = gain_of_components(np.full(self._n_components, explained), self._n_entries_each, 1.0)
         return gain * self._residual > self._gain_of_biases

@@ -299,7 +299,7 @@ def bias_variances_by_sums(
     n_observed: int, shape: Sequence[int], epsilon: float, residual: float = ASSUMED.residual
 ) -> list[float]:
     """Error variance of a bias from released row sums, for an average row of each mode."""
-    # Weights of a value in the sums of all modes add up to 1, its share in each: their L1
+    # A value enters the sums of its rows with weights that add up to 1, so that their L1
     # sensitivity is one width.
     laplace = 0.0 if math.isinf(epsilon) else 2 / epsilon**2
     rows = [n_observed / n for n in shape]
@@ -403,11 +403,11 @@ class PersonPlan:
     @property
     def rest_of_search(self) -> float:
         """Budget of the sweeps after the trial over that of all rounds of the longest mode."""
-        sweep = self.releases.cost_of(SharedFactorSums.name).mu
-        if math.isinf(sweep):  # without noise biases are known
+        mu_of_sweep = self.releases.cost_of(SharedFactorSums.name).mu
+        if math.isinf(mu_of_sweep):  # without noise biases are known
             return 0.0
-        of_biases = max(cost.mu for cost in self.costs_of_biases())
-        return (self.n_sweeps - trial_sweeps(self.n_sweeps)) * sweep**2 / of_biases**2
+        mu_of_biases = max(cost.mu for cost in self.costs_of_biases())
+        return (self.n_sweeps - trial_sweeps(self.n_sweeps)) * mu_of_sweep**2 / mu_of_biases**2
 
 
 def plan_persons(

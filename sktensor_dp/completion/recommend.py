@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,15 @@ NOTHING_EXCLUDED = (
 )
 # Least sum of squared biases, so that slopes on equal biases are 0.
 LEAST = 1e-100
+
+
+class _Predictions(NamedTuple):
+    """Predictions for each of some units, and all rows of a mode."""
+
+    mode: int
+    units: Integers
+    is_single: bool  # asked for one unit, not for a list of one
+    of_part: Callable[[slice], Floats]  # values of a slice of units, not clamped: (n, n_rows)
 
 
 def profiles(estimator: Any, mode: int) -> Floats:
@@ -127,7 +136,7 @@ class RecommenderMixin(FoldInMixin):
             If `mode` does not exist or is that of units, or `context` lacks a mode.
         """
         check_is_fitted(self)
-        chosen, units, single, predict = self._predictor(of, mode, context)
+        chosen, units, single, predict = self._predictions(of, mode, context)
         # Rows beyond a shape are wrong if it was given; else nothing is known of them.
         of_rows = self.unit_mode is None and not isinstance(of, UnitParameters)
         if of_rows and self.shape is not None:
@@ -209,7 +218,7 @@ class RecommenderMixin(FoldInMixin):
         check_sizes(n=n)
         if by not in ("choice", "value"):
             raise ValueError(f"by must be 'choice' or 'value', got {shown(by)}.")
-        chosen, units, single, predict = self._predictor(of, mode, context)
+        chosen, units, single, predict = self._predictions(of, mode, context)
         if not (of is None or isinstance(of, UnitParameters)):
             # All units without parameters of their own would get the same rows.
             known = (units >= 0) & (units < self.shape_[self._own_mode])
@@ -286,15 +295,13 @@ class RecommenderMixin(FoldInMixin):
         """Mode whose rows fold in their own entries: `unit_mode`, or the first."""
         return self.unit_mode or 0
 
-    def _predictor(
+    def _predictions(
         self, of: object, mode: int | str | None, context: Mapping[int | str, Any] | None
-    ) -> tuple[int, Integers, bool, Callable[[slice], Floats]]:
-        """Mode of the rows, units, True if `of` is one unit, and a function that predicts.
-        It maps a slice of the units to values, not clamped, of shape (n_units, n_rows).
-        """
+    ) -> _Predictions:
+        """Predictions for units `of` and all rows of a mode."""
         chosen, rows = self._rows_in_context(mode, context)
         if isinstance(of, UnitParameters):
-            return chosen, of._numbers(), False, partial(of._values, rows)
+            return _Predictions(chosen, of._numbers(), False, partial(of._values, rows))
         units, single = self._rows(self._own_mode, of)
 
         def predict(part: slice) -> Floats:
@@ -302,7 +309,7 @@ class RecommenderMixin(FoldInMixin):
             coordinates[:, self._own_mode] = np.repeat(units[part], len(rows))
             return self._values(coordinates).reshape(-1, len(rows))
 
-        return chosen, units, single, predict
+        return _Predictions(chosen, units, single, predict)
 
     def _rows_in_context(
         self, mode: int | str | None, context: Mapping[int | str, Any] | None

@@ -219,20 +219,18 @@ class OneThread:
     _limit: Any = None
 
     def __enter__(self) -> Self:
-        kind = type(self)
-        with kind._lock:
-            if kind._n_open == 0:
+        with OneThread._lock:
+            if OneThread._n_open == 0:
                 _free_limits()
-                kind._limit = _libraries().limit(limits=1, user_api="blas")
-            kind._n_open += 1
+                OneThread._limit = _libraries().limit(limits=1, user_api="blas")
+            OneThread._n_open += 1
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        kind = type(self)
-        with kind._lock:
-            kind._n_open -= 1
-            if kind._n_open == 0:
+        with OneThread._lock:
+            OneThread._n_open -= 1
+            if OneThread._n_open == 0:
                 _free_limits()
-                kind._limit.restore_original_limits()
-                kind._limit = None
+                OneThread._limit.restore_original_limits()
+                OneThread._limit = None
                 _free_limits()

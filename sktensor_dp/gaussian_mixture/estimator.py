@@ -26,12 +26,7 @@ from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
 from sktensor_dp.exceptions import DoubtfulParameterWarning, NotEnoughDataWarning
-from sktensor_dp.gaussian_mixture.fitted import (
-    SavedMixture,
-    doubts_of_ends,
-    gaussians_of,
-    names_of,
-)
+from sktensor_dp.gaussian_mixture.fitted import SavedMixture, doubts_of_ends, gaussians_of, names_of
 from sktensor_dp.gaussian_mixture.plan import (
     check_memory,
     forecast_mixture,

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +37,7 @@ from sktensor_dp.mixtures.m_step import (
     gaussians_after_step,
 )
 from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST, clip_eigenvalues
-from sktensor_dp.mixtures.skewness import (
-    EARLY,
-    expected_tails,
-    scales_of_shifts,
-    seen_skewness,
-)
+from sktensor_dp.mixtures.skewness import EARLY, expected_tails, scales_of_shifts, seen_skewness
 from sktensor_dp.mixtures.start import (
     SPHERE_SCALES,
     scaled_to_radius,
@@ -281,7 +277,8 @@ def release_tails(
     )  # fmt: skip
     answer = ask(query)
     shares = np.maximum(model.weights, LEAST_WEIGHT)
-    shifts = query.decoded(clipped_statistics(answer))[1] / early.shift_response / shares[:, None]
+    shifts = query.decoded(clipped_statistics(answer)).shifts
+    shifts = shifts / early.shift_response / shares[:, None]
     of_shifts = answer.sigma * early.limit / early.shift_response
     # By chance a median is farther from the mean than any such shift. Steps repeat noise where
     # cells are missing.
@@ -310,13 +307,21 @@ def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
     return np.asarray((variances < 2 * least[:, None]).any(axis=0))
 
 
+class UnclippedGroup(NamedTuple):
+    """One group at means in which no row of the ball is clipped."""
+
+    model: Gaussians
+    tails: TailErrors
+    observed: Floats  # (d,): shares of cells that are observed
+    most_observed: Floats  # (d,): the largest that these may be
+
+
 def release_unclipped(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, tails: TailErrors,
     noise: StepNoise,
-) -> tuple[Gaussians, TailErrors, Floats, Floats]:  # fmt: skip
+) -> UnclippedGroup:  # fmt: skip
     """Move one group to means in which no row of the ball is clipped; errors are added to `tails`.
 
-    Also shares (d,) of cells that are observed, and the largest that these may be.
     Missing cells are filled by the model, plus a lift that cancels in all releases, but shows how
     many there are: a share of a move shows.
     A variance grows by what is seen beyond that of clipped steps.
@@ -333,7 +338,7 @@ def release_unclipped(
     values = np.array([clipped_statistics(answer) for answer in answers])
     sigma = answers[0].sigma * radius / math.sqrt(n)
     _, shifts, sizes, shapes = query.decoded(values.mean(axis=0))
-    missing = np.clip(radius * query.decoded(lifts @ values / n)[1][0] / lift, 1e-9, 1.0)
+    missing = np.clip(radius * query.decoded(lifts @ values / n).shifts[0] / lift, 1e-9, 1.0)
     most_observed = 1 - np.maximum(missing - SURE * sigma / lift - 1e-9, 0.0)  # sums are rounded
     # Shrunk by two deviations of noise, so that next to all complete columns are taken as complete.
     missing = np.maximum(missing**2 - (2 * sigma / lift) ** 2, 0.0) / missing
@@ -358,7 +363,8 @@ def release_unclipped(
     largest = before + np.hypot(np.maximum(beyond, 0.0), of_squares)
     spread = np.sqrt(largest / np.diagonal(moved.covariances[0]))
     missed = np.sqrt(noise_of_means**2 + of_filled**2 + tails.missed**2)
-    return moved, TailErrors(tails.skewness, missed, spread[None]), shares, most_observed
+    tails = TailErrors(tails.skewness, missed, spread[None])
+    return UnclippedGroup(moved, tails, shares, most_observed)
 
 
 def clipped_statistics(answer: Answer) -> Floats:
@@ -399,9 +405,8 @@ def release_statistics(
         reach=clip.far / clip.limit,  # shifts: clipped farther out than squares
     )  # fmt: skip
     answer = ask(query)
-    weights, shifts, sizes, shapes = query.decoded(clipped_statistics(answer))
     return WhitenedStatistics(
-        weights=weights, shifts=shifts, sizes=sizes, shapes=shapes, n_shape=plan.n_shape,
+        **query.decoded(clipped_statistics(answer))._asdict(), n_shape=plan.n_shape,
         sigma=answer.sigma, scales=plan.scales, clipping=clip,
     )  # fmt: skip
 

@@ -153,7 +153,7 @@ class Whole(Form):
         largest_integer = 2**62
         is_valid = type(value) is int and 0 <= value <= largest_integer
         require(is_valid, f"{where} must be of type int, in the range of a fit's values")
-        if self.letter:
+        if self.letter:  # the value is the length of an axis
             reader.measure(self.letter, [value], where)
         return int(value)
 

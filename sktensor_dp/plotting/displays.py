@@ -348,10 +348,7 @@ class MixtureDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: BaseEstimator,
-        feature_names: Names = None,
-        ranges: Any = None,
+        cls, estimator: BaseEstimator, feature_names: Names = None, ranges: Any = None
     ) -> "MixtureDisplay":
         """Draw the groups of a fitted mixture.
 

@@ -3,7 +3,7 @@
 import math
 import numbers
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -171,35 +171,43 @@ def forecast_moments(
     for planned in releases.planned:
         if planned.name in (COUNT, NormHistogram.name, ThirdMomentHistogram.name):
             continue
-        dimension, sensitivity, unit_noise, signal = _sensitivity_and_signal(
-            planned.name, plan, ball, estimator.neighbours
-        )
-        scale = spherical_spread(dimension) / planned.cost.epsilon if pure else 1 / planned.cost.mu
-        sigma = sensitivity * scale / max(n_samples // n_batches, 1)
-        noise = sigma * unit_noise
-        needed.append(n_samples * noise / signal)
-        rows.append(ReleaseForecast(planned.name, sigma, noise, signal))
+        one, cost = _expected_release(planned.name, plan, ball, estimator.neighbours), planned.cost
+        scale = spherical_spread(one.dimension) / cost.epsilon if pure else 1 / cost.mu
+        sigma = one.sensitivity * scale / max(n_samples // n_batches, 1)
+        noise = sigma * one.unit_noise
+        needed.append(n_samples * noise / one.signal)
+        rows.append(ReleaseForecast(planned.name, sigma, noise, one.signal))
     return Forecast(
         tuple(rows), n_samples, math.ceil(max(needed)), k, count_sigma=count_sigma, law=LAW,
         _question=question,
     )  # fmt: skip
 
 
-def _sensitivity_and_signal(
+class _ExpectedRelease(NamedTuple):
+    """Sizes of a release, by which its noise and signal are forecast."""
+
+    dimension: int
+    sensitivity: float  # L2
+    unit_noise: float  # norm of noise of deviation 1, where it counts
+    signal: float
+
+
+def _expected_release(
     name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str
-) -> tuple[int, float, float, float]:
-    """Dimension and L2 sensitivity of the release `name`, noise at a deviation of 1, and signal."""
+) -> _ExpectedRelease:
+    """Sizes of the release `name`, for k orthogonal components of equal weight."""
     size, k = plan.n_features, plan.n_components
     length = 0.5 * ball.norm
     eigenvalue = length**3 / k
     cubes = ball.norm**3 if neighbours == "add_remove" else ball.farthest_cubes
     if name == SecondMoments.name:
         sensitivity = SecondMoments(ball).sensitivity("l2", neighbours)
-        return n_unique(size, 2), sensitivity, noise_norm(1.0, size), length**2 / k
+        signal = length**2 / k
+        return _ExpectedRelease(n_unique(size, 2), sensitivity, noise_norm(1.0, size), signal)
     if name == ProjectedThirdMoments.name:
         # The mean squared norm of a whitened sample is k.
         sensitivity = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
-        return n_unique(k, 3), sensitivity, math.sqrt(n_unique(k, 3)), k
+        return _ExpectedRelease(n_unique(k, 3), sensitivity, math.sqrt(n_unique(k, 3)), k)
     if name == PowerIterations.name:
         # A step maps the best start, of overlap o with a component, to eigenvalue o^2 along it, and
         # adds noise of norm sigma sqrt(d): o grows if eigenvalue o / sqrt(d) > sigma.
@@ -208,10 +216,11 @@ def _sensitivity_and_signal(
         # Coordinates outside the span of the starts and within it, for each pair of its axes.
         rank = min(plan.n_restarts, size)
         dimension = (size + rank) * min(plan.n_restarts, n_unique(rank, 2))
-        return dimension, cubes, 1.0, eigenvalue * math.sqrt(squared_overlap / size)
+        signal = eigenvalue * math.sqrt(squared_overlap / size)
+        return _ExpectedRelease(dimension, cubes, 1.0, signal)
     # All third moments: k orthogonal components together, and noise where it counts.
     noise = math.sqrt(n_unique(k if plan.whiten else size, 3))
-    return n_unique(size, 3), cubes, noise, eigenvalue * math.sqrt(k)
+    return _ExpectedRelease(n_unique(size, 3), cubes, noise, eigenvalue * math.sqrt(k))
 
 
 def minus_moment(fitted: Any) -> float:

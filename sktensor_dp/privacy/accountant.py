@@ -13,15 +13,7 @@ from itertools import accumulate, chain, repeat
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sktensor_dp.checks.display import (
-    COSTS,
-    Table,
-    TableDisplay,
-    cell,
-    counted,
-    finite,
-    plain,
-)
+from sktensor_dp.checks.display import COSTS, Table, TableDisplay, cell, counted, finite, plain
 from sktensor_dp.checks.parameters import Number, check_sizes, shown
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
 from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
@@ -443,11 +435,11 @@ class BudgetAccountant(TableDisplay):
             If they exceed what is left, or take what an unspent part of :meth:`split` needs, or
             protect another kind of unit than earlier charges.
         """
+        if ticket is not None:
+            return self._ledger.charge(entries, partial(self._check, unpaid=UNPAID), ticket)
         # Check parts of `split` first: once the ledger is locked, nobody can read its charges.
-        if ticket is None:
-            self.check_charge(entries)
-        check = self._check if ticket is None else partial(self._check, unpaid=UNPAID)
-        return self._ledger.charge(entries, check, ticket)
+        self.check_charge(entries)
+        return self._ledger.charge(entries, self._check, None)
 
     def check_charge(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise the BudgetError that :meth:`charge` would, and record nothing."""

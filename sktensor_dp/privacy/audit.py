@@ -18,13 +18,7 @@ from sktensor_dp.privacy.accountant import OPENED
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.tensor.arrays import Floats
 
-__all__ = [
-    "AuditResult",
-    "WorstCase",
-    "audit",
-    "audit_samples",
-    "worst_case",
-]
+__all__ = ["AuditResult", "WorstCase", "audit", "audit_samples", "worst_case"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -274,9 +274,10 @@ class Ledger:
 
     def _redeem(self, ticket: str, new_ticket: str, entries: Sequence[LedgerEntry]) -> bool:
         """Replace a valid `ticket` by `new_ticket`; return False if it is not valid.
+
         A valid ticket is known, unused, and pays for the unit of `entries`.
         """
-        # Batches of different columns of persons may hold the same people.
+        # A charge for persons pays for those of any column, who may be the same people.
         protected = {entry.protects for entry in entries}
         units = sorted(protected.union(map(without_column, protected)))
         with self.transaction("BEGIN IMMEDIATE") as connection:

@@ -26,7 +26,7 @@ DP-TPM (section 4) is Algorithm 3 of Wang & Anandkumar with documents, not entri
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -174,10 +174,18 @@ def avn(
     return _topics("avn", X, n_components, epsilon, delta, random_state)
 
 
+class _MomentNoise(NamedTuple):
+    """Noise for M2 and M3, and the epsilon that it gives, by exact composition."""
+
+    pairs: Floats
+    triples: Floats
+    exact_epsilon: float
+
+
 def _moment_noise(
     n_documents: int, dim: int, epsilon: float, delta: float, *, spherical: bool
-) -> tuple[Floats, Floats, float]:
-    """Noise for M2 and M3, and the epsilon that it gives, by exact composition.
+) -> _MomentNoise:
+    """Draw noise for M2 and M3.
 
     Each moment has half of epsilon. Both have Gaussian noise and share delta (AGN), or M3 has
     `spherical` noise (AVN).
@@ -190,9 +198,9 @@ def _moment_noise(
     pairs = gaussian_unique_entries(dim, 2, sigma, noise)
     if spherical:
         triples = spherical_unique_entries(dim, 3, half / sensitivity, noise)
-        return pairs, triples, half + gaussian_epsilon(mu, delta)
+        return _MomentNoise(pairs, triples, half + gaussian_epsilon(mu, delta))
     triples = gaussian_unique_entries(dim, 3, sigma, noise)
-    return pairs, triples, gaussian_epsilon(math.sqrt(2) * mu, delta)
+    return _MomentNoise(pairs, triples, gaussian_epsilon(math.sqrt(2) * mu, delta))
 
 
 def classical_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
@@ -234,15 +242,13 @@ def _topics(
     """Topics of counts by Algorithm 1 in the form `name`, and the power method."""
     chunk = validated_counts(X, n_components, epsilon, delta)
     n_documents, dim = chunk.X.shape
-    noise_of_pairs, noise_of_triples, exact_epsilon = _moment_noise(
-        n_documents, dim, epsilon, delta, spherical=name == "avn"
-    )
-    claim = claim_of_call(name, epsilon, delta, exact_epsilon)
-    M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents + noise_of_pairs
+    noise = _moment_noise(n_documents, dim, epsilon, delta, spherical=name == "avn")
+    claim = claim_of_call(name, epsilon, delta, noise.exact_epsilon)
+    M2 = PairMoments(ONE_DRAW, 1.0).total(chunk) / n_documents + noise.pairs
     white = positive_whitener(M2, n_components)
     # M3(W, W, W) from M3(U, U, U), which is the same and needs no dense tensor of words.
     M3 = TripleMoments(white.basis, ONE_DRAW).total(chunk) / n_documents
-    M3 += multilinear(noise_of_triples, white.basis)
+    M3 += multilinear(noise.triples, white.basis)
     eigenvalues, vectors = robust_tensor_power_method(
         multilinear(M3, white.transform), white.n_components, random_state=random_state
     )
@@ -389,12 +395,10 @@ def _whitened_words(
     if index.min() < 0 or index.max() >= n_features:
         raise ValueError(f"words must be between 0 and n_features - 1 = {n_features - 1}.")
     claim, spherical = claim_of_call(name, epsilon, delta), name == "avn_of_words"
-    noise_of_pairs, noise_of_triples, _ = _moment_noise(
-        len(index), n_features, epsilon, delta, spherical=spherical
-    )
-    U, scale, _ = np.linalg.svd(_moment(index[:, :2], n_features) + noise_of_pairs)
+    noise = _moment_noise(len(index), n_features, epsilon, delta, spherical=spherical)
+    U, scale, _ = np.linalg.svd(_moment(index[:, :2], n_features) + noise.pairs)
     W = U[:, :n_components] / np.sqrt(scale[:n_components])
-    M3 = _moment(index, n_features) + noise_of_triples
+    M3 = _moment(index, n_features) + noise.triples
     return WhitenedMoments(multilinear(M3, W), W, claim)
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +23,15 @@ RowIndex = slice | Integers  # of a chunk
 # Largest whitener times radius, and largest logarithm of weight times density: squares stay finite.
 LARGEST_WHITENED, LARGEST_LOG = 1e50, 1e5
 LIMITS = (1e-3, 1e6)
+
+
+class Decoded(NamedTuple):
+    """Statistics of k groups, or of n_shared in common, in q whitened coordinates."""
+
+    weights: Floats  # (k,)
+    shifts: Floats  # (k, q)
+    sizes: Floats  # (n_shared,)
+    shapes: Floats  # (n_shared, q, q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +204,8 @@ class MixtureStatistics(Bounded):
         clipped = np.ascontiguousarray((whitened * clips[:, :, None]).swapaxes(0, 1))
         return gaussians.responsibilities(frame.log_scales - squares / 2), clipped, lengths
 
-    def decoded(self, coordinates: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Inverse of the scales of :meth:`total`: weights (k,), shifts (k, q), sizes, shapes."""
+    def decoded(self, coordinates: Floats) -> Decoded:
+        """Invert the scales of :meth:`total`."""
         k, q, scales = len(self.means), self.width, self.scales
         weights, shifts, of_shapes = np.split(coordinates, [k, k + k * q])
         weights, shifts = weights / scales.weight**0.5, shifts.reshape(k, q)
@@ -204,7 +213,7 @@ class MixtureStatistics(Bounded):
         square, n_shared = self.limit**2, 1 if self.pooled else k
         shapes = np.zeros((n_shared, q, q))
         if self.shape_part == "spherical":
-            return weights, shifts, of_shapes * square / scales.size**0.5, shapes
+            return Decoded(weights, shifts, of_shapes * square / scales.size**0.5, shapes)
         rows, diagonal = of_shapes.reshape(n_shared, -1), self.shape_part == "diag"
         matrices = np.array(
             [np.diag(row) if diagonal else coordinates_to_symmetric(row, q, 2) for row in rows]
@@ -214,7 +223,7 @@ class MixtureStatistics(Bounded):
             shapes = matrices - (traces / q)[:, None, None] * np.eye(q)
             # Divide by the root of `_shape_scale`, scales.shape / (1 - 1 / q).
             shapes *= square * ((1 - 1 / q) / scales.shape) ** 0.5
-        return weights, shifts, traces / q**0.5 * square / scales.size**0.5, shapes
+        return Decoded(weights, shifts, traces / q**0.5 * square / scales.size**0.5, shapes)
 
 
 @dataclass(frozen=True, eq=False)

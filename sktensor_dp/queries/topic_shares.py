@@ -40,8 +40,8 @@ class SharesNorm:
 class SharesByGroup(query.NonNegative):
     """Sum over units of the sum of a unit's rows, clipped to `limit`.
 
-    A row holds the shares of topics in a document, in the columns of its group. Of each unit's sum
-    what a clip to `beyond` would leave is subtracted.
+    A row holds the shares of topics in a document, in the columns of its group. The part of each
+    unit's sum that a clip to `beyond` leaves is released elsewhere, and subtracted here.
     """
 
     name, family = "topic_shares", "shares"
@@ -55,7 +55,7 @@ class SharesByGroup(query.NonNegative):
     def __post_init__(self) -> None:
         query.check_number("the limit", self.limit, query.LIMIT, infinite=True)
         SharesNorm(self.order)  # for its error
-        # Closer limits would cancel digits of their difference, for which the slack has no room.
+        # `NORM_SLACK` allows for rounding of the difference of limits no closer than that.
         if not 0 <= self.beyond <= 0.9 * self.limit:
             raise ValueError(f"beyond must be from 0 to 0.9 limits, got {self.beyond!r}.")
 

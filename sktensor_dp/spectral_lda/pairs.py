@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,15 @@ class ReleasedPairs:
     product: Callable[[Floats], Floats]
     sigma: float  # of the noise off the diagonal
     diagonal_sigma: float
+
+
+class MomentForEstimates(NamedTuple):
+    """Arguments of estimates of the concentration that released pairs give."""
+
+    matrix: Floats  # E2 as released
+    frequencies: Floats  # of its words
+    sigma: float  # deviation of its noise
+    sampling: float  # sampling variance over the product of two frequencies
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,18 +65,14 @@ class WhitenedPairs:
             corrected=corrected_pairs(self.released, correction),
         )  # fmt: skip
 
-    def for_estimates(
-        self, unigram: Floats, length: float, n_units: float
-    ) -> tuple[Floats, Floats, float, float]:
-        """Arguments of estimates of the concentration: E2 as released, frequencies of its words,
-        deviation of its noise, and sampling variance over the product of two frequencies.
-        """
+    def for_estimates(self, unigram: Floats, length: float, n_units: float) -> MomentForEstimates:
+        """Arguments of estimates of the concentration, from documents of a mean `length`."""
         assert self.released.matrix is not None
         p = self.of_words(unigram)
         # The mass of a pair, 2 p_a p_b, has the sampling variance square * mass / n; an entry of
         # E2 is half of the mass.
         sampling = mean_square_of_pairs(length, float(p @ p)) / (2 * n_units)
-        return self.released.matrix, p, self.released.sigma, sampling
+        return MomentForEstimates(self.released.matrix, p, self.released.sigma, sampling)
 
     def of_words(self, frequencies: Floats) -> Floats:
         """Frequencies of the words whose pairs were released."""

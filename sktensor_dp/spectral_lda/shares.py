@@ -21,10 +21,7 @@ from sktensor_dp.data.labels import as_labels
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.estimator.base import NEIGHBOURS, FitResult, PrivateEstimatorMixin
 from sktensor_dp.estimator.forecast import least_epsilon, sigma_of_mean
-from sktensor_dp.estimator.inputs import (
-    check_counted_alike,
-    checked_groups,
-)
+from sktensor_dp.estimator.inputs import check_counted_alike, checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning
 from sktensor_dp.model_files.fields import Numbers, Real, SavedState
 from sktensor_dp.privacy.accountant import BudgetAccountant
@@ -367,7 +364,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         if not Number(0, 1, closed="neither").accepts(level):
             raise ValueError(f"level must be a number between 0 and 1, got {shown(level)}.")
         reach = float(ndtri((1 + level) / 2)) ** 2
-        n = self._seen
+        n = self._seen  # NaN where noise hides it, so that both ends are NaN, too
         k = self.sums_.shape[1]
         shares, variance = self._moments
         sums, chance = shares * n, reach * self.spread_ * n * sampling
@@ -376,16 +373,17 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         least = self._noise_of_quotients(np.zeros(k))
         slope = self._inverse.sum(axis=0)
         own, others = self._squares(shares)
-        # (sums - s n)^2 <= noise (least - 2 slope s + k s^2) + chance (others + (own - others) s -
-        # s^2), a square in s.
+        # Shares s with (sums - s n)^2 <= noise (least - 2 slope s + k s^2) + chance (others + (own
+        # - others) s - s^2), that is with square s^2 - 2 half s + end <= 0.
         square = n**2 - noise * k + chance
         half = sums * n - noise * slope + chance * (own - others) / 2
         end = sums**2 - noise * least - chance * others
         root = np.sqrt(np.maximum(half**2 - square * end, 0.0))
+        low = np.clip((half - root) / square, 0, 1)
+        high = np.clip((half + root) / square, 0, 1)
         # At a higher level than that of `below_noise_` the count may be hidden: any share will do.
-        bounded = np.where(np.isnan(n), np.nan, 1.0 * (n**2 > noise * k))
-        low, high = (half - root) / square, (half + root) / square
-        return np.clip(low, 0, 1) * bounded, 1 - (1 - np.clip(high, 0, 1)) * bounded
+        is_hidden = n**2 <= noise * k
+        return np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)
 
     def __str__(self) -> str:
         """Intervals of the shares; before the fit the parameters."""

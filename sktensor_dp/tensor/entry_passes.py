@@ -43,8 +43,9 @@ class EntryPasses:
 
     def row_sums(self, arranged: Floats, mode: int) -> Floats:
         """Sums of arranged values over each row of a mode, of shape (n_m,)."""
-        rows, sums = self._fibres.rows, arranged
-        if mode != self._inner:
+        if mode == self._inner:
+            rows, sums = self._fibres.rows, arranged
+        else:  # of each fibre first
             rows, sums = self._rows[mode], np.add.reduceat(arranged, self._fibres.begins)
         return np.bincount(rows, sums, minlength=self._shape[mode]).astype(np.float64)
 
@@ -117,8 +118,8 @@ class EntryPasses:
     def _mixed_sums(
         self, mode: int, tables: Sequence[Floats], matrix: scipy.sparse.csr_matrix, mixing: Floats
     ) -> Floats:
-        """Sums like `_sums`, of Kronecker products of the rows of `tables`, times `mixing`, which
-        has an axis for each mode.
+        """Sums like `_sums`, of Kronecker products of rows of `tables` in the other modes, which
+        the tensor `mixing` maps to a row of `mode`.
         """
         n, width = len(self._fibres), mixing.shape[mode]
         others = [k for k in (*self._outer, self._inner) if k != mode]
@@ -126,12 +127,12 @@ class EntryPasses:
             matrix @ tables[k] if k == self._inner else tables[k].take(self._rows[k], axis=0)
             for k in others
         ]
-        mixing = mixing.transpose(*others, mode).reshape(-1, width)
-        mixed, begin = np.zeros((n, width)), 0
+        mixing_matrix = mixing.transpose(*others, mode).reshape(-1, width)
+        mixed, n_done = np.zeros((n, width)), 0
         for product in _kronecker_blocks(rows):
-            end = begin + product.shape[1]
-            mixed += product @ mixing[begin:end]
-            begin = end
+            n_columns = product.shape[1]
+            mixed += product @ mixing_matrix[n_done : n_done + n_columns]
+            n_done += n_columns
         return np.asarray((matrix.T if mode == self._inner else self._members(mode)) @ mixed)
 
     def core_sums(self, tables: Sequence[Floats], targets: Floats | None = None) -> Floats:

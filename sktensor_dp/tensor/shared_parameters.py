@@ -202,15 +202,11 @@ class _GridPosterior:
         posterior, effects, variances, _ = self._posterior()
         mean = _posterior_mean(posterior, effects)
         # The prior draws means of rows of little weight to 0, though what few choose is often
-        # valued less. Let effects lie about the line ``slope * centred_roots`` of weights' roots:
-        # its slope is fitted by least squares, and the variance of the fit subtracted from its
-        # square.
+        # valued less. Let effects lie about the line ``slope * centred_roots`` of weights' roots.
         weights, roots = posterior * self._grid, np.sqrt(self._grid)
         centred_roots = roots - float(np.sum(weights * roots) / np.sum(weights))
-        weighted = posterior * self._slopes * centred_roots / self._marginal_variances()
-        precision = max(float(np.sum(weighted * self._slopes * centred_roots)), _TINY)
-        slope = float(np.sum(weighted * self._sums)) / precision
-        square_of_slope = max(slope**2 - 1 / precision, 0.0)
+        slope, variance_of_slope = self._slope_over(centred_roots, posterior)
+        square_of_slope = max(slope**2 - variance_of_slope, 0.0)
         # Bias of a mean for a slope of 1: the prior takes this fraction of the line away.
         bias = variances / self.prior_variance * centred_roots
         variances = variances + square_of_slope * bias**2
@@ -219,6 +215,12 @@ class _GridPosterior:
         fitted = SharedEffects(mean, np.maximum(variance, 0.0), expected, self.prior_variance)
         shrunk_slope = square_of_slope / slope if slope else 0.0
         return fitted, -_posterior_mean(posterior, bias) * shrunk_slope
+
+    def _slope_over(self, values: Floats, posterior: Floats) -> tuple[float, float]:
+        """Slope of effects over `values` at grid points, by least squares, and its variance."""
+        weighted = posterior * self._slopes * values / self._marginal_variances()
+        precision = max(float(np.sum(weighted * self._slopes * values)), _TINY)
+        return float(np.sum(weighted * self._sums)) / precision, 1 / precision
 
     def _marginal_variances(self) -> Floats:
         """Variances of sums whose effects are not known."""

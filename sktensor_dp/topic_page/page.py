@@ -256,9 +256,9 @@ def _promise(report: PrivacyReport) -> str:
     facts = _facts(report)
     unit, units = facts["unit"], facts["units"]
     rows = []
-    for before, said in zip(SUSPICIONS, odds_in_hundred(report.epsilon), strict=True):
+    for before, in_hundred in zip(SUSPICIONS, odds_in_hundred(report.epsilon), strict=True):
         low, high = odds_after(before, report.epsilon)
-        said_before, said_low, said_high = said
+        said_before, said_low, said_high = in_hundred
         rows.append(
             f'<tr><th scope="row">{said_before} in 100</th><td><span class="track" '
             f'aria-hidden="true"><i style="left:{100 * low:.2f}%;width:{100 * (high - low):.2f}%">'
@@ -268,11 +268,12 @@ def _promise(report: PrivacyReport) -> str:
     several = (
         f"<li>A person behind several {units}: for m of them, ε grows to m ε, and δ by more.</li>"
     )
-    suspicion, protected = f"something of one {unit}", "all that the data hold of one"
-    public = f"The number of {units} and the settings"
     if report.neighbours == "add_remove":
         suspicion, protected = f"that one {unit} is among them", "being in the data or not"
         public = "The settings"
+    else:
+        suspicion, protected = f"something of one {unit}", "all that the data hold of one"
+        public = f"The number of {units} and the settings"
     return _template("promise.html").format(
         **facts, suspicion=suspicion, odds="".join(rows), protected=protected, public=public,
         person="" if unit == "person" else several,

@@ -141,8 +141,9 @@ def _joint_log_likelihood(X: sp.csr_matrix, topics: Floats, weights: Floats) -> 
 def document_log_likelihood(
     X: sp.csr_matrix, topics: Floats, prior: Floats, gamma: Floats | None
 ) -> Floats:
-    """Log-likelihood (n,) of documents of one topic each, or a bound with parameters `gamma`."""
-    # Without multinomial coefficients, as is usual for perplexity.
+    """Log-likelihood (n,) of documents of one topic each if `gamma` is None; else a lower bound, by
+    a Dirichlet(gamma) of proportions. Without multinomial coefficients, as usual for perplexity.
+    """
     if gamma is None:
         joint = _joint_log_likelihood(X, topics, prior)
         return np.asarray(np.logaddexp.reduce(joint, axis=1))

@@ -35,8 +35,8 @@ def ranked_words(
 ) -> list[NDArray[np.intp]]:
     """Columns of the leading words of every topic, `n_words` at most, best first.
 
-    `relevance` is that of Sievert & Shirley (2014), of probabilities less two deviations `std`;
-    below 1 of words that `are_set_apart` alone.
+    At `relevance` 1 by probability. Below, by the relevance of Sievert & Shirley (2014), of
+    probabilities less two deviations `std`, and only words that `are_set_apart`.
     """
     if relevance == 1:
         return list(np.argsort(-topics, axis=1, kind="stable")[:, :n_words])
