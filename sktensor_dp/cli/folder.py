@@ -342,7 +342,7 @@ def _refuse_others(folder: Path) -> None:
         """True for what runs of this command wrote into the folder, unchanged since."""
         if path.name.startswith(".") or (EARLIER.fullmatch(path.name) and path.is_dir()):
             return True
-        # A link would be no file of this folder; but its ledger may be one.
+        # This command makes no links, but a ledger may be one.
         if path.name != LEDGER and (path.is_symlink() or not path.is_file()):
             return False
         digest = made.protected.get(path.name)

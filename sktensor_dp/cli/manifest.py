@@ -59,7 +59,7 @@ class Manifest:
 
 
 def changed_files(path: Path) -> tuple[int, list[str]]:
-    """Number of files with a checksum in the manifest of a folder; those that differ, or miss."""
+    """Number of files with a checksum in a folder's manifest; those that differ, or are missing."""
     protected = Manifest.of(path).protected
     if not protected and (path / MANIFEST).exists():
         return 0, [MANIFEST]

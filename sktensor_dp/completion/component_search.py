@@ -133,7 +133,7 @@ class DirectionSearch:
         return self._directions @ (vectors * np.sqrt(np.maximum(explained, 0.0)))
 
     def _by_chance(self, by_former: float = 0.0) -> float:
-        """Variance that a direction explains of the units it is found from by chance.
+        """Variance that a direction explains by chance, as it is fitted to the units it explains.
         In units of that assumed; other directions explain the variance of values `by_former`.
         """
         # Chance comes from units, not from noise. Values vary more about a unit's level than about

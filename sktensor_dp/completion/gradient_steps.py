@@ -73,21 +73,21 @@ class _BlockGaussNewton:
         jacobian = Jacobian(index_set, factors, core)
         # Derivatives by block at the scaled parameters are those at `self._factors` and
         # `self._core` times these.
-        sizes = [factor_scale ** (n_modes - 1)] * n_modes
+        ratios = [factor_scale ** (n_modes - 1)] * n_modes
         if core is not None:
-            sizes = [size * core_scale for size in sizes] + [factor_scale**n_modes]
+            ratios = [ratio * core_scale for ratio in ratios] + [factor_scale**n_modes]
         # The part of the gradient by the model's predictions is public and left out.
         noisy = self._ask(EntryGradients(jacobian, self._half)).as_sum()
         _, *parts = jacobian.split(noisy.value)
         self._fit_offsets(parts[:n_modes], noisy.sigma)
         # Values of mean and biases, less the middle: their part of right-hand sides is subtracted.
         offsets_at_entries = self._offsets.predict(index_set.coordinates) - self._middle
-        for place, (part, size) in enumerate(zip(parts[n_modes:], sizes, strict=True)):
+        for place, (part, ratio) in enumerate(zip(parts[n_modes:], ratios, strict=True)):
             moment, gram, mean_square = self._normal_equations(place, offsets_at_entries)
-            right = part.reshape(moment.shape) / size - moment
-            variance = (noisy.sigma / size) ** 2
+            right = part.reshape(moment.shape) / ratio - moment
+            variance = (noisy.sigma / ratio) ** 2
             self._averages[place].add(right, gram, variance, self._residual)
-            if place == step % len(sizes):
+            if place == step % len(ratios):
                 self._move(place, mean_square)
 
     def _scales(self) -> tuple[float, float]:

@@ -191,16 +191,22 @@ class SavedCompletion(SavedState):
         if estimator.row_names is not None:
             found["_indices"] = indices_of(estimator.row_names) or ()
         check_parts(shape, self.bounds_, found.get("_indices"), units)
-        if self.mean_ is ABSENT:
-            wanted = "factors must be of the ranks, and only what units share"
-            of_entries = ("biases_", "factors_", "weights_", "core_")
-            require(found.keys().isdisjoint(of_entries), wanted)
-            if units.components is not None:
-                columns = [factor.shape[1] for factor in units.components.factors]
-                require(columns == [*np.delete(ranks, units.unit_mode)], wanted)
-            of_units = attributes_of_units(units, shape[units.unit_mode], ranks)
-            return {**found, **of_units, "_model": units}
-        require("factors_" in found and "biases_" in found, "there must be factors and biases")
+        if self.mean_ is not ABSENT:
+            require("factors_" in found and "biases_" in found, "there must be factors and biases")
+            model = self._model_of_entries(shape, ranks)
+            wanted = "core_" if estimator._full_core else "weights_"
+            require(wanted in found, f"the model must have {wanted}")
+            return {**found, "_model": model}
+        wanted = "factors must be of the ranks, and only what units share"
+        require(found.keys().isdisjoint(("biases_", "factors_", "weights_", "core_")), wanted)
+        if units.components is not None:
+            columns = [factor.shape[1] for factor in units.components.factors]
+            require(columns == [*np.delete(ranks, units.unit_mode)], wanted)
+        of_units = attributes_of_units(units, shape[units.unit_mode], ranks)
+        return {**found, **of_units, "_model": units}
+
+    def _model_of_entries(self, shape: tuple[int, ...], ranks: tuple[int, ...]) -> EntryModel:
+        """Model of entries, with factors of the ranks; ModelFileError for others."""
         columns, unknown = [factor.shape[1] for factor in self.factors_], np.zeros(0)
         if self.core_ is ABSENT:
             require(self.weights_ is not ABSENT, "components must have weights")
@@ -219,9 +225,7 @@ class SavedCompletion(SavedState):
                 unit_covariance=unknown,
             )  # fmt: skip
         require(fits, "factors must be of the ranks")
-        wanted = "core_" if estimator._full_core else "weights_"
-        require(wanted in found, f"the model must have {wanted}")
-        return {**found, "_model": model}
+        return model
 
 
 def check_parts(

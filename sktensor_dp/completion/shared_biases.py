@@ -410,11 +410,11 @@ class SharedBiases:
         return math.sqrt(np.mean((self.effects.effects - last) ** 2 / variances))
 
     def _root_of_several(self, weight: float, sigma: float) -> float:
-        """Sum over units with entries in several rows of n over the norm of their n counts.
-        `weight` is that of order 1, `sigma` the deviation of the noise of a row.
+        """Sum of n / |c| over units with n entries in several rows, counted by row in c.
+        `weight` is what they weigh in order 1, `sigma` the deviation of the noise of a row.
         """
-        # The weight of a unit is the root of 1 - (norm / n)^2. Where noise hides how many entries
-        # units have, they count as many: one in each row at most.
+        # The weight of a unit is the root of 1 - (|c| / n)^2. Where noise hides how many entries
+        # units have, assume many: one in each row at most.
         n_several = max(self._n_units - self.n_alone, LEAST_SEVERAL * self._n_units)
         each = (weight + sigma * math.sqrt(len(self.shares))) / n_several
         return n_several / math.sqrt(min(max(1 - each**2, 1 / len(self.shares)), 1 / 2))

@@ -52,7 +52,7 @@ def checked_columns(estimator: object, X: Lazy, *, reset: bool, text: str | None
     call_unquoted(lambda: validate_data(compared, meta, reset=reset, skip_check_array=True), "X")
     if reset:
         vars(estimator).update(names_of_words(X))
-    if not hasattr(X, "columns") and len(X.chunks[1]) > 1:
+    if not is_frame and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
     return X
 

@@ -213,10 +213,11 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     factors = model.factors[:1] if pooled else model.factors
     d = means.shape[1]
     counts = statistics.weights.sum(keepdims=True) if pooled else statistics.weights
+    moves = np.einsum("jab,jb->ja", model.factors, statistics.shifts / clip.shift_response)
+    firsts = statistics.weights[:, None] * means + moves
     # Sizes and shapes are what E yy' has beyond that of standard normal y, the count times I.
     whitened = np.eye(d) * (counts + statistics.sizes / (d * clip.size_response))[:, None, None]
     whitened = whitened + statistics.shapes / clip.shape_response
-    moves = np.einsum("jab,jb->ja", model.factors, statistics.shifts / clip.shift_response)
     crossed = means[:, :, None] * moves[:, None, :]
     of_means = crossed + crossed.swapaxes(1, 2)
     of_means += statistics.weights[:, None, None] * means[:, :, None] * means[:, None, :]
@@ -227,8 +228,8 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
         noise[1:] /= len(means)
     ones = np.ones(len(means))
     return StepMoments(
-        weights=statistics.weights, firsts=statistics.weights[:, None] * means + moves,
-        seconds=seconds, means=means, frames=model.factors,
+        weights=statistics.weights, firsts=firsts, seconds=seconds, means=means,
+        frames=model.factors,
         variances=np.tile(noise[:, None], len(means)), weight_variances=ones,
         rates=ones[:, None], least_variances=ones,
     )  # fmt: skip

@@ -92,23 +92,16 @@ def std_of_means(
     information, overlaps = _information(model, observed, rng)
     values, vectors = np.linalg.eigh(information)
     parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
-    left = halfway = np.ones(len(parts))  # e, and what was left after half of the steps
-    variances = np.zeros(len(parts))  # of noise
-    variance_of_whole = 0.0  # where f = 1, which `noise` has
-    for step, rate in enumerate(noise.rates):
-        if step == len(noise.rates) // 2:
-            halfway = left
-        left = left * (1 - rate * parts)
-        variances = variances * (1 - rate * parts) ** 2 + rate**2
-        variance_of_whole = variance_of_whole * (1 - rate) ** 2 + rate**2
+    left, left_halfway, noise_ratios = _after_steps(noise.rates, parts)
     # Rows (k, d, p) of the means, without those of weights and shapes.
     of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
-    unmoved = of_means @ (left / np.maximum(halfway - left, 1e-300) * (vectors.T @ moved.ravel()))
+    shown = np.maximum(left_halfway - left, 1e-300)  # share of an error that `moved` shows
+    unmoved = of_means @ (left / shown * (vectors.T @ moved.ravel()))
     gains = of_means * ((1 - left) / parts)
     # Deviations (k, d, p) of the scores of labelled rows, by sampling and by noise.
     noise_of_scores = np.outer(1 / np.sqrt(model.weights), _noise_of_scores(noise, d)).ravel()
     by_sampling = gains * np.sqrt(parts / n_rows)
-    by_noise = (of_means * np.sqrt(variances / variance_of_whole)) @ vectors.T * noise_of_scores
+    by_noise = (of_means * np.sqrt(noise_ratios)) @ vectors.T * noise_of_scores
     # A shift that is shorter than its noise is not made, and leaves as much at most.
     unmade_variance = np.square(noise.shift / model.weights)
     unmade_variance *= shrunk_share(np.sqrt(d * unmade_variance))
@@ -124,6 +117,21 @@ def std_of_means(
             squares += np.square(moves).sum(axis=1)
         errors[j] = np.sqrt(squares)
     return np.where(tail_is_shared.any(axis=0), np.nan, errors)
+
+
+def _after_steps(rates: Floats, parts: Floats) -> tuple[Floats, Floats, Floats]:
+    """Shares e of errors that EM steps leave along directions of `parts` f, and half of the steps;
+    and variances of noise there, over that where f = 1.
+    """
+    left = left_halfway = np.ones(len(parts))
+    variances, variance_of_whole = np.zeros(len(parts)), 0.0
+    for step, rate in enumerate(rates):
+        if step == len(rates) // 2:
+            left_halfway = left
+        left = left * (1 - rate * parts)
+        variances = variances * (1 - rate * parts) ** 2 + rate**2
+        variance_of_whole = variance_of_whole * (1 - rate) ** 2 + rate**2
+    return left, left_halfway, variances / variance_of_whole
 
 
 def _noise_of_scores(noise: StepNoise, d: int) -> Floats:

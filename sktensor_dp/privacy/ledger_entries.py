@@ -213,7 +213,7 @@ class Spending:
         """Epsilon that a budget leaves for each of `k` further fits with pure noise."""
         if math.isinf(epsilon):
             return epsilon
-        # Pure costs add up by epsilons or by zCDP: what leaves more counts.
+        # Pure costs add up by epsilons or by zCDP: take the sum that leaves more.
         rho = zcdp_rho_at_delta(epsilon, delta - self.cost.delta) - self.rho
         return max(0.0, (epsilon - self.cost.epsilon_at(delta)) / k, epsilon_of_rho(rho / k))
 
@@ -265,16 +265,17 @@ class Balance:
 
     def left(self, k: int, kind: str) -> tuple[float, float]:
         """Epsilon and delta that each of `k` further fits of one of the `KINDS` may ask for."""
-        budget, delta = (k, self.epsilon, self.delta), self.delta
+        asked, delta = (k, self.epsilon, self.delta), self.delta
         if kind == "pure" or self.delta == 0:
-            epsilon = self.spent.pure_left(*budget)
+            epsilon = self.spent.pure_left(*asked)
         elif kind == "gaussian":
-            epsilon = self.spent.gaussian_left(*budget)
+            epsilon = self.spent.gaussian_left(*asked)
         elif kind == "search":
-            epsilon, delta = self.spent.search_left(*budget)
+            epsilon, delta = self.spent.search_left(*asked)
         else:
-            epsilon, delta = self.spent.vocabulary_left(*budget)
-        return (0.0 if self.spent_epsilon == self.epsilon < math.inf else epsilon), delta
+            epsilon, delta = self.spent.vocabulary_left(*asked)
+        is_used_up = self.spent_epsilon == self.epsilon < math.inf
+        return 0.0 if is_used_up else epsilon, delta
 
     def advice(self, kind: str) -> str:
         """Say how much a fit of a kind may ask for, or one of pure noise."""

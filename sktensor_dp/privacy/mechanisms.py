@@ -138,11 +138,11 @@ def _on_triangle(
 ) -> Floats:
     """Add independent noise to the weighted distinct entries of a symmetric matrix, in place."""
     # Weights 2 and 1 give the histogram of pairs, sqrt(2) and 1 isotropic noise; a smaller diagonal
-    # weight reduces the sensitivity to documents that repeat a word. Rows of the upper triangle are
-    # drawn in blocks, as memory may not hold a second matrix of many words.
-    # The one whose rows lie together in memory: the transpose is equal by symmetry.
+    # weight reduces the sensitivity to documents that repeat a word.
+    # The transpose is equal by symmetry: take the one whose rows lie together in memory.
     released = value if value.flags.c_contiguous else value.T
     size, start = len(released), 0
+    # By blocks of rows of the upper triangle, as memory may not hold a second large matrix.
     while start < size:
         stop = min(start + rows_at_once(size - start, caches=1 / 4), size)
         i, j = np.triu_indices(stop - start, start, size)

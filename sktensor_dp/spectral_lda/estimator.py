@@ -16,13 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktensor_dp.checks.frames import is_dask
 from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number, OneOf, check_sizes
 from sktensor_dp.data.counts import CountChunks
-from sktensor_dp.estimator.base import (
-    COUNTS,
-    NEIGHBOURS,
-    NONE,
-    column_attributes,
-    warnings_of_cap,
-)
+from sktensor_dp.estimator.base import COUNTS, NEIGHBOURS, NONE, column_attributes, warnings_of_cap
 from sktensor_dp.estimator.facts import Neighbours, PublicFacts
 from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import (

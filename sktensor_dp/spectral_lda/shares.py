@@ -493,7 +493,7 @@ def _best_bound(persons: Floats, n: int, shape: tuple[int, int], noise: float) -
 
 
 def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Posterior means and variances of moves of shares: of one for all groups, and of the rest."""
+    """Shrink the groups' common move of shares, and each one's own beyond it; means, variances."""
     if not variance.any():
         return moves, variance
     common_variance = 1 / (1 / variance).sum(axis=0)

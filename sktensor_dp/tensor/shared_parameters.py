@@ -73,7 +73,7 @@ class SharedEffects:
 
     @property
     def is_hidden(self) -> bool:
-        """True if effects vary less than they are uncertain, over rows as popular as they are."""
+        """True if effects, weighted by rows' popularity, vary less than they are uncertain."""
         return float(np.exp(2 * self.popularity) @ (self.effects**2 - self.variances)) <= 0
 
 
