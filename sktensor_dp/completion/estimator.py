@@ -550,7 +550,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _plan(
         self,
-        n_units: int,  # number of entries, or of persons, whom `shape` counts too
+        n_units: int,  # number of entries, or of persons, which is in `shape`, too
         shape: tuple[int, ...],
     ) -> tuple[EntryPlan | PersonPlan, tuple[int, ...]]:
         """Plan of releases for public sizes, and the rank of each mode."""

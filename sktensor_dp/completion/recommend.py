@@ -323,9 +323,9 @@ class RecommenderMixin(FoldInMixin):
         rows = np.zeros((self.shape_[chosen], len(self.shape_)), dtype=np.intp)
         rows[:, chosen] = np.arange(len(rows))
         further = [m for m in shared if m != chosen]
-        by_mode = context if isinstance(context, Mapping) else {}
-        given = {self._mode(m): row for m, row in by_mode.items()}
-        if set(given) != set(further) or not (context is None or isinstance(context, Mapping)):
+        is_mapping = context is None or isinstance(context, Mapping)
+        given = {self._mode(m): row for m, row in (context or {}).items()} if is_mapping else {}
+        if not is_mapping or set(given) != set(further):
             raise ValueError(
                 f"context must map each further mode, {further}, to a row; got {shown(context)}."
             )

@@ -187,6 +187,7 @@ class Spending:
         """
 
         def square_beside(aside: float) -> float:
+            """Squared mu that is left if each vocabulary sets so much of delta aside."""
             later = replace(self, delta=self.delta + k * _decimal_units(aside))
             return later._square_left(epsilon, delta)
 

@@ -204,7 +204,7 @@ def budget_fractions(
     """Fraction of (epsilon, delta) that each (cost, uses) takes; None if epsilon is inf or 0."""
     if not 0 < epsilon < math.inf:
         return [None] * len(costs)
-    # What is not set aside of delta is for the tails of Gaussian noise.
+    # The part of delta that no cost sets aside is for the tails of Gaussian noise.
     tails = delta - math.fsum(cost.delta * uses for cost, uses in costs)
     whole = PrivacyCost(gaussian_mu(epsilon, tails) if 0 < tails < 1 else 0.0, epsilon)
     return [fraction_of(cost, uses, whole) for cost, uses in costs]

@@ -20,12 +20,7 @@ from sktensor_dp.estimator.base import FitResult, warnings_of_more
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
-from sktensor_dp.queries.counts import (
-    Clip,
-    TripleNorm,
-    WhitenedTripleNorm,
-    WordFrequencies,
-)
+from sktensor_dp.queries.counts import Clip, TripleNorm, WhitenedTripleNorm, WordFrequencies
 from sktensor_dp.queries.query import Query
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.clips import DIAGONAL_WEIGHT, Clips
