@@ -53,11 +53,6 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
     model = recipes[plan.perturbation](ask, options)
     # Public facts of `EntryChunks`: half the width of the bounds, their middle, the coordinates.
     width, index_set = 2 * ask.public("half"), ask.public("index_set")
-    assumed = (width * ASSUMED.residual) ** 2
-    noise_variance = 0.0
-    if plan.perturbation in ("input", "output"):
-        spent = plan.releases.cost_of(Entries.name).epsilon
-        noise_variance = (width * piecewise_deviation(spent)) ** 2
     # What units share, the effects and factors of all modes but the first, by which rows fold in.
     if plan.with_pairs:
         columns, residual_variance = release_pair_components(ask, model, options)
@@ -65,11 +60,7 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
             model = with_columns(model, columns)
         components = SharedComponents((columns,), full_core=False) if columns.size else None
     else:
-        # Variance of exact values about the model: known noise subtracted, or the assumed one
-        # where noise is larger than that, so that a difference would be of noise alone.
-        residual_variance = max(model.noise_variance - noise_variance, LEAST_RESIDUAL * assumed)
-        if noise_variance > assumed:
-            residual_variance = assumed
+        residual_variance = _residual_variance(model, plan, width)
         components = _scaled_components(model)
     effects = [_effects(model, index_set, mode) for mode in range(1, index_set.n_modes)]
     level_variance = float(model.bias_prior_variances[0])
@@ -92,6 +83,20 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
     if components is None and is_at_end(average - ask.public("middle"), error, width / 2):
         warnings.append(DoubtfulParameterWarning(AT_EDGE))
     return FitResult(state, tuple(warnings))
+
+
+def _residual_variance(model: EntryModel, plan: EntryPlan, width: float) -> float:
+    """Variance of exact values about the model: known noise subtracted, or the assumed one where
+    noise is larger than that, so that a difference would be of noise alone.
+    """
+    assumed = (width * ASSUMED.residual) ** 2
+    noise_variance = 0.0
+    if plan.perturbation in ("input", "output"):
+        spent = plan.releases.cost_of(Entries.name).epsilon
+        noise_variance = (width * piecewise_deviation(spent)) ** 2
+    if noise_variance > assumed:
+        return assumed
+    return max(model.noise_variance - noise_variance, LEAST_RESIDUAL * assumed)
 
 
 def _average(model: EntryModel, index_set: IndexSet) -> tuple[float, float]:
