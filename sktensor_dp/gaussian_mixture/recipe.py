@@ -108,11 +108,13 @@ def release_mixture(
     if k == 1:
         noise = noise.times(most**0.5)  # a joined group may have the noise of all its parts
         tails = release_tails(ask, ball, plan, second, halfway, noise)
-        left = np.zeros_like(halfway.means)
+        left, of_ends = np.zeros_like(halfway.means), np.zeros(plan.n_features)
+        if average is not None:
+            of_ends = variances_of_ends(ball, plan, second, average.columns)
         if observed_overall(ball, second) < 1:
             left = unfinished(before, halfway, noise, observed_by_column(ball, second, halfway))
         found, tails, observed, most_observed = release_unclipped(
-            ask, ball, plan, halfway, replace(tails, missed=left), noise
+            ask, ball, plan, halfway, replace(tails, missed=left), noise, of_ends
         )
         # All else that means err by is in `tails`, and sampling.
         noise = replace(noise.times(0.0), rates=np.ones(1))
@@ -180,6 +182,8 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     if plan.n_components == 1:
         # EM steps correct a variance that is too large, but not one that is far too small.
         covariance = clip_eigenvalues(covariance, noise, radius**2)
+        columns = mean, np.diagonal(covariance)
+        covariance = covariance + np.diag(variances_of_ends(ball, plan, second, columns))
         one = Gaussians(np.ones(1), mean[None], covariance[None])
         return of_type(one, plan, radius)
     n_spheres = defaults.SPHERES * plan.n_components
@@ -214,8 +218,31 @@ def release_steps(
         statistics = release_statistics(ask, ball, plan, model)
         average = average_with_step(average, model, statistics, added)
         noise = average.noise_of(statistics)
-        model = gaussians_after_step(model, average, statistics, ball.radius, ask.n_units)
+        wider = average.with_variances(variances_of_ends(ball, plan, second, average.columns))
+        model = gaussians_after_step(model, wider, statistics, ball.radius, ask.n_units)
     return model, average, noise
+
+
+def variances_of_ends(
+    ball: LiftedBall, plan: MixturePlan, second: Answer, columns: tuple[Floats, Floats]
+) -> Floats:
+    """Variances (d,) by which steps of a single group widen columns where cells are missing.
+
+    Steps that clip the rarer of two values fill cells of all columns wrongly. Values at both ends
+    of a range have the largest variance there is for their mean (Bhatia and Davis). As far as a
+    column has it, its farther end is taken to the length at which a row is clipped; the square
+    keeps others next to as they are.
+    """
+    means, variances = columns
+    d, square = len(means), ball.radius**2 / len(means)  # of half a range
+    if plan.n_components > 1 or observed_overall(ball, second) == 1:
+        return np.zeros(d)
+    part = np.clip(variances / np.maximum(square - np.square(means), 1e-300), 0.0, 1.0)
+    part = np.where(np.square(means) < square, part, 0.0)
+    farthest = np.square(math.sqrt(square) + np.abs(means))
+    # The other columns of a row have a mean square of 1 each.
+    needed = farthest / (plan.clip.limit**2 - (d - 1))
+    return np.asarray(np.square(part) * np.maximum(needed - variances, 0.0))
 
 
 def unfinished(before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
@@ -318,15 +345,19 @@ class UnclippedGroup(NamedTuple):
 
 def release_unclipped(
     ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, tails: TailErrors,
-    noise: StepNoise,
+    noise: StepNoise, of_ends: Floats,
 ) -> UnclippedGroup:  # fmt: skip
     """Move one group to means in which no row of the ball is clipped; errors are added to `tails`.
 
     Missing cells are filled by the model, plus a lift that cancels in all releases, but shows how
     many there are: a share of a move shows.
-    A variance grows by what is seen beyond that of clipped steps.
+    Variances lose those `of_ends`, and grow by what is seen beyond those of clipped steps.
     """
     radius, at, d = ball.radius, model.means[0], plan.n_features
+    wide = np.diagonal(model.covariances[0])
+    if of_ends.any():
+        narrower = replace(model, covariances=model.covariances - np.diag(of_ends))
+        model = of_type(narrower, plan, radius)
     query = MixtureStatistics(  # about the middle of the ball, where its rows are shortest
         np.zeros_like(model.means), np.eye(d)[None] / radius, np.zeros(1),
         limit=1.0, centre=0.0, scales=scales_of_shifts(d), guard_radius=radius,
@@ -357,8 +388,8 @@ def release_unclipped(
     covariance = covariance + np.diag(np.where(beyond > 2 * of_squares, beyond, 0.0))
     moved = of_type(Gaussians(model.weights, (at + moves)[None], covariance[None]), plan, radius)
     # Rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share that has
-    # it: noise of covariances, by which cells are filled, moves a mean by no more than this.
-    of_filled = np.sqrt(before * (1 - shares) / shares / 2) * noise.shape
+    # it: noise of (wide) covariances, by which cells are filled, moves a mean by no more than this.
+    of_filled = np.sqrt(wide * (1 - shares) / shares / 2) * noise.shape
     # Of errors of means: with what noise may hide.
     largest = before + np.hypot(np.maximum(beyond, 0.0), of_squares)
     spread = np.sqrt(largest / np.diagonal(moved.covariances[0]))

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtri
-from scipy.stats import binom, norm
+from scipy.stats import binom, chi2, norm
 
 from sktensor_dp import NotEnoughDataWarning, PrivateGaussianMixture
 from sktensor_dp.gaussian_mixture.recipe import most_observed_by_column
@@ -232,6 +232,26 @@ def test_a_rare_value_with_missing_cells_has_its_average(seed):
         low, high, _ = model._intervals(0.6827)
         sizes.append(((model.means_ - np.nanmean(X, axis=0)) * 2 / (high - low))[0, -1])
     assert np.abs(sizes).max() < -ndtri(CHANCE / 8)
+
+
+def test_averages_beside_rare_values_are_right_where_rows_drop_out(seed):
+    """Steps clipped rows with a rare one, by which cells of all columns are filled: averages were
+    four deviations off."""
+    sizes, n = [], 4000
+    for place in range(4):
+        rng = np.random.default_rng([seed, place])
+        severity = rng.standard_normal((n, 1))
+        values = 0.12 * (severity + rng.standard_normal((n, 4)))
+        first = rng.random((n, 1)) < 1 / (1 + np.exp(4 - severity))
+        second = first | (rng.random((n, 1)) < 0.02)
+        X = np.clip(np.hstack([values, 2.0 * first - 1, 2.0 * second - 1]), -1, 1)
+        exact, late = X.mean(axis=0), [2, 3, 5]
+        X[np.ix_(rng.random(n) < 1 / (1 + np.exp(-18 * X[:, 0])), late)] = np.nan
+        model = PrivateGaussianMixture(1, data_norm=6**0.5, epsilon=3.0, random_state=0).fit(X)
+        low, high, _ = model._intervals(0.6827)
+        sizes.append(((model.means_ - exact) * 2 / (high - low))[0, late])
+    squares = np.square(sizes)
+    assert squares.sum() < chi2.isf(CHANCE, squares.size)
 
 
 def test_intervals_count_what_steps_leave_where_cells_drop_out(seed):

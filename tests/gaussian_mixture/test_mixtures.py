@@ -349,7 +349,13 @@ def test_missing_cells_move_no_start():
     X[np.arange(200), rng.integers(4, size=200)] = np.nan
     ball = LiftedBall(50.0, 25.0)
     second = SimpleNamespace(value=SecondMoments(ball).total(IncompleteChunk(X)) / 200, sigma=0.0)
-    plan = SimpleNamespace(n_features=4, n_components=1, covariance_type="full", random_state=0)
+    plan = SimpleNamespace(
+        n_features=4,
+        n_components=1,
+        covariance_type="full",
+        random_state=0,
+        clip=clipping_at(4, 0.9),
+    )
     found = release_start(None, ball, plan, second)
     np.testing.assert_allclose(found.means[0], np.nan_to_num(X).mean(axis=0))
 
