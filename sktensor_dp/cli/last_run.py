@@ -35,8 +35,9 @@ class LastRun:
     finished others         pays for all, or for all but the first model if that does not depend
                             on them
     finished of an added    pays for the step that the settings are of, as of --by, with all of
-             step, and rows its epsilon: it may have another. Settings of the other steps that
-                            are not given are those of the folder
+             step, and rows its epsilon, which may be another, but is no other setting where there
+                            is such a step. Settings of the other steps that are not given are
+                            those of the folder
     finished of both        is refused
     ======== ============== ==================================================================
 
@@ -87,9 +88,11 @@ class LastRun:
         asks_for_added = any(name in asked for name in of_added)
         if not asks_for_added:
             ignored = (*ignored, *of_added)
+        is_finished = bool(made.protected.get(PAGES[-1]))
+        if is_finished and asks_for_added and any(name in made.asked for name in of_added):
+            ignored = (*ignored, "epsilon")  # another one alone pays for the same step again
         names = [name for name in {**made.asked, **asked} if name not in ignored]
         others = [name for name in names if made.asked.get(name) != asked.get(name)]
-        is_finished = bool(made.protected.get(PAGES[-1]))
         hinders: list[str] = []
         if is_finished and asks_for_added:
             of_rest = [name for name in others if name not in {*of_added, *OF_ROWS, "epsilon"}]

@@ -32,7 +32,7 @@ OF_ONE_CALL = {
 # Options that are no settings of what was learned, or that a run states itself.
 ASIDE = OF_ONE_CALL | {"delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"}
 # Options that may differ where a run goes on from another.
-GOING_ON = OF_ONE_CALL | {"shares", "id", "words_per_text", "title", "by_rating"}
+GOING_ON = OF_ONE_CALL | {"shares", "id", "words_per_text", "title", "by_rating", "by_values"}
 COLUMNS = {"text", "person", "item", "rating", "title", "by"}  # options that name columns
 # How missing values are written, where --missing does not say.
 MISSING = ("NA", "NaN")
@@ -261,6 +261,8 @@ class Run:
         parameters: dict[str, dict[str, Any]] = {"lists": {}, "values": {}}
         for name, one in self.models.items():
             own = {**one.get_params(deep=False), **aside}
+            if name == self.added:  # in whatever order they were listed
+                own["values"] = sorted(own["values"])
             parameters["values" if name == self.added else "lists"][name] = own
         digests = {
             name: hashlib.sha256(repr(own).encode()).hexdigest()
