@@ -414,8 +414,11 @@ class Topics(Run):
                 "not report it"
             )
         title = f"Topics, of {counted(len(self._names), 'word')} ({self._allowed()})"
-        by_group = ["", str(self.models["shares"])] if self._has_groups() else []
-        return [as_text(Table(title, head, rows, notes, head)), *by_group]
+        of_topics = as_text(Table(title, head, rows, notes, head))
+        if not self._has_groups():
+            return [of_topics]
+        hidden = [topic.below_noise for topic in self._topics]
+        return [of_topics, "", as_text(self.models["shares"]._table(hidden))]
 
     def for_officer(self) -> str:
         """Say how many topics there are, and of how many groups their shares can be seen."""

@@ -389,8 +389,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Intervals of the shares; before the fit the parameters."""
         return as_text(self._table()) if self._fitted_state() else repr(self)
 
-    def _table(self) -> Table:
-        """Intervals of the shares, and what they leave out."""
+    def _table(self, hidden_topics: Iterable[bool] = ()) -> Table:
+        """Intervals of the shares, and what they leave out; `hidden_topics` are marked."""
         low, high = self.interval()
         rows = []
         for row, hidden in enumerate(self.below_noise_):
@@ -398,7 +398,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             n = f"{max(self.counts_[row], 0):,.0f}"
             ends = zip(low[row], high[row], strict=True)
             rows.append((group, n, *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in ends)))
-        topics = (f"topic {number}" for number in range(1, self.sums_.shape[1] + 1))
+        marks = ["*" if hidden else "" for hidden in hidden_topics] or [""] * self.sums_.shape[1]
+        topics = (f"topic {number}{mark}" for number, mark in enumerate(marks, start=1))
         of_persons = self.privacy_report_.unit == "person"
         head = ("group", "texts, at least about" if of_persons else "texts, about", *topics)
         notes = [
@@ -411,7 +412,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
                 "avoid that: docs/how_to/topics_by_group.md."
             )
         if self.below_noise_.any():
-            notes.append("* noise hides how many texts there are")
+            notes.append("* of a group: noise hides how many texts there are")
+        if any(marks):
+            notes.append("* of a topic: noise hides the topic, whatever its shares")
         said = "Average shares of topics, by group, in texts with a word of these"
         return Table(said, head, rows, notes, ("group",))
 

@@ -193,7 +193,7 @@ def write_topic_page(
         warnings=warned,
         explorer=section,
         topics="".join(_topic_row(topic, topics[0].weight) for topic in topics),
-        by_group="" if shares is None else _by_group(shares._table()),
+        by_group="" if shares is None else _by_group(shares._table(model.below_noise())),
         promise=promise,
         **_releases(report),
         **_facts(report),

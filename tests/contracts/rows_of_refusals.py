@@ -387,7 +387,7 @@ VALUES = {
     "dates": ((CODES, DAYS), "y must hold numbers.*dates"),
     "date objects": ((CODES, DAYS.astype(object)), "y must hold numbers"),
     "complex": ((CODES, np.ones(30) * 1j), "y must hold real numbers"),
-    "integers beyond floats": ((CODES, [10**400] * 30), "y must hold numbers within those of doub"),
+    "integers beyond floats": ((CODES, [10**400] * 30), "y must hold numbers within those of"),
     "sparse": ((CODES, sp.csr_matrix(np.ones(30))), "y must be dense"),
     "masked": ((CODES, np.ma.masked_equal(np.arange(30.0), 7)), "y must have no masked entries"),
     "beyond doubles": ((CODES, np.full(30, np.longdouble("1e4000"))), "y contains NaN or infinity"),

@@ -275,6 +275,9 @@ def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed, monkeypatc
     loaded = TopicShares.load(tmp_path / "shares.model")
     pd.testing.assert_frame_equal(loaded.table(0.5), found.table(0.5))
     assert "of a topic that was not found differ in these, too." in " ".join(str(found).split())
+    shown = found._table([False, True, False])
+    assert shown.head[-2:] == ("topic 2*", "topic 3")
+    assert "* of a topic: noise hides the topic, whatever its shares" in shown.notes
     monkeypatch.setattr(TopicShares, "below_noise_", np.ones(4, bool))
     with pytest.warns(NotEnoughDataWarning, match="Are values written as in by?"):
         lda.shares_by(X, by, VALUES, groups=persons, epsilon=0.5)
