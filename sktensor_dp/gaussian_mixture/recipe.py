@@ -237,8 +237,8 @@ def variances_of_ends(
     d, square = len(means), ball.radius**2 / len(means)  # of half a range
     if plan.n_components > 1 or observed_overall(ball, second) == 1:
         return np.zeros(d)
-    part = np.clip(variances / np.maximum(square - np.square(means), 1e-300), 0.0, 1.0)
-    part = np.where(np.square(means) < square, part, 0.0)
+    most = np.maximum(square - np.square(means), 0.0)
+    part = np.clip(variances, 0.0, most) / np.where(most > 0, most, 1.0)
     farthest = np.square(math.sqrt(square) + np.abs(means))
     # The other columns of a row have a mean square of 1 each.
     needed = farthest / (plan.clip.limit**2 - (d - 1))

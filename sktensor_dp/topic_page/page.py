@@ -137,8 +137,8 @@ def write_topic_page(
     warnings : sequence of str, default=()
         Texts of the fit's warnings, to be shown, made of released values and public numbers alone.
     shares : TopicShares, default=None
-        Shares of the topics by group, to be shown with what :meth:`PrivateSpectralLDA.shares_by`
-        prints of them; pass a `report` of both.
+        Shares of the topics by group, to be shown with what is printed of them:
+        :meth:`sktensor_dp.PrivateSpectralLDA.shares_by`. Pass a `report` of both.
 
     Returns
     -------

@@ -435,7 +435,7 @@ LEFT = [
     ("adding", BY, "words.model and topics.model", ""),
     ("adding", (*BY, "--topics", 10), "", "(topics: 2) the command goes on from there"),
     ("added", BY, "", FINISHED),
-    ("added", (*BY, "--epsilon", 0.8), "words.model and topics.model", ""),
+    ("added", (*BY, "--epsilon", 0.8), "", FINISHED),
 ]  # fmt: skip
 
 
