@@ -158,15 +158,15 @@ def test_errors_of_few_persons_are_not_those_of_a_deviation_that_noise_made_smal
 
 
 @pytest.mark.parametrize(
-    ("n_common", "epsilon", "as_one", "n_fits"),
-    [(1, float("inf"), False, 2), (1, 2.0, False, 4), (2, 200.0, False, 2), (4, 2.0, True, 2)],
+    ("n_common", "epsilon", "as_one"),
+    [(1, float("inf"), False), (1, 2.0, False), (2, 200.0, False), (4, 2.0, True)],
 )
-def test_changes_between_quarters_that_have_own_questions(n_common, epsilon, as_one, n_fits, seed):
+def test_changes_between_quarters_that_have_own_questions(n_common, epsilon, as_one, seed):
     """By few questions that are asked in all quarters, in three modes, and in two."""
     rng, n, squares, n_questions = np.random.default_rng(seed), 4000, [], n_common + 20
     question, quarter = np.divmod(np.arange(4 * n_questions), 4)
     asked = (question < n_common) | ((question - n_common) // 5 == quarter)
-    for number in range(n_fits):
+    for number in range(3):
         seen = (rng.random((n, 4)) < 0.8)[:, quarter] & asked
         means = 0.5 * rng.standard_normal(n_questions)[question]
         means += np.array([0, 0.2, 0.3, 0.6])[quarter]
@@ -182,4 +182,5 @@ def test_changes_between_quarters_that_have_own_questions(n_common, epsilon, as_
         biases, errors = model.biases_[-1], model.bias_errors_[-1]
         change, error = biases[3] - biases[0], np.hypot(errors[0], errors[3])
         squares.append(((change - 0.6) / error) ** 2)
-    assert np.sqrt(np.mean(squares)) < 4.5  # it was 5 to 13 where errors left out what is unknown
+    # One fit of a hundred is off by six or more; half were where errors left out what is unknown.
+    assert np.sqrt(np.median(squares)) < 4
