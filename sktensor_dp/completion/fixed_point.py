@@ -119,13 +119,11 @@ def fixed_point(
     found = np.linalg.solve(products + prior, right)
     n_free = max(len(shown) - len(found), 1)
     factor = max(float(np.sum((shown - design @ found) ** 2 / noise)) / n_free, 1.0)
-    possible = np.zeros(1, dtype=bool)
+    standard_normal, possible = _normal_points(len(found)), np.zeros(1, dtype=bool)
     while possible.mean() < LEAST_POSSIBLE:
         precisions, axes = np.linalg.eigh(products / factor + prior)
-        drawn = (axes.T @ right) / factor / precisions + _normal_points(
-            len(found)
-        ) * precisions**-0.5
-        drawn = drawn @ axes.T
+        means = (axes.T @ right) / factor / precisions
+        drawn = (means + standard_normal * precisions**-0.5) @ axes.T
         slopes_drawn = np.zeros((len(drawn), n, n))
         slopes_drawn[:, first, second] = slopes_drawn[:, second, first] = drawn[:, n:]
         possible = np.abs(np.linalg.eigvalsh(slopes_drawn)).max(axis=1) < 1

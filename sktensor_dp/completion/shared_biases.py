@@ -112,7 +112,7 @@ class EffectRelease:
 
 
 class Shown(NamedTuple):
-    """What n releases show of differences of rows, each of shape (n, n_rows)."""
+    """Arrays (n, n_rows) of what n releases show of how rows differ."""
 
     about: Floats  # effects that they are about
     sums: Floats  # of effects

@@ -48,5 +48,5 @@ def confusion(topics: Floats, prior: Floats, single: bool, length: float) -> Flo
 
 
 def _nearest(lengths: NDArray[np.floating] | list[float]) -> NDArray[np.integer]:
-    """Lengths that are told apart, each nearest in logarithm."""
+    """Replace each length by that of `LENGTHS` which is nearest to it in logarithm."""
     return LENGTHS[np.searchsorted(np.sqrt(LENGTHS[1:] * LENGTHS[:-1]), lengths)]
