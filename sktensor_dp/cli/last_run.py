@@ -89,15 +89,16 @@ class LastRun:
         if not asks_for_added:
             ignored = (*ignored, *of_added)
         is_finished = bool(made.protected.get(PAGES[-1]))
-        if is_finished and asks_for_added and any(name in made.asked for name in of_added):
+        may_add = is_finished and asks_for_added
+        if may_add and any(name in made.asked for name in of_added):
             ignored = (*ignored, "epsilon")  # another one alone pays for the same step again
         names = [name for name in {**made.asked, **asked} if name not in ignored]
         others = [name for name in names if made.asked.get(name) != asked.get(name)]
         hinders: list[str] = []
-        if is_finished and asks_for_added:
+        if may_add:
             of_rest = [name for name in others if name not in {*of_added, *OF_ROWS, "epsilon"}]
             hinders = _in_words(of_rest, made)
-        adds = is_finished and asks_for_added and bool(others) and not hinders
+        adds = may_add and bool(others) and not hinders
         first: list[str] = []
         if adds:
             first = [*models[:-1]]
