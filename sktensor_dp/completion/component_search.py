@@ -267,10 +267,11 @@ def gain_of_components(explained: Floats, each: float, residual: float) -> float
 
 
 def moment_noise(sigma: float, n_columns: int | Integers, last: int) -> Floats:
-    """Noise of a diagonal number of r times the mean moment of `last` sweeps, less the trace of the
-    first. `sigma` is that of one sweep.
+    """Deviation on the diagonal of ``r mean - trace I`` of moments (r, r) with noise `sigma` each.
+
+    The mean is over `last` sweeps, the trace that of another moment; r is `n_columns`.
     """
-    # r^2 sigma^2 / last is the variance of the former, and r sigma^2 that of a trace.
+    # The mean brings the variance r^2 sigma^2 / last, and the trace r sigma^2.
     return np.asarray(sigma * n_columns * np.sqrt(1 / last + 1 / n_columns))
 
 

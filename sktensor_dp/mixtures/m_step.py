@@ -220,31 +220,35 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     """Moments that one step released, in the coordinates of the data."""
     # A row is x = m + F y. With E for sums of shares times what follows it, w = E 1 and a = F E y
     # (`moves`), E x = w m + a and E xx' = F E yy' F' + m a' + a m' + w m m'.
-    clip, means = statistics.clipping, model.means
-    pooled = len(statistics.shapes) == 1
-    factors = model.factors[:1] if pooled else model.factors
-    d = means.shape[1]
-    counts = statistics.weights.sum(keepdims=True) if pooled else statistics.weights
+    clip, noise = statistics.clipping, statistics.noise
+    weights, means, (k, d) = statistics.weights, model.means, model.means.shape
     moves = np.einsum("jab,jb->ja", model.factors, statistics.shifts / clip.shift_response)
-    firsts = statistics.weights[:, None] * means + moves
+    of_means = _products(means, moves) + _weighted_squares(weights, means)
+    counts, variances = weights, np.square([noise.shift, noise.shape, noise.size])
+    if len(statistics.shapes) < k:  # sizes and shapes are of all groups together
+        counts, of_means = weights.sum(keepdims=True), of_means.sum(axis=0, keepdims=True)
+        variances[1:] /= k
     # Sizes and shapes are what E yy' has beyond that of standard normal y, the count times I.
     whitened = np.eye(d) * (counts + statistics.sizes / (d * clip.size_response))[:, None, None]
     whitened = whitened + statistics.shapes / clip.shape_response
-    crossed = means[:, :, None] * moves[:, None, :]
-    of_means = crossed + crossed.swapaxes(1, 2)
-    of_means += statistics.weights[:, None, None] * means[:, :, None] * means[:, None, :]
-    seconds = factors @ whitened @ factors.swapaxes(1, 2)
-    seconds = seconds + (of_means.sum(axis=0, keepdims=True) if pooled else of_means)
-    noise = np.square([statistics.noise.shift, statistics.noise.shape, statistics.noise.size])
-    if pooled:  # shapes and sizes are released for all groups together
-        noise[1:] /= len(means)
-    ones = np.ones(len(means))
+    factors, ones = model.factors[: len(whitened)], np.ones(k)
     return StepMoments(
-        weights=statistics.weights, firsts=firsts, seconds=seconds, means=means,
-        frames=model.factors,
-        variances=np.tile(noise[:, None], len(means)), weight_variances=ones,
-        rates=ones[:, None], least_variances=ones,
+        weights=weights, firsts=weights[:, None] * means + moves,
+        seconds=factors @ whitened @ factors.swapaxes(1, 2) + of_means,
+        means=means, frames=model.factors, variances=np.tile(variances[:, None], k),
+        weight_variances=ones, rates=ones[:, None], least_variances=ones,
     )  # fmt: skip
+
+
+def _products(a: Floats, b: Floats) -> Floats:
+    """``a b' + b a'`` of the vectors a and b (k, d) of each group; (k, d, d)."""
+    outer = a[:, :, None] * b[:, None, :]
+    return outer + outer.swapaxes(1, 2)
+
+
+def _weighted_squares(weights: Floats, a: Floats) -> Floats:
+    """``w a a'`` of the weight w and the vector a of each group; (k, d, d)."""
+    return weights[:, None, None] * a[:, :, None] * a[:, None, :]
 
 
 def gaussians_after_step(
@@ -306,11 +310,9 @@ def scatters(model: Gaussians, average: StepMoments, counts: Floats, shifts: Flo
     # About a mean m they are sum xx' - sum x m' - m sum x' + w m m', and about the moved mean less
     # by w times the squared shift.
     means, weights, seconds = model.means, average.weights, average.seconds
-    crossed = average.firsts[:, :, None] * means[:, None, :]
-    of_means = crossed + crossed.swapaxes(1, 2)
-    of_means -= weights[:, None, None] * means[:, :, None] * means[:, None, :]
-    moved = counts[:, None, None] * shifts[:, :, None] * shifts[:, None, :]
-    if len(seconds) < len(counts):
+    of_means = _products(average.firsts, means) - _weighted_squares(weights, means)
+    moved = _weighted_squares(counts, shifts)
+    if len(seconds) < len(counts):  # of all groups together
         of_means, moved = of_means.sum(axis=0, keepdims=True), moved.sum(axis=0, keepdims=True)
         weights, counts = weights.sum(keepdims=True), counts.sum(keepdims=True)
     whiteners = model.whiteners[: len(seconds)]

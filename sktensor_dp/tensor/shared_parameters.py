@@ -177,21 +177,19 @@ class _GridPosterior:
         last_density = last_step = last_variance = math.nan
         for _ in range(_STEPS):
             posterior, effects, variances, density = self._posterior()
-            effects **= 2
-            effects += variances
-            effects *= posterior
+            squares = effects  # expected ones, in the memory of effects
+            squares **= 2
+            squares += variances
+            squares *= posterior
             # Over one row less: the mode under a prior by which the variance is not 0 (Chung et
             # al. 2013), as few rows in much noise would have it.
-            mean_square = float(np.sum(effects)) / max(len(effects) - 1, 1)
+            mean_square = float(np.sum(squares)) / max(len(squares) - 1, 1)
             variance = self.prior_variance
             density += math.log(variance) / 2
-            # Find where EM steps end by the secant method, not farther than so many steps go: where
-            # noise hides effects, the likelihood is flat and tells no variance.
             step = math.log(max(mean_square, self._least_variance) / variance)
-            moved, fell = math.log(variance / last_variance), last_step - step
-            longer = min(moved / fell, _EM_STEPS) if moved * fell > 0 else 1.0
+            longer = _secant_factor(last_step, step, moved=math.log(variance / last_variance))
             self.prior_variance = max(variance * math.exp(longer * step), self._least_variance)
-            if abs(density - last_density) < _LEAST_GAIN * len(effects):
+            if abs(density - last_density) < _LEAST_GAIN * len(squares):
                 break
             last_density, last_step, last_variance = density, step, variance
 
@@ -252,6 +250,15 @@ class _GridPosterior:
         np.multiply(gains, self._sums, out=effects)
         variances = self.prior_variance * self._variances / marginal_variances
         return posterior, effects, variances, float(np.sum(largest + np.log(sums)))
+
+
+def _secant_factor(last_step: float, step: float, moved: float) -> float:
+    """Factor that lengthens a step to where steps end, if each shrinks by the same ratio.
+
+    It is at most `_EM_STEPS`: where noise hides effects, the likelihood is flat.
+    """
+    shrunk = last_step - step  # while the variance `moved`
+    return min(moved / shrunk, _EM_STEPS) if moved * shrunk > 0 else 1.0
 
 
 def _posterior_mean(posterior: Floats, values: Floats) -> Floats:

@@ -5,6 +5,7 @@ Unknown topics: the largest concentration that moments allow. Known ones: least 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.special import digamma, ndtri
@@ -88,34 +89,19 @@ def concentration_of_pairs(
 
     None for one topic, or if no concentration is rejected.
     """
-    # Number of least-squares steps for each concentration that is tried on pairs, and the largest
-    # number of words for it.
-    tried_steps, tried_words = 12, 600
+    most_words = 600
     if len(topics) == 1:
         return None
-    words = np.sort(np.argsort(-frequencies, kind="stable")[:tried_words])
+    words = np.sort(np.argsort(-frequencies, kind="stable")[:most_words])
     pairs, frequencies, topics = pairs[np.ix_(words, words)], frequencies[words], topics[:, words]
     scales = _word_scales(frequencies, sigma, sampling)
     scales = np.maximum(scales, 1e-12 * max(float(scales.max()), 1e-300))  # none is 0
     total = float(frequencies.sum())
-    mean, pairs = frequencies / scales, pairs / scales[:, None] / scales
-
-    def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
-        """Topics that fit the pairs from a `start`, with the misfit that is left."""
-        topics, scale = start.topics, 1 + concentration
-        for _ in range(tried_steps):
-            # Averaging topics and their update is Newton's method for the square root.
-            topics = (topics + pair_step(
-                topics, weights,
-                lambda V: scale * (pairs @ V) - concentration * np.outer(mean, mean @ V), mean,
-                scales / total,
-            )) / 2  # fmt: skip
-        fitted = ExplainedTopics(topics, weights, concentration)
-        # Entries off the diagonal are there twice.
-        return replace(fitted, misfit=float(((pairs - fitted.pairs) ** 2).sum()) / 2)
-
+    scaled = _ScaledPairs(
+        pairs / scales[:, None] / scales, frequencies / scales, scales / total, weights
+    )
     topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / scales
-    single = explain(ExplainedTopics(topics, weights, 0.0), 0.0)
+    single = scaled.explain(ExplainedTopics(topics, weights, 0.0), 0.0)
     k, d = topics.shape
     # Entries, which have a variance of about 1, less probabilities that were fitted to them. If
     # topics do not fit, the residual of the moment is used as the variance.
@@ -123,8 +109,39 @@ def concentration_of_pairs(
     # Reject a concentration if non-negative topics explain the moment worse than topics of
     # one-topic documents do, by more than bounds at 0 cost at the true concentration. Noise that
     # neither explains cancels.
-    found = largest_not_rejected(explain, single, single.misfit + variance * cost_of_bounds(k, d))
+    most_misfit = single.misfit + variance * cost_of_bounds(k, d)
+    found = largest_not_rejected(scaled.explain, single, most_misfit)
     return None if found is None else found.concentration
+
+
+@dataclass(frozen=True, eq=False)
+class _ScaledPairs:
+    """Released second moment, its words scaled so that entries have a variance of about 1."""
+
+    pairs: Floats  # (d, d)
+    mean: Floats  # (d,): frequencies of the words
+    word_masses: Floats  # (d,): scaled topics times these sum to 1
+    weights: Floats  # (k,): shares of topics
+
+    def explain(self, start: ExplainedTopics, concentration: float) -> ExplainedTopics:
+        """Topics that fit the pairs from a `start`, with the misfit that is left."""
+        n_steps = 12
+        topics = start.topics
+        for _ in range(n_steps):
+            stepped = pair_step(
+                topics, self.weights, partial(self._single_pairs, concentration), self.mean,
+                self.word_masses,
+            )  # fmt: skip
+            # Averaging topics and their update is Newton's method for the square root.
+            topics = (topics + stepped) / 2
+        fitted = ExplainedTopics(topics, self.weights, concentration)
+        # Entries off the diagonal are there twice.
+        return replace(fitted, misfit=float(((self.pairs - fitted.pairs) ** 2).sum()) / 2)
+
+    def _single_pairs(self, concentration: float, V: Floats) -> Floats:
+        """Product of `V` with the second moment corrected to that of one-topic documents."""
+        mean = self.mean
+        return (1 + concentration) * (self.pairs @ V) - concentration * np.outer(mean, mean @ V)
 
 
 def concentration_of_topics(

@@ -25,6 +25,7 @@ noise nor their sampling variance depends on the concentration.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.optimize import minimize
@@ -157,35 +158,43 @@ def match_with_concentration(
     True if the concentration was assumed.
     """
     given = 0.0 if concentration is None else concentration
-    found = match_moments(*starts[-1], moments, given)
+    first = match_moments(*starts[-1], moments, given)
     # A second fit takes sampling variances from the moments of the first.
-    moments = replace(moments, second=found.pairs)
-    found = match_moments(found.topics, found.weights, moments, given)
-    # Released values, those equal by symmetry counted once.
-    d, m = moments.basis.shape
-    n_values = d + n_unique(d, 2) + n_unique(m, 3)
-    # A misfit is about chi squared, times `variance` where no number of topics explains the
-    # moments. To moments of other documents it is larger by two for each parameter (Mallows, 1973).
-    variance = max(found.misfit / max(n_values - found.topics.size, 1), 1.0)
-    fits = [*(match_moments(*start, moments, given) for start in starts[:-1]), found]
+    moments = replace(moments, second=first.pairs)
+    most = match_moments(first.topics, first.weights, moments, given)
+    variance = _variance_of_misfit(most, moments)
+    fits = [*(match_moments(*start, moments, given) for start in starts[:-1]), most]
+    # To moments of other documents a misfit is larger by two for each parameter (Mallows, 1973).
     found = min(fits, key=lambda fit: fit.misfit / variance + 2 * fit.topics.size)
     if concentration is not None:
         return found, moments, False
-
-    def explain(start: ExplainedTopics, concentration: float) -> ExplainedTopics:
-        """Topics matched to the moments from a `start`, with the misfit that is left."""
-        fit = match_moments(start.topics, start.weights, moments, concentration)
-        # Shares that documents happen to have move all pairs of two topics together, by more than
-        # the sampling variances of single pairs say. This part of a misfit rejects nothing.
-        by_shares = float((pair_precision(moments) * variance_by_shares(fit)).sum())
-        return replace(fit, misfit=fit.misfit - by_shares / moments.n_documents)
-
+    explain = partial(_matched_again, moments)
     most_misfit = found.misfit + variance * cost_of_bounds(*found.topics.shape)
     one_topic = len(found.topics) == 1  # it explains pairs as well at any concentration
     largest = None if one_topic else largest_not_rejected(explain, found, most_misfit)
     if largest is None:
         return explain(found, USUAL), moments, True
     return largest, moments, False
+
+
+def _variance_of_misfit(fit: ExplainedTopics, moments: ReleasedMoments) -> float:
+    """Misfit for each degree of freedom, at least 1: more where topics do not explain moments."""
+    d, m = moments.basis.shape
+    n_values = d + n_unique(d, 2) + n_unique(m, 3)  # those equal by symmetry counted once
+    return max(fit.misfit / max(n_values - fit.topics.size, 1), 1.0)
+
+
+def _matched_again(
+    moments: ReleasedMoments, start: ExplainedTopics, concentration: float
+) -> ExplainedTopics:
+    """Topics matched to the moments from a `start`; without the misfit by documents' shares.
+
+    Shares that documents happen to have move all pairs of two topics together, by more than the
+    sampling variances of single pairs say. This part of a misfit rejects no concentration.
+    """
+    fit = match_moments(start.topics, start.weights, moments, concentration)
+    by_shares = float((pair_precision(moments) * variance_by_shares(fit)).sum())
+    return replace(fit, misfit=fit.misfit - by_shares / moments.n_documents)
 
 
 def variance_by_shares(fit: ExplainedTopics) -> Floats:
