@@ -25,16 +25,16 @@ def test_topics_are_drawn_in_the_order_of_their_shares():
     found = model()
     display = TopicsDisplay.from_estimator(found, WORDS, n_words=4)
     order = range(len(found.components_))
-    apart, probable = found.top_words(4, WORDS, relevance=0.6), found.top_words(4, WORDS)
-    assert display.words == [one or other for one, other in zip(apart, probable, strict=True)]
+    assert display.words == found.top_words(4, WORDS, relevance=0.6)
     low, high = found.components_interval()
     places = zip(display.axes_, order, display.words, strict=True)
     for number, (axes, topic, words) in enumerate(places, start=1):
         assert axes.get_title(loc="left").startswith(f"Topic {number} · ")
         hidden = bool(found.below_noise()[topic])
         assert axes.get_title(loc="left").endswith("· hidden") is hidden
-        colours = [one.patches[0].get_facecolor() for one in (axes, display.ax_)]
-        assert (colours[0] != colours[1]) is hidden
+        assert hidden is not bool(words)
+        if hidden:
+            continue
         columns = [list(WORDS).index(word) for word in words]
         drawn = [bar.get_width() for bar in axes.patches]
         assert drawn == found.components_[topic][columns].tolist()

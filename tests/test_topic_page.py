@@ -66,8 +66,9 @@ def test_page_states_guarantee_topics_and_every_release(tmp_path: Path) -> None:
     assert [topic.number for topic in found] == [1, 2, 3, 4]
     assert sorted((topic.weight for topic in found), reverse=True) == [t.weight for t in found]
     assert [bool(topic.distinctive) for topic in found] == [not t.below_noise for t in found]
-    places = [words.index(" ".join(topic.distinctive or topic.words)) for topic in found]
+    places = [words.index(" ".join(topic.distinctive)) for topic in found if topic.distinctive]
     assert places == sorted(places)
+    assert [bool(topic.words) for topic in found] == [not t.below_noise for t in found]
     for topic in found:
         assert f"{100 * topic.weight:.1f} %" in words
         assert " ".join(topic.words) in words

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sktensor_dp import __version__
-from sktensor_dp.cli.folder import Folder, held
+from sktensor_dp.cli.folder import Folder, earlier_runs, held, runs_with
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.last_run import COUNTED, LEARNED, OF_PAYER, STATEMENT, LastRun, can_be_added_to
@@ -231,7 +231,7 @@ def _refuse_to_pay_again(run: Run, folder: Folder, *, with_last: bool) -> None:
     """
     path, settings = folder.path, folder.made.asked
     paid_before = [(path, folder.last, run.free)] if with_last else []
-    for earlier in sorted(path.glob("earlier-*")):
+    for earlier in earlier_runs(path):
         made = Manifest.of(earlier)
         left = LastRun.left(made, settings, [*run.models], run.option, run.of_added)
         if left.is_finished and not left.differs:
@@ -334,7 +334,24 @@ def _show_protection(run: Run, path: Path, progress: Progress, *, has_noise: boo
     if weak:
         progress.warn(weak)
     if not run.is_paid:
-        progress.note("\n".join(run.forecast_lines()))
+        progress.note("\n".join([*run.forecast_lines(), *_released_before(run, path)]))
+
+
+def _released_before(run: Run, path: Path) -> list[str]:
+    """Warning of earlier runs that added the same to the same models, by other files, if any."""
+    asked, learned = run.asked_for(), [f"{name}.model" for name in run.models if name != run.added]
+    files = [
+        f"{made.asked['file']} ({where})"
+        for where, made in runs_with(path, learned)
+        if run.adds and made.protected.get(f"{run.added}.model")
+        and all(made.asked.get(name) == asked.get(name) for name in run.of_added)
+    ]  # fmt: skip
+    if not files:
+        return []
+    return [
+        f"warning: {run.added} by the same column and values were released of "
+        f"{' and '.join(files)}: if {run.file_name} holds the same rows, this pays for them again"
+    ]
 
 
 def _why_stopped(run: Run, folder: Folder) -> str:

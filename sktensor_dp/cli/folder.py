@@ -367,6 +367,15 @@ def earlier_runs(folder: Path) -> list[Path]:
     return sorted(numbered, key=lambda path: int(path.name.partition("-")[2]))
 
 
+def runs_with(path: Path, names: Sequence[str]) -> Iterator[tuple[Path, Manifest]]:
+    """Runs of a folder, the last one first, whose files of these names are the same as its."""
+    last = Manifest.of(path).protected
+    for folder in (path, *earlier_runs(path)):
+        made = Manifest.of(folder)
+        if all(made.protected.get(name, UNFINISHED) == last.get(name) for name in names):
+            yield folder, made
+
+
 def summary_of(ledger: BudgetAccountant, *, several: bool) -> str:
     """Say what all fits of a ledger cost together, which are of `several` runs."""
     epsilon, delta = total_of(ledger)

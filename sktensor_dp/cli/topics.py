@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from sktensor_dp import datasets
 from sktensor_dp.checks.display import Table, as_text, counted
-from sktensor_dp.cli.folder import Folder, table_of
+from sktensor_dp.cli.folder import Folder, runs_with, table_of
+from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.public_lists import (
     CELLS,
     listed_name,
@@ -429,8 +430,12 @@ class Topics(Run):
         """Write the page, leading words, all words, and if asked the shares of texts."""
         model, names = self.models["topics"], self._names
         about: dict[str, Any] = {"report": report, "warnings": warnings}
-        if self._has_groups():
-            about["shares"] = self.models["shares"]
+        if self._has_groups():  # all that were made of these topics
+            about["shares"] = {
+                _heading(where, made): TopicShares.load(where / "shares.model")
+                for where, made in runs_with(folder.path, ["topics.model"])
+                if made.protected.get("shares.model")
+            }
         folder.add("topics.html", lambda path: write_topic_page(path, model, names, **about))
         distinctive = map(set, model.top_words(len(names), names, relevance=0.6))
         leading: list[list[object]] = []
@@ -439,7 +444,7 @@ class Topics(Run):
             hidden = YES[topic.below_noise]
             leading += (
                 [topic.number, share, rank, word, YES[word in own_words], hidden]
-                for rank, word in enumerate(topic.words, start=1)
+                for rank, word in enumerate(topic.words or [""], start=1)
             )
         columns = ["topic", "share_of_words", "rank", "word", "sets_apart", "hidden"]
         folder.add("topics.csv", table_of([columns, *leading]))
@@ -456,7 +461,7 @@ class Topics(Run):
             self.write_shares(folder)
         footer = (
             "%: share of the words, no result to report; bar: share of a word in its topic; line: "
-            "where noise may have moved it from (90%); grey: hidden by noise"
+            "where noise may have moved it from (90%)"
         )
         footer = "\n".join([footer, *self.on_hidden(), report.in_brief])
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
@@ -491,6 +496,11 @@ class Topics(Run):
         columns = [self.options.id or "text", "kept_words", *head]
         folder.add(name, table_of([columns, *rows]), private=True)
         return name
+
+
+def _heading(where: Path, made: Manifest) -> str:
+    """Heading of shares by group that a run made."""
+    return f"Topics by {made.asked['by']} of {made.asked['file']}, in {where.name}"
 
 
 def _stop_words(path: Path, encoding: str | None) -> list[str]:

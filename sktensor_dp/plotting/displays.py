@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Names = Sequence[str] | NDArray[np.generic] | None
 
 # One colour for all bars, whose length shows the value; another for what is drawn over them.
-FIRST, SECOND, TEXT, MUTED, HIDDEN = "#2f6690", "#b3541e", "#1f2933", "#52606d", "#c3cad1"
+FIRST, SECOND, TEXT, MUTED, WIDE = "#2f6690", "#b3541e", "#1f2933", "#52606d", "#c3cad1"
 # Words are text, not markup: a dollar sign must not start a formula.
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
 SMALL: dict[str, Any] = {"fontsize": 10, "color": MUTED, **PLAIN}
@@ -56,16 +56,11 @@ def styled(ax: "Axes", title: str, **labels: str) -> None:
 
 
 def draw_bars(
-    ax: "Axes",
-    values: ArrayLike,
-    names: Sequence[str],
-    low: object = None,
-    high: object = None,
-    colour: str = FIRST,
+    ax: "Axes", values: ArrayLike, names: Sequence[str], low: object = None, high: object = None
 ) -> None:
     """Draw bars with names, the first on top, and intervals where they are known."""
     lengths, places = np.asarray(values, dtype=np.float64), np.arange(len(names))
-    ax.barh(places, lengths, color=colour, height=0.68)
+    ax.barh(places, lengths, color=FIRST, height=0.68)
     ax.set_yticks(places, [shortened(name) for name in names], **PLAIN)
     ax.set_ylim(len(names) - 0.4, -0.6)
     if low is not None and high is not None:
@@ -193,7 +188,7 @@ class TopicsDisplay(Display):
     values, low, high : lists of arrays of numbers
         Probabilities of the words, and intervals (None where the noise is not known).
     hidden : sequence of bool of length n_topics
-        Whether noise hides a topic: it is grey, with its most probable words.
+        Whether noise hides a topic: its chart says so, and is empty.
     footer : str
         Line below all charts.
 
@@ -233,7 +228,7 @@ class TopicsDisplay(Display):
         feature_names : sequence of str of length n_features_in_, default=None
             The words; by default ``feature_names_in_``, or the numbers of the columns.
         n_words : int, default=10
-            Words of each topic: those that set it apart, if there are any.
+            Words of each topic that set it apart; of a single topic the most probable ones.
         level : float, default=0.9
             Coverage of the intervals.
         footer : str, default=None
@@ -256,7 +251,7 @@ class TopicsDisplay(Display):
         columns = range(topics.shape[1])
         distinctive = estimator.top_words(n_words, columns, relevance=0.6)
         probable = estimator.top_words(n_words, columns)
-        # Words known to set a topic apart; where there is none, its most probable words.
+        # Words known to set a topic apart; a single topic is the word frequencies.
         leading = [np.array(a or b, int) for a, b in zip(distinctive, probable, strict=True)]
         low = high = None
         if estimator.components_std_ is not None:
@@ -306,8 +301,7 @@ class TopicsDisplay(Display):
         most_words = max(map(len, short))
         for place, axes in enumerate(self.axes_):
             low, high = (None if end is None else end[place] for end in (self.low, self.high))
-            colour = HIDDEN if hidden[place] else FIRST
-            draw_bars(axes, self.values[place], short[place], low, high, colour)
+            draw_bars(axes, self.values[place], short[place], low, high)
             styled(axes, titles[place])
             finish_bars(axes)
             axes.set_xlim(0.0, 1.05 * max(largest, np.finfo(float).tiny))
@@ -390,7 +384,7 @@ class MixtureDisplay(Display):
         self.axes_ = _grid([lines] * len(titles), titles, self.footer)
         for column, axes in enumerate(self.axes_):
             centres, reach = means[:, column], spreads[:, column]
-            axes.errorbar(centres, places, xerr=reach, fmt="none", ecolor=HIDDEN, elinewidth=6)
+            axes.errorbar(centres, places, xerr=reach, fmt="none", ecolor=WIDE, elinewidth=6)
             axes.plot(centres, places, "o", color=FIRST, markersize=5)
             axes.set_yticks(places, labels)
             axes.set_ylim(len(labels) - 0.4, -0.6)  # the first group on top
@@ -409,7 +403,7 @@ def _width(words: Sequence[str]) -> float:
             return 0.17
         return 0.14 if letter.isupper() or letter in "mw@%…—" else 0.085
 
-    return max(sum(map(width_of, word)) for word in words)
+    return max((sum(map(width_of, word)) for word in words), default=0.0)
 
 
 def _taken(rows: Floats, places: "list[NDArray[np.intp]]") -> list[Floats]:

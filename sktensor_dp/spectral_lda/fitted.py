@@ -134,7 +134,7 @@ def warnings_of_noise(
         which = f"{'topic' if len(numbers) == 1 else 'topics'} {', '.join(numbers)}"
         said.append(
             f"Noise hides {which} of {len(hidden)}, by falling share (below_noise): no word is "
-            "known to be more likely there than overall, so the leading words say nothing."
+            "known to be more likely there than overall, so none is listed."
         )
     see = "" if math.isinf(plan.releases.epsilon) else ": see forecast()"
     ways = ["more documents"]

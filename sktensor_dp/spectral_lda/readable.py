@@ -58,8 +58,8 @@ class ReadableTopics:
         Returns
         -------
         list of list of str
-            One list per topic in the order of ``components_``, the leading word first. With
-            `relevance` below 1 it may be shorter, and is empty where noise hides the topic.
+            One list per topic in the order of ``components_``, the leading word first; empty where
+            noise hides one of several topics. With `relevance` below 1 it may be shorter.
 
         Raises
         ------
@@ -83,7 +83,11 @@ class ReadableTopics:
         _check_share("relevance", relevance)
         std = self.components_std_
         order = ranked_words(self.components_, self.unigram_, std, relevance, n_words)
-        return [[str(names[word]) for word in row] for row in order]
+        empty = self.below_noise() & (len(order) > 1)  # a single topic is the word frequencies
+        return [
+            [] if is_empty else [str(names[word]) for word in row]
+            for row, is_empty in zip(order, empty, strict=True)
+        ]
 
     def components_interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
         """Intervals around the probabilities of words, for the noise of the fit.

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -65,7 +65,7 @@ class Topic:
     words, distinctive : tuple of str
         Its most probable words, and those known to set it apart, the first ones first.
     below_noise : bool
-        Whether noise hides it: no word is known to set it apart.
+        Whether noise hides it: no word is known to set it apart, and none is listed.
     """
 
     number: int
@@ -119,7 +119,7 @@ def write_topic_page(
     *,
     report: PrivacyReport | None = None,
     warnings: Sequence[str] = (),
-    shares: BaseEstimator | None = None,
+    shares: BaseEstimator | Mapping[str, BaseEstimator] | None = None,
 ) -> Path:
     """Write topics, their guarantee and every release behind them to one HTML file.
 
@@ -136,9 +136,10 @@ def write_topic_page(
         ``counts.privacy_report_.followed_by(lda.privacy_report_, delta=1e-6)``.
     warnings : sequence of str, default=()
         Texts of the fit's warnings, to be shown, made of released values and public numbers alone.
-    shares : TopicShares, default=None
+    shares : TopicShares or dict of str to TopicShares, default=None
         Shares of the topics by group, to be shown with what is printed of them:
-        :meth:`sktensor_dp.PrivateSpectralLDA.shares_by`. Pass a `report` of both.
+        :meth:`sktensor_dp.PrivateSpectralLDA.shares_by`; several by their headings, as in
+        ``{"By year": years, "By district": districts}``. Pass a `report` of all.
 
     Returns
     -------
@@ -147,8 +148,8 @@ def write_topic_page(
 
     Raises
     ------
-    ValueError
-        If names do not fit the model, or the report leaves out the shares.
+    TypeError, ValueError
+        If shares are neither; if names do not fit the model, or the report leaves out shares.
 
     Examples
     --------
@@ -165,11 +166,19 @@ def write_topic_page(
     feature_names = names_of_columns(model, feature_names, model.n_features_in_)
     alone = "" if report is not None else ALONE
     report = model.privacy_report_ if report is None else report
-    if shares is not None and not all(row in report.rows for row in shares.privacy_report_.rows):
-        raise ValueError(
-            "report must hold what shares cost, too: pass "
-            "lda.privacy_report_.followed_by(shares.privacy_report_, delta=...)."
-        )
+    if not isinstance(shares, Mapping):
+        shares = {} if shares is None else {"Topics by group": shares}
+    for one in shares.values():
+        if not isinstance(one, BaseEstimator):
+            raise TypeError(
+                "shares must be TopicShares, or a dict of several by their headings, got "
+                f"{type(one).__name__}."
+            )
+        if not all(row in report.rows for row in one.privacy_report_.rows):
+            raise ValueError(
+                "report must hold what shares cost, too: pass "
+                "lda.privacy_report_.followed_by(shares.privacy_report_, delta=...)."
+            )
     topics = topics_of(model, feature_names)
     hidden = [topic.below_noise for topic in topics]
     section, data = explorer(model, feature_names, hidden, _template("explorer.html"))
@@ -193,7 +202,7 @@ def write_topic_page(
         warnings=warned,
         explorer=section,
         topics="".join(_topic_row(topic, topics[0].weight) for topic in topics),
-        by_group="" if shares is None else _by_group(shares._table(model.below_noise())),
+        by_group="".join(_by_group(name, one._table(hidden)) for name, one in shares.items()),
         promise=promise,
         **_releases(report),
         **_facts(report),
@@ -321,8 +330,9 @@ def _topic_row(topic: Topic, largest: float) -> str:
     )
 
 
-def _by_group(table: Table) -> str:
+def _by_group(heading: str, table: Table) -> str:
     """Section with a table of numbers whose first cells are names of rows."""
+    heading = escape(printable(heading))
     rows = "".join(
         f'<tr><th scope="row">{escape(printable(name))}</th>{_cells("td", "", numbers)}</tr>'
         for name, *numbers in table.rows
@@ -331,8 +341,8 @@ def _by_group(table: Table) -> str:
     head = f'<th scope="col">{name}</th>' + _cells("th", ' scope="col"', columns)
     notes = "".join(f'<p class="soft">{escape(note)}</p>' for note in table.notes)
     return (
-        '<section><h2>Topics by group</h2><div class="scroll" tabindex="0" role="region" '
-        f'aria-label="Topics by group"><table><caption>{table.title}</caption><thead><tr>{head}'
+        f'<section><h2>{heading}</h2><div class="scroll" tabindex="0" role="region" '
+        f'aria-label="{heading}"><table><caption>{table.title}</caption><thead><tr>{head}'
         f"</tr></thead><tbody>{rows}</tbody></table></div>{notes}</section>"
     )
 

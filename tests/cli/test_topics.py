@@ -585,8 +585,13 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
         whole = f"- epsilon: 2, and {stated(folder).epsilon:.4g} with the run whose words and"
         assert whole in page
         assert ("(1,000 in other data)" in page) is (path == following)
+        again = "by the same column and values were released of posts.csv (private-topics): if next"
+        assert (again in " ".join(done.err.split())) is (path == following)
         checks.append(re.search("checked first: .*", page)[0])
     assert checks[0] not in checks[1:]
+    html = (folder / "topics.html").read_text("utf-8")  # has all that was paid for
+    for of in ("next.csv, in private-topics", "posts.csv, in earlier-2"):
+        assert f"<h2>Topics by month of {of}</h2>" in html
     # The whole epsilon is for shares, but for the part of a check.
     budget = BudgetAccountant(path=folder / LEDGER)
     shares = [one for one in budget.entries if one.spender == "TopicShares"]

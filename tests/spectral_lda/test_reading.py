@@ -65,6 +65,7 @@ def test_words_that_set_a_topic_apart_are_more_likely_there_whatever_the_noise(m
         for relevance in (0.0, 0.3, 0.6):
             found = noisy.top_words(3, names, relevance=relevance)
             assert [sorted(row) for row in found] == [sorted(row) for row in apart]
+        assert [len(row) for row in noisy.top_words(3, names)] == [3 * bool(row) for row in apart]
         assert noisy.below_noise().tolist() == [not row for row in apart]
 
 

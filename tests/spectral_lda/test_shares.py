@@ -365,13 +365,22 @@ def test_words_topics_and_shares_are_paid_by_one_budget(groups, more, tmp_path, 
     assert {entry.spender for entry in budget.entries[-2:]} == {"TopicShares"}
 
 
-def test_topics_of_persons_are_asked_of_persons():
+def test_topics_of_persons_are_asked_of_persons(tmp_path):
     lda = PrivateSpectralLDA(K, doc_topic_prior=0, epsilon=8.0).fit(X, groups=PERSONS)
     with pytest.raises(ValueError, match="groups must be given to both fits or to none"):
         lda.shares_by(X, BY, ["a", "b"])
     found = lda.shares_by(X, BY, ["a", "b"], groups=PERSONS)
     with pytest.raises(ValueError, match="report must hold what shares cost, too"):
         write_topic_page("no.html", lda, shares=found)
+    with pytest.raises(TypeError, match="a dict of several by their headings, got list"):
+        write_topic_page("no.html", lda, shares=[found])
+    more = lda.shares_by(X, BY, ["b", "c"], groups=PERSONS)
+    whole, tables = lda.privacy_report_, {"<Years>": found, "Districts": more}
+    for one in tables.values():
+        whole = whole.followed_by(one.privacy_report_, delta=1e-6)
+    page = write_topic_page(tmp_path / "all.html", lda, report=whole, shares=tables).read_text()
+    assert re.findall("<h2>(.*?)</h2><div", page)[1:] == ["&lt;Years&gt;", "Districts"]
+    assert page.count('<th scope="row">b</th>') == 2
     single = PrivateSpectralLDA(1, epsilon=8.0).fit(X, groups=PERSONS)
     with pytest.raises(NotEnoughDataError, match="a single topic every share is 100 %"):
         single.shares_by(X, BY, ["a", "b"], groups=PERSONS)
