@@ -108,7 +108,8 @@ class InputCheck(HasAccountant):
             chunk, plan.before_count() if number_is_private else plan, payer,
             unit=unit_of(self.unit, grouped=groups is not None), neighbours=self.neighbours,
         ) as ask:  # fmt: skip
-            ask.settle_plan(lambda _: plan)
+            if number_is_private:
+                ask.count_units(plan)
             answer = ask(query)
         self.n_units = ask.n_units
         report = ask.report()

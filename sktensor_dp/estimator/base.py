@@ -333,8 +333,8 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         return copied
 
     def _largest_number(self, chunks: Chunks) -> int:
-        """Number of units, or the largest there can be where it is private: to check a plan, of
-        which a session keeps only the total cost until it has counted units.
+        """Number of units, or the largest there can be where it is private: to plan and check by,
+        until a session has counted units.
         """
         return LARGEST_UNIT_COUNT if self._number_is_private else chunks.n_units
 
@@ -379,19 +379,18 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         has charged it. Warnings that are `expected`, by public numbers, come before the charge.
         """
         # Refuse first: a plan that exceeds the budget, or a source of other sizes than announced.
-        # If the number of units is private, the plan stays incomplete until the session has counted
-        # them (`Session.settle_plan`). Entering the session charges; the caller's block asks its
-        # queries; leaving it drops the data. `UNIT_COLUMN`, which the payer names persons by, is
-        # set by `telling_spending` around `fit`.
+        # Entering the session charges; a private number of units is then counted; the caller's
+        # block asks its queries; leaving it drops the data. `UNIT_COLUMN`, which the payer names
+        # persons by, is set by `telling_spending` around `fit`.
         payer = Payer(
             type(self).__name__, self._accountant_to_charge(), ticket, paid_by_earlier_batch,
             given_groups=vars(self).get(IN_GROUPS, False),
         )  # fmt: skip
         relation = neighbours or self.neighbours
         counts_units = relation == "add_remove" and bool(plan.planned)
-        plan = plan.before_count() if counts_units else plan
+        charged = plan.before_count() if counts_units else plan
         if chunks.read_before_charge and not payer.paid_by_earlier_batch:
-            payer.check_charges(payer.charges(plan, relation))
+            payer.check_charges(payer.charges(charged, relation))
             with np.errstate(all="ignore"):  # as where the session reads them
                 if chunks.apart:
                     chunks.sum(UnitCount())
@@ -401,7 +400,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         # Rows have been read here, so it is known whether they have groups.
         unit = unit_of(unit or self._unit, grouped=chunks.grouped)
         if not (ticket or paid_by_earlier_batch):  # a fit that is refused warns of nothing
-            charges = payer.charges(plan, relation, unit)
+            charges = payer.charges(charged, relation, unit)
             payer.check_charges(charges)
             if charges:
                 payer.check_several(charges, [*charges_of_later_steps(payer, relation)])
@@ -415,9 +414,11 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         with (
             OneThread(),
             Session(
-                chunks, plan, payer, neighbours=relation, unit=unit, verbose=bool(self.verbose)
+                chunks, charged, payer, neighbours=relation, unit=unit, verbose=bool(self.verbose)
             ) as ask,
         ):
+            if counts_units:
+                ask.count_units(plan)
             yield ask
         if counts_units:
             ask.warnings.extend(self._warnings_of_delta(plan, ask.n_units, unit))

@@ -596,7 +596,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         why_none = no_intervals_by(self, n_units, chunks.n_features)
         said = [NotEnoughDataWarning(f"There will be no intervals: {why_none}.")] * bool(why_none)
         with self._session(chunks, largest_plan.releases, expected=said) as ask:
-            plan = ask.settle_plan(lambda n: plan_mixture(self, n, chunks.n_features))
+            plan = plan_mixture(self, ask.n_units, chunks.n_features)
+            ask.divide(plan.releases)
             fitted = fit_mixture(ask, plan, grouped=chunks.grouped)
         return self._publish_result(self._with_report(ask, fitted, columns))
 

@@ -318,10 +318,11 @@ def release_score(
 
     A warning says where it lies at an end of its bounds.
     """
-    charged = plan.before_count() if neighbours == "add_remove" else plan
-    payer = Payer(spender, accountant, column=column)
+    payer, counts = Payer(spender, accountant, column=column), neighbours == "add_remove"
+    charged = plan.before_count() if counts else plan
     with Session(chunks, charged, payer, unit=unit, neighbours=neighbours) as ask:
-        ask.settle_plan(lambda _: plan)
+        if counts:
+            ask.count_units(plan)
         answer = ask(query)
     noisy, half = float(answer.value[0]), (query.high - query.low) / 2
     # No error lies above a bound of 0.

@@ -648,7 +648,6 @@ class PrivateTensorPowerMethod(
         check_memory(plan)
         capped = base.warnings_of_cap(self.n_components, chunks.n_features)
         with self._session(chunks, plan.releases, expected=capped) as ask:
-            ask.settle_plan(lambda _: plan)
             fitted = fit_moments(ask, plan)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
@@ -696,7 +695,6 @@ class PrivateTensorPowerMethod(
             batch, plan.releases, ticket=ticket, paid_by_earlier_batch=paid_by_earlier_batch,
             expected=expected,
         ) as ask:  # fmt: skip
-            ask.settle_plan(lambda _: plan)
             fitted = fit_batch(ask, plan, stream)
         return self._with_report(ask, fitted, columns, earlier)
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,8 +27,6 @@ from sktensor_dp.tensor.arrays import Floats
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
 
-
-Planned = TypeVar("Planned")
 
 # A released count errs by fewer deviations than this, for Gaussian and for Laplace noise, but for a
 # probability below 1e-340.
@@ -59,8 +57,8 @@ class Session(AbstractContextManager["Session"]):
     Leaving it drops the data; what was charged stays charged.
     """
 
-    # With neighbours="add_remove" the number of units is private. The plan is then incomplete
-    # (ReleasePlan.before_count), until `settle_plan` releases the number.
+    # With neighbours="add_remove" the number of units is private. What is charged is then not yet
+    # divided (ReleasePlan.before_count), until `count_units` releases the number.
 
     def __init__(
         self,
@@ -72,7 +70,8 @@ class Session(AbstractContextManager["Session"]):
         neighbours: str = "replace_one",
         verbose: bool = False,
     ) -> None:
-        self._plan, self._payer, self._unit, self._neighbours = plan, payer, unit, neighbours
+        self._payer, self._unit, self._neighbours = payer, unit, neighbours
+        self._charged = self._plan = plan  # the latter divided by the number of units, if private
         # Made before the charge: where exact values are recorded, it refuses other processes at no
         # cost.
         self._noise = NoiseSource()
@@ -158,25 +157,25 @@ class Session(AbstractContextManager["Session"]):
         """Number of planned uses of a query that are left."""
         return self._left.get(query.name, 0)
 
-    def settle_plan(self, plan_of: Callable[[int], Planned]) -> Planned:
-        """Plan by `n_units`, from here on that of the session; a private number is released first.
+    def count_units(self, plan: ReleasePlan) -> None:
+        """Release the private number of units, and divide the rest of the charge as in `plan`."""
+        counted = self(UnitCount())
+        farthest = FARTHEST_PURE if self.is_pure else FARTHEST
+        self.n_units = min(max(round(float(counted.value[0])), 1), LARGEST_UNIT_COUNT)
+        self._most_units = self.n_units + math.ceil(farthest * counted.sigma) + 1
+        self.divide(plan)
 
-        ``plan_of(n)`` is a `ReleasePlan`, or has one as ``releases``.
-        """
-        if self.number_is_private:
-            counted = self(UnitCount())
-            farthest = FARTHEST_PURE if self.is_pure else FARTHEST
-            self.n_units = min(max(round(float(counted.value[0])), 1), LARGEST_UNIT_COUNT)
-            self._most_units = self.n_units + math.ceil(farthest * counted.sigma) + 1
-        plan = plan_of(self.n_units)
-        releases: Any = getattr(plan, "releases", plan)
-        if self.number_is_private:
-            self._plan = self._plan.after_count(releases)
-            self._left = {release.name: release.uses for release in self._plan.planned}
-            self._left[COUNT] = 0
-        elif releases != self._plan:
-            raise RuntimeError("the plan by the public number of units is another one.")
-        return plan
+    def divide(self, plan: ReleasePlan) -> None:
+        """Divide the charge as in a `plan` that was made with `n_units`, before other releases."""
+        if not self.number_is_private:
+            if plan != self._plan:
+                raise RuntimeError("the plan by the public number of units is another one.")
+            return
+        if [row.name for row in self._records] != [COUNT]:
+            raise RuntimeError("what is charged is divided after the count, before other releases.")
+        self._plan = self._charged.after_count(plan)
+        self._left = {release.name: release.uses for release in self._plan.planned}
+        self._left[COUNT] = 0
 
     def public(self, name: str) -> Any:
         """Public fact of the data, as its class declares it, such as the shape of a tensor."""

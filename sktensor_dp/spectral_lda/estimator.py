@@ -643,7 +643,8 @@ class PrivateSpectralLDA(
                 "smaller n_features to HashingVectorizer or choose words by PrivateCountVectorizer."
             ),)  # fmt: skip
         with self._session(chunks, largest_plan.releases, expected=expected) as ask:
-            plan = ask.settle_plan(lambda n: self._plan(n, n_features))
+            plan = self._plan(ask.n_units, n_features)
+            ask.divide(plan.releases)
             fitted = fit_topics(ask, limits, plan, options, begins=begins)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
@@ -654,7 +655,6 @@ class PrivateSpectralLDA(
         frequencies = self._public_words(batch.n_features, columns)
         expected = warnings_of_persons(self.privacy_report_)
         with self._session(batch, plan, ticket=stream.ticket, expected=expected) as ask:
-            ask.settle_plan(lambda _: plan)
             fitted = fit_batch(
                 ask, stream, self.clip_norm_, frequencies,
                 min(self.n_components, batch.n_features),

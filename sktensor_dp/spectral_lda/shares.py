@@ -174,7 +174,6 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         is_given = chunks.grouped and self.texts_per_person != "auto"
         texts = float(self.texts_per_person) if is_given else 1.0
         with self._session(chunks, plan) as ask:
-            ask.settle_plan(lambda _: plan)
             n = ask.n_units
             order = 1 if ask.is_pure else 2  # of the norm that noise is in proportion to
             few, spread, most_beyond = texts, texts, float(n * is_given)

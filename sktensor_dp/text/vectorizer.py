@@ -519,7 +519,8 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             self._check_charge(largest_plan.releases, chunks)
         check_words(self, largest_plan, None if self._number_is_private else chunks.n_units)
         with self._session(chunks, largest_plan.releases) as ask:
-            plan = ask.settle_plan(lambda n: self._plan(chunks, n))
+            plan = self._plan(chunks, ask.n_units)
+            ask.divide(plan.releases)
             fitted = fit_vocabulary(ask, plan, self.max_features)
         return self._publish_result(self._with_report(ask, fitted, public={}))
 

@@ -92,11 +92,15 @@ def test_nothing_is_released_before_the_count():
     with opened(plan_of().before_count()) as ask:
         with pytest.raises(RuntimeError, match="not in the plan"):
             ask(FREQUENCIES)
-        plan = ask.settle_plan(lambda n: n and plan_of())
-        assert plan == plan_of()
+        with pytest.raises(RuntimeError, match="after the count"):
+            ask.divide(plan_of())
+        ask.count_units(plan_of(norm_histogram=1.0))
+        ask.divide(plan_of())
         ask(FREQUENCIES)
+        with pytest.raises(RuntimeError, match="before other releases"):
+            ask.divide(plan_of())
         with pytest.raises(RuntimeError, match="used up"):
-            ask.settle_plan(lambda _: plan)
+            ask.count_units(plan_of())
         # Sums are divided by the released number and move by a contribution.
         row = ask.report().rows[1]
     assert row.sensitivity == pytest.approx(5.0 / ask.n_units, rel=1e-12)
@@ -119,7 +123,7 @@ def test_a_plan_by_the_count_keeps_to_what_was_charged(name):
     changed, delta = OTHER_PLANS[name]
     ask = opened(plan_of(1.0, delta).before_count())
     with ask, pytest.raises(RuntimeError, match="not covered"):
-        ask.settle_plan(lambda _: changed)
+        ask.count_units(changed)
 
 
 @pytest.mark.parametrize("delta", [DELTA, 0.0])
@@ -134,7 +138,7 @@ def test_the_split_may_follow_from_the_count(delta):
 def test_rounding_is_paid_for_by_more_units_than_there_can_be():
     """Of a count that fell short by forty deviations, and for a sum that moves by half as much."""
     with answering(lambda usual, *of: np.array([3e6])), opened(plan_of().before_count()) as one:
-        one.settle_plan(lambda _: plan_of())
+        one.count_units(plan_of())
         one(FREQUENCIES)
         count, row = one.report().rows
     most = 3e6 + math.ceil(40 * count.sigma) + 1
@@ -145,7 +149,7 @@ def test_rounding_is_paid_for_by_more_units_than_there_can_be():
 @pytest.mark.parametrize(("value", "taken"), [(-5.0, 1), (0.4, 1), (2.6, 3), (1e15, 10**15)])
 def test_a_released_count_is_a_number_to_divide_by(value, taken):
     with answering(lambda *_: np.array([value])), opened(plan_of().before_count(), 0) as ask:
-        ask.settle_plan(lambda _: plan_of())
+        ask.count_units(plan_of())
     assert ask.n_units == taken
 
 

@@ -138,7 +138,7 @@ def test_a_session_keeps_to_its_plan_and_tells_public_facts_alone():
     with Session(chunks, ReleasePlan.split(1.0, DELTA, {"unit_levels": 1.0})) as ask:
         assert (ask.n_units, ask.public("shape")) == (2, (2, 3))
         with pytest.raises(RuntimeError, match="is another one"):
-            ask.settle_plan(lambda n: ReleasePlan.split(float(n), DELTA, {"unit_levels": 1.0}))
+            ask.divide(ReleasePlan.split(2.0, DELTA, {"unit_levels": 1.0}))
         with pytest.raises(RuntimeError, match="not among the public facts"):
             ask.public("values")
         with pytest.raises(RuntimeError, match="entered once"):
