@@ -35,6 +35,7 @@ from sktensor_dp.completion.shared_biases import (
     mean_to_median,
     shift_by_clip,
     weights_by_size,
+    weights_of_least_error,
 )
 from sktensor_dp.estimator.forecast import sigma_of_mean
 from sktensor_dp.queries.person_entries import (
@@ -81,18 +82,14 @@ def person_errors(
 
 
 def _level_variance(each: float, assumed: Assumed) -> float:
-    """Error variance of a unit's level: from its distance to the prior mean, and from its entries.
-    The library's prior counts as `prior` more entries.
-    """
-    prior = 1 / kernel_defaults.LEVEL_VARIANCE
-    squares = assumed.bias_deviation**2 * prior**2 + assumed.about_biases * each
-    return squares / (each + prior) ** 2
+    """Error variance of a unit's level: a mean of its entries, shrunk to the mean of all units."""
+    prior = 1 / kernel_defaults.LEVEL_VARIANCE  # in entries, which it counts as much as
+    by_shrinkage, by_entries = assumed.bias_deviation**2 * prior**2, assumed.about_biases * each
+    return (by_shrinkage + by_entries) / (each + prior) ** 2
 
 
 def _mean_error(n_units: int, plan: PersonPlan, assumed: Assumed) -> float:
-    """Standard error of the released mean, in a range of width 1: what `fit_persons` leaves of its
-    noise, and chance.
-    """
+    """Standard error of the released mean in a range of width 1: noise, shrunk, and chance."""
     cost = plan.releases.cost_of(UnitLevels.name)
     sigma = sigma_of_mean(UnitLevels(half=0.5), cost, n_units, "replace_one")
     return math.hypot(sigma / math.sqrt(1 + 12 * sigma**2), assumed.deviation / math.sqrt(n_units))
@@ -115,15 +112,13 @@ class _RowErrors(NamedTuple):
     norm: float
 
     def entries_to_tell(self, bias_deviation: float) -> float:
-        """Number of entries of a row at which the error of its bias is as large as biases differ,
-        so that shrinkage halves both.
-        """
+        """Number of entries of a row whose bias errs by as much as biases differ."""
         if bias_deviation == 0:
             return math.nan
-        # The weight w for which noise / w^2 + sampling / (w norm) is what the shift leaves.
-        left = bias_deviation**2 - self.shift**2
+        left = bias_deviation**2 - self.shift**2  # variance, for noise and sampling
         if left <= 0:
             return math.inf
+        # Solve noise / w^2 + sampling / (w norm) = left for the weight w of the row.
         by_entries = self.sampling / self.norm / left
         weight = (by_entries + math.sqrt(by_entries**2 + 4 * self.noise / left)) / 2
         return weight * self.norm
@@ -161,8 +156,9 @@ def _errors_of_rows(
 
 
 def _norm_in_rows(each: float, n_rows: int, n_cells: int) -> float:
-    """Norm of a unit's numbers of entries in rows, all as likely; of other rows see `cell_weights`.
-    A cell has one entry at most, so that numbers are hypergeometric.
+    """Norm of a unit's numbers of entries by row, if all rows are as likely.
+
+    A cell has one entry at most, so that numbers are hypergeometric (see also `cell_weights`).
     """
     correction = max(n_cells - each, 0.0) / max(n_cells - 1, 1)
     return math.sqrt(each * (1 - 1 / n_rows) * correction + each**2 / n_rows)
@@ -179,8 +175,9 @@ class _RoundErrors(NamedTuple):
 def _errors_of_rounds(
     each: float, weight: float, plan: PersonPlan, assumed: Assumed, sweeps: int, place: int
 ) -> _RoundErrors:
-    """Errors of all rounds of the shared mode at `place`, of a row of weight `weight` that is
-    summed in one block.
+    """Errors of all rounds together of a row of the shared mode at `place`, if it has one block.
+
+    The row has the weight `weight`; `sweeps` sweeps of the search pay for one more round.
     """
     # Each round clips as `SharedBiases.release` does, for values whose mean is in the middle.
     rounds, half = plan.n_rounds, 1 / 2
@@ -214,21 +211,19 @@ def _errors_of_rounds(
 
 
 def _averaged(rounds: list[_RoundErrors], weight: float) -> _RoundErrors:
-    """Errors of an average of `rounds`, which weigh by the covariance of their errors, as in
-    `EffectRelease.combined`.
-    """
+    """Errors of the average of `rounds` that errs least, as in `EffectRelease.combined`."""
     noises, samplings, shifts = np.array(rounds).T
     errors = np.diag(noises / weight**2) + np.outer(shifts, shifts)
     errors += np.diag(LEAST_SHARE * errors.diagonal() + LEAST_ERROR)
-    weights = np.maximum(np.linalg.solve(errors, np.ones(len(rounds))), 0.0)
-    weights /= weights.sum()
+    weights = weights_of_least_error(errors)
     by_noise, by_entries = float(weights**2 @ noises), float(weights @ samplings)
     return _RoundErrors(by_noise, by_entries, float(weights @ shifts))
 
 
 class _Search:
-    """Expected course of the search for components: squared cosine with the truth by sweep.
-    Components are taken to be alike. `overlap` is the squared cosine after the last sweep.
+    """Expected course of a search for components, which are taken to be alike, sweep by sweep.
+
+    `overlap` is the squared cosine of directions with the truth after the last sweep.
     """
 
     def __init__(

@@ -78,8 +78,9 @@ class Levels:
         return cls(shrinkage * found_mean, share, shrinkage * sigma**2, answer, half)
 
     def deviation(self, several: float = 1.0, at: float = 0.0) -> float:
-        """Mean deviation if a fraction `several` of units with values have any, 0 of others: its
-        posterior mean, or that and `at` deviations of the posterior.
+        """Posterior mean of units' mean deviation, moved by `at` deviations of the posterior.
+
+        Of the units with values a fraction `several` has several: only their values deviate.
         """
         half, share = self.half, self.share * several
         sigma = self.answer.sigma / share
@@ -98,7 +99,9 @@ class Levels:
 
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[FitResult, int]:
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits.
-    With the number of entries of all units by released sums, if components were sought.
+
+    Also returns about how many entries there are, by released sums; if no components were sought,
+    the number of units.
     """
     of_values = Levels.release(ask)
     n_with_values = max(round(of_values.share * ask.n_units), 1)
@@ -150,9 +153,9 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
 
 
 def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
-    """Warnings, from released `levels`, that few units have values, or that the range of width
-    2 `half` clamps values or is far wider than they are. Units' mean deviation is the part
-    `measured_part` of that of values.
+    """Warning, if any, by released `levels`: few units have values, or the range is doubtful.
+
+    The mean deviation of units' values is `measured_part` of the deviation of all values.
     """
     sigma, share, half = levels.answer.sigma, levels.share, levels.half
     if sigma >= LITTLE * half:  # noise tells nothing from chance
@@ -172,9 +175,9 @@ def release_components(
     ask: Session, n_units: int, biases: Sequence[SharedBiases], plan: PersonPlan,
     options: ModelOptions,
 ) -> tuple[SharedComponents, float] | None:  # fmt: skip
-    """Components by `DirectionSearch` and the variance of values they leave, or None.
-    `n_units` is the number of those with values. None where the trial says that biases would gain
-    more from the rest of the budget.
+    """Components by `DirectionSearch`, of `n_units` with values, and the variance that they leave.
+
+    None where the trial says that biases would gain more from the rest of the budget.
     """
     ranks = [options.ranks[one.mode] for one in biases]
     weights = cell_weights(biases, n_units)

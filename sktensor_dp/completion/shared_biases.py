@@ -93,10 +93,7 @@ class EffectRelease:
             totals - constants * counts, (sigmas[:, None] / responses) ** 2,
         )  # fmt: skip
         errors = errors_of_releases(releases, shown, counts, of_rows, missed)
-        of_effects = np.linalg.solve(errors, np.ones((*responses.T.shape, 1)))[..., 0].T
-        # Expected shifts are too uncertain to be extrapolated to no shift by negative weights.
-        of_effects = np.maximum(of_effects, 0.0)
-        of_effects /= of_effects.sum(axis=0)
+        of_effects = weights_of_least_error(errors).T
         response = responses[-1]
         if sigma > 0:
             # Multiplied by this, sums have errors as large as the noise of counts.
@@ -158,9 +155,18 @@ def errors_of_releases(
     return errors
 
 
+def weights_of_least_error(errors: Floats) -> Floats:
+    """Weights (..., n), of sum 1, with which a mean of n errs least; `errors` are mean products."""
+    weights = np.linalg.solve(errors, np.ones((*errors.shape[:-1], 1)))[..., 0]
+    # Expected shifts are too uncertain to be extrapolated to no shift by negative weights.
+    weights = np.maximum(weights, 0.0)
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
 def _part_by_first(distances: Floats, by_noise: Floats, by_moves: Floats) -> float:
-    """Part p of ``distances = p by_moves[0] + q by_moves[1]``, p, q >= 0, by least squares.
-    All are squares (n, n) for pairs of releases.
+    """Least-squares p of ``distances = p by_moves[0] + q by_moves[1]`` with p, q >= 0.
+
+    All are squares (n, n) for pairs of releases, and are weighted by their noise.
     """
     pairs = np.tril_indices(len(distances), -1)
     weights = 1 / (by_noise[pairs] + LEAST_ERROR)
@@ -208,16 +214,17 @@ def mean_to_median(r: float, means: float | Floats, half: float) -> Floats:
 
 
 def by_own_level(each: float) -> float:
-    """Variance of a unit's level in residuals, over that of values, at about `each` entries."""
+    """Error variance of the level that a unit's residuals are about, over that of its values."""
     # Residuals are about the mean of n - 1 others: mean of 1 / (n - 1), n geometric from 2.
     return math.log(each - 1) / (each - 2) if each > 2 else 1.0
 
 
 def shift_by_clip(clip: float, widest: float) -> float:
-    """Part of the distance from mean to median by which a clip shifts what residuals show.
+    """Shift of what clipped residuals show, over the distance from their mean to their median.
+
     Both clips are in deviations of residuals, of which none is beyond the `widest`.
     """
-    # Exponential tails, if deviations differ, leave this.
+    # The part of the mean of exponential tails, which mixed deviations give, that a clip leaves.
     return max((1 + clip) * math.exp(-clip) - (1 + widest) * math.exp(-widest), 0.0)
 
 
@@ -410,8 +417,9 @@ class SharedBiases:
         return math.sqrt(np.mean((self.effects.effects - last) ** 2 / variances))
 
     def _root_of_several(self, weight: float, sigma: float) -> float:
-        """Sum of n / |c| over units with n entries in several rows, counted by row in c.
-        `weight` is what they weigh in order 1, `sigma` the deviation of the noise of a row.
+        """Weight, as in order 2, of the units with entries in several rows, from that in order 1.
+
+        For n entries, counted by row in c, it is n / |c|. Noise of a row has the deviation `sigma`.
         """
         # The weight of a unit is the root of 1 - (|c| / n)^2. Where noise hides how many entries
         # units have, assume many: one in each row at most.
@@ -420,8 +428,9 @@ class SharedBiases:
         return n_several / math.sqrt(min(max(1 - each**2, 1 / len(self.shares)), 1 / 2))
 
     def _combined(self, biases: Sequence["SharedBiases"], weight_each: float) -> EffectRelease:
-        """Average of all releases so far, given `biases` of all modes, as if it was about the fixed
-        point. `weight_each` is the mean weight of an entry.
+        """Average of all releases so far, extrapolated to the fixed point of all `biases`.
+
+        `weight_each` is the mean weight of an entry.
         """
         place = biases.index(self)
         others = [*biases[:place], *biases[place + 1 :]]
@@ -486,8 +495,9 @@ class SharedBiases:
     def _positions(
         self, biases: Sequence["SharedBiases"], known: Sequence["SharedBiases"], n: int
     ) -> Floats:
-        """Positions on the lines of `known` modes of `biases` about which the first n releases
-        were, (n, n_known).
+        """Positions of the effects that the first n releases were about, on the line of each mode.
+
+        Of shape (n, n_known): `known` are some of `biases`, those of all modes.
         """
         found = np.empty((n, len(known)))
         for column, one in zip(found.T, known, strict=True):
@@ -497,7 +507,8 @@ class SharedBiases:
         return found
 
     def _linearised(self, released: EffectRelease, clip: float, by_others: float) -> EffectRelease:
-        """Release with a linear response to effects, in each row right at the one found.
+        """Release whose response to effects is linear: the tangent in each row at the effect found.
+
         Effects of other modes had explained the variance `by_others`.
         """
         variance, of_rows = self._residual_variances(by_others)
@@ -564,22 +575,19 @@ def correct_deviation(
 def add_errors_of_deviation(
     biases: Sequence[SharedBiases], measured: Callable[..., float], n_units: int
 ) -> None:
-    """Add to variances of effects what the error of values' deviation adds, as `measured` a number
-    of deviations from its mean: responses, and so noise in effects, are by it.
+    """Add to variances of effects how far they move with the deviation of values, which errs too.
+
+    They are fitted again by the deviation that is `measured` one standard error lower and higher.
     """
-    squares = []
+    squares: list[list[Floats]] = [[] for _ in biases]  # errors of each mode, twice
     for at in (-1.0, 1.0):
         others = [copy(one) for one in biases]
         correct_deviation(others, partial(measured, at=at), n_units)
-        pairs = zip(others, biases, strict=True)
-        squares.append(
-            [
-                one.effects.variances + (one.effects.effects - own.effects.effects) ** 2
-                for one, own in pairs
-            ]
-        )
-    for one, low, high in zip(biases, *squares, strict=True):
-        one.effects = replace(one.effects, variances=(low + high) / 2)
+        for found, own, other in zip(squares, biases, others, strict=True):
+            moves = other.effects.effects - own.effects.effects
+            found.append(other.effects.variances + moves**2)
+    for own, (low, high) in zip(biases, squares, strict=True):
+        own.effects = replace(own.effects, variances=(low + high) / 2)
 
 
 def deviation_of_values(found: float, mean: float, half: float, n: float) -> float:

@@ -47,37 +47,36 @@ class Tails(NamedTuple):
 def log_normal_tails(clip: Clipping, early: Clipping) -> Tails:
     """Tails of log-normal columns among normal ones, whose steps are clipped by `clip`."""
     normal = ndtri((np.arange(300) + 0.5) / 300)
-    others = np.zeros(1)  # squared lengths of the other, normal columns
-    if clip.width > 1:
-        others = chi2.ppf((np.arange(24) + 0.5) / 24, clip.width - 1)
     deviations = np.linspace(1e-3, 1.5, 16)[:, None]  # of logs
     columns = np.exp(deviations * normal)
     columns -= columns.mean(axis=1, keepdims=True)
     columns /= columns.std(axis=1, keepdims=True)
-
-    def clips(rows: Floats, limit: float) -> Floats:
-        """Factors that clip rows of these values in a column, with any `others`."""
-        return np.minimum(1, limit / np.sqrt(np.square(rows)[..., None] + others))
-
-    def mean(rows: Floats, limit: float) -> Floats:
-        """Mean of the column in clipped rows."""
-        return (rows * clips(rows, limit).mean(axis=-1)).mean(axis=-1, keepdims=True)
-
-    def square(rows: Floats) -> Floats:
-        """Mean square of the column in clipped rows."""
-        of_rows = np.square(clips(rows, clip.limit)).mean(axis=-1)
-        return (np.square(rows) * of_rows).mean(axis=-1, keepdims=True)
-
+    # Means and deviations that clipped steps fit: a fixed point, as they are clipped in these.
     means, spreads = np.zeros_like(deviations), np.ones_like(deviations)
-    for _ in range(30):  # fixed point: the clips are in fitted deviations
+    _, of_normal = _clipped_moments(normal, clip.limit, clip.width)
+    for _ in range(30):
         whitened = (columns - means) / spreads
-        means = means + spreads * mean(whitened, clip.far) / clip.shift_response
-        spreads = spreads * np.sqrt(square(whitened) / square(normal))
-    whitened = (columns - means) / spreads
-    shifts = mean(whitened, early.limit) / early.shift_response
-    found = np.maximum.accumulate([-shifts, -means / spreads, 1 / spreads], axis=1)[..., 0]
+        shifts, _ = _clipped_moments(whitened, clip.far, clip.width)
+        _, squares = _clipped_moments(whitened, clip.limit, clip.width)
+        means = means + spreads * shifts / clip.shift_response
+        spreads = spreads * np.sqrt(squares / of_normal)
+    shifts, _ = _clipped_moments((columns - means) / spreads, early.limit, clip.width)
+    tails = [-shifts / early.shift_response, -means / spreads, 1 / spreads]
+    rising = np.maximum.accumulate(tails, axis=1)[..., 0]
     places = np.linspace(0, len(deviations) - 1, 151)  # between the deviations of logs
-    return Tails(*(np.interp(places, np.arange(len(deviations)), one) for one in found))
+    return Tails(*(np.interp(places, np.arange(len(deviations)), one) for one in rising))
+
+
+def _clipped_moments(column: Floats, limit: float, width: int) -> tuple[Floats, Floats]:
+    """Mean and mean square of values of a column, in rows clipped at `limit`; (..., 1) each.
+
+    The other ``width - 1`` columns of the rows are standard normal.
+    """
+    of_others = chi2.ppf((np.arange(24) + 0.5) / 24, width - 1) if width > 1 else np.zeros(1)
+    squares = np.square(column)
+    factors = np.minimum(1, limit / np.sqrt(squares[..., None] + of_others))
+    mean = (column * factors.mean(axis=-1)).mean(axis=-1, keepdims=True)
+    return mean, (squares * np.square(factors).mean(axis=-1)).mean(axis=-1, keepdims=True)
 
 
 def expected_tails(

@@ -83,17 +83,16 @@ class Density:
 
     @cached_property
     def table(self) -> Integers:
-        """Cell of each 16 bits of choice, and the lot below which any place of it is accepted."""
-        # Both in their bits of a magnitude. Where 16 bits do not determine the cell, the lot is 0:
-        # never accepted here.
-        rounded_up = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))  # to 16 bits
-        starts = rounded_up[rounded_up < 2**CHOICE_BITS]
-        cells = np.arange(len(starts) + 1) << CELL_SHIFT
+        """Cell of each 16 bits of choice, above the lot below which all its places are accepted."""
+        # The first choices that lie wholly in the cells after the first: borders rounded up.
+        starts = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))
+        starts = starts[starts < 2**CHOICE_BITS]
+        n_choices = np.diff(starts, prepend=0, append=2**CHOICE_BITS)  # of each cell
         with _precision(50 + STEPS):  # digits, far more than a lot has
-            # Lots that are accepted all over a cell are below its ratio, rounded down.
-            ratios = islice(_ratios(self), len(cells))
+            ratios = islice(_ratios(self), len(n_choices))
             lots = np.array([int(ratio * 2**LOT_BITS) for ratio in ratios])
-        table = np.repeat(cells | lots, np.diff(starts, prepend=0, append=2**CHOICE_BITS))
+        table = np.repeat(np.arange(len(lots)) << CELL_SHIFT | lots, n_choices)
+        # Choices with a border inside do not determine the cell: no lot is below 0.
         table[self.bounds >> HALF] &= ~LOWEST_BITS
         return table
 
