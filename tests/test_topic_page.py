@@ -76,8 +76,12 @@ def test_page_states_guarantee_topics_and_every_release(tmp_path: Path) -> None:
     for cell in ("moments", "means of pairs", "0.0123", "0.456", "0.02697", "gauss", "a note"):
         assert cell in words
     assert "ε = 2.5 at δ = 1e-6" in words
-    assert "counts this fit alone" not in words
-    assert "counts this fit alone" in write(tmp_path).words
+    alone = "counts topics and their shares alone"
+    assert alone in words
+    assert alone in write(tmp_path).words
+    row = ReleaseRecord("words", "counts of words", 1.0, 1.0, 1.0, 0.0, 0.0, 1, "gauss")
+    earlier = report(composition=Composition("releases", (row,)))
+    assert alone not in write(tmp_path, report=earlier.followed_by(report())).words
 
 
 def test_page_is_self_contained(tmp_path: Path) -> None:

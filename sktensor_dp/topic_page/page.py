@@ -18,8 +18,8 @@ from sktensor_dp.privacy.report import PrivacyReport, number_cells
 from sktensor_dp.topic_page.explorer import explorer
 
 ALONE = (
-    '<p class="soft">This counts this fit alone: an earlier step on the same data, such as a '
-    "private choice of words, costs more.</p>"
+    '<p class="soft">This counts topics and their shares alone: an earlier step on the same data, '
+    "such as a private choice of words, costs more.</p>"
 )
 SUSPICIONS = (0.01, 0.1, 0.5)
 NUMBERS = ("Sensitivity", "σ", "μ", "ε", "Uses", "Fraction")
@@ -132,8 +132,9 @@ def write_topic_page(
     feature_names : sequence of str of length n_features, default=None
         Names of the model's words; by default its own.
     report : PrivacyReport, default=None
-        By default that of `model` alone; with a private vocabulary pass that of both:
-        ``counts.privacy_report_.followed_by(lda.privacy_report_, delta=1e-6)``.
+        By default that of `model` alone. After a private vocabulary pass that of both,
+        ``counts.privacy_report_.followed_by(lda.privacy_report_, delta=1e-6)``, and so on for
+        shares; the page says so where nothing but `model` and `shares` is in it.
     warnings : sequence of str, default=()
         Texts of the fit's warnings, to be shown, made of released values and public numbers alone.
     shares : TopicShares or dict of str to TopicShares, default=None
@@ -164,7 +165,6 @@ def write_topic_page(
     """
     model.top_words(1, feature_names)  # refuses names that do not fit
     feature_names = names_of_columns(model, feature_names, model.n_features_in_)
-    alone = "" if report is not None else ALONE
     report = model.privacy_report_ if report is None else report
     if not isinstance(shares, Mapping):
         shares = {} if shares is None else {"Topics by group": shares}
@@ -177,8 +177,12 @@ def write_topic_page(
         if not all(row in report.rows for row in one.privacy_report_.rows):
             raise ValueError(
                 "report must hold what shares cost, too: pass "
-                "lda.privacy_report_.followed_by(shares.privacy_report_, delta=...)."
+                "counts.privacy_report_.followed_by(lda.privacy_report_)"
+                ".followed_by(shares.privacy_report_, delta=...), counts being a private choice "
+                "of words, if there was one."
             )
+    shown = {row.name for one in (model, *shares.values()) for row in one.privacy_report_.rows}
+    alone = ALONE if shown >= {row.name for row in report.rows} else ""
     topics = topics_of(model, feature_names)
     hidden = [topic.below_noise for topic in topics]
     section, data = explorer(model, feature_names, hidden, _template("explorer.html"))

@@ -379,6 +379,7 @@ def test_topics_of_persons_are_asked_of_persons(tmp_path):
     for one in tables.values():
         whole = whole.followed_by(one.privacy_report_, delta=1e-6)
     page = write_topic_page(tmp_path / "all.html", lda, report=whole, shares=tables).read_text()
+    assert "counts topics and their shares alone" in page  # words are not in that epsilon
     assert re.findall("<h2>(.*?)</h2><div", page)[1:] == ["&lt;Years&gt;", "Districts"]
     assert page.count('<th scope="row">b</th>') == 2
     single = PrivateSpectralLDA(1, epsilon=8.0).fit(X, groups=PERSONS)
