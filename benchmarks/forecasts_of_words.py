@@ -40,20 +40,21 @@ def collections(folder: Path) -> Iterator[tuple[str, list[str]]]:
     yield "documentation", datasets.load_docstrings()
 
 
-def forecast_and_found(texts: list[str], k: int, epsilon: float) -> tuple[str, int, int, int]:
-    """Verdict, words expected, and words and topics found by a run of the command."""
+def forecast_and_found(texts: list[str], k: int, epsilon: float) -> list[Cell]:
+    """Verdict, range of topics and words expected; words and topics found by a run."""
     one = Topics(parse(["topics", "--topics", str(k), "--epsilon", str(epsilon)]))
     one._texts, one._groups, one.n_units = texts, None, len(texts)
     one.build()
     for model in one.models.values():
         model.set_params(verbose=0)
     expected = one.models["words"].forecast(len(texts)).n_words
+    forecast = [one.verdict(), *one.forecast().n_likely, expected]
     try:
         list(one.fit())
     except NotEnoughDataError:
-        return one.verdict(), expected, 0, 0
+        return [*forecast, 0, 0]
     n_words = len(one._names)
-    return one.verdict(), expected, n_words, one.n_seen() if n_words > 2 * k else 0
+    return [*forecast, n_words, one.n_seen() if n_words > 2 * k else 0]
 
 
 def run(report: Report, folder: Path) -> None:
@@ -68,27 +69,15 @@ def run(report: Report, folder: Path) -> None:
             for epsilon in EPSILONS:
                 for k in TOPICS:
                     with reproducible_noise(0):
-                        verdict, expected, n_words, found = forecast_and_found(chosen, k, epsilon)
-                    kept = keeps(verdict, found / k, True)
-                    rows.append(
-                        [
-                            name,
-                            len(chosen),
-                            epsilon,
-                            k,
-                            verdict,
-                            expected,
-                            n_words,
-                            found,
-                            int(kept),
-                        ]
-                    )
+                        seen = forecast_and_found(chosen, k, epsilon)
+                    kept = keeps(str(seen[0]), float(seen[-1]) / k, True)
+                    rows.append([name, len(chosen), epsilon, k, *seen, int(kept)])
                     report.note(" | ".join(map(str, rows[-1])))
     report.table(
         "Forecasts and runs of the command",
         [
-            "collection", "units", "epsilon", "topics", "verdict", "words expected", "words kept",
-            "topics found", "kept",
+            "collection", "units", "epsilon", "topics", "verdict", "likely from", "likely to",
+            "words expected", "words kept", "topics found", "kept",
         ], rows, file="forecasts_of_words", how="noise seed 0",
     )  # fmt: skip
     lost = 1 - float(np.mean([row[-1] for row in rows]))

@@ -131,7 +131,7 @@ class Forecast(InvertibleForecast):
     >>> forecast.verdict
     'may be enough'
     >>> forecast.n_for("enough"), forecast.epsilon_for("enough")
-    (2692, 1.89)
+    (8880, 7.23)
     """
 
     releases: tuple[ReleaseForecast, ...]

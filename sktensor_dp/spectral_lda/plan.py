@@ -197,8 +197,8 @@ def check_memory(plan: TopicPlan, n_features: int) -> None:
 
 
 OF_ORDINARY_TEXTS = (
-    "This is for topics as strong as those of ordinary texts. Of five collections one would need "
-    "half as many texts again, and two less than half."
+    "This is for topics as strong as those of ordinary texts, as no data is read: nine of ten fits "
+    "to five collections and to drawn texts were as forecast; of clearer topics more are seen."
 )
 TOO_SHORT = "Documents so short show no topic, however many there are."
 FEW_WORDS = "Topics have three words each or more: so few words hold fewer topics."
@@ -210,8 +210,8 @@ class TopicForecast(Forecast):
     """Forecast of a topic fit: noise of each release, and a sufficient number of documents.
 
     ``n_samples_needed`` is the number from which the weakest of ``n_components`` topics, as strong
-    as those of ordinary texts, stands out from noise and sampling of the second moment. The
-    strongest third of them does with a third of the documents (``verdict``).
+    as those of ordinary texts, stands out from noise and sampling of the second moment. All of
+    them are seen from 2.5 times as many on, and a third of them with a third (``verdict``).
 
     Attributes
     ----------
@@ -232,9 +232,9 @@ class TopicForecast(Forecast):
 
     unit = "document"
     # The eigenvalue of the topic of rank r is about in proportion to 1 / r: with a third of the
-    # documents the first third of the topics stand out. EM steps bring out some more, so that half
-    # of them are lost for sure with far fewer documents only.
-    verdicts = (("enough", 1.0), ("may be enough", 1 / 3), ("likely too few", 1 / 9))
+    # documents the first third of the topics stand out. Fits confirm all of them with more, and
+    # lose half of them for sure with far fewer only: `benchmarks forecasts`.
+    verdicts = (("enough", 2.5), ("may be enough", 1 / 3), ("likely too few", 1 / 9))
 
     @property
     def few_words(self) -> bool:
@@ -243,24 +243,29 @@ class TopicForecast(Forecast):
         return self.n_components > 1 and self.n_kept < 3 * self.n_components
 
     @property
-    def n_likely(self) -> int:
-        """Number of topics likely to stand out of noise: the most for which the data is enough.
+    def n_likely(self) -> tuple[int, int]:
+        """Least and largest number of topics likely to be seen.
 
-        Later releases of a fit may find more.
+        They are the most for which the data is enough, 0 in the place of a single one, and for
+        which it may be.
         """
-        question = self._asked()
+        least, most = map(self._most_for, ("enough", "may be enough"))
+        return least if least > 1 else 0, most
 
-        def are_too_many(k: int) -> bool:
-            return not question.forecast({"n_components": k}, numbers={}).enough
-
-        too_many = least_number(are_too_many, most=self.n_components)
+    def _most_for(self, verdict: str) -> int:
+        """Most topics, up to those asked about, that have such a verdict, or a better one."""
+        reached, question = self._test_of(verdict), self._asked()
+        too_many = least_number(
+            lambda k: not reached(question.forecast({"n_components": k}, numbers={})),
+            most=self.n_components,
+        )
         return self.n_components if too_many is None else too_many - 1
 
     @property
     def likely(self) -> str:
-        """Sentence on the number of topics that are likely to stand out."""
-        topics = counted(self.n_components, "topic")
-        return f"Likely to stand out of noise: {self.n_likely} of {topics}. A fit may find more."
+        """Sentence on the number of topics that are likely to be seen."""
+        numbers = " to ".join(dict.fromkeys(map(str, self.n_likely)))
+        return f"Likely to be seen: {numbers} of {counted(self.n_components, 'topic')}."
 
     @property
     def if_short(self) -> Self | None:

@@ -76,13 +76,17 @@ def test_forecast_says_itself_and_what_it_assumes():
     verdicts = ["too few", "likely too few", "may be enough", "enough"]
     assert [one.verdict for one in forecasts] == verdicts
     assert [one.enough for one in forecasts] == [False] * 3 + [True]
-    likely = [one.n_likely for one in forecasts]
-    assert likely == sorted(likely)
-    assert likely[0] == 0 < likely[1] < likely[2] < likely[3] == 10
-    assert f"noise: {likely[1]} of 10 topics." in str(forecasts[1])
+    # From the most for which the data is enough, to the most for which it may be.
+    least, most = zip(*(one.n_likely for one in forecasts), strict=True)
+    assert 0 == least[0] == least[1] < least[2] < least[3] == 10
+    assert 0 == most[0] < most[1] < most[2] == most[3] == 10
+    for k, verdict in ((most[1], verdicts[2]), (most[1] + 1, verdicts[1]), (least[2], verdicts[3])):
+        n = 5000 if verdict == "enough" else 2500
+        assert PrivateSpectralLDA(k).forecast(n, 2000).verdict == verdict
+    assert f"Likely to be seen: {least[2]} to 10 of 10 topics." in str(forecasts[2])
     # Words that a vocabulary does not keep show nothing, and a topic has three at least.
     lda = PrivateSpectralLDA(10, epsilon=4.0)
-    kept = [lda.forecast(3000, 2000, n_kept=n_words) for n_words in (29, 40, 300)]
+    kept = [lda.forecast(20_000, 2000, n_kept=n_words) for n_words in (29, 40, 300)]
     assert [one.verdict for one in kept] == ["too few", "may be enough", "enough"]
     assert [one.few_words for one in kept] == [True, False, False]
     assert "so few words hold fewer topics" in str(kept[0])
