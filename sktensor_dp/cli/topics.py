@@ -418,8 +418,7 @@ class Topics(Run):
         of_topics = as_text(Table(title, head, rows, notes, head))
         if not self._has_groups():
             return [of_topics]
-        hidden = [topic.below_noise for topic in self._topics]
-        return [of_topics, "", as_text(self.models["shares"]._table(hidden))]
+        return [of_topics, "", as_text(self.models["shares"]._table())]
 
     def for_officer(self) -> str:
         """Say how many topics there are, and of how many groups their shares can be seen."""

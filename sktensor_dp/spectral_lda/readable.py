@@ -140,7 +140,7 @@ class ReadableTopics:
         DataFrame or Table
             One row per topic, numbered from 1 by falling share (index of pandas, or a column
             ``topic``): ``words``, the most probable, and ``distinctive_words``; ``uncertainty``,
-            about how much of its probability noise has moved to other words; ``coherence``, UMass;
+            how much of its probability noise may have moved to other words; ``coherence``, UMass;
             ``below_noise``, as :meth:`below_noise`; ``component``, its row in ``components_``; and
             ``share``, of the words and without an interval (``topic_prior_``).
 
@@ -155,14 +155,11 @@ class ReadableTopics:
         """
         check_is_fitted(self)
         shares = self.topic_prior_ / self.topic_prior_.sum()
-        std, coherence = self.components_std_, self.coherence_
-        unknown = np.full(len(shares), np.nan)
-        # Mean absolute deviation of a normal law; half, since what one word loses another gains.
-        moved = unknown if std is None else std.sum(axis=1) * math.sqrt(2 / math.pi) / 2
+        coherence, unknown = self.coherence_, np.full(len(shares), np.nan)
         table = {
             "words": map(" ".join, self.top_words(n_words, feature_names)),
             "distinctive_words": map(" ".join, self.top_words(n_words, feature_names, relevance)),
-            "uncertainty": np.minimum(moved, 1.0),
+            "uncertainty": self._moved_by_noise(),
             "coherence": unknown if coherence is None else coherence,
             "below_noise": self.below_noise(), "component": np.arange(len(shares)),
             "share": shares,  # pandas prints the first and the last columns where lines are short
@@ -224,6 +221,20 @@ class ReadableTopics:
         """
         check_is_fitted(self)
         return hidden_by_noise(self.components_, self.unigram_, self.components_std_)
+
+    def _moved_by_noise(self) -> Floats:
+        """Fraction (k,) of each topic's probability that noise may have moved to other words."""
+        if self.components_std_ is None:
+            return np.full(len(self.components_), np.nan)
+        # Mean absolute deviation of a normal law; half, since what one word loses another gains.
+        moved = self.components_std_.sum(axis=1) * math.sqrt(2 / math.pi) / 2
+        return np.asarray(np.minimum(moved, 1.0))
+
+    def _visibility(self) -> list[str]:
+        """Return for each topic whether it is "seen", "half hidden" by noise, or "hidden"."""
+        is_clear = self._moved_by_noise() <= 0.5  # False where the noise is not known
+        words = np.where(is_clear, "seen", "half hidden")
+        return [str(word) for word in np.where(self.below_noise(), "hidden", words)]
 
 
 def _check_share(name: str, value: float) -> None:

@@ -23,7 +23,8 @@ from sktensor_dp.estimator.base import NEIGHBOURS, FitResult, PrivateEstimatorMi
 from sktensor_dp.estimator.forecast import least_epsilon, sigma_of_mean
 from sktensor_dp.estimator.inputs import check_counted_alike, checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning
-from sktensor_dp.model_files.fields import Numbers, Real, SavedState
+from sktensor_dp.model_files.container import require
+from sktensor_dp.model_files.fields import Items, Numbers, Plain, Real, SavedState
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.answer import EMPTY
 from sktensor_dp.privacy.plan import ReleasePlan
@@ -43,6 +44,12 @@ SIZES = np.append(1.0, (EDGES[1:-1] + EDGES[2:]) / 2)  # of persons in each bin,
 HIDDEN = float(ndtri(0.975))
 # Least noise of a group's move beside that of all groups' common one, relative to its own.
 LEAST_OWN = 1e-6
+# Marks of topics by their visibility, and what those of half hidden ones say.
+MARKS = {"seen": "", "half hidden": "?", "hidden": "*"}
+BLURRED = (
+    "noise may have moved more than half of the words, so that shares, and their changes from "
+    "group to group, are likely too small, by more than intervals say"
+)
 
 
 @dataclass(kw_only=True)
@@ -57,6 +64,12 @@ class SavedShares(SavedState):
     spread_: Annotated[float, Real("+")]
     most_beyond_: Annotated[float, Real("+")]
     confusion_: Annotated[Floats, Numbers("kk+")]
+    visibility_: Annotated[list[str], Items(Plain(str), "k")]
+
+    def attributes(self, estimator: Any) -> dict[str, Any]:
+        """Fitted attributes; ModelFileError if a visibility is not that of a topic."""
+        require({*self.visibility_} <= MARKS.keys(), f"visibility_ must be of {[*MARKS]}")
+        return super().attributes(estimator)
 
 
 class TopicShares(PrivateEstimatorMixin, BaseEstimator):
@@ -90,6 +103,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     confusion_ : ndarray of shape (n_topics, n_topics)
         Shares expected in a text of one topic, a row for each, by the model: sums are of such, and
         `shares_` are what explains them.
+    visibility_ : list of str of length n_topics
+        "seen"; "hidden" where noise hides the topic (``below_noise``); or "half hidden", where it
+        may have moved more than half of its words (``uncertainty`` of ``topic_table``): its shares,
+        and their changes from group to group, are likely too small, by more than intervals say.
     privacy_report_ : PrivacyReport
         What was released, and what it cost.
     """
@@ -115,6 +132,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     spread_: float
     most_beyond_: float
     confusion_: Floats
+    visibility_: list[str]
 
     def __init__(
         self,
@@ -158,18 +176,18 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         places = self._places(by, counts.shape[0])
         for rows_or_owners in (X, groups):
             refuse_other_row_order(rows_or_owners, by, "by")
-        shape = len(self.values), model.n_components_
         topics, prior, single = model._topics_and_prior()
         common = confusion(topics, prior, single, model.document_length_)
         rows = _by_group(counts, places, model, len(self.values), common)
         chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
         check_counted_alike(X, self.neighbours, chunks.n_units, grouped=groups is not None)
         if not (self._number_is_private or anyway):
-            self._refuse_noise(chunks.n_units, shape[1], chunks.grouped)
-        return self._fit_units(chunks, shape, common)
+            self._refuse_noise(chunks.n_units, model.n_components_, chunks.grouped)
+        return self._fit_units(chunks, common, model._visibility())
 
-    def _fit_units(self, chunks: ShareChunks, shape: tuple[int, int], common: Floats) -> Self:
+    def _fit_units(self, chunks: ShareChunks, common: Floats, visibility: list[str]) -> Self:
         """Plan the releases, open, ask, publish."""
+        shape = len(self.values), len(common)
         plan = self._plan(chunks.grouped)
         is_given = chunks.grouped and self.texts_per_person != "auto"
         texts = float(self.texts_per_person) if is_given else 1.0
@@ -197,7 +215,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "sums_": sums.value.reshape(shape), "sigma_": sums.sigma,
             "rest_sums_": rest, "rest_sigma_": rest_sigma,
             "texts_per_person_": texts, "spread_": spread,
-            "most_beyond_": most_beyond, "confusion_": common,
+            "most_beyond_": most_beyond, "confusion_": common, "visibility_": visibility,
         }  # fmt: skip
         return self._publish_result(self._with_report(ask, FitResult(found), {}))
 
@@ -294,7 +312,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         shares = self.shares_
         own, others = self._squares(shares)
         squares = others + (own - others) * shares
-        return np.sqrt(self.spread_ * (squares - shares**2) / self._seen)
+        # Rounding may give less than 0 where all texts have one topic.
+        return np.sqrt(self.spread_ * np.maximum(squares - shares**2, 0.0) / self._seen)
 
     @property
     def _seen(self) -> Floats:
@@ -388,8 +407,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Intervals of the shares; before the fit the parameters."""
         return as_text(self._table()) if self._fitted_state() else repr(self)
 
-    def _table(self, hidden_topics: Iterable[bool] = ()) -> Table:
-        """Intervals of the shares, and what they leave out; `hidden_topics` are marked."""
+    def _table(self) -> Table:
+        """Intervals of the shares, and what they leave out."""
         low, high = self.interval()
         rows = []
         for row, hidden in enumerate(self.below_noise_):
@@ -397,7 +416,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             n = f"{max(self.counts_[row], 0):,.0f}"
             ends = zip(low[row], high[row], strict=True)
             rows.append((group, n, *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in ends)))
-        marks = ["*" if hidden else "" for hidden in hidden_topics] or [""] * self.sums_.shape[1]
+        marks = [MARKS[visibility] for visibility in self.visibility_]
         topics = (f"topic {number}{mark}" for number, mark in enumerate(marks, start=1))
         of_persons = self.privacy_report_.unit == "person"
         head = ("group", "texts, at least about" if of_persons else "texts, about", *topics)
@@ -412,7 +431,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             )
         if self.below_noise_.any():
             notes.append("* of a group: noise hides how many texts there are")
-        if any(marks):
+        if "half hidden" in self.visibility_:
+            notes.append(f"? of a topic: {BLURRED}")
+        if "hidden" in self.visibility_:
             notes.append("* of a topic: noise hides the topic, whatever its shares")
         said = "Average shares of topics, by group, in texts with a word of these"
         return Table(said, head, rows, notes, ("group",))
@@ -421,8 +442,14 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     def in_brief(self) -> str:
         """Say of how many groups shares can be seen, and what their intervals leave out."""
         seen, groups = sum(~self.below_noise_), counted(len(self.values), "group")
-        said = f"Shares of topics can be seen of {seen} of {groups}. {self.on_scaling()}"
-        return said.rstrip()
+        blurred = [
+            str(number)
+            for number, visibility in enumerate(self.visibility_, start=1)
+            if visibility == "half hidden"
+        ]
+        of_topics = f"Of topic {', '.join(blurred)} {BLURRED}." if blurred else ""
+        said = f"Shares of topics can be seen of {seen} of {groups}.", of_topics, self.on_scaling()
+        return " ".join(filter(None, said))
 
     def on_scaling(self) -> str:
         """Say what intervals leave out: who is scaled down; "" where each text is protected."""
@@ -452,9 +479,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         -------
         DataFrame or Table
             One row for each group and topic: ``group``, ``texts_scaled`` (`counts_`), ``hidden``,
-            ``topic`` (numbered from 1 as in ``topic_table``), ``share``, ``noise_std``,
-            ``sampling_std``, the ends of the interval, ``low`` and ``high``, and what it leaves
-            out: ``texts_per_person`` and ``scaled_down_at_most``, alike in all rows.
+            ``topic`` (numbered from 1 as in ``topic_table``), its ``visibility``, ``share``,
+            ``noise_std``, ``sampling_std``, the ends of the interval, ``low`` and ``high``, and
+            what it leaves out: ``texts_per_person`` and ``scaled_down_at_most``, alike in all rows.
         """
         return new_frame(self.columns(level), backend)
 
@@ -471,6 +498,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "texts_scaled": np.repeat(np.maximum(self.counts_.round(), 0), k).tolist(),
             "hidden": np.repeat(self.below_noise_, k).tolist(),
             "topic": n_groups * list(range(1, k + 1)),
+            "visibility": n_groups * self.visibility_,
             **{name: cells.ravel().tolist() for name, cells in of_cells.items()},
             "texts_per_person": [self.texts_per_person_] * n_groups * k,
             "scaled_down_at_most": [math.ceil(self.most_beyond_)] * n_groups * k,

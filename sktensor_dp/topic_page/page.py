@@ -206,7 +206,7 @@ def write_topic_page(
         warnings=warned,
         explorer=section,
         topics="".join(_topic_row(topic, topics[0].weight) for topic in topics),
-        by_group="".join(_by_group(name, one._table(hidden)) for name, one in shares.items()),
+        by_group="".join(_by_group(name, one._table()) for name, one in shares.items()),
         promise=promise,
         **_releases(report),
         **_facts(report),

@@ -20,7 +20,7 @@ from sktensor_dp import (
     PrivateSpectralLDA,
 )
 from sktensor_dp.privacy.conversions import gaussian_mu
-from sktensor_dp.spectral_lda.shares import TopicShares
+from sktensor_dp.spectral_lda.shares import BLURRED, TopicShares
 from sktensor_dp.topic_page import write_topic_page
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -269,18 +269,40 @@ def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed, monkeypatc
     low, high = found.interval(1 - 1e-15)
     assert np.all((low[:4] <= found.shares_[:4]) & (found.shares_[:4] <= high[:4]))
     table = found.table()
-    assert table.shape == (6 * K, 11)
+    assert table.shape == (6 * K, 12)
+    assert {*table.visibility} == {"seen"}
     assert table.query("hidden")["share"].isna().all()
     found.save(tmp_path / "shares.model")
     loaded = TopicShares.load(tmp_path / "shares.model")
     pd.testing.assert_frame_equal(loaded.table(0.5), found.table(0.5))
     assert "of a topic that was not found differ in these, too." in " ".join(str(found).split())
-    shown = found._table([False, True, False])
-    assert shown.head[-2:] == ("topic 2*", "topic 3")
-    assert "* of a topic: noise hides the topic, whatever its shares" in shown.notes
     monkeypatch.setattr(TopicShares, "below_noise_", np.ones(4, bool))
     with pytest.warns(NotEnoughDataWarning, match="Are values written as in by?"):
         lda.shares_by(X, by, VALUES, groups=persons, epsilon=0.5)
+
+
+def test_topics_that_noise_hides_by_half_are_marked_wherever_shares_are_read(tmp_path, monkeypatch):
+    std = np.zeros((K, 6))
+    std[1] = 1.0  # no word is known to set it apart
+    std[2] = np.where(LDA.components_[2] == LDA.components_[2].max(), 0.0, 0.4)
+    assert LDA.shares_by(TEXTS, range(K), range(K), epsilon=math.inf).visibility_ == ["seen"] * K
+    monkeypatch.setattr(LDA, "components_std_", std)
+    assert LDA.below_noise().tolist() == [False, True, False]
+    found = LDA.shares_by(TEXTS, range(K), range(K), epsilon=math.inf)
+    assert found.visibility_ == ["seen", "hidden", "half hidden"]
+    assert found.table().visibility.tolist() == found.visibility_ * K
+    found.save(tmp_path / "shares.model")
+    said = " ".join(str(TopicShares.load(tmp_path / "shares.model")).split())
+    assert "topic 1 topic 2* topic 3?" in said
+    for sentence in ("* of a topic: noise hides the topic,", f"? of a topic: {BLURRED}"):
+        assert sentence in said
+    assert f"3 of 3 groups. Of topic 3 {BLURRED}." in found.in_brief
+    page = write_topic_page(tmp_path / "a.html", LDA, shares=found, report=found.privacy_report_)
+    assert ">topic 3?<" in page.read_text("utf-8")
+    monkeypatch.setattr(LDA, "components_std_", None)
+    assert LDA.shares_by(TEXTS, range(K), range(K), epsilon=math.inf).visibility_ == (
+        ["half hidden"] * K
+    )
 
 
 X, BY, PERSONS = np.repeat(TEXTS, 400, axis=0), ["a", "b", "secret"] * 400, np.arange(1200) // 2
