@@ -112,7 +112,12 @@ class ReadableTopics:
         **Privacy.** Made of released values alone; costs nothing.
         """
         check_is_fitted(self)
-        return _interval(self.components_, self.components_std_, level)
+        _check_share("level", level)
+        topics, std = self.components_, self.components_std_
+        if std is None:
+            return np.zeros_like(topics), np.ones_like(topics)
+        reach = float(ndtri((1 + level) / 2)) * std if level < 1 else np.inf
+        return np.maximum(topics - reach, 0.0), np.minimum(topics + reach, 1.0)
 
     def topic_table(
         self,
@@ -241,12 +246,3 @@ def _check_share(name: str, value: float) -> None:
     """Raise ValueError unless a parameter is a share."""
     if not Number(0, 1).accepts(value):
         raise ValueError(f"{name} must be a number from 0 to 1, got {shown(value)}.")
-
-
-def _interval(values: Floats, std: Floats | None, level: float) -> tuple[Floats, Floats]:
-    """Normal intervals of a level around `values`, within [0, 1]; 0 and 1 if `std` is unknown."""
-    _check_share("level", level)
-    if std is None:
-        return np.zeros_like(values), np.ones_like(values)
-    reach = float(ndtri((1 + level) / 2)) * std if level < 1 else np.inf
-    return np.maximum(values - reach, 0.0), np.minimum(values + reach, 1.0)

@@ -442,12 +442,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     def in_brief(self) -> str:
         """Say of how many groups shares can be seen, and what their intervals leave out."""
         seen, groups = sum(~self.below_noise_), counted(len(self.values), "group")
-        blurred = [
-            str(number)
-            for number, visibility in enumerate(self.visibility_, start=1)
-            if visibility == "half hidden"
-        ]
-        of_topics = f"Of topic {', '.join(blurred)} {BLURRED}." if blurred else ""
+        blurred = np.flatnonzero([one == "half hidden" for one in self.visibility_]) + 1
+        of_topics = f"Of topic {', '.join(map(str, blurred))} {BLURRED}." if len(blurred) else ""
         said = f"Shares of topics can be seen of {seen} of {groups}.", of_topics, self.on_scaling()
         return " ".join(filter(None, said))
 
