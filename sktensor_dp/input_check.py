@@ -143,8 +143,10 @@ class InputCheck(HasAccountant):
         return low
 
     def _chunk(self, matches: Any, groups: Any, lengths: Any) -> HeldOutChunk:
-        """Rows with a column in [0, 1] for each test. If `groups` are given, a column marks units
-        of several rows; if `lengths` are, the last is the logarithm of the unit's length.
+        """Rows with a column in [0, 1] for each test.
+
+        If `groups` are given, one more column marks units of several rows; if `lengths` are, the
+        last one is the logarithm of the unit's length.
         """
         flags = _flags(matches)
         sizes = None if lengths is None else _lengths(lengths, len(flags))  # of rows, then units
@@ -192,7 +194,7 @@ class InputCheck(HasAccountant):
         return self.sigma > USELESS
 
     def _lost(self, n_tests: int) -> float:
-        """Largest loss of any of `n_tests` fractions by noise, but in 1 of 40 checks."""
+        """Most that noise takes from any of `n_tests` fractions, but in 1 of 40 checks."""
         return NormalDist().inv_cdf(1 - 0.025 / max(n_tests, 1)) * self.sigma
 
     @property

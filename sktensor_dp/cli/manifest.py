@@ -35,7 +35,7 @@ class Manifest:
 
     @classmethod
     def of(cls, path: Path) -> "Manifest":
-        """Read that of a folder: empty if there is none, or one of somebody else's."""
+        """Manifest in a folder; an empty one if there is none, or one of somebody else's."""
         try:
             content = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
             protected, private = dict(content["protected"]), list(content["private"])

@@ -81,8 +81,9 @@ class DirectionSearch:
         self._directions = self._scaled(self._shrunk_rows())
 
     def explained(self, last: int) -> tuple[Floats, float]:
-        """Variance that directions explain, (r, r) in units of that assumed, and its noise.
-        From the mean of the `last` sweeps; the noise is a standard deviation of an entry.
+        """Variance that directions explain, (r, r) in units of the assumed one, and its noise.
+
+        Both are from the mean of the `last` sweeps; the noise is a standard deviation of an entry.
         """
         # A second moment of units' weights is m for directions that explain nothing, and
         # `excess_of_assumed` more for the assumed variance. The first sweep tells m, the mean
@@ -133,8 +134,10 @@ class DirectionSearch:
         return self._directions @ (vectors * np.sqrt(np.maximum(explained, 0.0)))
 
     def _by_chance(self, by_former: float = 0.0) -> float:
-        """Variance that a direction explains by chance, as it is fitted to the units it explains.
-        In units of that assumed; other directions explain the variance of values `by_former`.
+        """Variance, in units of the assumed one, that a direction seems to explain by chance alone.
+
+        Directions are fitted to the units whose variance they explain. Other ones explain the
+        variance of values `by_former`.
         """
         # Chance comes from units, not from noise. Values vary more about a unit's level than about
         # biases, and errors of biases and outliers add to the largest direction.
@@ -191,10 +194,11 @@ class DirectionSearch:
 
 
 def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float) -> Floats:
-    """Weight of earlier sums in power steps, for directions that explain a given variance.
+    """Weight of the sums of earlier sweeps in power steps, for each direction.
 
-    `explained` is in units of the variance assumed, `cosine` the squared cosine of random
-    directions, and `noise` the fraction of the sums' variance that is new in each.
+    Directions are given by the variance that they have `explained` so far, in units of the assumed
+    one. `cosine` is the squared cosine of random directions, and `noise` the fraction of the
+    variance of sums that is new in each sweep.
     """
     # A random squared cosine is near 1 at the trial if each sweep multiplies it by
     # g = cosine ** (-1 / trial): growth is fastest if earlier sums weigh 1 / sqrt(g). A direction
@@ -204,12 +208,12 @@ def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float
 
 
 def untold_of_weight(each: float) -> float:
-    """Fraction of a weight's prior variance that `each` entries of a unit leave, if assumed so."""
+    """Fraction of a weight's prior variance that is left, given the `each` entries of a unit."""
     return 1 / (1 + defaults.COMPONENT_VARIANCE * each)
 
 
 def excess_of_assumed(each: float) -> float:
-    """Second moment of units' weights that a direction of the variance assumed adds."""
+    """What a direction of the assumed variance adds to the second moment of units' weights."""
     least = 0.05  # units with next to no entries show nothing
     return max((1 - untold_of_weight(each)) ** 2, least)
 
@@ -229,9 +233,10 @@ def unclipped(shown: Floats, each: float) -> Floats:
     squares /= squares.mean()
 
     def clipped(s: Floats) -> Floats:
-        """Mean diagonal of moments ``p I + w w'`` clipped to the norm r, as by `clipped_moments`,
-        of normal weights w of variances `s`. The squared length of all weights but one is taken
-        for a gamma variate of its mean and variance.
+        """Mean diagonal of clipped moments ``p I + w w'``, for normal weights w of variances `s`.
+
+        They are clipped to the norm r, as by `clipped_moments`. The squared length of all weights
+        but one is taken for a gamma variate of its mean and variance.
         """
         own, others = s[:, None, None] * squares, 0.0
         if r > 1:
@@ -290,9 +295,7 @@ def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:
 
 
 def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
-    """Variance that directions fitted to units of pure noise seem to explain of these units.
-    In units of the variance assumed of a component.
-    """
+    """Variance, in units of the assumed one, that directions fitted to noise seem to explain."""
     # Squared norm of the noise of n units in d rows: n along a random direction, largest^2 along
     # the fitted one, where it is largest, in units of the variance of one entry.
     largest = largest_of_noise(n_units, _effective_rows(weights))
@@ -330,8 +333,9 @@ def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) ->
 
 
 def _log_growth(weights: Floats, root_each: float, mu: float, k: Integers) -> Floats:
-    """Log of the factor by which one sweep with k columns raises a small squared cosine: 1 plus
-    the squared ratio of signal to noise.
+    """Log of the factor by which a sweep with k columns raises a small squared cosine.
+
+    The factor is 1 plus the squared ratio of signal to noise.
     """
     row_weight = float((weights**2).sum()) / max(float(weights.sum()), LEAST_WEIGHT)
     # Each unit of a row's weight adds root_each * v, v the variance of a component, to its row.

@@ -86,8 +86,9 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
 
 
 def _residual_variance(model: EntryModel, plan: EntryPlan, width: float) -> float:
-    """Variance of exact values about the model: known noise subtracted, or the assumed one where
-    noise is larger than that, so that a difference would be of noise alone.
+    """Variance of exact values about the model, without known noise.
+
+    It is the assumed one where noise is larger than that: a difference would be of noise alone.
     """
     assumed = (width * ASSUMED.residual) ** 2
     noise_variance = 0.0
@@ -184,8 +185,9 @@ def _fit_by_output(ask: Session, options: ModelOptions) -> EntryModel:
 def release_pair_components(
     ask: Session, model: EntryModel, options: ModelOptions
 ) -> tuple[Floats, float]:
-    """Release the sums over rows of products of residuals in two columns; return loadings of the
-    columns, (n_columns, r), and the residual variance that these loadings leave unexplained.
+    """Release sums over rows of products of two columns' residuals; return what these show.
+
+    These are loadings of the columns, (n_columns, r), and the residual variance that they leave.
     """
     index_set, half = ask.public("index_set"), ask.public("half")
     residual = 2 * half * ASSUMED.residual
@@ -236,9 +238,7 @@ def _effects(model: EntryModel, index_set: IndexSet, mode: int) -> SharedEffects
 
 
 def _scaled_components(model: EntryModel) -> SharedComponents | None:
-    """Factors of all modes but the first, scaled so that the first mode's weights have variance 1.
-    None if there are no components.
-    """
+    """Factors of all modes but the first, whose weights are scaled to variance 1; or None."""
     factors = list(model.factors[1:])
     if isinstance(model, CPCompletion):
         positive = model.weights > 0

@@ -89,9 +89,7 @@ NAMES = (
 
 
 def release_bounds(ask: Session) -> tuple[tuple[float, float], tuple[Warning, ...]]:
-    """Release a histogram of values; return the range (low, high) that it shows, with a warning if
-    it shows nothing above its noise.
-    """
+    """Release a histogram of values; return the range (low, high) that it shows, and warnings."""
     edges = np.concatenate([-SIZE_EDGES[::-1], [0.0], SIZE_EDGES])
     low, high, seen = ask(ValueHistogram(edges)).range_of(edges)
     return (low, high), warnings_of_range(ValueHistogram.name, seen=seen)
@@ -333,8 +331,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def _without_components(
         self, n_units: int, shape: tuple[int, ...], n_observed: int | None, *, stopped: bool = False
     ) -> Warning:
-        """Warning that `n_observed` entries, of units as released, show no components, or by None
-        that none are sought. If the search `stopped`, biases got the rest of its budget.
+        """Warning that no components are seen or, if `n_observed` is None, not sought.
+
+        The `n_observed` entries are those of `n_units` units as released. If the search `stopped`,
+        biases got the rest of its budget.
         """
         of_units = self.unit_mode is not None
         noun = "units" if of_units else "entries"
@@ -465,8 +465,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return np.clip(result, *self.bounds_).reshape(self.shape_)
 
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Predictions of shape (n,), not clamped to the bounds, also where a row is unknown: below
-        0 or beyond the shape. Such a value is the mean plus the biases of its other rows.
+        """Predictions (n,), not clamped to the bounds.
+
+        Of unknown rows, below 0 or beyond the shape, nothing counts but biases of their other rows.
         """
         inside = (coordinates >= 0) & (coordinates < np.array(self.shape_))
         values: Floats = self._model.predict(np.where(inside, coordinates, 0))

@@ -34,33 +34,46 @@ class Line(NamedTuple):
     def along(
         cls, moves: Floats, shown: Floats, noise: Floats, counts: Floats, sampling: Floats
     ) -> "Line":
-        """Line along which effects most move in `moves` (n, n_rows), or in what releases show in
-        response to `moves` (n_releases,) of other modes; 0 if they do not move.
+        """Line along which effects of a mode move most in `moves` (n, n_rows); 0 if in none.
 
         Releases show effects `shown` (n_releases, n_rows) of variances `noise`. Rows have weights
         `counts`, and variances `sampling` by units' entries.
         """
         shares = counts / counts.sum()
-        # The first release is clipped otherwise, and may show so much more or less of all effects.
-        later = shown[1:].mean(axis=0)
-        doubt = shown[0] * (shares @ (shown[0] * later) / (shares @ later**2 + TINY) - 1)
-        if moves.ndim == 1:
-            variances = noise @ shares
-            variances[0] += shares @ doubt**2
-            own_moves = _response(moves, variances, shown, noise, shares)[None]
-        else:
-            own_moves = moves - moves.mean(axis=0)
-        centred = np.sqrt(shares) * (own_moves - (own_moves @ shares)[:, None])
+        centred = np.sqrt(shares) * (moves - (moves @ shares)[:, None])
         _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
         direction = directions[0] * (sizes[0] > 0)
         coefficients = direction * np.sqrt(shares)
         variances = noise @ coefficients**2
-        variances[0] += (doubt @ coefficients) ** 2
+        variances[0] += (_doubt_of_first(shown, shares) @ coefficients) ** 2
         return cls(
             direction / np.sqrt(shares), coefficients, shown @ coefficients, variances,
             sampling=float(sampling @ coefficients**2),
             part=_part_beyond_noise(float(sizes[0]) ** 2, noise[1:] @ shares),
         )  # fmt: skip
+
+    @classmethod
+    def of_response(
+        cls, moves: Floats, shown: Floats, noise: Floats, counts: Floats, sampling: Floats
+    ) -> "Line":
+        """Line along which releases show effects to respond to `moves` (n_releases,) of a mode.
+
+        It is another mode; the other arguments are those of :meth:`along`.
+        """
+        shares = counts / counts.sum()
+        variances = noise @ shares
+        variances[0] += shares @ _doubt_of_first(shown, shares) ** 2
+        response = _response(moves, variances, shown, noise, shares)
+        return cls.along(response[None], shown, noise, counts, sampling)
+
+
+def _doubt_of_first(shown: Floats, shares: Floats) -> Floats:
+    """What the first release may show too much of effects (n_rows,), as it is clipped otherwise.
+
+    A regression of it on the mean of later ones tells the part, one for all rows.
+    """
+    later = shown[1:].mean(axis=0)
+    return shown[0] * (shares @ (shown[0] * later) / (shares @ later**2 + TINY) - 1)
 
 
 def _response(

@@ -256,9 +256,7 @@ class CompletionForecast(InvertibleForecast):
 
     @property
     def hidden_modes(self) -> list[int]:
-        """Modes of which the bias of an average row has a larger error than differences, as
-        a fit would see them.
-        """
+        """Modes whose biases, of an average row, would err by more than they seem to differ."""
         # Shrunk estimates with errors of variance v have the variance bias_deviation^2 - v;
         # `SharedEffects.is_hidden` where that is v at most. NaN, for units, is not hidden.
         most = self.bias_deviation**2 / 2
@@ -266,9 +264,10 @@ class CompletionForecast(InvertibleForecast):
 
     @property
     def verdict(self) -> str:
-        """``"enough"`` to tell biases apart, ``"may be enough"``, or ``"likely too few"``: where no
-        row, whatever number of units have entries in it, has a bias that errs by less than biases
-        differ.
+        """``"enough"`` to tell biases apart, ``"may be enough"``, or ``"likely too few"``.
+
+        In the last case no row has a bias that errs by less than biases differ, whatever number of
+        units have entries in it.
         """
         asked = self._asked()
         mode, n_observed = asked.parameters["unit_mode"], asked.numbers["n_observed"]

@@ -135,7 +135,9 @@ class _BlockGaussNewton:
 
     def _normal_equations(self, place: int, values: Floats) -> tuple[Floats, Floats, float]:
         """Sums of ``value z`` and of ``z z'`` for the rows of a block, and the mean of |z|^2.
-        z are the derivatives in the block: the factor of mode `place`, or the core.
+
+        The derivatives z are those in the factor of mode `place`, or after the last mode in the
+        core.
         """
         index_set = self._index_set
         if place < len(self._factors):
@@ -148,8 +150,9 @@ class _BlockGaussNewton:
         return moment, gram, float(np.trace(gram, axis1=1, axis2=2).sum()) / len(values)
 
     def _move(self, place: int, mean_square: float) -> None:
-        """Set a block (a factor, or the core) to its posterior mean.
-        `mean_square` is that of the norm of the derivatives.
+        """Set a factor, or after the last mode the core, to its posterior mean.
+
+        `mean_square` is that of the norm of an entry's derivatives in it.
         """
         # A factor that is still 0 does not limit the scale of the others. Derivatives in factors,
         # not those in the core, have a core in them, which has the unit of values.
@@ -172,8 +175,9 @@ class _BlockGaussNewton:
 
 
 class _Average:
-    """Normal equations of a block, right-hand side and matrix, averaged over steps.
-    A new step counts with `_share`, and noise of `_variance` is in the right-hand side.
+    """Normal equations of a block, averaged over steps.
+
+    A new step counts with `_share`; noise has the variance `_variance` in the right-hand side.
     """
 
     def __init__(self) -> None:

@@ -128,9 +128,7 @@ OF_NUMBERS = f"X must have integer coordinates; {CATEGORIES}."
 
 
 def checked_bounds(estimator: Parameters) -> tuple[float, float]:
-    """Parameter ``bounds`` as (low, high) floats, with "auto" those of the histogram's bins;
-    ValueError if missing or without width.
-    """
+    """Parameter ``bounds`` as floats (low, high); of ``"auto"`` the ends of the histogram."""
     name, bounds = type(estimator).__name__, estimator.bounds
     if bounds is None:
         raise ValueError(
@@ -331,8 +329,9 @@ def _column(y: object) -> NDArray[Any]:
 
 
 def _without_lengths(estimator: Parameters, message: str) -> Callable[[str], str | None]:
-    """Function from an error's message to `message`, if it tells a private number of entries.
-    The function returns None for other messages, which are then shown as they are.
+    """Function that replaces an error's message by `message` if it tells a number of entries.
+
+    It returns None for other messages, which are then shown as they are.
     """
     private = estimator.unit_mode is not None
     return lambda said: message if private and "shape" in said else None
@@ -378,7 +377,7 @@ def _known_entries(
 
 
 def _shape_of_entries(indices: Indices, numbers: NDArray[Any]) -> Sequence[int]:
-    """Lengths of the modes: the numbers of names, or of largest coordinates, which are public."""
+    """Lengths of the modes: of lists of names, or else one more than the largest coordinate."""
     lengths = []
     for column, index in zip(numbers.T, indices, strict=True):
         # Values that are no coordinates are refused later, when all columns are checked.

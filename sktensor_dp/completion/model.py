@@ -44,8 +44,9 @@ def unexplained_variance(deviation: float, explained: float) -> float:
 
 
 def count_components(attributes: Mapping[str, Any]) -> int:
-    """Number of components in fitted attributes, or for Tucker the largest rank of a mode.
-    Those that change no prediction do not count, and of linearly dependent weights only the rank.
+    """Number of components in fitted attributes; for Tucker the largest rank of a mode.
+
+    Those that change no prediction do not count; of linearly dependent weights only the rank does.
     """
     # Weights or the core tell it, unless they are absent or 0. Else `_shared` does, which a unit's
     # own parameters are fitted to: it is the model itself, or serves `fold_in` alone.

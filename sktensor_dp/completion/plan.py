@@ -79,9 +79,10 @@ class Assumed:
         rank: int,
         n_modes: int = 2,
     ) -> "Assumed":
-        """Assumptions from the caller's numbers in the units of the data; None takes the default.
-        `width` is that of the bounds. Biases are by default in proportion to `deviation`, and one
-        component, of `rank` 1, has half the share of all.
+        """Assumptions from a caller's numbers in units of the data; None takes the default.
+
+        `width` is that of the bounds. By default biases are in proportion to `deviation`, and a
+        single component, of `rank` 1, has half the share of all.
         """
         given = {
             "deviation": (deviation, Number(0, math.inf, "neither")),
@@ -117,7 +118,7 @@ class Assumed:
         return self.deviation**2 - self.n_biased * self.bias_deviation**2
 
     def shrunk(self, noise: Sequence[float]) -> list[float]:
-        """Error variance of the bias of each mode after shrinkage, by those before."""
+        """Error variance of a bias of each mode after shrinkage, from that by `noise` before it."""
         # A noise variance v leaves prior * v / (prior + v).
         prior = self.bias_deviation**2
         return [prior * v / (prior + v) if prior > 0 else 0.0 for v in noise]
@@ -136,8 +137,9 @@ LEAST_ROOM = 1e-6
 
 
 def unclipped(half: float, mean: float) -> float:
-    """Clip of residuals about `mean`, in standard deviations, that does not change a table of two
-    values; `half` is half the range.
+    """Clip, in standard deviations, of residuals about `mean` that changes no table of two values.
+
+    The two are the ends of a range; `half` is half of its width.
     """
     # The rarer one is as many deviations from their mean as the root of this.
     return UNCLIPPED * math.sqrt((half + abs(mean)) / max(half - abs(mean), LEAST_ROOM * half))
@@ -274,6 +276,7 @@ def values_are_worth_it(n_observed: int, shape: Sequence[int], epsilon: float) -
 
 def snr_in_values(n_observed: int, shape: Sequence[int], epsilon: float) -> float:
     """Signal-to-noise ratio of a component in released values; above 1 it can be found.
+
     It is the eigenvalue of a component worth finding over the edge of the noise's spectrum.
     """
     # Gram matrix of an unfolding of values released with noise of pure epsilon. The edge is the
@@ -317,7 +320,8 @@ def _error_variance(noise: list[float]) -> float:
 
 
 def pair_fraction(n_observed: int, shape: Sequence[int], epsilon: float, delta: float) -> float:
-    """Fraction of epsilon for pairs that costs predictions little; 0 if pairs would show nothing.
+    """Fraction of epsilon for pairs at which predictions lose little; 0 if pairs show nothing.
+
     A pair is the product of two residuals of a row of a matrix.
     """
     if len(shape) != 2 or math.isinf(epsilon):
@@ -343,7 +347,8 @@ def loss_by_pairs(n_observed: int, shape: Sequence[int], epsilon: float, fractio
 
 
 def snr_in_pairs(n_observed: int, shape: Sequence[int], cost: PrivacyCost) -> float:
-    """Signal-to-noise ratio of a component in the released pairs; above 1 it can be found.
+    """Signal-to-noise ratio of a component in released pairs; above 1 it can be found.
+
     It is the eigenvalue of a component worth finding over the edge of the noise's spectrum.
     """
     # Largest number of columns of a table whose pairs are released.
@@ -461,7 +466,8 @@ def judged_sweeps(trial: int) -> int:
 
 def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, delta: float) -> float:
     """Signal-to-noise ratio of a component in sums over units; above 1 it can be found.
-    Length of a component worth finding over that of the noise.
+
+    It is the length of a component worth finding over that of the noise.
     """
     n_cells = math.prod(shape) // shape[unit_mode]
     if delta == 0 or n_cells > MOST_CELLS:

@@ -44,7 +44,7 @@ LEAST_SHARE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class EffectRelease:
-    """Released sums over units for each row of a shared mode, divided by a unit's count norm."""
+    """Released sums for each row of a shared mode, over units divided by their count norms."""
 
     sums: Floats  # (n_rows,): of clipped residuals about effects `about`; (2, n_rows) by block
     counts: Floats  # of the same shape: of entries
@@ -204,8 +204,9 @@ def weights_by_size(
 
 
 def mean_to_median(r: float, means: float | Floats, half: float) -> Floats:
-    """Expected distance of the median of values between -half and half from each of `means`.
-    The variance of values is `r` times the largest that their mean allows.
+    """Expected distance from each of `means` to the median of values between -half and half.
+
+    The variance of values is the part `r` of the largest that their mean allows.
     """
     # Beta distributed values of mean m from the middle and variance v have a median that is
     # 2/3 m r / (1 + r) from their mean, r = v / (half^2 - m^2), by their third cumulant.
@@ -237,7 +238,8 @@ def longest_sum(clip: float) -> float:
 
 def clip_of_least_error(noise: float, apart: float, least: float, widest: float) -> float:
     """Clip, in deviations, at which noise and the expected shift have the least mean square.
-    `noise` is that of a row's sum of sensitivity 1, `apart` the sum of distances from mean to
+
+    `noise` is that of a row's sum of sensitivity 1, `apart` a row's sum of distances from mean to
     median.
     """
 
@@ -377,8 +379,9 @@ class SharedBiases:
         return mean_to_median(self._share_at_bounds, self.level + self.effects.effects, self.half)
 
     def fit(self, biases: Sequence["SharedBiases"]) -> float:
-        """Fit effects to all releases so far, given those of other modes.
-        Return the root mean square by which they move, in deviations.
+        """Fit effects to all releases so far, given the effects of other modes.
+
+        Returns the root mean square by which effects move, in their deviations.
         """
         if not self._rounds:
             return 0.0
@@ -464,11 +467,12 @@ class SharedBiases:
         noise = np.stack([one.sigma / one.response / counts / self.half for one in linear]) ** 2
         sampling = weight_each * (release.spread / release.response / self.half) ** 2 / counts
         if lead is self:
-            moves = np.stack([one.effects[biases.index(self)] for one in self._rounds[1:]])
-            line = Line.along(moves / self.half, shown, noise, counts, sampling)
+            past = np.stack([one.effects[biases.index(self)] for one in self._rounds[1:]])
+            past /= self.half
+            line = Line.along(past - past.mean(axis=0), shown, noise, counts, sampling)
         else:
-            moves = self._positions(biases, [lead], len(linear))[:, 0]
-            line = Line.along(moves, shown, noise, counts, sampling)
+            of_lead = self._positions(biases, [lead], len(linear))[:, 0]
+            line = Line.of_response(of_lead, shown, noise, counts, sampling)
         if not line.direction.any():
             return release
         self._line = line
@@ -591,8 +595,9 @@ def add_errors_of_deviation(
 
 
 def deviation_of_values(found: float, mean: float, half: float, n: float) -> float:
-    """Deviation of values between -half and half, from the mean deviation `found` of `n` of them
-    from their own mean, which is smaller if they are few or skewed.
+    """Deviation of values between -half and half, by the mean deviation `found` of `n` of them.
+
+    That is about their own mean: it is smaller, if they are few or skewed.
     """
     # Mean deviations are at most the root of the mean square.
     least, room = found / math.sqrt(1 - 1 / n), half**2 - mean**2
@@ -608,7 +613,8 @@ def deviation_of_values(found: float, mean: float, half: float, n: float) -> flo
 
 def part_of_deviation(r: float, room: float, n: float) -> float:
     """Mean deviation of `n` values from their own mean, over the root of their variance.
-    `room` is the largest variance at their mean, in squares of half the range, `r` the part of it.
+
+    The variance is the part `r` of the largest at their mean, `room` in squares of half the range.
     """
     # The excess kurtosis of Beta distributed values gives the relative variance of the mean square
     # deviation. Its mean root is less by an eighth of that if values are normal. If the mean square

@@ -293,8 +293,9 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         return None
 
     def _check_combined(self, method: str = "fit") -> None:
-        """Raise ValueError for parameters that contradict each other for any data of a `method`, or
-        for those of a saved model (``"load"``).
+        """Raise ValueError for parameters that no data of a `method` could go with.
+
+        ``"load"`` asks for those of a saved model.
         """
 
     def _forecast_verdict(

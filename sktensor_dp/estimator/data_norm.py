@@ -25,8 +25,9 @@ def check_data_norm(estimator: Any) -> None:
 
 
 def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, tuple[Warning, ...]]:
-    """Release a histogram of norms, and scale a ball of norm 1 so that it holds most samples;
-    with a warning if the histogram shows nothing above its noise.
+    """Release a histogram of norms, and scale a ball of norm 1 so that it holds most samples.
+
+    Also returns a warning if the histogram shows nothing above its noise.
     """
     edges = np.append(0.0, SIZE_EDGES)
     norms = ask(NormHistogram(SampleNorm(), edges)).range_of(edges)

@@ -92,8 +92,9 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
 def release_mixture(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer
 ) -> FittedMixture:
-    """Release a start by `second` moments, EM steps, gains, which choose the number of groups, and
-    steps of these; of one group means that no clip moves.
+    """Release a start, EM steps, gains that choose the number of groups, and steps of these.
+
+    Of one group, means that no clip moves are the last releases. `second` are released moments.
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2
@@ -109,10 +110,10 @@ def release_mixture(
         noise = noise.times(most**0.5)  # a joined group may have the noise of all its parts
         tails = release_tails(ask, ball, plan, second, halfway, noise)
         left, of_ends = np.zeros_like(halfway.means), np.zeros(plan.n_features)
-        if average is not None:
-            of_ends = variances_of_ends(ball, plan, second, average.columns)
         if observed_overall(ball, second) < 1:
             left = unfinished(before, halfway, noise, observed_by_column(ball, second, halfway))
+        if average is not None:
+            of_ends = variances_of_ends(ball, plan, second, average.columns)
         found, tails, observed, most_observed = release_unclipped(
             ask, ball, plan, halfway, replace(tails, missed=left), noise, of_ends
         )
@@ -168,8 +169,9 @@ def nearest(fewer: Gaussians, model: Gaussians, plan: MixturePlan, radius: float
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
-    """Start of k Gaussians: spread small spheres in the leading directions of `second` moments,
-    move these by EM steps of their own, and merge them.
+    """Start of k Gaussians: spheres that EM steps of their own move, merged; for k = 1 `second`.
+
+    The spheres are small, and spread in the leading directions of `second`, released moments.
     """
     rng = as_generator(plan.random_state)
     d, offset, radius = plan.n_features, ball.offset, ball.radius
@@ -228,28 +230,28 @@ def variances_of_ends(
 ) -> Floats:
     """Variances (d,) by which steps of a single group widen columns where cells are missing.
 
-    Steps that clip the rarer of two values fill cells of all columns wrongly. Values at both ends
-    of a range have the largest variance there is for their mean (Bhatia and Davis). As far as a
-    column has it, its farther end is taken to the length at which a row is clipped; the square
-    keeps others next to as they are.
+    Steps that clip the rarer of two values would fill cells of all columns wrongly. Columns whose
+    values lie at both ends of their range are widened until the farther end is just not clipped.
     """
     means, variances = columns
     d, square = len(means), ball.radius**2 / len(means)  # of half a range
     if plan.n_components > 1 or observed_overall(ball, second) == 1:
         return np.zeros(d)
+    # Values at both ends have the largest variance there is for their mean (Bhatia and Davis).
     most = np.maximum(square - np.square(means), 0.0)
     part = np.clip(variances, 0.0, most) / np.where(most > 0, most, 1.0)
-    farthest = np.square(math.sqrt(square) + np.abs(means))
+    farther_end = np.square(math.sqrt(square) + np.abs(means))
     # The other columns of a row have a mean square of 1 each.
-    needed = farthest / (plan.clip.limit**2 - (d - 1))
+    needed = farther_end / (plan.clip.limit**2 - (d - 1))
+    # The square of the part keeps columns that have a small one next to as they are.
     return np.asarray(np.square(part) * np.maximum(needed - variances, 0.0))
 
 
 def unfinished(before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
-    """Distances (1, d) that clipped steps of one group still miss where cells are missing.
+    """Distances (1, d) that steps of one group have yet to move means where cells are missing.
 
-    That is taken to be what the second half of these, from `before`, moved means beyond noise:
-    t steps leave t^-f of an error where rows have the fraction f of the information of whole rows.
+    They are taken to be those that the second half of the steps moved means, from `before`, beyond
+    noise: t steps leave t^-f of an error, if rows have the fraction f of all information.
     """
     squares = np.diagonal(found.covariances, axis1=1, axis2=2)
     squares = squares * np.square(noise.shift / observed)
@@ -257,9 +259,7 @@ def unfinished(before: Gaussians, found: Gaussians, noise: StepNoise, observed: 
 
 
 def observed_overall(ball: LiftedBall, second: Answer) -> float:
-    """Expected share of cells that are observed, by `second` moments: 1 unless more are missing
-    than two deviations of noise explain.
-    """
+    """Expected share of cells that are observed; 1 if noise may explain the missing ones."""
     share, error = observed_as_released(ball, second)
     if share >= 1 - 2 * error - 1e-9:  # sums are rounded
         return 1.0
@@ -349,15 +349,57 @@ def release_unclipped(
 ) -> UnclippedGroup:  # fmt: skip
     """Move one group to means in which no row of the ball is clipped; errors are added to `tails`.
 
-    Missing cells are filled by the model, plus a lift that cancels in all releases, but shows how
-    many there are: a share of a move shows.
     Variances lose those `of_ends`, and grow by what is seen beyond those of clipped steps.
     """
-    radius, at, d = ball.radius, model.means[0], plan.n_features
+    radius, at = ball.radius, model.means[0]
     wide = np.diagonal(model.covariances[0])
     if of_ends.any():
         narrower = replace(model, covariances=model.covariances - np.diag(of_ends))
         model = of_type(narrower, plan, radius)
+    rows = _release_filled_rows(ask, ball, plan, model)
+    shares, noise_of_means = rows.observed, rows.sigma / rows.observed
+    moves = (rows.means - at) / shares
+    covariance = model.covariances[0].copy()
+    before = np.diagonal(covariance)
+    # Of a variance conditional means lack this part.
+    rest = 1 / np.diagonal(np.linalg.inv(covariance)) / before
+    squares = rows.squares - 2 * at * rows.means + at**2
+    squares = squares / (1 - (1 - shares) * rest) - np.square(moves)
+    of_size = radius / math.sqrt(scales_of_shifts(plan.n_features).size)
+    of_squares = noise_of_means * np.hypot(of_size, 2 * (at + moves))
+    beyond = squares - before
+    covariance = covariance + np.diag(np.where(beyond > 2 * of_squares, beyond, 0.0))
+    moved = of_type(Gaussians(model.weights, (at + moves)[None], covariance[None]), plan, radius)
+    # Rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share that has
+    # it: noise of (wide) covariances, by which cells are filled, moves a mean by no more than this.
+    of_filled = np.sqrt(wide * (1 - shares) / shares / 2) * noise.shape
+    # Of errors of means: with what noise may hide.
+    largest = before + np.hypot(np.maximum(beyond, 0.0), of_squares)
+    spread = np.sqrt(largest / np.diagonal(moved.covariances[0]))
+    missed = np.sqrt(noise_of_means**2 + of_filled**2 + tails.missed**2)
+    tails = TailErrors(tails.skewness, missed, spread[None])
+    return UnclippedGroup(moved, tails, shares, rows.most_observed)
+
+
+class _FilledRows(NamedTuple):
+    """Released means over rows, none of which is clipped, with missing cells filled by a model."""
+
+    means: Floats  # (d,)
+    squares: Floats  # (d,)
+    sigma: float  # of noise on the means
+    observed: Floats  # (d,): shares of cells that are observed
+    most_observed: Floats  # (d,): the largest that these may be
+
+
+def _release_filled_rows(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
+) -> _FilledRows:
+    """Release means over rows in several releases, each with another lift of filled cells.
+
+    The lifts cancel in the mean of the releases; times their lifts they show how many cells were
+    filled.
+    """
+    radius, d = ball.radius, plan.n_features
     query = MixtureStatistics(  # about the middle of the ball, where its rows are shortest
         np.zeros_like(model.means), np.eye(d)[None] / radius, np.zeros(1),
         limit=1.0, centre=0.0, scales=scales_of_shifts(d), guard_radius=radius,
@@ -373,29 +415,9 @@ def release_unclipped(
     most_observed = 1 - np.maximum(missing - SURE * sigma / lift - 1e-9, 0.0)  # sums are rounded
     # Shrunk by two deviations of noise, so that next to all complete columns are taken as complete.
     missing = np.maximum(missing**2 - (2 * sigma / lift) ** 2, 0.0) / missing
-    shares = np.maximum(1 - missing, LEAST_SHARE)
-    filled_means, noise_of_means = radius * shifts[0], sigma / shares
-    moves = (filled_means - at) / shares
-    covariance = model.covariances[0].copy()
-    before = np.diagonal(covariance)
-    # Of a variance conditional means lack this part.
-    rest = 1 / np.diagonal(np.linalg.inv(covariance)) / before
-    squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / d) - (1 - shares) * lift**2
-    squares = squares - 2 * at * filled_means + at**2
-    squares = squares / (1 - (1 - shares) * rest) - np.square(moves)
-    of_squares = noise_of_means * np.hypot(radius / math.sqrt(query.scales.size), 2 * (at + moves))
-    beyond = squares - before
-    covariance = covariance + np.diag(np.where(beyond > 2 * of_squares, beyond, 0.0))
-    moved = of_type(Gaussians(model.weights, (at + moves)[None], covariance[None]), plan, radius)
-    # Rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share that has
-    # it: noise of (wide) covariances, by which cells are filled, moves a mean by no more than this.
-    of_filled = np.sqrt(wide * (1 - shares) / shares / 2) * noise.shape
-    # Of errors of means: with what noise may hide.
-    largest = before + np.hypot(np.maximum(beyond, 0.0), of_squares)
-    spread = np.sqrt(largest / np.diagonal(moved.covariances[0]))
-    missed = np.sqrt(noise_of_means**2 + of_filled**2 + tails.missed**2)
-    tails = TailErrors(tails.skewness, missed, spread[None])
-    return UnclippedGroup(moved, tails, shares, most_observed)
+    observed = np.maximum(1 - missing, LEAST_SHARE)
+    squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / d) - (1 - observed) * lift**2
+    return _FilledRows(radius * shifts[0], squares, sigma, observed, most_observed)
 
 
 def clipped_statistics(answer: Answer) -> Floats:

@@ -43,8 +43,9 @@ class Clipping:
         return self.mean * self.width / self.limit**2
 
     def scales(self, n_shape: int, *, alone: bool = False) -> Scales:
-        """Squared scales of parts, adding up to 1, with which noise loses least log-likelihood;
-        means and shapes of one Gaussian `alone` have equal scales.
+        """Squared scales of parts, adding up to 1, with which noise loses least log-likelihood.
+
+        The shape of one Gaussian `alone` has no larger scale than its mean.
         """
         # A part of squared scale a gets noise of variance 1 / a and loses c / a, which is least in
         # all for a in proportion to sqrt(c). c is half of coordinates times information times

@@ -1,6 +1,7 @@
 """M step of mixtures: noisy whitened statistics, averaged over steps and shrunk by their noise."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -30,10 +31,7 @@ class StepNoise:
     def times(self, scale: float) -> "StepNoise":
         """Noise that is `scale` times as large."""
         weight, shift, size, shape = self.weight, self.shift, self.size, self.shape
-        return replace(
-            self, weight=scale * weight, shift=scale * shift, size=scale * size,
-            shape=scale * shape,
-        )  # fmt: skip
+        return StepNoise(scale * weight, scale * shift, scale * size, scale * shape, self.rates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +109,7 @@ def average_with_step(
     if average is None:
         return new
     carried = carried_variances(average, model, statistics)
-    (rates, least), off = _rates(average, new, model.whiteners, statistics, carried, added)
+    rates, least, off = _rates(average, new, model.whiteners, statistics, carried, added)
     of_seconds = rates[: len(new.seconds), None, None]
     return StepMoments(
         weights=average.weights + rates * (new.weights - average.weights),
@@ -167,15 +165,19 @@ def _moved(variances: Floats, moves: Floats, of_weights: Floats) -> Floats:
     ])  # fmt: skip
 
 
+class _Rates(NamedTuple):
+    """Weights that a step has in the average, and how likely the average was off before."""
+
+    used: Floats  # (k,)
+    least: Floats  # (k,): for the least noise, if no cells were missing
+    off: float
+
+
 def _rates(
     average: StepMoments, new: StepMoments, whiteners: Floats, statistics: WhitenedStatistics,
     carried: Floats, added: float,
-) -> tuple[tuple[Floats, Floats], float]:  # fmt: skip
-    """Weights of a step, those for the least noise (Kalman), and how likely the average is off.
-
-    Differences from an average that is right are noise of the step and of the average. From one
-    that is off they are larger: the part u of their variance that is noise is uniform a priori. A
-    step sets an average right in half of the cases, and after t steps takes it off once in t.
+) -> _Rates:  # fmt: skip
+    """Weights of a step: by noise (Kalman), or larger the likelier it is that the average is off.
 
     Where cells are missing, averages by weights 1 / t come to rest late. Weights c / (t + c - 1)
     bring c^2 / (2 c - 1) times the variance of noise: as much more as is `added`, over all
@@ -183,22 +185,15 @@ def _rates(
     """
     noise = statistics.noise
     if noise.weight == 0:
-        return (np.ones_like(average.weights),) * 2, 1.0
+        ones = np.ones_like(average.weights)
+        return _Rates(ones, ones, 1.0)
     weights = new.weights - average.weights
     moments = new.firsts - average.firsts - weights[:, None] * new.means
     shifts = np.einsum("jab,jb->ja", whiteners, moments)
     of_weights = noise.weight * np.sqrt(1 + average.weight_variances)
     of_shifts = np.sqrt(noise.shift**2 + carried[0])[:, None]
     differences = np.append(weights / of_weights, shifts / of_shifts)
-    squares = float(np.square(differences).sum())
-    # Likelihood of n differences of variance v / u over that of variance v: u^(n/2) e^((1-u) S/2v).
-    noise_parts = (np.arange(200) + 0.5) / 200  # u
-    log_odds = differences.size / 2 * np.log(noise_parts) + (1 - noise_parts) * squares / 2
-    largest = float(log_odds.max())
-    odds = np.exp(log_odds - largest)
-    prior = average.off / 2 + (1 - average.off) / (average.n_steps + 1)
-    off = float(expit(largest + np.log(odds.mean() * prior / (1 - prior))))
-    noise_part = off * float(noise_parts @ odds / odds.sum()) + 1 - off  # expected
+    noise_part, off = _part_by_noise(differences, average)
     # What noise loses of log-likelihood, times twice a group's weight.
     d = new.means.shape[1]
     parts = np.array([d, statistics.n_shape / 2, d / 2])
@@ -213,7 +208,25 @@ def _rates(
     )
     if len(new.seconds) < len(faster):  # groups that share a covariance are averaged together
         rates = np.broadcast_to(rates.mean(axis=1, keepdims=True), rates.shape)
-    return (rates[0], rates[1]), off
+    return _Rates(rates[0], rates[1], off)
+
+
+def _part_by_noise(differences: Floats, average: StepMoments) -> tuple[float, float]:
+    """Part of a step's `differences` from the average that is noise, and how likely it is off.
+
+    Differences are in deviations of their noise: from an average that is right they are noise
+    alone; from one that is off the part u of their variance that is noise is uniform a priori. A
+    step sets an average right in half of the cases, and after t steps takes it off once in t.
+    """
+    squares = float(np.square(differences).sum())
+    # Likelihood of n differences of variance v / u over that of variance v: u^(n/2) e^((1-u) S/2v).
+    parts = (np.arange(200) + 0.5) / 200  # u
+    log_odds = differences.size / 2 * np.log(parts) + (1 - parts) * squares / 2
+    largest = float(log_odds.max())
+    odds = np.exp(log_odds - largest)
+    prior = average.off / 2 + (1 - average.off) / (average.n_steps + 1)
+    off = float(expit(largest + np.log(odds.mean() * prior / (1 - prior))))
+    return off * float(parts @ odds / odds.sum()) + 1 - off, off
 
 
 def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:

@@ -74,20 +74,8 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Float
         np.einsum("j,jab->ab", p, shapes), float(p**2 @ noisy.shape_sigma**2), n_shape
     )
     noise_variance = noisy.shape_sigma**2
-    # Variances that noise does not explain: of each shape, and their mean, weighted by precision.
     excess = _mean_squares(shapes - common, log_frames, noisy) - noise_variance
-    # A mean square of normal numbers has the variance 2 (true variance + noise)^2 / n_shape; for
-    # the true variance, which is not known yet, stands the median noise.
-    precision = 1 / np.maximum(noise_variance + np.median(noise_variance), 1e-300) ** 2
-    precision /= precision.sum()
-    chance = np.sqrt(2 / n_shape)  # relative deviation of a mean square of n_shape normal numbers
-    own_variances = np.where(excess > defaults.SEEN * noise_variance * chance, excess, 0.0)
-    mean_variance = max(float(precision @ excess), 0.0)
-    if mean_variance <= defaults.SEEN * chance * np.sqrt(precision**2 @ noise_variance**2):
-        mean_variance = 0.0
-    variances = own_variances
-    if len(shapes) > 1:  # halfway to the mean of all, which is more precise
-        variances = (mean_variance + own_variances) / 2
+    variances = _variances_beyond_noise(excess, noise_variance, n_shape)
     # Keep of each shape's own part what its variance has of variance and noise together.
     kept_fractions = variances / np.maximum(variances + noise_variance, 1e-300)
     each = zip(shapes, kept_fractions, noisy.shape_sigma, strict=True)
@@ -96,6 +84,25 @@ def _shrunk_shapes(shapes: Floats, log_frames: Floats, noisy: Scatters) -> Float
         _unit_shape(common + share * (shape - common))
         for shape, share in zip(shapes, shares, strict=True)
     ])  # fmt: skip
+
+
+def _variances_beyond_noise(excess: Floats, noise_variance: Floats, n_shape: int) -> Floats:
+    """Variances (k,) of shapes, halfway from the `excess` over noise of each to the mean of all.
+
+    An excess counts as 0 where noise explains it.
+    """
+    chance = np.sqrt(2 / n_shape)  # relative deviation of a mean square of n_shape normal numbers
+    own = np.where(excess > defaults.SEEN * noise_variance * chance, excess, 0.0)
+    if len(excess) == 1:
+        return own
+    # A mean square of normal numbers has the variance 2 (true variance + noise)^2 / n_shape; for
+    # the true variance, which is not known yet, stands the median noise.
+    precision = 1 / np.maximum(noise_variance + np.median(noise_variance), 1e-300) ** 2
+    precision /= precision.sum()
+    mean = max(float(precision @ excess), 0.0)
+    if mean <= defaults.SEEN * chance * np.sqrt(precision**2 @ noise_variance**2):
+        mean = 0.0
+    return (mean + own) / 2
 
 
 def _mean_squares(differences: Floats, log_frames: Floats, noisy: Scatters) -> Floats:
@@ -125,8 +132,9 @@ def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats
 
 
 def _safe_share(base: Floats, shape: Floats, share: float, noise: float, d: int) -> float:
-    """Share of the way from `base` to `shape`; if noise is large, one that leaves `LEAST_KEPT` of
-    the base in every direction.
+    """Share of the way from `base` to `shape`, lowered where noise is large.
+
+    It then leaves at least `LEAST_KEPT` of the base in every direction.
     """
     # The norm of symmetric noise of this deviation in orthonormal coordinates is noise sqrt(2 d).
     if noise * np.sqrt(2 * d) < defaults.LARGE_NOISE or share <= 0:

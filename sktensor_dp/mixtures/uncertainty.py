@@ -120,8 +120,9 @@ def std_of_means(
 
 
 def _after_steps(rates: Floats, parts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Shares e of errors that EM steps leave along directions of `parts` f, and half of the steps;
-    and variances of noise there, over that where f = 1.
+    """Shares of errors that all EM steps leave, and half of them, and variances of their noise.
+
+    Each is of directions of `parts` f; variances are over that of a direction with f = 1.
     """
     left = left_halfway = np.ones(len(parts))
     variances, variance_of_whole = np.zeros(len(parts)), 0.0

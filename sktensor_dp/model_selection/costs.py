@@ -109,7 +109,8 @@ def cost_of_trials(
     delta: float,
     stop: float,
 ) -> tuple[float, PrivacyCost]:
-    """Delta of a search, 0 if a `private` step has pure noise; and cost of a trial.
+    """Delta of a search, 0 with pure noise in a `private` step, and cost of one trial.
+
     A trial sets a part of its delta aside if a `tried` step does.
     """
     sets_aside = max(step._public_facts().delta_set_aside for step in tried) > 0

@@ -24,8 +24,9 @@ class RangeScaler(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Clipped and scaled columns, (n_rows, n_ranges), in the order of the ranges; named if X
-        is a table, so that a model of them knows which is which.
+        """Columns clipped and scaled to [-1, 1], (n_rows, n_ranges), in the order of the ranges.
+
+        They are named if X is a table, so that a model of them knows which is which.
         """
         low, high = self._ends()
         table = X if hasattr(X, "columns") else call_unquoted(lambda: np.asarray(X).T, "X")

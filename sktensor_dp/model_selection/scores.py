@@ -249,8 +249,9 @@ def checked_score_bounds(
     texts: bool = False,
     n_features: int | None = None,
 ) -> tuple[float, float]:
-    """Public (low, high) that scores are clipped to: `given`, or implied by the private `step`, if
-    there is one, and the number of features that it is given.
+    """Public (low, high) that scores are clipped to: `given`, or implied by the model.
+
+    A private `step`, if there is one, and the number of features that it is given imply them.
     """
     bounds = given
     if bounds is None:

@@ -115,8 +115,9 @@ class Answer:
 
 
 def is_at_end(mean: float, sigma: float, half: float) -> bool:
-    """Return True if a released mean lies at an end of the range -`half` to `half`, within noise
-    of a small `sigma`: nearly all values are clipped to it.
+    """Return True if a released mean lies at an end of the range -`half` to `half`.
+
+    Nearly all values are then clipped to that end. `sigma` is the noise: a large one shows none.
     """
     return sigma < LITTLE * half and abs(mean) + 2 * sigma >= half
 

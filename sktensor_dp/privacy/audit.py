@@ -169,8 +169,9 @@ def _check_rate(name: str, value: float, may_be_zero: bool = False) -> None:
 def _bounds(
     data: Floats, neighbour: Floats, thresholds: Floats, delta: float, error: float
 ) -> Floats:
-    """Array (4, n_thresholds): rates of exceeding on the neighbour and the data, then lower bounds
-    on epsilon and on mu.
+    """Rates of exceeding thresholds, on neighbour and data, and bounds on epsilon and mu.
+
+    The result has the shape (4, n_thresholds); bounds are from below.
     """
     false_hits, hits = (
         (part.size - np.searchsorted(np.sort(part), thresholds, side="right")).astype(np.float64)

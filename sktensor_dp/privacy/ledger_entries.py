@@ -182,12 +182,13 @@ class Spending:
         return gaussian_epsilon(math.sqrt(square / k), delta_each - aside), delta_each
 
     def aside_left(self, k: int, each: float, epsilon: float, delta: float) -> tuple[float, float]:
-        """Delta, at most `each`, that each of `k` further vocabularies sets aside for thresholds of
-        words to be lowest, and the squared mu that is left then.
+        """Delta that each of `k` further vocabularies sets aside, and the squared mu that is left.
+
+        Of at most `each`, it is the one with which thresholds of words are lowest.
         """
 
         def square_beside(aside: float) -> float:
-            """Squared mu that is left if each vocabulary sets so much of delta aside."""
+            """Squared mu that is left if each vocabulary sets this much of delta aside."""
             later = replace(self, delta=self.delta + k * _decimal_units(aside))
             return later._square_left(epsilon, delta)
 

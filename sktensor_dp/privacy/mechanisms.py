@@ -104,8 +104,9 @@ def _on_coordinates(
     method: str, value: Floats, sensitivity: float, strength: float, noise: NoiseSource,
     *geometry: object, symmetric: bool = False,
 ) -> Floats:  # fmt: skip
-    """Add noise to the entries of an array of any shape, or to the orthonormal coordinates of a
-    symmetric one, by a `method` of `NoiseSource`.
+    """Add noise to the entries of an array, or to orthonormal coordinates of a symmetric one.
+
+    `method` is the one of `NoiseSource` that draws it.
     """
     coordinates = symmetric_to_coordinates(value) if symmetric else np.ravel(value)
     noisy = getattr(noise, method)(coordinates / sensitivity, strength, *geometry) * sensitivity

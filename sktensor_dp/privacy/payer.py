@@ -89,8 +89,10 @@ class Payer:
             check_folds(self.tools, entries, units, given_groups=given_groups)
 
     def check_several(self, own: Sequence[LedgerEntry], later: Sequence[LedgerEntry] = ()) -> None:
-        """Raise BudgetError for the first of several fits that cannot all be paid: those of `later`
-        steps of a pipeline, and all fits and scores of a search of scikit-learn.
+        """Raise BudgetError for the first of several fits that the budget cannot pay.
+
+        They are those of `later` steps of a pipeline, or all fits and scores of a search of
+        scikit-learn.
         """
         self._check_tools(own)
         budget, search = self.accountant, search_around(self.tools)

@@ -35,7 +35,7 @@ class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):
 
     @classmethod
     def dealt(cls, rows: Any, groups: object, place: tuple[int, int]) -> "FoldRows":
-        """Rows that were dealt by the labels `groups`, or by themselves."""
+        """Rows of a fold that was dealt by the labels `groups`; by None, row by row."""
         whose = "" if groups is None else person_of(getattr(groups, "name", None))
         return cls._of(rows, whose, place)
 

@@ -166,9 +166,7 @@ class PrintedSensitivities:
         return norm * self.whitener(sigma_k) ** 3 + cubes
 
     def eigenpairs(self, sigma_k: float, gap: float) -> float:
-        """Sensitivity ``2 sqrt(k) Delta_T / gamma_s`` of eigenpairs of T, by the `gap` gamma_s of
-        its eigenvalues (Theorem 6).
-        """
+        """Sensitivity of eigenpairs of T by the `gap` gamma_s of its eigenvalues (Theorem 6)."""
         return 2 * math.sqrt(self.n_components) * self.whitened(sigma_k) / gap
 
     def topics(self, sigma_1: float, sigma_k: float, largest_of_T: float, gap: float) -> float:

@@ -182,7 +182,7 @@ class WhitenedTripleNorm:
         query.check_array("the whitener", self.whitener, LARGEST_WHITENER)
 
     def of(self, chunk: CountChunk) -> Floats:
-        """Mean over each unit's documents of a bound from the row norms of W; (n_units,)."""
+        """Mean over each unit's documents of bounds on the norms of their moments; (n_units,)."""
         X = chunk.restricted(self.words).X
         row_norms = np.linalg.norm(self.whitener, axis=1)
         p1, p2, p3 = (X @ row_norms**p for p in (1, 2, 3))

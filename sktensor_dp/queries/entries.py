@@ -49,8 +49,10 @@ class ValueHistogram(Query):
 
 @dataclass(frozen=True)
 class Entries(Query):
-    """Sum over units, which are single values, of vectors that have a unit's value at its place and
-    0 elsewhere: all values themselves, released one by one.
+    """All values themselves, released one by one.
+
+    It is the sum over units, which are single values, of vectors that have a unit's value at its
+    place and 0 elsewhere.
     """
 
     name, family = "entries", "entries"

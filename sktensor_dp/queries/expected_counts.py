@@ -139,9 +139,7 @@ class ExpectedCounts(query.NonNegative):
 
 
 def _drop_not_finite(expected: Singles, ratios: sp.csr_matrix) -> None:
-    """Set all counts of documents to 0 that have any that is not finite: NaN would pass a
-    comparison with the limit.
-    """
+    """Set all counts of a document to 0 if one is not finite: NaN would pass a clip."""
     dropped = np.asarray(~np.isfinite(expected).all(axis=1))
     if not np.isfinite(ratios.data).all():
         rows = np.repeat(np.arange(len(dropped)), np.diff(ratios.indptr))

@@ -41,8 +41,9 @@ MOMENT_WEIGHT = 0.5
 
 @dataclass(frozen=True)
 class UnitLevels(Query):
-    """Sum over units of the mean of a unit's values, of their standard deviation about it, and of
-    half the width of the range where a unit has values; values may be less released effects.
+    """Sums over units of mean and standard deviation of a unit's values, and of who has any.
+
+    Who has values counts as half the width of the range. Values may be less released effects.
     """
 
     name, family = "unit_levels", "persons"
@@ -59,14 +60,13 @@ class UnitLevels(Query):
 
     @property
     def l2_sensitivity(self) -> float:
-        """R, the width of the range: (mean, deviation) lies in a half disc of diameter R, and is at
-        most R / sqrt(2) from the contribution of a unit without values.
-        """
+        """Width R of the range: (mean, deviation) of a unit lies in a half disc of diameter R."""
+        # The contribution of a unit without values is at most R / sqrt(2) from those of others.
         return 2 * self.half * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
-        """``(1 + sqrt 2) R / 2``: largest L1 distance in a half disc, and to who has no values."""
+        """``(1 + sqrt 2) R / 2``: largest L1 distance in the half disc, and to no values."""
         return (1 + math.sqrt(2)) * self.half * SUM_SLACK
 
     def total(self, chunk: PersonChunks) -> Floats:
@@ -134,8 +134,9 @@ class ReleasedEffects:
 
 @dataclass(frozen=True, eq=False)
 class SharedRowSums(Query):
-    """Sums over units of clipped residuals in each row of a shared mode, and of their counts: over
-    units with entries in several rows of the mode, then over those with entries in one.
+    """Sums over units of clipped residuals in each row of a shared mode, and of numbers of entries.
+
+    Units with entries in several rows of the mode, and those with entries in one, are two blocks.
     """
 
     name, family = "shared_row_sums", "persons"
@@ -177,9 +178,7 @@ class SharedRowSums(Query):
         return 4 * SUM_SLACK if self.order == 1 else math.inf
 
     def total(self, chunk: PersonChunks) -> Floats:
-        """Sums of residuals, then counts; of each first the block of units with several rows: shape
-        (2, 2, shape[mode]).
-        """
+        """Sums of residuals, then counts, of units with several rows, then one; (2, 2, n_rows)."""
         if self.mode == chunk.unit_mode:
             raise ValueError(f"mode must be another one than the units', {chunk.unit_mode}.")
         self.about.check_rows(self.shape, chunk)
@@ -245,9 +244,7 @@ class SharedFactorSums(Query):
 
     @property
     def l2_sensitivity(self) -> float:
-        """Largest distance: of sums in the unit ball, and of moments, no two of which are at an
-        obtuse angle.
-        """
+        """Largest distance of sums, in a unit ball, and of moments, which have no obtuse angle."""
         return math.sqrt(self.largest_distance**2 + 2 * MOMENT_WEIGHT**2) * SUM_SLACK
 
     def total(self, chunk: PersonChunks) -> Floats:
@@ -267,8 +264,8 @@ class SharedFactorSums(Query):
         return result.value()
 
     def _of_units(self, units: CellUnits, entries: CellEntries) -> Iterator[Floats]:
-        """Yield sums over `UNITS_AT_ONCE` units each: by cell of residuals times weights, both
-        divided by their norms; then of the second moments of weights.
+        """Yield sums over `UNITS_AT_ONCE` units each: of residuals times weights, by cell, then of
+        the second moments of weights. A unit's residuals and weights are divided by their norms.
         """
         means, roots = units.posteriors(entries)
         weights = means[N_PLAIN:]
@@ -284,8 +281,9 @@ class SharedFactorSums(Query):
 
 
 def clipped_moments(roots: list[Floats], weights: Floats) -> tuple[Floats, Floats]:
-    """Packed moment ``M = Y Y' + w w'`` (r, r) of each unit, and the factor that scales and clips:
-    ``c M / max(r, |M|)``, with ``c = MOMENT_WEIGHT``, has a norm of at most c.
+    """Packed moment ``M = Y Y' + w w'`` (r, r) of each unit, and the factor that it is clipped by.
+
+    The factor ``c / max(r, |M|)``, with ``c = MOMENT_WEIGHT``, leaves a norm of at most c.
     """
     packed, diagonal = products_of_roots(roots, weights), diagonal_positions(len(weights))
     with np.errstate(over="ignore"):

@@ -148,7 +148,10 @@ class _ThirdMoments:
         return y, distances
 
     def _norms(self, chunk: SampleChunk, y: Floats, distances: Floats) -> Floats:
-        """Mean over a unit's samples of the norm of ``(y y y, rho s y)``: a bound on the unit's."""
+        """Mean over a unit's samples of a norm, (n_units,): a bound on the unit's own.
+
+        It is that of ``(y y y, rho s y)``: y are projections, s `distances`, rho their weight.
+        """
         squares = np.square(y).sum(axis=1)
         norms = np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
         return chunk.units.means(norms)

@@ -7,6 +7,7 @@ by no less than in documents drawn from all topics, while errors of sure topics 
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,20 +27,25 @@ from sktensor_dp.topics.shrinkage import shrink_deviations
 N_DRAWN, LONGEST = 4000, 300.0
 
 
+class _Excess(NamedTuple):
+    """Counts (k - n_sure, d) of a step beyond those that sure topics alone would give."""
+
+    released: Floats
+    foreseen: Floats  # if documents were of all topics
+
+
 @dataclass(frozen=True, eq=False)
 class Candidates:
     """Topics of EM steps: the first `n_sure` are there, steps have to confirm the others."""
 
     n_sure: int
-    # Counts of each step beyond what sure topics give (k - n_sure, d): released, and foreseen if
-    # documents were of all topics.
-    excess: tuple[tuple[Floats, Floats], ...] = ()
+    excess: tuple[_Excess, ...] = ()  # of each step
     variance: float = 0.0  # of one excess, by noise and by drawing
 
     def of(self, kept: NDArray[np.bool_]) -> "Candidates":
         """Return the candidates that are `kept`, a mask of all topics."""
         others = kept[self.n_sure :]
-        excess = tuple((released[others], foreseen[others]) for released, foreseen in self.excess)
+        excess = tuple(_Excess(*(counts[others] for counts in step)) for step in self.excess)
         return replace(self, n_sure=int(kept[: self.n_sure].sum()), excess=excess)
 
     def after(
@@ -48,37 +54,35 @@ class Candidates:
         """Return the candidates with the answer of one more step, from `start`."""
         if self.n_sure in (0, len(start.topics)):
             return self
-        scales = 1.0 if query.scales is None else query.scales
         joint = start.weights[:, None] * start.topics
         frequencies = joint.sum(axis=0)
         # Sure topics get the words of the others.
         sure = joint[: self.n_sure]
         sure = sure * (frequencies / np.maximum(sure.sum(axis=0), 1e-300))
-        concentration = 0.0 if query.single else float(query.prior.sum())
-        length = min(max(start.length, 1.0), LONGEST)
-        tokens, drawn = float((scales * noisy.value).sum()), []
-        for probabilities in (sure, sure, joint):
-            documents = _draw(probabilities, concentration, length, N_DRAWN // 2, rng)
-            counts = query.total(CountChunk(documents))
-            drawn.append(counts * (tokens / max(float((scales * counts).sum()), 1e-300)))
-        expected, apart = (drawn[0] + drawn[1]) / 2, (drawn[0] - drawn[1]) / 2
+        first, second, of_all = (
+            _drawn_counts(query, noisy.value, probabilities, start.length, rng)
+            for probabilities in (sure, sure, joint)
+        )
+        expected, apart = (first + second) / 2, (first - second) / 2
         excess, foreseen = (
-            (counts - expected)[self.n_sure :] for counts in (noisy.value, drawn[2])
+            (noisy.value - expected)[self.n_sure :],
+            (of_all - expected)[self.n_sure :],
         )
         # Documents that no topic fits add words of all kinds to each.
-        overall = frequencies / scales
+        overall = frequencies / (1.0 if query.scales is None else query.scales)
         overall /= np.linalg.norm(overall)
         excess -= np.outer(np.maximum(excess @ overall, 0.0), overall)
         variance = noisy.sigma**2 + float(np.mean(apart[self.n_sure :] ** 2))
         n = len(self.excess)
         return replace(
-            self, excess=(*self.excess, (excess, foreseen)),
+            self, excess=(*self.excess, _Excess(excess, foreseen)),
             variance=(n * self.variance + variance) / (n + 1),
         )  # fmt: skip
 
     def shown(self, centres: Floats) -> Floats:
-        """Return 1 for topics that are sure, or of which each step confirms what others show.
+        """Return 1 for topics that are sure or confirmed, 0 for others; (k,).
 
+        A topic is confirmed if the excess of each step agrees with what the other steps show of it.
         `centres` (k, d) are expected counts of topics without words of their own.
         """
         n_sure, sigma = self.n_sure, self.variance**0.5
@@ -86,20 +90,34 @@ class Candidates:
         if not self.excess:
             return found
         n_others = max(len(self.excess) - 1, 1)
-        total = np.sum([excess for excess, _ in self.excess], axis=0)
+        total = np.sum([step.released for step in self.excess], axis=0)
         # Of noise alone a product is normal; it passes for one of the topics at this level.
         most = float(ndtri(1 - LEVEL / max(len(centres) - n_sure, 1))) * sigma
         for row, centre in enumerate(centres[n_sure:]):
             product = foreseen = square = 0.0
-            for excess, of_topics in self.excess:
-                others = (total[row] - excess[row]) / n_others
+            for step in self.excess:
+                others = (total[row] - step.released[row]) / n_others
                 shown = np.maximum(shrink_deviations(others, centre, sigma / n_others**0.5), 0.0)
                 shown[np.argmax(shown)] = 0.0  # a topic is of two words or more
-                product += float(excess[row] @ shown)
-                foreseen += float(of_topics[row] @ shown)
+                product += float(step.released[row] @ shown)
+                foreseen += float(step.foreseen[row] @ shown)
                 square += float(shown @ shown)
             found[n_sure + row] = product > max(most * square**0.5, foreseen)
         return found
+
+
+def _drawn_counts(
+    query: ExpectedCounts, released: Floats, joint: Floats, length: float, rng: np.random.Generator
+) -> Floats:
+    """Counts (k, d) that a query gives of drawn documents, scaled to the tokens of `released` ones.
+
+    Documents are drawn of topics and words of `joint` probabilities.
+    """
+    concentration = 0.0 if query.single else float(query.prior.sum())
+    documents = _draw(joint, concentration, min(max(length, 1.0), LONGEST), N_DRAWN // 2, rng)
+    counts = query.total(CountChunk(documents))
+    scales = 1.0 if query.scales is None else query.scales
+    return counts * (float((scales * released).sum()) / max(float((scales * counts).sum()), 1e-300))
 
 
 def _draw(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from sktensor_dp.queries.counts import Clip
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.whitening import NoisyWhitener
+from sktensor_dp.topics.concentration import WordPairs
 from sktensor_dp.topics.measures import umass
 from sktensor_dp.topics.moments import PriorCorrection, mean_square_of_pairs
 
@@ -26,15 +26,6 @@ class ReleasedPairs:
     product: Callable[[Floats], Floats]
     sigma: float  # of the noise off the diagonal
     diagonal_sigma: float
-
-
-class MomentForEstimates(NamedTuple):
-    """Arguments of estimates of the concentration that released pairs give."""
-
-    matrix: Floats  # E2 as released
-    frequencies: Floats  # of its words
-    sigma: float  # deviation of its noise
-    sampling: float  # sampling variance over the product of two frequencies
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +56,14 @@ class WhitenedPairs:
             corrected=corrected_pairs(self.released, correction),
         )  # fmt: skip
 
-    def for_estimates(self, unigram: Floats, length: float, n_units: float) -> MomentForEstimates:
-        """Arguments of estimates of the concentration, from documents of a mean `length`."""
+    def for_estimates(self, unigram: Floats, length: float, n_units: float) -> WordPairs:
+        """Pairs by which the concentration is estimated, of documents of a mean `length`."""
         assert self.released.matrix is not None
         p = self.of_words(unigram)
         # The mass of a pair, 2 p_a p_b, has the sampling variance square * mass / n; an entry of
         # E2 is half of the mass.
         sampling = mean_square_of_pairs(length, float(p @ p)) / (2 * n_units)
-        return MomentForEstimates(self.released.matrix, p, self.released.sigma, sampling)
+        return WordPairs(self.released.matrix, p, self.released.sigma, sampling)
 
     def of_words(self, frequencies: Floats) -> Floats:
         """Frequencies of the words whose pairs were released."""

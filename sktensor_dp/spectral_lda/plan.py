@@ -111,7 +111,8 @@ def plan_topics(
 
 
 def _steps(asked: int | None, exact: bool, delta: float, kind: str) -> tuple[int, int]:
-    """Number of EM steps, and how many of the first take each document to have one topic.
+    """Number of EM steps, and of the first ones that take each document to have one topic.
+
     `exact` is without noise, `kind` a key of defaults.FRACTIONS.
     """
     if asked is not None:

@@ -64,7 +64,7 @@ from sktensor_dp.topics.moments import (
     mean_square_of_pairs,
     topics_from_components,
 )
-from sktensor_dp.topics.noise_edge import noise_edges, sampling_of_pairs, scaled_edge
+from sktensor_dp.topics.noise_edge import PairErrors, sampling_of_pairs
 from sktensor_dp.topics.shrinkage import denoise_frequencies, smoothed
 from sktensor_dp.topics.start import topics_of_pairs, varimax
 from sktensor_dp.topics.uncertainty import std_of_decomposed, std_of_frequencies, std_of_matched
@@ -189,9 +189,7 @@ class _SpectralFit:
     def _release_pairs(
         self, words: NDArray[np.intp] | None, pair_clip: Clip, count_clip: Clip | None
     ) -> WhitenedPairs:
-        """Release pair moments of `words`, or of all if None; correct them for the prior, and
-        whiten them above their noise.
-        """
+        """Release pair moments of `words`, or all, corrected and whitened above their noise."""
         other_clips = () if count_clip is None else (count_clip,)
         query = PairMoments(pair_clip, DIAGONAL_WEIGHT, other_clips, words, self._plan.least_tokens)
         answer = None if self._plan.multiplies_pairs else self._ask(query)
@@ -235,32 +233,35 @@ class _SpectralFit:
         """Whitener of the `corrected` second moment by what noise and sampling do not explain."""
         # An eigenvalue x of E2 becomes scale * x + shift in M2.
         scale, shift = correction.pair_scale, correction.pair_shift
-        frequencies, pure = correction.frequencies, self._ask.is_pure
-        sampling = sampling_of_pairs(self._length, self._ask.n_units, len(frequencies))
-        chance = released.sigma, released.diagonal_sigma, sampling, frequencies
-        wanted = min(self._plan.n_components, len(frequencies))
+        n_words, ask = len(correction.frequencies), self._ask
+        errors = PairErrors(
+            released.sigma, released.diagonal_sigma,
+            sampling_of_pairs(self._length, ask.n_units, n_words), correction.frequencies,
+            pure=ask.is_pure,
+        )  # fmt: skip
+        wanted = min(self._plan.n_components, n_words)
         search: dict[str, Any] = {
-            "dim": len(frequencies), "tol": EIGEN_TOL, "random_state": self._random_state,
+            "dim": n_words, "tol": EIGEN_TOL, "random_state": self._random_state,
             "n_iter": FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
         }  # fmt: skip
         # Largest eigenvalue of M2 that noise and sampling give: expected, and at most.
-        edge, most_by_chance = (scale * x + shift for x in noise_edges(*chance, pure=pure))
+        edge, most_by_chance = (scale * x + shift for x in errors.edges())
         # Below the edge may be topics that noise hides, of which those above this are kept: a joint
         # fit finds how many there are, and EM steps find them unless sampling explains them.
         hidden_above = -math.inf if self._plan.match_moments else edge
         if self._plan.triples is None:
-            by_sampling = noise_edges(0.0, 0.0, sampling, frequencies, pure=pure)
+            by_sampling = replace(errors, sigma=0.0, diagonal_sigma=0.0).edges()
             hidden_above = scale * by_sampling.expected + shift
         white = noisy_whitener(
             corrected, wanted, edge=edge, most_by_chance=most_by_chance, hidden_above=hidden_above,
             **search,
         )  # fmt: skip
         if white.n_resolved >= wanted:  # of products alone no others are counted
-            n_seen = wanted if callable(corrected) else self._n_seen(corrected, correction, chance)
+            n_seen = wanted if callable(corrected) else self._n_seen(corrected, correction, errors)
             return replace(white, n_resolved=n_seen)
         # If sampling is most of what varies, frequent words hide topics of rare ones: search again
         # with words weighted so that all entries vary about alike.
-        weights, weighted_most = scaled_edge(*chance, self._ask.n_units, pure=pure)
+        weights, weighted_most = errors.weighted_edge(ask.n_units)
 
         def weighted(V: Floats) -> Floats:
             return weights[:, None] * product_of(corrected, weights[:, None] * V)
@@ -276,16 +277,9 @@ class _SpectralFit:
         white = noisy_whitener(corrected, n_kept, edge=0.0, **search)
         return replace(white, n_resolved=min(n_weighted, white.n_resolved))
 
-    def _n_seen(
-        self,
-        corrected: Floats,
-        correction: PriorCorrection,
-        chance: tuple[float, float, float, Floats],
-    ) -> int:
-        """Number of topics that stand out of noise and sampling, with words weighted or not; at
-        least as many as are asked for.
-        """
-        pure, asked = self._ask.is_pure, min(self._plan.n_components, len(corrected))
+    def _n_seen(self, corrected: Floats, correction: PriorCorrection, errors: PairErrors) -> int:
+        """Number of topics that stand out of noise and sampling; at least as many as asked for."""
+        asked = min(self._plan.n_components, len(corrected))
 
         def n_above(most: float, weights: Floats) -> int:
             """Number of eigenvalues of the weighted moment above the edge of noise of `most`."""
@@ -293,13 +287,10 @@ class _SpectralFit:
             return n_eigenvalues_above(weights[:, None] * corrected * weights, edge)
 
         def n_seen_beside(n_topics: int) -> int:
-            """Number of topics that stand out of the noise that there is beside `n_topics`."""
-            edges = noise_edges(*chance, pure=pure, n_topics=n_topics)
-            weights, weighted_most = scaled_edge(
-                *chance, self._ask.n_units, pure=pure, n_topics=n_topics
-            )
-            unweighted = np.ones_like(weights)
-            return max(asked, n_above(edges.most, unweighted), n_above(weighted_most, weights))
+            """Number of topics seen, words weighted or not, by the noise beside `n_topics`."""
+            weights, weighted_most = errors.weighted_edge(self._ask.n_units, n_topics)
+            unweighted, most = np.ones_like(weights), errors.edges(n_topics).most
+            return max(asked, n_above(most, unweighted), n_above(weighted_most, weights))
 
         # The last topic seen has to stand out of the noise beside all others.
         n_seen = n_seen_beside(asked)
@@ -327,7 +318,7 @@ class _SpectralFit:
         # Products of pairs do not determine it; fits with EM steps never have products alone.
         if pairs.released.matrix is not None:
             released = pairs.for_estimates(self._unigram, self._length, self._ask.n_units)
-            estimate = concentration_of_pairs(topics, weights, *released)
+            estimate = concentration_of_pairs(topics, weights, released)
         self.is_assumed = estimate is None
         return USUAL if estimate is None else estimate
 
@@ -351,8 +342,9 @@ class _SpectralFit:
         return self._on_all_words(pairs, topics, weights, concentration, std)
 
     def _release_triples(self, pairs: WhitenedPairs) -> tuple[Floats, Answer]:
-        """Release the third moment in a basis (d, m) of released values; return both, the moment
-        in units of one document of mean weight.
+        """Release the third moment in a basis of released values; return basis (d, m) and moment.
+
+        The moment is in units of one document of mean weight.
         """
         quantile, words = 1 - defaults.CLIPPED, pairs.words
         query: Query
@@ -389,9 +381,7 @@ class _SpectralFit:
         return _Decomposition(topics, weights / weights.sum(), white, vectors)
 
     def _fit_by_all_moments(self, pairs: WhitenedPairs) -> FittedTopics:
-        """Release the third moment; fit topics, shares and, unless given, the concentration to all
-        moments jointly.
-        """
+        """Release the third moment; fit topics, shares and concentration to all moments jointly."""
         released, noisy = pairs.released, self._frequencies
         assert released.matrix is not None
         basis, triples = self._release_triples(pairs)

@@ -124,7 +124,7 @@ def release_steps(
     if options.concentration is None and fitted.concentration > 0:
         released = pairs.for_estimates(fitted.unigram, fitted.length, ask.n_units)
         words = slice(None) if pairs.words is None else pairs.words
-        estimate = concentration_of_topics(fitted.topics[:, words], fitted.weights, *released)
+        estimate = concentration_of_topics(fitted.topics[:, words], fitted.weights, released)
         if estimate is not None:
             fitted = replace(fitted, concentration=estimate)
     if average.variance == 0:  # without noise sampling is what moves topics
@@ -152,7 +152,8 @@ def _release_words_alone(
     frequencies: Answer,
     public_frequencies: Floats | None,
 ) -> FittedTopics:
-    """Fit one topic, which is the word frequencies: release them again, at the budget of all steps.
+    """Fit one topic, the word frequencies, by a second release of these at the budget of all steps.
+
     The topic is their mean with those released before, `frequencies`.
     """
     query = expected_counts(ask, start.unigram[None], np.ones(1), 0.0, clip, scales)

@@ -251,8 +251,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     def shows_counts(
         self, n_units: int, n_topics: int, grouped: bool, epsilon: float | None = None
     ) -> bool:
-        """Return True if counts will be above the noise, where texts are spread evenly."""
-        return self.expected_noise(n_units, grouped, epsilon) * HIDDEN * n_topics**0.5 < 1
+        """Return True if the number of texts of each group will be above its noise."""
+        # Relative to the texts of a group, spread evenly; a count is the sum of all its shares.
+        noise_of_count = self.expected_noise(n_units, grouped, epsilon) * n_topics**0.5
+        return HIDDEN * noise_of_count < 1
 
     def _refuse_noise(self, n_units: int, n_topics: int, grouped: bool) -> None:
         """Raise NotEnoughDataError, uncharged, if noise will hide how many texts groups have."""
@@ -325,11 +327,19 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Matrix that takes sums of confused shares to those of topics; rows sum to 1."""
         return np.asarray(np.linalg.pinv(self.confusion_))
 
-    def _noise_of_quotients(self, shares: Floats) -> Floats:
-        """Variance of shares in units of that of a released sum over the count, the sum of all."""
+    @property
+    def _noise_terms(self) -> tuple[Floats, Floats, int]:
+        """Terms a and b (k,) and c of the variance by noise ``a - 2 b s + c s^2`` of a share s.
+
+        It is in units of that of a released sum over the count, which is the sum of all sums.
+        """
         inverse = self._inverse
-        k = len(inverse)
-        return np.square(inverse).sum(axis=0) - 2 * inverse.sum(axis=0) * shares + k * shares**2
+        return np.square(inverse).sum(axis=0), inverse.sum(axis=0), len(inverse)
+
+    def _noise_of_shares(self, shares: Floats) -> Floats:
+        """Variance of shares by noise, in the units of `_noise_terms`."""
+        a, b, c = self._noise_terms
+        return a - 2 * b * shares + c * shares**2
 
     def _squares(self, shares: Floats) -> tuple[Floats, Floats]:
         """Largest mean squares of what a text adds to a topic's sum: of that topic, and others."""
@@ -346,7 +356,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         added = self.rest_sums_.sum(axis=1, keepdims=True)
         of_few = n - np.maximum(added, 0.0)
         shares = np.clip(self.sums_ @ self._inverse / of_few, 0.0, 1.0)
-        spread = self._noise_of_quotients(shares)
+        spread = self._noise_of_shares(shares)
         variance = spread * (self.sigma_ / of_few) ** 2
         # Texts beyond the smaller bound move shares as far as they are of other topics.
         moves = (self.rest_sums_ @ self._inverse - added * shares) / n
@@ -383,24 +393,23 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             raise ValueError(f"level must be a number between 0 and 1, got {shown(level)}.")
         reach = float(ndtri((1 + level) / 2)) ** 2
         n = self._seen  # NaN where noise hides it, so that both ends are NaN, too
-        k = self.sums_.shape[1]
         shares, variance = self._moments
-        sums, chance = shares * n, reach * self.spread_ * n * sampling
-        shares = np.clip(shares, 0.0, 1.0)
-        noise = reach * variance * n**2 / self._noise_of_quotients(shares)
-        least = self._noise_of_quotients(np.zeros(k))
-        slope = self._inverse.sum(axis=0)
+        sums, shares = shares * n, np.clip(shares, 0.0, 1.0)
+        # Squares of deviations of a sum: noise (a - 2 b s + c s^2) for a share s, and by chance
+        # chance (others + (own - others) s - s^2).
+        a, b, c = self._noise_terms
+        noise = reach * variance * n**2 / self._noise_of_shares(shares)
         own, others = self._squares(shares)
-        # Shares s with (sums - s n)^2 <= noise (least - 2 slope s + k s^2) + chance (others + (own
-        # - others) s - s^2), that is with square s^2 - 2 half s + end <= 0.
-        square = n**2 - noise * k + chance
-        half = sums * n - noise * slope + chance * (own - others) / 2
-        end = sums**2 - noise * least - chance * others
+        chance = reach * self.spread_ * n * sampling
+        # (sums - s n)^2 is at most both together where square s^2 - 2 half s + end <= 0.
+        square = n**2 - noise * c + chance
+        half = sums * n - noise * b + chance * (own - others) / 2
+        end = sums**2 - noise * a - chance * others
         root = np.sqrt(np.maximum(half**2 - square * end, 0.0))
         low = np.clip((half - root) / square, 0, 1)
         high = np.clip((half + root) / square, 0, 1)
         # At a higher level than that of `below_noise_` the count may be hidden: any share will do.
-        is_hidden = n**2 <= noise * k
+        is_hidden = n**2 <= noise * c
         return np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)
 
     def __str__(self) -> str:

@@ -22,6 +22,7 @@ def fit_batch(
     n_components: int,
 ) -> FitResult:
     """Make one step of online EM on a new batch, and return the fitted attributes.
+
     Expected counts are released unscaled, clipped at the first batch's limit on counts.
     """
     fitted, order = stream.fitted, count_order(ask)

@@ -43,8 +43,9 @@ def incidence_features(entries: SortedEntries) -> list[Floats]:
 
 
 def standardised(features: Floats, counts: NDArray[Any]) -> Floats:
-    """Features centred and scaled over the entries, all together to mean square 1 or less.
-    0 in rows without entries.
+    """Features centred and scaled over the entries; 0 in rows without entries.
+
+    All features of an entry together have a mean square of 1 or less.
     """
     weights = counts / max(float(counts.sum()), 1.0)
     centred = features - weights @ features

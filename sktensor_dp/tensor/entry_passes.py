@@ -66,8 +66,9 @@ class EntryPasses:
         return NormalEquations(sums[:, :size], moment, sums[:, size:])
 
     def _sums(self, mode: int, tables: Sequence[Floats], matrix: scipy.sparse.csr_matrix) -> Floats:
-        """Sums (n_m, n_columns) over a row's entries of a number in `matrix` (n_fibres, n_inner)
-        times the rows of `tables`, multiplied entry by entry, in all other modes.
+        """Sums (n_m, n_columns) over a row's entries of numbers times products of rows of `tables`.
+
+        The numbers are those of `matrix` (n_fibres, n_inner), the rows those in all other modes.
         """
         sums, n = np.empty((self._shape[mode], tables[mode].shape[1])), len(self._fibres)
         others = [k for k in self._outer if k != mode]
@@ -99,6 +100,7 @@ class EntryPasses:
         core_moments: Floats,
     ) -> NormalEquations:
         """Normal equations of a mode's factor in a Tucker model.
+
         `core_moments` hold E[c c'] of the core c, with a pair of axes (r_k^2) for each mode.
         """
         # A derivative is z[a] = sum_b c[a, b] prod_k u_k[b_k], u_k the other modes' rows, so that
@@ -118,9 +120,7 @@ class EntryPasses:
     def _mixed_sums(
         self, mode: int, tables: Sequence[Floats], matrix: scipy.sparse.csr_matrix, mixing: Floats
     ) -> Floats:
-        """Sums like `_sums`, of Kronecker products of rows of `tables` in the other modes, which
-        the tensor `mixing` maps to a row of `mode`.
-        """
+        """Like `_sums`, of Kronecker products of rows, which `mixing` maps to a row of `mode`."""
         n, width = len(self._fibres), mixing.shape[mode]
         others = [k for k in (*self._outer, self._inner) if k != mode]
         rows = [

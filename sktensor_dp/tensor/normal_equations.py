@@ -135,8 +135,9 @@ class NormalEquations:
 
 
 def normal_equations(fibres: Fibres, factors: Sequence[Floats], targets: Floats) -> NormalEquations:
-    """Normal equations of all rows of a mode, for targets sorted by its fibres: z is the Kronecker
-    product of an entry's rows in the other modes' `factors`.
+    """Normal equations of all rows of a mode, for targets sorted by its fibres.
+
+    The derivatives z of an entry are the Kronecker product of its rows in the other `factors`.
     """
     # All entries of a fibre have the same z.
     rank = math.prod(factor.shape[1] for factor in factors)
@@ -236,11 +237,10 @@ def _penalised(equations: NormalEquations, corners: Floats, ridge: Floats, block
 def posterior_rows(
     sums: Floats, grams: Floats, noise: Floats, residual: float, prior: float
 ) -> Floats:
-    """Posterior means (n, r) of rows a_i observed as ``sums_i = grams_i @ a_i + e_i``, where e_i is
-    noise of covariance ``noise_i + residual * grams_i``.
+    """Posterior means (n, r) of rows a_i observed as ``sums_i = grams_i @ a_i + e_i``.
 
-    Rows have prior mean 0. Their common prior variance is estimated from the data, in steps from
-    `prior` on.
+    The covariance of the error e_i is ``noise_i + residual * grams_i``, `prior` the first variance
+    of rows tried.
     """
     # EM steps for the prior variance of the rows, its least value relative to the first one, and
     # ridge of matrices relative to their size.

@@ -114,8 +114,10 @@ def shared_effects(
     about: Floats | None = None,
     spread: float | Floats = 1.0,
 ) -> tuple[SharedEffects, Floats]:
-    """Empirical Bayes estimate of the effect and popularity of each row of a mode from noisy sums
-    and weights, and how far effects are expected to be above true ones, of shape (n_rows,).
+    """Effects and popularity of the rows of a mode by empirical Bayes, and the effects' bias.
+
+    They are estimated from noisy sums and weights of rows; the bias (n_rows,) is how far effects
+    are expected to be above true ones.
     """
     # Row i reports W_i = sum_u w_ui and S_i = sum_u w_ui r_ui with noise; responses r in [-1, 1]
     # have mean response * (b_i - about_i) and deviation `spread`. Effects b are normal; weights
@@ -139,8 +141,10 @@ def shared_effects(
 
 
 class _GridPosterior:
-    """EM over each row's true weight on a grid (or one known weight) and its effect.
-    Arguments are those of `shared_effects`; `variance_each` is that of a sum, over its weight.
+    """EM over each row's effect, and its true weight on a grid (or one known weight).
+
+    Arguments are those of `shared_effects`; `variance_each` is the variance of a sum over its
+    weight.
     """
 
     def __init__(
@@ -194,8 +198,9 @@ class _GridPosterior:
             last_density, last_step, last_variance = density, step, variance
 
     def effects(self, popularity: Floats) -> tuple[SharedEffects, Floats]:
-        """Posterior of effects and of `popularity`, a value for each weight of the grid; and the
-        expected bias of the effects' means.
+        """Posterior of effects and of `popularity`, and the expected bias of the effects' means.
+
+        `popularity` has a value for each weight of the grid.
         """
         posterior, effects, variances, _ = self._posterior()
         mean = _posterior_mean(posterior, effects)
@@ -225,8 +230,9 @@ class _GridPosterior:
         return np.asarray(self._slopes**2 * self.prior_variance + self._variances)
 
     def _posterior(self) -> tuple[Floats, Floats, Floats, float]:
-        """Posterior probabilities of grid points after EM steps for their prior ones, the effect's
-        mean and variance at each, and the log likelihood.
+        """Posterior of grid points, mean and variance of the effect at each, and log likelihood.
+
+        EM steps for the points' prior probabilities are made first.
         """
         # Both arrays are overwritten by the next call.
         posterior, effects = self._scratch

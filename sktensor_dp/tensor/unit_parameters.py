@@ -145,14 +145,16 @@ class CellEntries:
         return np.ascontiguousarray((pattern @ table).T)
 
     def moments(self, table: Floats) -> Floats:
-        """Sums over each unit's entries, in their order, of value times the cell's row of `table`:
-        (n_columns, n_units).
+        """Sums over each unit's entries of values times rows of `table`: (n_columns, n_units).
+
+        The row is that of the entry's cell; entries are added in their order.
         """
         return np.ascontiguousarray((self._values @ table).T)
 
     def residuals(self, means: Floats, terms: Sequence[Floats], scale: float) -> Floats:
-        """Values less their prediction by `means` and `terms`, over `scale`, clipped to [-1, 1].
-        `means` are of the level, which has no term, and then of each term.
+        """Values less their predictions, over `scale`, clipped to [-1, 1].
+
+        `means` are parameters of the level, which has no term, and then of each of the `terms`.
         """
         residuals, cells = self._values.data.copy(), self._values.indices
         predicted = np.repeat(means[1], self.counts) * terms[0].take(cells)

@@ -475,9 +475,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         return WordForecast(n_documents, plan.threshold, n_words, plan.length)
 
     def _marked(self, counts: object, index: object, *, is_whole: bool = False) -> Any:
-        """Counts, marked with their words, the index of their rows, if any, and the unit that the
-        next fit has to share.
-        """
+        """Counts marked with their words, the index of rows, and the unit for the next fit."""
         with suppress(AttributeError):
             setattr(counts, WORDS, self.vocabulary_)
             setattr(counts, INDEX, index)

@@ -6,6 +6,7 @@ Unknown topics: the largest concentration that moments allow. Known ones: least 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import digamma, ndtri
@@ -36,6 +37,19 @@ class ExplainedTopics:
         mean, c = self.weights @ self.topics, self.concentration
         pairs = self.topics.T @ (self.weights[:, None] * self.topics) + c * np.outer(mean, mean)
         return np.asarray(pairs / (1 + c))
+
+
+class WordPairs(NamedTuple):
+    """Released second moment of words, from which the concentration is estimated."""
+
+    matrix: Floats  # (d, d): E2 as released
+    frequencies: Floats  # (d,): of its words
+    sigma: float  # deviation of its noise
+    sampling: float = 0.0  # sampling variance of an entry over the product of two frequencies
+
+    def word_scales(self, frequencies: Floats) -> Floats:
+        """Divisors (d,) of words, by two of which an entry of the matrix has a variance of 1."""
+        return np.asarray((self.sigma**2 + self.sampling * frequencies**2) ** 0.25)
 
 
 def cost_of_bounds(n_topics: int, n_words: int) -> float:
@@ -77,29 +91,23 @@ def largest_not_rejected(
     return low
 
 
-def concentration_of_pairs(
-    topics: Floats,
-    weights: Floats,
-    pairs: Floats,
-    frequencies: Floats,
-    sigma: float,
-    sampling: float = 0.0,
-) -> float | None:
-    """Estimate the concentration from a released second moment with noise `sigma`.
+def concentration_of_pairs(topics: Floats, weights: Floats, released: WordPairs) -> float | None:
+    """Estimate the concentration from a released second moment, and `topics` to start from.
 
     None for one topic, or if no concentration is rejected.
     """
     most_words = 600
     if len(topics) == 1:
         return None
-    words = np.sort(np.argsort(-frequencies, kind="stable")[:most_words])
-    pairs, frequencies, topics = pairs[np.ix_(words, words)], frequencies[words], topics[:, words]
-    scales = _word_scales(frequencies, sigma, sampling)
+    words = np.sort(np.argsort(-released.frequencies, kind="stable")[:most_words])
+    frequencies, topics = released.frequencies[words], topics[:, words]
+    scales = released.word_scales(frequencies)
     scales = np.maximum(scales, 1e-12 * max(float(scales.max()), 1e-300))  # none is 0
     total = float(frequencies.sum())
     scaled = _ScaledPairs(
-        pairs / scales[:, None] / scales, frequencies / scales, scales / total, weights
-    )
+        released.matrix[np.ix_(words, words)] / scales[:, None] / scales,
+        frequencies / scales, scales / total, weights,
+    )  # fmt: skip
     topics = topics / np.maximum(topics.sum(axis=1, keepdims=True), 1e-300) * total / scales
     single = scaled.explain(ExplainedTopics(topics, weights, 0.0), 0.0)
     k, d = topics.shape
@@ -144,27 +152,21 @@ class _ScaledPairs:
         return (1 + concentration) * (self.pairs @ V) - concentration * np.outer(mean, mean @ V)
 
 
-def concentration_of_topics(
-    topics: Floats,
-    weights: Floats,
-    pairs: Floats,
-    frequencies: Floats,
-    sigma: float,
-    sampling: float = 0.0,
-) -> float | None:
+def concentration_of_topics(topics: Floats, weights: Floats, released: WordPairs) -> float | None:
     """Concentration by which known `topics` explain released pairs; None if noise hides it."""
     # E2 - m m' is (M2 - m m') / (1 + concentration): the ratio is found by least squares off the
     # diagonal, which has noise of its own. A word that is hardly there has the scale of a hundredth
     # of an even share.
+    frequencies = released.frequencies
     frequencies = np.maximum(frequencies, frequencies.sum() / (100 * frequencies.size))
-    scales = _word_scales(frequencies, sigma, sampling)
+    scales = released.word_scales(frequencies)
     if not scales.any():
         return None
     mean = weights @ topics
     product = np.outer(mean, mean)
     between = (topics.T @ (weights[:, None] * topics) - product) / scales[:, None] / scales
     np.fill_diagonal(between, 0.0)
-    overlap = float((between * ((pairs - product) / scales[:, None] / scales)).sum())
+    overlap = float((between * ((released.matrix - product) / scales[:, None] / scales)).sum())
     square = float((between**2).sum())
     # `overlap` has a variance of about twice `square`, as the matrix is symmetric. A ratio within
     # three deviations of 0 may be noise.
@@ -173,17 +175,10 @@ def concentration_of_topics(
     return min(max(square / overlap - 1, LEAST_CONCENTRATION), LARGEST_CONCENTRATION)
 
 
-def _word_scales(frequencies: Floats, sigma: float, sampling: float) -> Floats:
-    """Divisors (d,) of words: over those of its two words an entry of pairs has variance about 1.
-
-    `sampling` is an entry's sampling variance over the product of its words' frequencies.
-    """
-    return np.asarray((sigma**2 + sampling * frequencies**2) ** 0.25)
-
-
 def has_one_topic(concentration: float, length: float, n_components: int) -> bool:
-    """True if documents of `length` tokens are too short to show more than one topic each: they
-    have no more tokens than there are topics, and too few for each of their own.
+    """True if documents of `length` tokens are too short to show more than one topic each.
+
+    They have no more tokens than there are topics, and too few for each of their own.
     """
     n_topics = expected_topics(concentration, length)
     too_few_tokens = n_topics < 2 or length < defaults.TOKENS_OF_TOPIC * n_topics

@@ -141,8 +141,10 @@ def _joint_log_likelihood(X: sp.csr_matrix, topics: Floats, weights: Floats) -> 
 def document_log_likelihood(
     X: sp.csr_matrix, topics: Floats, prior: Floats, gamma: Floats | None
 ) -> Floats:
-    """Log-likelihood (n,) of documents of one topic each if `gamma` is None; else a lower bound, by
-    a Dirichlet(gamma) of proportions. Without multinomial coefficients, as usual for perplexity.
+    """Log-likelihood (n,) of documents without multinomial coefficients, as for perplexity.
+
+    Of documents of one topic each if `gamma` is None; else a lower bound, by Dirichlet(gamma)
+    proportions.
     """
     if gamma is None:
         joint = _joint_log_likelihood(X, topics, prior)

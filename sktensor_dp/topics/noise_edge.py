@@ -1,6 +1,7 @@
 """Largest eigenvalue that noise and sampling alone give a second moment of words."""
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,53 +25,40 @@ class Edges(NamedTuple):
     most: float  # its quantile at level `LEVEL`
 
 
-def noise_edges(
-    sigma: float,
-    diagonal_sigma: float,
-    sampling: float,
-    frequencies: Floats,
-    *,
-    pure: bool,
-    n_topics: int = 1,
-) -> Edges:
-    """Largest eigenvalue that noise and sampling give.
+@dataclass(frozen=True, eq=False)
+class PairErrors:
+    """Errors of a released second moment of words, by noise and by sampling."""
 
-    `sigma` and `diagonal_sigma` are deviations of noise off and on the diagonal, of Laplace noise
-    if `pure`, and `sampling` times the product of two words' frequencies is an entry's variance by
-    sampling. Documents may have one of `n_topics` topics each.
-    """
-    p = np.maximum(frequencies, 0.0)
-    bulk = bulk_edge(sigma, sigma, sampling, p)
-    bulk_with_diagonal = bulk_edge(sigma, diagonal_sigma, sampling, p)
-    on_diagonal = np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2)
-    return _edges_with_diagonal(bulk, bulk_with_diagonal, on_diagonal, pure, n_topics)
+    sigma: float  # of noise off the diagonal
+    diagonal_sigma: float  # of noise on the diagonal
+    sampling: float  # variance of an entry by sampling, over the product of two words' frequencies
+    frequencies: Floats  # (d,)
+    pure: bool  # whether noise is Laplace
 
+    def edges(self, n_topics: int = 1) -> Edges:
+        """Largest eigenvalue of the errors, of documents of one of `n_topics` topics each."""
+        p = np.maximum(self.frequencies, 0.0)
+        bulk = bulk_edge(self.sigma, self.sigma, self.sampling, p)
+        bulk_with_diagonal = bulk_edge(self.sigma, self.diagonal_sigma, self.sampling, p)
+        on_diagonal = np.sqrt(self.diagonal_sigma**2 + 2 * self.sampling * p**2)
+        return _edges_with_diagonal(bulk, bulk_with_diagonal, on_diagonal, self.pure, n_topics)
 
-def scaled_edge(
-    sigma: float,
-    diagonal_sigma: float,
-    sampling: float,
-    frequencies: Floats,
-    n_documents: int,
-    *,
-    pure: bool,
-    n_topics: int = 1,
-) -> tuple[Floats, float]:
-    """Weights of words by which all entries vary about alike, and the edge, at most, by them.
+    def weighted_edge(self, n_documents: int, n_topics: int = 1) -> tuple[Floats, float]:
+        """Weights of words by which all entries vary about alike, and the edge, at most, by them.
 
-    Where sampling is most of what varies, frequent words vary most, and hide topics of others.
-    """
-    p = np.maximum(frequencies, 0.0)
-    # Noise varies like sampling between words of this frequency. Let one document of distinct
-    # rarest words give about half the edge at most: at a weight w its pairs have the eigenvalue
-    # w^2 / (length n_documents), and the edge is about 2 sqrt(len(p) / n_documents) / length.
-    like_noise = sigma / math.sqrt(sampling)
-    weights = (p + max(like_noise, 1 / math.sqrt(n_documents * len(p)))) ** -0.5
-    # sampling (p_a + like_noise) (p_b + like_noise) is at least sigma^2 + sampling p_a p_b: an
-    # upper bound. What noise the diagonal has beyond that comes in by `on_diagonal` alone.
-    bulk = bulk_edge(0.0, 0.0, sampling, (p + like_noise) * weights**2)
-    on_diagonal = weights**2 * np.sqrt(diagonal_sigma**2 + 2 * sampling * p**2)
-    return weights, _edges_with_diagonal(bulk, bulk, on_diagonal, pure, n_topics).most
+        Where sampling is most of what varies, frequent words vary most, and hide topics of others.
+        """
+        p, sampling = np.maximum(self.frequencies, 0.0), self.sampling
+        # Noise varies like sampling between words of this frequency. Let one document of distinct
+        # rarest words give about half the edge at most: at a weight w its pairs have the eigenvalue
+        # w^2 / (length n_documents), and the edge is about 2 sqrt(len(p) / n_documents) / length.
+        like_noise = self.sigma / math.sqrt(sampling)
+        weights = (p + max(like_noise, 1 / math.sqrt(n_documents * len(p)))) ** -0.5
+        # sampling (p_a + like_noise) (p_b + like_noise) is at least sigma^2 + sampling p_a p_b: an
+        # upper bound. What noise the diagonal has beyond that comes in by `on_diagonal` alone.
+        bulk = bulk_edge(0.0, 0.0, sampling, (p + like_noise) * weights**2)
+        on_diagonal = weights**2 * np.sqrt(self.diagonal_sigma**2 + 2 * sampling * p**2)
+        return weights, _edges_with_diagonal(bulk, bulk, on_diagonal, self.pure, n_topics).most
 
 
 def _edges_with_diagonal(

@@ -19,7 +19,7 @@ from sktensor_dp import (
 )
 from sktensor_dp.spectral_lda.fitted import FittedTopics, warnings_of_noise
 from sktensor_dp.topic_page import write_topic_page
-from sktensor_dp.topics.noise_edge import noise_edges, scaled_edge
+from sktensor_dp.topics.noise_edge import PairErrors
 
 EMPTY = np.zeros((1, 5), dtype=int)
 
@@ -212,8 +212,8 @@ def test_noise_and_sampling_stay_below_their_edge(decay, n_topics, diagonal, see
     d, rng, largest, weighted = 100, np.random.default_rng(seed), [], []
     p = np.arange(1, d + 1) ** -decay
     p /= p.sum()
-    noise_of = (diagonal > 0) / d, diagonal / d, 1.0, p
-    weights, weighted_edge = scaled_edge(*noise_of, d, pure=False, n_topics=n_topics)
+    errors = PairErrors((diagonal > 0) / d, diagonal / d, sampling=1.0, frequencies=p, pure=False)
+    weights, weighted_edge = errors.weighted_edge(d, n_topics)
     apart = n_topics * np.kron(np.eye(n_topics), np.ones((d // n_topics, d // n_topics)))
     variances = apart * np.outer(p, p) + (diagonal > 0) / d**2
     on_diagonal = np.sqrt((diagonal / d) ** 2 + 2 * n_topics * p**2)
@@ -222,7 +222,7 @@ def test_noise_and_sampling_stay_below_their_edge(decay, n_topics, diagonal, see
         noise += noise.T + np.diag(on_diagonal * rng.standard_normal(d))
         largest.append(np.linalg.eigvalsh(noise)[-1])
         weighted.append(np.linalg.eigvalsh(weights[:, None] * noise * weights)[-1])
-    low, edge = noise_edges(*noise_of, pure=False, n_topics=n_topics)
+    low, edge = errors.edges(n_topics)
     # More than ten of 100 come up once in 1000 runs at 3 %.
     assert (np.array(largest) > edge).sum() <= 10
     # Of a few frequent words it is that of many.
@@ -251,7 +251,7 @@ def test_laplace_noise_alone_stays_below_its_edge(seed):
     100 come up once in 100,000 runs, and would always with that edge.
     """
     d, sigma, diagonal = 100, 0.5, np.sqrt(2.0)
-    _, edge = noise_edges(sigma, diagonal, 0.0, np.zeros(d), pure=True)
+    _, edge = PairErrors(sigma, diagonal, 0.0, np.zeros(d), pure=True).edges()
     rng, largest = np.random.default_rng(seed), []
     for _ in range(100):
         noise = np.triu(rng.laplace(0, sigma / np.sqrt(2), (d, d)), 1)

@@ -6,6 +6,7 @@ import pytest
 from sktensor_dp.topics.concentration import (
     LEAST_CONCENTRATION,
     ExplainedTopics,
+    WordPairs,
     concentration_of_pairs,
     concentration_of_topics,
     expected_topics,
@@ -56,12 +57,13 @@ def test_pairs_tell_the_concentration(seed, concentration):
     start = 0.8 * topics + 0.2 * mean
     sigma = 1e-5
     noisy = pairs + noise(seed, len(mean), sigma)
-    found = concentration_of_pairs(start, weights, noisy, mean, sigma)
+    found = concentration_of_pairs(start, weights, WordPairs(noisy, mean, sigma))
     # Rotations that are not found make it smaller.
     assert found <= 1.2 * concentration
     assert found > 0.3 * concentration or concentration == 0
     # The same on words whose frequencies do not sum to 1.
-    scaled = concentration_of_pairs(start, weights, 0.25 * noisy, 0.5 * mean, 0.25 * sigma)
+    quarter = WordPairs(0.25 * noisy, 0.5 * mean, 0.25 * sigma)
+    scaled = concentration_of_pairs(start, weights, quarter)
     assert scaled == pytest.approx(found)
 
 
@@ -69,24 +71,24 @@ def test_pairs_tell_the_concentration(seed, concentration):
 def test_known_topics_tell_the_concentration(seed, concentration):
     topics, weights, mean, pairs = moments(seed, concentration)
     sigma = 1e-5
-    found = concentration_of_topics(
-        topics, weights, pairs + noise(seed, len(mean), sigma), mean, sigma
-    )
+    noisy = pairs + noise(seed, len(mean), sigma)
+    found = concentration_of_topics(topics, weights, WordPairs(noisy, mean, sigma))
     # The relative error of 1 + concentration is noise, over what is seen between topics.
     between = topics.T @ (weights[:, None] * topics) - np.outer(mean, mean)
     np.fill_diagonal(between, 0.0)
     error = 2**0.5 * sigma * (1 + concentration) / np.linalg.norm(between)
     assert abs((1 + found) / (1 + concentration) - 1) < 5 * error
-    assert concentration_of_topics(mean[None], np.ones(1), pairs, mean, sigma) is None
+    assert concentration_of_topics(mean[None], np.ones(1), WordPairs(pairs, mean, sigma)) is None
 
 
 def test_noise_alone_rejects_nothing(seed):
     topics, weights, mean, pairs = moments(seed, 1.0)
     noisy = pairs + noise(seed, len(mean), 10.0)
-    assert concentration_of_pairs(topics, weights, noisy, mean, 10.0) is None
+    released = WordPairs(noisy, mean, 10.0)
+    assert concentration_of_pairs(topics, weights, released) is None
     # Noise that looks like topics does not with the other sign.
-    other = 2 * pairs - noisy
-    found = [concentration_of_topics(topics, weights, one, mean, 10.0) for one in (noisy, other)]
+    other = released._replace(matrix=2 * pairs - noisy)
+    found = [concentration_of_topics(topics, weights, one) for one in (released, other)]
     assert None in found
 
 
