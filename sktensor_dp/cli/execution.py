@@ -338,7 +338,7 @@ def _show_protection(run: Run, path: Path, progress: Progress, *, has_noise: boo
 
 
 def _released_before(run: Run, path: Path) -> list[str]:
-    """Warning of earlier runs that added the same to the same models, by other files, if any."""
+    """Warning of runs that added the same to the same models, by other files; none if none did."""
     asked, learned = run.asked_for(), [f"{name}.model" for name in run.models if name != run.added]
     files = [
         f"{made.asked['file']} ({where})"
@@ -346,12 +346,11 @@ def _released_before(run: Run, path: Path) -> list[str]:
         if run.adds and made.protected.get(f"{run.added}.model")
         and all(made.asked.get(name) == asked.get(name) for name in run.of_added)
     ]  # fmt: skip
-    if not files:
-        return []
-    return [
+    said = (
         f"warning: {run.added} by the same column and values were released of "
         f"{' and '.join(files)}: if {run.file_name} holds the same rows, this pays for them again"
-    ]
+    )
+    return [said] if files else []
 
 
 def _why_stopped(run: Run, folder: Folder) -> str:

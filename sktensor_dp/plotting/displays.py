@@ -184,11 +184,10 @@ class TopicsDisplay(Display):
     Attributes
     ----------
     titles, words : list of str and list of lists of str
-        Title and leading words of each topic, in the order in which they are drawn.
+        Title and leading words of each topic, in the order in which they are drawn; there are no
+        words where noise hides it, as the title says.
     values, low, high : lists of arrays of numbers
         Probabilities of the words, and intervals (None where the noise is not known).
-    hidden : sequence of bool of length n_topics
-        Whether noise hides a topic: its chart says so, and is empty.
     footer : str
         Line below all charts.
 
@@ -205,7 +204,6 @@ class TopicsDisplay(Display):
     values: Sequence[ArrayLike]
     low: Sequence[ArrayLike] | None = None
     high: Sequence[ArrayLike] | None = None
-    hidden: Sequence[bool] = ()
     footer: str = ""
 
     @classmethod
@@ -248,11 +246,9 @@ class TopicsDisplay(Display):
         """
         topics, prior = np.asarray(estimator.components_), np.asarray(estimator.topic_prior_)
         names = names_of_columns(estimator, feature_names, topics.shape[1])
-        columns = range(topics.shape[1])
-        distinctive = estimator.top_words(n_words, columns, relevance=0.6)
-        probable = estimator.top_words(n_words, columns)
-        # Words known to set a topic apart; a single topic is the word frequencies.
-        leading = [np.array(a or b, int) for a, b in zip(distinctive, probable, strict=True)]
+        relevance = 0.6 if len(topics) > 1 else 1.0  # a single topic is the word frequencies
+        chosen = estimator.top_words(n_words, range(topics.shape[1]), relevance)
+        leading = [np.array(row, int) for row in chosen]
         low = high = None
         if estimator.components_std_ is not None:
             low, high = (_taken(end, leading) for end in estimator.components_interval(level))
@@ -261,11 +257,12 @@ class TopicsDisplay(Display):
                 "%: share of the words, no result to report\n"
                 f"this fit alone: {estimator.privacy_report_.in_brief}"
             )
-        return cls(
-            [f"Topic {n} · {share:.1%}" for n, share in enumerate(prior / prior.sum(), start=1)],
-            [[str(names[word]) for word in row] for row in leading],
-            _taken(topics, leading), low, high, estimator.below_noise(), footer,
-        ).plot(ax)  # fmt: skip
+        titles = [
+            f"Topic {n} · {share:.1%}{'' if row else ' · hidden'}"
+            for n, (share, row) in enumerate(zip(prior / prior.sum(), chosen, strict=True), start=1)
+        ]
+        words = [[str(names[word]) for word in row] for row in leading]
+        return cls(titles, words, _taken(topics, leading), low, high, footer).plot(ax)
 
     def plot(self, ax: "Sequence[Axes] | None" = None) -> "TopicsDisplay":
         """Draw into axes, one for each topic, or into a new figure.
@@ -285,12 +282,7 @@ class TopicsDisplay(Display):
             If there are not as many axes as topics.
         """
         short = [[shortened(word, 18) for word in words] for words in self.words]
-        hidden = list(self.hidden) or [False] * len(self.titles)
-        titles = [
-            f"{title} · hidden" if is_hidden else title
-            for title, is_hidden in zip(self.titles, hidden, strict=True)
-        ]
-        self.axes_ = list(ax) if ax is not None else _grid(short, titles, self.footer)
+        self.axes_ = list(ax) if ax is not None else _grid(short, self.titles, self.footer)
         if len(self.axes_) != len(self.words):
             raise ValueError(
                 f"ax must have one axes for each of {len(self.words)} topics, got "
@@ -302,7 +294,7 @@ class TopicsDisplay(Display):
         for place, axes in enumerate(self.axes_):
             low, high = (None if end is None else end[place] for end in (self.low, self.high))
             draw_bars(axes, self.values[place], short[place], low, high)
-            styled(axes, titles[place])
+            styled(axes, self.titles[place])
             finish_bars(axes)
             axes.set_xlim(0.0, 1.05 * max(largest, np.finfo(float).tiny))
             axes.set_ylim(most_words - 0.4, -0.6)

@@ -220,7 +220,7 @@ def test_too_few_persons_stop_it_with_ways_on(command, tmp_path):
 
 def test_how_long_texts_are_is_said_where_the_verdict_depends_on_it(command, tmp_path, monkeypatch):
     asked = topics_of_persons(tmp_path, 6000)
-    depends = "Enough if all of a person's texts have about 100 words, likely too few with about 10"
+    depends = "be enough if all of a person's texts have about 100 words, likely too few with about"
     for asked_for in (("forecast", "topics", "--persons", 6000), (*asked, "--forecast")):
         done = command(*asked_for)
         assert depends in done.out + done.err
@@ -235,7 +235,7 @@ def test_how_long_texts_are_is_said_where_the_verdict_depends_on_it(command, tmp
     # A run goes on with the length that the help names, until the check says another one.
     asked = topics_of_persons(tmp_path, 6000)
     said = command(*asked[:4], status=2).err
-    assert "Enough if a text has about 100 words, likely too few with about 10 (--words" in said
+    assert "be enough if a text has about 100 words, likely too few with about 10 (--words" in said
     stopped = (
         r"too few texts of about [23](\.\d+)? words \(.*\) for this, so it stopped; only the check "
         r"was charged, epsilon 0\.\d+\. More can be expected with about [\d,]+ texts\. To go on"
