@@ -22,7 +22,7 @@ from sktensor_dp.completion.shared_biases import (
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import MOMENT_WEIGHT, ReleasedEffects, SharedFactorSums
 from sktensor_dp.tensor.arrays import Floats, Integers
-from sktensor_dp.tensor.largest_of_noise import largest_of_noise
+from sktensor_dp.tensor.largest_of_noise import edge_of_noise, largest_of_noise
 from sktensor_dp.tensor.normal_equations import posterior_rows
 
 # Least eigenvalue of a matrix before its root is taken, relative to the largest.
@@ -118,7 +118,7 @@ class DirectionSearch:
         """Directions times the roots of the variances they explain; 0 for chance and noise."""
         moment, noise = self.explained(self._n_recent())
         values, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
-        least = max(defaults.CERTAIN * noise, float(edge_of_noise(noise, len(values))))
+        least = max(defaults.CERTAIN * noise, edge_of_noise(noise, len(values)))
         without_chance, n_found = values.copy(), 0
         by_former = 0.0  # variance of values that the directions found so far explain
         for denoised in beyond_noise(values, noise).tolist():
@@ -278,12 +278,6 @@ def moment_noise(sigma: float, n_columns: int | Integers, last: int) -> Floats:
     """
     # The mean brings the variance r^2 sigma^2 / last, and the trace r sigma^2.
     return np.asarray(sigma * n_columns * np.sqrt(1 / last + 1 / n_columns))
-
-
-def edge_of_noise(noise: float | Floats, n_columns: int | Integers) -> Floats:
-    """Largest eigenvalue of a symmetric matrix of noise with deviation `noise` on the diagonal."""
-    # Symmetrised, noise off the diagonal has half the variance: the edge is 2 sqrt(r noise^2 / 2).
-    return np.asarray(noise * np.sqrt(2 * n_columns))
 
 
 def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:

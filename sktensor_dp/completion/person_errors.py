@@ -8,7 +8,6 @@ import numpy as np
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.component_search import (
     columns_worth,
-    edge_of_noise,
     forgetting_factor,
     gain_of_components,
     moment_noise,
@@ -45,6 +44,7 @@ from sktensor_dp.queries.person_entries import (
     UnitLevels,
 )
 from sktensor_dp.tensor import defaults as kernel_defaults
+from sktensor_dp.tensor.largest_of_noise import edge_of_noise
 from sktensor_dp.tensor.shared_parameters import clipped_response, clipped_variance
 
 

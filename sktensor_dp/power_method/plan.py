@@ -23,6 +23,7 @@ from sktensor_dp.queries.samples import (
     ThirdMomentHistogram,
     ThirdMoments,
 )
+from sktensor_dp.tensor.largest_of_noise import edge_of_noise
 from sktensor_dp.tensor.symmetric import n_unique
 
 BY_STEPS = ("iteration", "stream")
@@ -119,13 +120,6 @@ def check_width(estimator: Any, n_features: int) -> None:
         )
 
 
-def noise_norm(sigma: float, size: int) -> float:
-    """Approximate operator norm of a symmetric noise matrix with orthonormal deviation `sigma`."""
-    # Entries off the diagonal have deviation sigma / sqrt(2), and a symmetric matrix of deviation s
-    # has norm 2 s sqrt(size).
-    return sigma * float(np.sqrt(2 * size))
-
-
 def _fractions(perturbation: str, whiten: bool, *, noiseless: bool) -> dict[str, float]:
     """Fraction of the budget of each release, relative to the others."""
     if perturbation in BY_STEPS:
@@ -203,7 +197,7 @@ def _expected_release(
     if name == SecondMoments.name:
         sensitivity = SecondMoments(ball).sensitivity("l2", neighbours)
         signal = length**2 / k
-        return _ExpectedRelease(n_unique(size, 2), sensitivity, noise_norm(1.0, size), signal)
+        return _ExpectedRelease(n_unique(size, 2), sensitivity, edge_of_noise(1.0, size), signal)
     if name == ProjectedThirdMoments.name:
         # The mean squared norm of a whitened sample is k.
         sensitivity = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)

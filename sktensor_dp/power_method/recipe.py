@@ -16,7 +16,7 @@ from sktensor_dp.power_method.fitted import (
     components_of,
     warnings_of_noise,
 )
-from sktensor_dp.power_method.plan import RESOLVED, MomentPlan, noise_norm
+from sktensor_dp.power_method.plan import RESOLVED, MomentPlan
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.samples import (
@@ -29,7 +29,7 @@ from sktensor_dp.queries.samples import (
     ThirdMoments,
 )
 from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.largest_of_noise import largest_over_edge
+from sktensor_dp.tensor.largest_of_noise import edge_of_noise, largest_over_edge
 from sktensor_dp.tensor.power_method import OnlinePowerMethod, orthogonal_decomposition
 from sktensor_dp.tensor.symmetric import (
     coordinates_to_symmetric,
@@ -88,7 +88,7 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
         white, n_resolved = Whitener(np.eye(n_features), np.ones(n_features)), k
     else:
         second = ask(SecondMoments(ball))
-        edge = noise_norm(second.sigma, n_features)
+        edge = edge_of_noise(second.sigma, n_features)
         by_second = noisy_whitener(second.value, k, edge=edge, largest=ball.norm**2)
         k, n_resolved = by_second.n_components, by_second.n_resolved
         white = by_second if plan.whiten else Whitener(by_second.basis, np.ones(k))
@@ -266,7 +266,7 @@ def moment_of_means(
     corrected = second.value - variance * np.diag(spherical_diagonal(size))
     corrected[-1, -1] = ball.offset**2
     sigma = math.hypot(second.sigma, sampling_of_variance(variance, n_units))
-    return corrected, noise_norm(sigma, size)
+    return corrected, edge_of_noise(sigma, size)
 
 
 def n_groups_seen(second: Answer, spectrum: Floats, ball: LiftedBall, n_units: int) -> int:
@@ -341,7 +341,7 @@ def common_variance(
     fewest = max(size - n_components + 1, 1)
     while n_least > fewest:
         variance = max(float(spectrum[:n_least].mean()), 0.0)
-        edge = noise_norm(math.hypot(sigma, sampling_of_variance(variance, n_units)), size)
+        edge = edge_of_noise(math.hypot(sigma, sampling_of_variance(variance, n_units)), size)
         if spectrum[n_least - 1] <= variance + edge:
             break
         n_least -= 1

@@ -1,10 +1,20 @@
 """Size of the largest component that noise alone shows."""
 
 import math
+from typing import Any
+
+import numpy as np
 
 # Probability that noise passes for a component, and the quantile of the Tracy-Widom law of order
 # one (of the largest eigenvalue of noise) at it.
 LEVEL, TRACY_WIDOM = 0.01, 2.02
+
+
+def edge_of_noise(sigma: Any, size: Any) -> Any:
+    """Largest eigenvalue, about, of a symmetric noise matrix with orthonormal deviation `sigma`."""
+    # Entries off the diagonal have deviation sigma / sqrt(2), and a symmetric matrix of deviation s
+    # has the largest eigenvalue 2 s sqrt(size).
+    return sigma * np.sqrt(2 * size)
 
 
 def largest_over_edge(size: int, n_blocks: int = 1) -> float:
