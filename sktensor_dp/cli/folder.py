@@ -86,7 +86,7 @@ class Folder:
         self._budget = self._balance_before.epsilon if wanted is None else wanted
         self._balance = replace(self._balance_before, epsilon=self._budget)
         # Else the first run of a folder sets the budget: what it costs.
-        self._limited = self._existed or wanted is not None
+        self._has_budget = self._existed or wanted is not None
         self._spent_before, _ = self.ledger.total()
         self._n_paid_before = self._n_paid()
 
@@ -183,7 +183,7 @@ class Folder:
 
     def covers(self, entry: LedgerEntry, beside: Spending | None = None) -> bool:
         """Return True if the budget covers one more run `beside` others, or none is set yet."""
-        if not (self._limited or self._budget_written):
+        if not (self._has_budget or self._budget_written):
             return True
         spent = Spending().plus(self.ledger.entries) if beside is None else beside
         return self._balance.covers(spent.plus([entry]))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
-from sktensor_dp.privacy.payer import PAID_FITS
+from sktensor_dp.privacy.payer import BEGUN_FITS
 
 
 class Interrupts:
@@ -14,7 +14,7 @@ class Interrupts:
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note, self._is_asked = note, False
-        self._begun = PAID_FITS.get()  # fits that had begun when the run last could stop
+        self._begun = BEGUN_FITS.get()  # fits that had begun when the run last could stop
         self._handler_before = signal.getsignal(signal.SIGINT)
 
     def __enter__(self) -> Self:
@@ -32,12 +32,12 @@ class Interrupts:
         """Stop between two charges, after a first Ctrl-C: what was paid for is written by now."""
         if self._is_asked:
             raise KeyboardInterrupt
-        self._begun = PAID_FITS.get()
+        self._begun = BEGUN_FITS.get()
 
     def _interrupt(self, *_: object) -> None:
         """Note the first interrupt after something was paid; end the run at any other."""
         # Twice, or before anything was paid: at once.
-        if self._is_asked or PAID_FITS.get() == self._begun:
+        if self._is_asked or BEGUN_FITS.get() == self._begun:
             raise KeyboardInterrupt
         self._is_asked = True
         with suppress(RuntimeError):  # of a line that the interrupt met half written

@@ -109,7 +109,7 @@ class DirectionSearch:
         is_seen = denoised > 0
         # Those not seen gain nothing, but clipped moments of the others depend on them.
         shown = np.where(is_seen, denoised - noise - self._by_chance(), values)
-        explained = is_seen * unclipped(shown, self._n_entries_each)
+        explained = is_seen * explained_variances(shown, self._n_entries_each)
         gain = gain_of_components(explained, self._n_entries_each, residual_share)
         # Without noise biases gain 0: the trial is passed, and `factor` judges at the end.
         return gain * variance >= gain_of_biases
@@ -129,7 +129,7 @@ class DirectionSearch:
             without_chance[n_found] = math.sqrt(max(denoised**2 - by_chance**2, 0.0))
             by_former += denoised * self._size**2
             n_found += 1
-        explained = unclipped(without_chance, self._n_entries_each)
+        explained = explained_variances(without_chance, self._n_entries_each)
         explained[n_found:] = 0.0
         return self._directions @ (vectors * np.sqrt(np.maximum(explained, 0.0)))
 
@@ -165,7 +165,7 @@ class DirectionSearch:
         # Fraction of the variance of a sweep's sums that is by noise, which is new in each.
         by_noise = noise / max(noise + float(np.mean(weights)) * self._unit_variance, LEAST_WEIGHT)
         cosine = len(values) / _effective_rows(weights)
-        explained = unclipped(values, self._n_entries_each)
+        explained = explained_variances(values, self._n_entries_each)
         kept = forgetting_factor(explained, cosine, self._trial, by_noise)
         return np.asarray((vectors * kept) @ vectors.T)
 
@@ -218,7 +218,7 @@ def excess_of_assumed(each: float) -> float:
     return max((1 - untold_of_weight(each)) ** 2, least)
 
 
-def unclipped(shown: Floats, each: float) -> Floats:
+def explained_variances(shown: Floats, each: float) -> Floats:
     """Variances that directions explain, from those that clipped moments of weights show.
 
     Both are in units of that assumed, `each` is the number of entries of a unit.

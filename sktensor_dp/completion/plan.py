@@ -136,7 +136,7 @@ UNCLIPPED = 2.0
 LEAST_ROOM = 1e-6
 
 
-def unclipped(half: float, mean: float) -> float:
+def clip_of_two_values(half: float, mean: float) -> float:
     """Clip, in standard deviations, of residuals about `mean` that changes no table of two values.
 
     The two are the ends of a range; `half` is half of its width.
@@ -148,10 +148,10 @@ def unclipped(half: float, mean: float) -> float:
 def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
     """Clip of residuals about `mean`, in standard deviations; `half` is half the range.
 
-    `unclipped` where all values are at the bounds, and less the farther their variance is below
-    that: noise hides signs of residuals least, whose sums lead to medians.
+    `clip_of_two_values` where all values are at the bounds, and less the farther their variance is
+    below that: noise hides signs of residuals least, whose sums lead to medians.
     """
-    clip = unclipped(half, mean) * ratio_to_largest(deviation, half, mean)
+    clip = clip_of_two_values(half, mean) * ratio_to_largest(deviation, half, mean)
     return min(clip, 2 * half / deviation)
 
 

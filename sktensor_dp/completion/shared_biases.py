@@ -12,7 +12,7 @@ from scipy.optimize import brentq, minimize_scalar, nnls
 
 from sktensor_dp.completion.fixed_point import LEAST_RELEASES, Line, fixed_point
 from sktensor_dp.completion.model import LEAST_SHARE_OF_NOISE, unexplained_variance
-from sktensor_dp.completion.plan import ratio_to_largest, residual_clip, unclipped
+from sktensor_dp.completion.plan import clip_of_two_values, ratio_to_largest, residual_clip
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import ReleasedEffects, SharedRowSums
 from sktensor_dp.queries.query import Query
@@ -362,7 +362,7 @@ class SharedBiases:
         # so nearness to the bounds stays the same in every round.
         least = residual_clip(self.deviation, self.half, self.level)
         if not self._rounds:  # a single release is in proportion to effects, not to their signs
-            return least if n_left else min(unclipped(self.half, self.level), widest)
+            return least if n_left else min(clip_of_two_values(self.half, self.level), widest)
         apart = math.sqrt(np.mean((self.weights * self._apart()) ** 2)) / residual
         # Releases from the second on are clipped alike, and are averaged. This one is `precision`
         # times as precise as the last.

@@ -68,6 +68,11 @@ class MomentPlan:
     releases: ReleasePlan  # the budget; of one batch in a stream
     chooses_norm: bool = False
 
+    @property
+    def is_mixture(self) -> bool:
+        """True for the moments of Gaussians."""
+        return self.offset > 0
+
 
 def plan_moments(estimator: Any, n_features: int, perturbation: str) -> MomentPlan:
     """Choose the releases of a fit, and split the budget among them."""

@@ -64,7 +64,7 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     ball, unseen = LiftedBall(plan.radius, plan.offset), tuple[Warning, ...]()
     if plan.chooses_norm:
         ball, unseen = release_ball(ask, ball)
-    if plan.offset > 0:  # the constant coordinate of Gaussians
+    if plan.is_mixture:
         components = fit_spherical_gaussians(ask, ball, plan)
     elif plan.perturbation == "iteration":
         components = fit_by_steps(ask, plan, PowerIterations, ball.radius)

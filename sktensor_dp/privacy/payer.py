@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
 
 # Number of fits and searches of this thread, as a context, whose releases have begun.
-PAID_FITS: "ContextVar[int]" = ContextVar("begun", default=0)
+BEGUN_FITS: "ContextVar[int]" = ContextVar("begun", default=0)
 # Name of the column that says whose row it is, in a fit; public, as names of columns are.
 UNIT_COLUMN: "ContextVar[object]" = ContextVar("column", default=None)
 
@@ -59,7 +59,7 @@ class Payer:
         self._check_tools(entries)
         if self.accountant is not None and not self.paid_by_earlier_batch:
             receipt = self.accountant.charge(entries, self.ticket)
-        PAID_FITS.set(PAID_FITS.get() + 1)
+        BEGUN_FITS.set(BEGUN_FITS.get() + 1)
         return receipt
 
     def add_charge_to(self, error: BaseException) -> None:
@@ -197,14 +197,14 @@ def telling_spending(method: Any) -> Any:
     @wraps(method)
     def run(self: Any, *args: object, **options: object) -> Any:
         """Call the method; its column of units is noted, its errors say what was spent."""
-        n_begun = PAID_FITS.get()
+        n_begun = BEGUN_FITS.get()
         X = args[0] if args else options.get("X")
         column = column_of_units(self, X, options.get("groups"))
         token = UNIT_COLUMN.set(column or UNIT_COLUMN.get())
         try:
             return method(self, *args, **options)
         except BaseException as error:
-            _add_spending(error, self, X, is_paid=PAID_FITS.get() > n_begun)
+            _add_spending(error, self, X, has_begun=BEGUN_FITS.get() > n_begun)
             raise
         finally:
             UNIT_COLUMN.reset(token)
@@ -212,7 +212,7 @@ def telling_spending(method: Any) -> Any:
     return run
 
 
-def _add_spending(error: BaseException, estimator: Any, X: object, *, is_paid: bool) -> None:
+def _add_spending(error: BaseException, estimator: Any, X: object, *, has_begun: bool) -> None:
     """Add to an error of a fit to X what is released and spent, and how to go on."""
     spent, left = "", 0.0
     with suppress(BudgetError):
@@ -222,7 +222,7 @@ def _add_spending(error: BaseException, estimator: Any, X: object, *, is_paid: b
     said = "".join([str(error), *getattr(error, "__notes__", ())])
     nothing = f"This {type(estimator).__name__} released nothing."
     # Refusals by the budget say themselves what was charged.
-    if not is_paid and not isinstance(error, BudgetError) and nothing not in said:
+    if not has_begun and not isinstance(error, BudgetError) and nothing not in said:
         add_sentence(error, nothing, spent)
     # Counts over a private vocabulary: say how to use it without paying for it again.
     mark, paid = getattr(X, UNIT_MARK, None), "The vocabulary of X is paid for:"
