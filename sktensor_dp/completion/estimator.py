@@ -285,7 +285,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         ranked = self._validation_copy()
         ranked.rank = 1  # whether components are sought is the same for all ranks above 0
         if not ranked._plan(n_units, shape)[0].seeks_components:
-            why = ranked._without_components(n_units, shape, n_observed=None)
+            why = ranked._components_not_sought(n_units, shape)
             raise NotEnoughDataError(
                 "All ranks of this search give the same model. Nothing was charged for this fit. "
                 f"{why}"
@@ -299,7 +299,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         # Numbers of a core of which a sweep takes two seconds; time grows with their square.
         slow_core = 2500
         if max(ranks) > 0 and not plan.seeks_components:
-            return [self._without_components(n_units, shape, n_observed=None)]
+            return [self._components_not_sought(n_units, shape)]
         # Only a model of entries has a core of its own; that of persons is shared.
         fits_core = plan.seeks_components and isinstance(plan, EntryPlan) and self._full_core
         return [UserWarning(SLOW)] if fits_core and math.prod(ranks) > slow_core else []
@@ -315,7 +315,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         shared: SharedModel = attributes["_shared"]
         if plan.seeks_components and np.max(self.rank) > 0:
             stopped = isinstance(plan, PersonPlan) and shared.components is None
-            found.append(self._without_components(n_units, shape, n_observed, stopped=stopped))
+            found.append(self._components_not_seen(n_units, n_observed, shape, stopped=stopped))
         modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
         of_modes = zip(modes, shared.effects, strict=True)
         hidden = " and of mode ".join(str(mode) for mode, one in of_modes if one.is_hidden)
@@ -328,43 +328,45 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             found.append(NotEnoughDataWarning(said))
         return tuple(found)
 
-    def _without_components(
-        self, n_units: int, shape: tuple[int, ...], n_observed: int | None, *, stopped: bool = False
-    ) -> Warning:
-        """Warning that no components are seen or, if `n_observed` is None, not sought.
-
-        The `n_observed` entries are those of `n_units` units as released. If the search `stopped`,
-        biases got the rest of its budget.
-        """
-        of_units = self.unit_mode is not None
-        noun = "units" if of_units else "entries"
-        more = ""
-        if n_observed is None:
-            said = f"Components are not sought: {n_units:,} {noun} would show strong ones alone at"
-            more = " That follows from public numbers alone"
-            n_observed = n_units
-            if of_units:
-                share = ASSUMED.observed_share
-                n_observed = math.ceil(share * math.prod(shape))
-                more = (
-                    " That follows from public numbers, for units with entries in "
-                    f"{share:.0%} of cells"
-                )
-            more += "; component_share= of forecast() does not change it."
-            if of_units:
-                more += " A search in vain would make biases err by more."
-            if not of_units and self.perturbation == "auto":
+    def _components_not_sought(self, n_units: int, shape: tuple[int, ...]) -> Warning:
+        """Warning, by public numbers, that no components are sought."""
+        unchanged = "; component_share= of forecast() does not change it."
+        if self.unit_mode is None:
+            n_observed, noun = n_units, "entries"
+            more = f" That follows from public numbers alone{unchanged}"
+            if self.perturbation == "auto":
                 more += " With perturbation='input' they are sought all the same."
         else:
-            seen = "none above the noise of"
-            if stopped:
-                seen = "less of any than better biases gain, which got the rest of the budget of"
-            said = f"No components can be seen: {n_units:,} {noun} show {seen}"
-            if of_units:
-                more = (
-                    " By released sums a unit, with entries or without, has about "
-                    f"{n_observed / n_units:,.3g} on average."
-                )
+            share, noun = ASSUMED.observed_share, "units"
+            n_observed = math.ceil(share * math.prod(shape))
+            more = (
+                f" That follows from public numbers, for units with entries in {share:.0%} of cells"
+                f"{unchanged} A search in vain would make biases err by more."
+            )
+        said = f"Components are not sought: {n_units:,} {noun} would show strong ones alone at"
+        return self._without_components(said, n_observed, shape, more)
+
+    def _components_not_seen(
+        self, n_units: int, n_observed: int, shape: tuple[int, ...], *, stopped: bool
+    ) -> Warning:
+        """Warning that `n_observed` entries, of units as released, show no components. If the
+        search `stopped`, biases got the rest of its budget.
+        """
+        noun, more, seen = "entries", "", "none above the noise of"
+        if self.unit_mode is not None:
+            noun, each = "units", f"{n_observed / n_units:,.3g}"
+            more = (
+                f" By released sums a unit, with entries or without, has about {each} on average."
+            )
+        if stopped:
+            seen = "less of any than better biases gain, which got the rest of the budget of"
+        said = f"No components can be seen: {n_units:,} {noun} show {seen}"
+        return self._without_components(said, n_observed, shape, more)
+
+    def _without_components(
+        self, said: str, n_observed: int, shape: tuple[int, ...], more: str
+    ) -> Warning:
+        """Warning that says why there are no components, and `more`, and what would help."""
         # Asked without an accountant, which is charged already.
         forecast = Question.of(self, n_observed=n_observed, shape=shape).forecast({}, {})
         return NotEnoughDataWarning(
