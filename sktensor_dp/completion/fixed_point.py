@@ -13,7 +13,7 @@ from sktensor_dp.tensor.arrays import Floats
 # Least number of releases that show a slope.
 LEAST_RELEASES = 4
 # Least variance of a position, relative to its mean square: far above rounding errors.
-LEAST_SHARE = 1e-12
+LEAST_RELATIVE_VARIANCE = 1e-12
 # To avoid divisions by 0.
 TINY = 1e-100
 # Logarithm of the number of draws, and the least part of them that is possible.
@@ -83,7 +83,7 @@ def _response(
 
     A regression on `moves` (n_releases,), with a release's mean variance in `variances`.
     """
-    weights = 1 / (variances + LEAST_SHARE * variances.max() + TINY)
+    weights = 1 / (variances + LEAST_RELATIVE_VARIANCE * variances.max() + TINY)
     weights *= (moves - np.average(moves, weights=weights)) / weights.sum()
     effects, noise_in_effects = weights @ shown, weights**2 @ noise
     effects = effects - shares @ effects
@@ -123,7 +123,7 @@ def fixed_point(
     design = np.hstack([of_line, np.concatenate(slopes)])
     shown = np.concatenate([line.shown for line in lines]) / deviation
     noise = np.concatenate([line.noise for line in lines]) / deviation**2
-    noise += LEAST_SHARE * np.mean(shown**2) + TINY
+    noise += LEAST_RELATIVE_VARIANCE * np.mean(shown**2) + TINY
     products, right = (design.T / noise) @ design, (design.T / noise) @ shown
     # Next to no prior of c, which that of the fixed point replaces. Slopes of this deviation have
     # eigenvalues up to about 1 (Wigner 1958).

@@ -27,7 +27,7 @@ from sktensor_dp.completion.plan import (
 )
 from sktensor_dp.completion.shared_biases import (
     LEAST_ERROR,
-    LEAST_SHARE,
+    LEAST_RELATIVE_ERROR,
     by_own_level,
     clip_of_least_error,
     longest_sum,
@@ -214,7 +214,7 @@ def _averaged(rounds: list[_RoundErrors], weight: float) -> _RoundErrors:
     """Errors of the average of `rounds` that errs least, as in `EffectRelease.combined`."""
     noises, samplings, shifts = np.array(rounds).T
     errors = np.diag(noises / weight**2) + np.outer(shifts, shifts)
-    errors += np.diag(LEAST_SHARE * errors.diagonal() + LEAST_ERROR)
+    errors += np.diag(LEAST_RELATIVE_ERROR * errors.diagonal() + LEAST_ERROR)
     weights = weights_of_least_error(errors)
     by_noise, by_entries = float(weights**2 @ noises), float(weights @ samplings)
     return _RoundErrors(by_noise, by_entries, float(weights @ shifts))

@@ -17,8 +17,8 @@ from sktensor_dp.completion.shared_biases import (
     SharedBiases,
     add_errors_of_deviation,
     cell_weights,
-    correct_deviation,
     entries_each,
+    fit_by_corrected_deviation,
     fit_together,
     residual_variance,
 )
@@ -114,7 +114,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
             of_mode.release(biases, n_left, uses)  # about all so far
             for one in biases:
                 one.fit(biases)
-        correct_deviation(biases, of_values.deviation, n_with_values)
+        fit_by_corrected_deviation(biases, of_values.deviation, n_with_values)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
     about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
     level = Levels.release(ask, about)
@@ -188,9 +188,10 @@ def release_components(
     search = DirectionSearch(ask, n_units, biases, start[:, :n_columns], trial)
     for step in range(plan.n_sweeps):
         search.release_sweep()
-        more_of_biases = biases[plan.longest].gain_of(plan.rest_of_search)
-        if step + 1 == trial and not search.is_worth(more_of_biases):
-            return None
+        if step + 1 == trial:
+            more_of_biases = biases[plan.longest].gain_of(plan.rest_of_search)
+            if not search.is_worth(more_of_biases):
+                return None
     factor = search.factor()
     shape = [len(one.shares) for one in biases]
     return components_of_cells(factor, shape, ranks, options), search.noise_variance(factor)

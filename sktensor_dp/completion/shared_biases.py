@@ -39,7 +39,7 @@ LEAST_SEVERAL = 1e-3
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
 LEAST_VARIANCE = 1e-12
 # Least error variance of a release, relative to its mean square: far above rounding errors.
-LEAST_SHARE = 1e-9
+LEAST_RELATIVE_ERROR = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +148,9 @@ def errors_of_releases(
     rest = (distances - _square_distances(np.tensordot(of_rows, errors, 1)))[-1].clip(0)
     rest[-1] = 0.0
     largest = max(float(of_rows @ (shown**2).max(axis=0)), part * float(missed.max()))
-    least = LEAST_SHARE * largest + LEAST_ERROR
+    least = LEAST_RELATIVE_ERROR * largest + LEAST_ERROR
     diagonal = np.diagonal(errors, axis1=1, axis2=2)
-    own_errors = np.maximum(noise.T + rest, np.maximum(least, LEAST_SHARE * diagonal))
+    own_errors = np.maximum(noise.T + rest, np.maximum(least, LEAST_RELATIVE_ERROR * diagonal))
     errors[:, *np.diag_indices(len(releases))] += own_errors
     return errors
 
@@ -553,7 +553,7 @@ class SharedBiases:
         return of_others * mean, of_others * slopes
 
 
-def correct_deviation(
+def fit_by_corrected_deviation(
     biases: Sequence[SharedBiases], measured: Callable[[float], float], n_units: int
 ) -> None:
     """Correct the deviation of values, and fit biases again by it.
@@ -586,7 +586,7 @@ def add_errors_of_deviation(
     squares: list[list[Floats]] = [[] for _ in biases]  # errors of each mode, twice
     for at in (-1.0, 1.0):
         others = [copy(one) for one in biases]
-        correct_deviation(others, partial(measured, at=at), n_units)
+        fit_by_corrected_deviation(others, partial(measured, at=at), n_units)
         for found, own, other in zip(squares, biases, others, strict=True):
             moves = other.effects.effects - own.effects.effects
             found.append(other.effects.variances + moves**2)
