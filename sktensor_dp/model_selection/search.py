@@ -317,8 +317,6 @@ class PrivateSearchCV(
         except BaseException as error:
             payer.add_charge_to(error)
             raise
-        if trials.units_in_data:  # it may be fitted to all units
-            best.model.set_params(shape=self.estimator.get_params()["shape"])
         paid = payer.accountant is not None
         state = self._attributes(best, request.delta, trials.bounds, paid)
         # Reports of single fits would show the cost of one fit, not that of the search.

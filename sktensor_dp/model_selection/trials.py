@@ -204,6 +204,8 @@ class Trials:
             model.fit(X, **groups) if y is None else model.fit(X, y, **groups)
         for step in steps.values():
             step.set_params(accountant=None)
+        if self.units_in_data:  # it may be fitted to all units again
+            model.set_params(shape=template.get_params()["shape"])
         return model, caught
 
     def _scored(
