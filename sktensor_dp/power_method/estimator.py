@@ -33,8 +33,6 @@ from sktensor_dp.estimator.scoring import warn_where_scored
 from sktensor_dp.power_method.fitted import (
     ComponentStream,
     SavedComponents,
-    attributes_of,
-    warnings_of_noise,
 )
 from sktensor_dp.power_method.plan import (
     BY_STEPS,
@@ -45,13 +43,12 @@ from sktensor_dp.power_method.plan import (
     plan_moments,
     plan_tensor,
 )
-from sktensor_dp.power_method.recipe import fit_by_steps, fit_moments
+from sktensor_dp.power_method.recipe import fit_entries, fit_moments
 from sktensor_dp.power_method.stream import fit_batch, random_batches, warnings_of_stream
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise_on_grid import OneProcess
 from sktensor_dp.privacy.payer import telling_spending
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.queries.samples import TensorPowerIterations
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.symmetric import is_symmetric, tensor_oracle
 
@@ -406,9 +403,7 @@ class PrivateTensorPowerMethod(
             neighbours=f"tensors that differ by {bound:g} in each of the six orders of one entry",
             expected=capped,
         ) as ask:  # fmt: skip
-            components = fit_by_steps(ask, plan, TensorPowerIterations, bound)
-            warned = warnings_of_noise(components, plan.n_components, self.epsilon)
-            fitted = base.FitResult(attributes_of(components, plan), warned)
+            fitted = fit_entries(ask, plan, bound)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:

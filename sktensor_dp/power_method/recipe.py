@@ -80,6 +80,13 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     return FitResult(attributes, (*unseen, *warned, *more), notes=tuple(map(str, more)))
 
 
+def fit_entries(ask: Session, plan: MomentPlan, bound: float) -> FitResult:
+    """Components of a tensor, by power steps: one entry of it may change by `bound`."""
+    components = fit_by_steps(ask, plan, TensorPowerIterations, bound)
+    warned = warnings_of_noise(components, plan.n_components, plan.releases.epsilon)
+    return FitResult(attributes_of(components, plan), warned)
+
+
 def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
     """Components of ``E[x (x) x (x) x]``, unit vectors, from released moments."""
     k, n_features, sampling = plan.n_components, plan.n_features, 0.0
