@@ -39,7 +39,7 @@ class FittedTopics:
     weights: Floats  # (k,): share of each topic
     unigram: Floats  # (n_features,): denoised word frequencies
     unigram_sigma: float  # noise of the released ones
-    n_resolved: int  # number of topics, or of those that pairs show if more than were asked for
+    n_resolved: int  # number of topics that released pairs show, also beyond those asked for
     length: float  # tokens of a document, as released
     topics_std: Floats | None = None  # (k, n_features): standard deviations of topics by noise
     # (k,): coherence of the leading words of each topic in the released second moment; None if the
@@ -75,8 +75,10 @@ class TopicStream:
         return cls(found, counts * found.topics, variance, n_units, budget, ticket)
 
 
-def attributes_of(found: FittedTopics) -> dict[str, Any]:
-    """Public attributes of fitted topics by name, those of the largest share first."""
+def attributes_of(found: FittedTopics, n_asked: int) -> tuple[dict[str, Any], NDArray[np.bool_]]:
+    """Public attributes of fitted topics by name, those of the largest share first; and the mask
+    (k,) of those that noise hides.
+    """
     prior_total = found.concentration if found.concentration > 0 else 1.0
     order = np.argsort(-found.weights, kind="stable")
     unigram, std = smoothed(found.unigram, found.unigram), found.topics_std
@@ -84,24 +86,24 @@ def attributes_of(found: FittedTopics) -> dict[str, Any]:
         # Noise may have moved all words of some topics from where they are in all texts.
         moved = np.abs(found.topics - unigram)
         std = np.where(found.shown[:, None] > 0, std, np.maximum(std, moved))
-    n_topics = len(found.topics)
-    n_seen = n_topics - int(hidden_by_noise(found.topics, unigram, std).sum())
-
-    def in_order(values: Floats | None) -> Floats | None:
-        return None if values is None else values[order]
-
-    return {
-        "components_": found.topics[order],
-        "components_std_": in_order(std),
+    topics, n_topics = found.topics[order], len(found.topics)
+    std = None if std is None else std[order]
+    hidden = hidden_by_noise(topics, unigram, std)
+    attributes = {
+        "components_": topics,
+        "components_std_": std,
         "topic_prior_": found.weights[order] * prior_total,
         "doc_topic_prior_": found.concentration / n_topics,
-        "coherence_": in_order(found.coherence),
+        "coherence_": None if found.coherence is None else found.coherence[order],
         "document_length_": found.length,
         "unigram_": unigram,
         "n_components_": n_topics,
-        "n_components_seen_": found.n_resolved if found.n_resolved > n_topics else n_seen,
+        "n_components_seen_": (
+            found.n_resolved if found.n_resolved > n_asked else n_topics - int(hidden.sum())
+        ),
         "_n_features_out": n_topics,
     }
+    return attributes, hidden
 
 
 def hidden_by_noise(topics: Floats, unigram: Floats, std: Floats | None) -> NDArray[np.bool_]:

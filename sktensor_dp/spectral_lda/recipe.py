@@ -28,7 +28,6 @@ from sktensor_dp.spectral_lda.fitted import (
     FittedTopics,
     TopicStream,
     attributes_of,
-    hidden_by_noise,
     warnings_of_noise,
 )
 from sktensor_dp.spectral_lda.pairs import (
@@ -104,14 +103,12 @@ def fit_topics(
     clips = Clips(ask, limits)
     recipe = _SpectralFit(ask, clips, plan, options)
     topics = recipe.fit()
-    attributes = {**attributes_of(topics), "clip_norm_": clips.limits}
+    attributes, hidden = attributes_of(topics, plan.n_components)
+    attributes["clip_norm_"] = clips.limits
     if begins:
         budget = plan.releases.epsilon, plan.releases.delta
         stream = TopicStream.of_first_batch(topics, ask.n_units, budget, ask.ticket)
         attributes["_stream"] = stream
-    hidden = hidden_by_noise(
-        attributes["components_"], attributes["unigram_"], attributes["components_std_"]
-    )
     warned = warnings_of_noise(topics, hidden, plan, begins=begins)
     more = warnings_of_more(topics.n_resolved, plan.n_components, SEEN, BURSTS)
     notes = (*((ASSUMED,) if recipe.is_assumed else ()), *map(str, more))
@@ -174,11 +171,7 @@ class _SpectralFit:
             )
             # Steps may have found the concentration that pairs did not tell.
             self.is_assumed &= fitted.concentration == by_moments
-        coherence = coherence_of(pairs, fitted.topics)
-        n_resolved = pairs.white.n_resolved
-        if n_resolved <= plan.n_components:  # no more than were asked for
-            n_resolved = len(fitted.topics)
-        return replace(fitted, n_resolved=n_resolved, coherence=coherence)
+        return replace(fitted, coherence=coherence_of(pairs, fitted.topics))
 
     def _release_pair_clip(self, words: NDArray[np.intp] | None, count_clip: Clip) -> Clip:
         """Release a clip on documents' pairs; with pure noise, the clip on counts serves."""

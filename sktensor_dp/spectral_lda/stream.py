@@ -57,7 +57,8 @@ def fit_batch(
                 "more: a stream that begins with it costs anew."
             ),
         )
-    return FitResult({**attributes_of(fitted), "clip_norm_": limits, "_stream": stream}, warned)
+    attributes, _ = attributes_of(fitted, n_components)
+    return FitResult({**attributes, "clip_norm_": limits, "_stream": stream}, warned)
 
 
 def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, tuple[float, float]]:
