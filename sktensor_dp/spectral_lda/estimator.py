@@ -633,7 +633,6 @@ class PrivateSpectralLDA(
         frequencies = self._public_words(n_features, columns)
         options = TopicOptions(self._concentration(), self.random_state, frequencies)
         largest_plan = self._plan(self._largest_number(chunks), n_features)
-        limits = self._checked_limits()
         check_memory(largest_plan, n_features)
         expected = warnings_of_cap(self.n_components, n_features, "topics")
         if n_features >= WIDE * largest_plan.n_words:
@@ -645,7 +644,7 @@ class PrivateSpectralLDA(
         with self._session(chunks, largest_plan.releases, expected=expected) as ask:
             plan = self._plan(ask.n_units, n_features)
             ask.divide(plan.releases)
-            fitted = fit_topics(ask, limits, plan, options, begins=begins)
+            fitted = fit_topics(ask, plan, options, begins=begins)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
     def _fit_batch(self, batch: CountChunks, stream: TopicStream) -> Self:

@@ -46,6 +46,7 @@ class TopicPlan:
     n_refinements: int  # number of EM steps
     clip_quantile: float  # quantile of documents' norms at which they are clipped
     releases: ReleasePlan  # the budget
+    limits: Mapping[str, float]  # public clips by name
     # True to multiply with the exact pairs of many words without forming them.
     multiplies_pairs: bool = False
     n_single: int = 0  # EM steps, the first ones, that take each document to have one topic
@@ -106,7 +107,7 @@ def plan_topics(
         clip_quantile=1 - clipped if matches else defaults.LOW_QUANTILE,
         multiplies_pairs=exact and n_words > max_words,
         n_refinements=n_steps, n_single=n_single,
-        releases=_release_plan(epsilon, delta, fractions, triples, n_steps, limits),
+        releases=_release_plan(epsilon, delta, fractions, triples, n_steps, limits), limits=limits,
     )  # fmt: skip
 
 

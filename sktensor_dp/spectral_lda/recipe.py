@@ -8,7 +8,7 @@ all pairs, and the pairs tell the concentration. 5. `plan.n_refinements` EM step
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -88,19 +88,12 @@ SEEN = "topics can be seen in the released pairs of words"
 BURSTS = "Words that come in bursts count as topics here."
 
 
-def fit_topics(
-    ask: Session,
-    limits: Mapping[str, float],
-    plan: TopicPlan,
-    options: TopicOptions,
-    *,
-    begins: bool,
-) -> FitResult:
-    """Make the planned releases and fit topics, with public `limits` of documents.
+def fit_topics(ask: Session, plan: TopicPlan, options: TopicOptions, *, begins: bool) -> FitResult:
+    """Make the planned releases and fit topics.
 
     A fit that `begins` a stream returns its state for later batches, at the same budget.
     """
-    clips = Clips(ask, limits)
+    clips = Clips(ask, plan.limits)
     recipe = _SpectralFit(ask, clips, plan, options)
     topics = recipe.fit()
     attributes, hidden = attributes_of(topics, plan.n_components)

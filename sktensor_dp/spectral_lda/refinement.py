@@ -103,7 +103,7 @@ def release_steps(
     fitted, rng = start, np.random.default_rng(0)
     for step in range(plan.n_refinements):
         concentration = 0.0 if step < plan.n_single else start.concentration
-        query = expected_counts(ask, fitted.topics, fitted.weights, concentration, clip, scales)
+        query = query_of_step(ask, fitted.topics, fitted.weights, concentration, clip, scales)
         noisy = ask(query)
         candidates = candidates.after(query, noisy, fitted, rng)
         # A step weighs at least as much as one of `STEPS` equal steps; without noise all.
@@ -156,7 +156,7 @@ def _release_words_alone(
 
     The topic is their mean with those released before, `frequencies`.
     """
-    query = expected_counts(ask, start.unigram[None], np.ones(1), 0.0, clip, scales)
+    query = query_of_step(ask, start.unigram[None], np.ones(1), 0.0, clip, scales)
     noisy = ask(query, ask.left(ExpectedCounts))
     divisors: Floats | float = 1.0 if scales is None else scales
     total = max(float((divisors * noisy.value[0]).sum()), 1e-9)
@@ -173,7 +173,7 @@ def _release_words_alone(
     )  # fmt: skip
 
 
-def expected_counts(
+def query_of_step(
     ask: Session,
     topics: Floats,
     weights: Floats,

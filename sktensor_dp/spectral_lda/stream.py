@@ -10,7 +10,7 @@ from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.counts import Clip, CountNorm
 from sktensor_dp.spectral_lda.clips import count_order
 from sktensor_dp.spectral_lda.fitted import TopicStream, attributes_of
-from sktensor_dp.spectral_lda.refinement import expected_counts, m_step, with_deviations
+from sktensor_dp.spectral_lda.refinement import m_step, query_of_step, with_deviations
 from sktensor_dp.tensor.arrays import Floats
 
 
@@ -27,7 +27,7 @@ def fit_batch(
     """
     fitted, order = stream.fitted, count_order(ask)
     clip = Clip(CountNorm(order), limits["counts"])
-    noisy = ask(expected_counts(ask, fitted.topics, fitted.weights, fitted.concentration, clip))
+    noisy = ask(query_of_step(ask, fitted.topics, fitted.weights, fitted.concentration, clip))
     # Variance by sampling of all counts of a document: about its tokens, to which order 1 is a
     # limit, or its squared length.
     sampling = limits["counts"] ** order
