@@ -382,7 +382,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         # Refuse first: a plan that exceeds the budget, or a source of other sizes than announced.
         # Entering the session charges; a private number of units is then counted; the caller's
         # block asks its queries; leaving it drops the data. `UNIT_COLUMN`, which the payer names
-        # persons by, is set by `telling_spending` around `fit`.
+        # persons by, is set by `around_fit`.
         payer = Payer(
             type(self).__name__, self._accountant_to_charge(), ticket, paid_by_earlier_batch,
             given_groups=vars(self).get(IN_GROUPS, False),

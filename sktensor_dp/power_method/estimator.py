@@ -47,7 +47,7 @@ from sktensor_dp.power_method.recipe import fit_entries, fit_moments
 from sktensor_dp.power_method.stream import fit_batch, random_batches, warnings_of_stream
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise_on_grid import OneProcess
-from sktensor_dp.privacy.payer import telling_spending
+from sktensor_dp.privacy.payer import around_fit
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.symmetric import is_symmetric, tensor_oracle
@@ -305,7 +305,7 @@ class PrivateTensorPowerMethod(
         return self._fit_units(chunks, {"n_features_in_": n_features})
 
     @available_if(reads_batches)
-    @telling_spending
+    @around_fit
     @under_own_errors
     def partial_fit(
         self,

@@ -191,7 +191,7 @@ def add_sentence(error: BaseException, sentence: str, spent: str = "") -> None:
             error.add_note(f"{sentence}{spent}")
 
 
-def telling_spending(method: Any) -> Any:
+def around_fit(method: Any) -> Any:
     """Decorate a method that fits: set `UNIT_COLUMN`, and say in errors what is spent, released."""
 
     @wraps(method)
@@ -253,7 +253,7 @@ class HasAccountant:
         super().__init_subclass__(**options)
         for name, method in list(vars(cls).items()):
             if inspect.isfunction(method) and name.startswith(("fit", "partial_fit")):
-                setattr(cls, name, telling_spending(method))
+                setattr(cls, name, around_fit(method))
 
     def _accountant_to_charge(self) -> BudgetAccountant | None:
         """Accountant to charge: that of the parameter, else of the surrounding block, else None."""
