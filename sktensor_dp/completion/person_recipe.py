@@ -28,10 +28,7 @@ from sktensor_dp.privacy.answer import LITTLE, Answer, is_at_end
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import ReleasedEffects, SharedFactorSums, UnitLevels
 from sktensor_dp.tensor import defaults as kernel_defaults
-from sktensor_dp.tensor.alternating import core_components
-from sktensor_dp.tensor.arrays import Floats, as_generator
-from sktensor_dp.tensor.shared_parameters import SharedComponents
-from sktensor_dp.tensor.sorted_entries import mode_product
+from sktensor_dp.tensor.shared_parameters import SharedComponents, components_of_cells
 
 # Least standard deviation of values about their unit's level, in widths of the bounds.
 LEAST_DEVIATION = 1 / 16
@@ -194,30 +191,7 @@ def release_components(
                 return None
     factor = search.factor()
     shape = [len(one.shares) for one in biases]
-    return components_of_cells(factor, shape, ranks, options), search.noise_variance(factor)
-
-
-def components_of_cells(
-    factor: Floats, shape: Sequence[int], ranks: Sequence[int], options: ModelOptions
-) -> SharedComponents:
-    """Factors of the shared modes from a factor of all cells, of shape (n_cells, r).
-
-    By truncated HOSVD; what is left of the factor, in the frames, becomes `mixing`. If there is one
-    shared mode, its factor is that of the cells, with columns of 0 up to its rank.
-    """
-    n_columns = factor.shape[1]
-    if len(shape) == 1:
-        padded = np.pad(factor, ((0, 0), (0, ranks[0] - n_columns)))
-        return SharedComponents((padded,), full_core=options.full_core)
-    core, frames = factor.reshape(*shape, n_columns), []
-    for mode, rank in enumerate(ranks):
-        unfolded = np.moveaxis(core, mode, 0).reshape(core.shape[mode], -1)
-        frame = np.linalg.svd(unfolded, full_matrices=False)[0][:, :rank]
-        frames.append(np.pad(frame, ((0, 0), (0, rank - frame.shape[1]))))
-        core = mode_product(core, frames[-1].T, mode)
-    if options.full_core:
-        return SharedComponents(tuple(frames), full_core=True, mixing=core.reshape(-1, n_columns))
-    # CP: all ranks are equal.
-    *parts, of_columns = core_components(core, ranks[0], as_generator(options.random_state))
-    factors = tuple(frame @ part for frame, part in zip(frames, parts, strict=True))
-    return SharedComponents(factors, full_core=False, mixing=of_columns.T)
+    components = components_of_cells(
+        factor, shape, ranks, full_core=options.full_core, random_state=options.random_state
+    )
+    return components, search.noise_variance(factor)

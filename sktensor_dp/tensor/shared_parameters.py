@@ -4,6 +4,7 @@ A unit is the protected person, a row of the unit mode; the other modes are shar
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows
+from sktensor_dp.tensor.alternating import core_components
+from sktensor_dp.tensor.arrays import Floats, RandomState, as_generator
+from sktensor_dp.tensor.sorted_entries import khatri_rao_rows, kronecker_rows, mode_product
 
 # The grid of weights reaches from this fraction of the largest weight to a little beyond it.
 _GRID_RATIO, _GRID_MARGIN, GRID_SIZE = 1 / 2000, 1.1, 60
@@ -58,6 +60,33 @@ class SharedComponents:
         product = kronecker_rows if self.full_core else khatri_rao_rows
         rows = product(self.factors, coordinates)
         return rows if self.mixing is None else rows @ self.mixing
+
+
+def components_of_cells(
+    factor: Floats, shape: Sequence[int], ranks: Sequence[int], *, full_core: bool,
+    random_state: RandomState,
+) -> SharedComponents:  # fmt: skip
+    """Factors of the shared modes from a factor of all cells, of shape (n_cells, r).
+
+    By truncated HOSVD; what is left of the factor, in the frames, becomes `mixing`. If there is one
+    shared mode, its factor is that of the cells, with columns of 0 up to its rank.
+    """
+    n_columns = factor.shape[1]
+    if len(shape) == 1:
+        padded = np.pad(factor, ((0, 0), (0, ranks[0] - n_columns)))
+        return SharedComponents((padded,), full_core=full_core)
+    core, frames = factor.reshape(*shape, n_columns), []
+    for mode, rank in enumerate(ranks):
+        unfolded = np.moveaxis(core, mode, 0).reshape(core.shape[mode], -1)
+        frame = np.linalg.svd(unfolded, full_matrices=False)[0][:, :rank]
+        frames.append(np.pad(frame, ((0, 0), (0, rank - frame.shape[1]))))
+        core = mode_product(core, frames[-1].T, mode)
+    if full_core:
+        return SharedComponents(tuple(frames), full_core=True, mixing=core.reshape(-1, n_columns))
+    # CP: all ranks are equal.
+    *parts, of_columns = core_components(core, ranks[0], as_generator(random_state))
+    factors = tuple(frame @ part for frame, part in zip(frames, parts, strict=True))
+    return SharedComponents(factors, full_core=False, mixing=of_columns.T)
 
 
 @dataclass(frozen=True, eq=False)
