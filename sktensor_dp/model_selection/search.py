@@ -292,7 +292,7 @@ class PrivateSearchCV(
         """
         refuse_recording(type(self).__name__)
         request = self._request(groups, unsupported)
-        trials = self._trials(request, X, y, groups)
+        trials = self._checked_trials(request, X, y, groups)
         unit = unit_of(request.last._public_facts().unit, grouped=trials.labels is not None)
         self._check_budget(request)
         trials.refuse_before_charge()
@@ -335,7 +335,7 @@ class PrivateSearchCV(
                 )
         return self
 
-    def _trials(self, request: Request, X: object, y: object, groups: object) -> Trials:
+    def _checked_trials(self, request: Request, X: object, y: object, groups: object) -> Trials:
         """Trials on split data, or an error for data that every fit would refuse."""
         if request.number_is_private:  # a part without rows still has the columns of an array
             refuse_lists(X)
