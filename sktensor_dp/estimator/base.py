@@ -388,8 +388,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
             given_groups=vars(self).get(IN_GROUPS, False),
         )  # fmt: skip
         relation = neighbours or self.neighbours
-        counts_units = relation == "add_remove" and bool(plan.planned)
-        charged = plan.before_count() if counts_units else plan
+        charged = plan.charged(relation)
         if chunks.read_before_charge and not payer.paid_by_earlier_batch:
             payer.check_charges(payer.charges(charged, relation))
             with np.errstate(all="ignore"):  # as where the session reads them
@@ -408,7 +407,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
             expected = *payer.warnings_of_repetition(charges), *expected
         check_scoring_of_tools(self, payer.tools, grouped=chunks.grouped)
         self._warn(expected)
-        if not (counts_units or paid_by_earlier_batch):
+        if charged == plan and not paid_by_earlier_batch:
             self._warn(self._warnings_of_delta(plan, chunks.n_units, unit))
         # Products are small or limited by memory. On a busy machine more threads made fits ten
         # times slower, and on an idle one no faster.
@@ -418,10 +417,9 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
                 chunks, charged, payer, neighbours=relation, unit=unit, verbose=bool(self.verbose)
             ) as ask,
         ):
-            if counts_units:
-                ask.count_units(plan)
+            ask.count_units(plan)
             yield ask
-        if counts_units:
+        if charged != plan:  # the number of units was released
             ask.warnings.extend(self._warnings_of_delta(plan, ask.n_units, unit))
 
     def _with_report(

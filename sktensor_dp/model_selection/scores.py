@@ -319,11 +319,9 @@ def release_score(
 
     A warning says where it lies at an end of its bounds.
     """
-    payer, counts = Payer(spender, accountant, column=column), neighbours == "add_remove"
-    charged = plan.before_count() if counts else plan
+    payer, charged = Payer(spender, accountant, column=column), plan.charged(neighbours)
     with Session(chunks, charged, payer, unit=unit, neighbours=neighbours) as ask:
-        if counts:
-            ask.count_units(plan)
+        ask.count_units(plan)
         answer = ask(query)
     noisy, half = float(answer.value[0]), (query.high - query.low) / 2
     # No error lies above a bound of 0.

@@ -149,6 +149,11 @@ class ReleasePlan:
             releases.append(PlannedRelease(name, cost, times))
         return cls(epsilon, delta, tuple(releases))
 
+    def charged(self, neighbours: str) -> "ReleasePlan":
+        """Plan as it is charged: where units come and go, with a count, and all else undivided."""
+        counts_units = neighbours == "add_remove" and bool(self.planned)
+        return self.before_count() if counts_units else self
+
     def before_count(self) -> "ReleasePlan":
         """Plan for a private number of units: 1 % for its count, and the rest undivided."""
         whole = self.cost

@@ -58,7 +58,7 @@ class Session(AbstractContextManager["Session"]):
     """
 
     # With neighbours="add_remove" the number of units is private. What is charged is then not yet
-    # divided (ReleasePlan.before_count), until `count_units` releases the number.
+    # divided (`ReleasePlan.charged`), until `count_units` releases the number.
 
     def __init__(
         self,
@@ -158,7 +158,9 @@ class Session(AbstractContextManager["Session"]):
         return self._left.get(query.name, 0)
 
     def count_units(self, plan: ReleasePlan) -> None:
-        """Release the private number of units, and divide the rest of the charge as in `plan`."""
+        """Release a private number of units, if any, and divide what is charged as in `plan`."""
+        if not (self.number_is_private and plan.planned):
+            return
         counted = self(UnitCount())
         farthest = FARTHEST_PURE if self.is_pure else FARTHEST
         self.n_units = min(max(round(float(counted.value[0])), 1), LARGEST_UNIT_COUNT)
