@@ -386,10 +386,7 @@ class Topics(Run):
         asked, n_words = self.options.topics, len(self._names)
         if self.options.anyway:
             return min(asked, n_words)
-        too_many = least_number(
-            lambda k: self._forecast_of(k, n_words).verdict not in HOPEFUL, 2, asked
-        )
-        most = int(asked if too_many is None else too_many - 1)
+        most = int(self._forecast_of(asked, n_words).n_likely[1])
         if most < 2:
             shown = ", ".join(map(repr, self._names[:5]))
             raise NotEnoughDataError(

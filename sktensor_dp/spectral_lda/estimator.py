@@ -596,8 +596,9 @@ class PrivateSpectralLDA(
         Returns
         -------
         TopicForecast
-            Noise of each release against the signal of ``n_components`` equally likely topics, and
-            the least number of documents that show them above the noise. Costs nothing.
+            Noise of each release against the signal of ``n_components`` equally likely topics, the
+            least number of documents that show them above the noise, and ``n_likely``, from how
+            many to how many of them a fit is likely to see. Costs nothing.
 
         Examples
         --------

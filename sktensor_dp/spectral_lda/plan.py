@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -270,12 +270,6 @@ class TopicForecast(Forecast):
         return f"Likely to be seen: {numbers} of {counted(self.n_components, 'topic')}."
 
     @property
-    def if_short(self) -> Self | None:
-        """Forecast for documents of a tenth of the assumed length; None where these are short."""
-        length = round(self.document_length / 10)
-        return self._again(document_length=length) if length >= MIN_TOKENS else None
-
-    @property
     def _sizes(self) -> str:
         return f"{super()._sizes} and {counted(self.n_kept, 'word')}"
 
@@ -293,14 +287,12 @@ class TopicForecast(Forecast):
         """Sentences on what is assumed of texts, and on what would be the verdict otherwise."""
         possible = math.isfinite(self.n_samples_needed)
         why = [FEW_WORDS] if self.few_words else [TOO_SHORT, JOIN_ROWS]
-        said = [
-            *super()._assumed(), *([] if possible else why),
-            OF_ORDINARY_TEXTS,
-        ]  # fmt: skip
+        said = [*super()._assumed(), *([] if possible else why), OF_ORDINARY_TEXTS]
         if self._question is not None and possible:
-            if (short := self.if_short) is not None and short.verdict != self.verdict:
-                length = counted(short.document_length, "token")
-                said.append(f"Of documents of about {length}: {short.verdict}.")
+            if (length := round(self.document_length / 10)) >= MIN_TOKENS:
+                of_short = self._again(document_length=length).verdict
+                if of_short != self.verdict:
+                    said.append(f"Of documents of about {counted(length, 'token')}: {of_short}.")
             if not self.enough:
                 said.append(self.likely)
         return said
