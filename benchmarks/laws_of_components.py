@@ -1,4 +1,4 @@
-"""Mixtures and directions of known laws: error by samples and epsilon, and what forecasts say.
+"""Directions of known laws: error by samples and epsilon, and what forecasts say.
 
 Seed s draws data from ``default_rng([s, n])``; fits have noise seed s and random_state s.
 """
@@ -15,14 +15,13 @@ from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import NotEnoughDataWarning, PrivateTensorPowerMethod
 
-__all__ = ["Law", "component_error", "directions", "gaussians", "run"]
+__all__ = ["Law", "component_error", "directions", "run"]
 
 EPSILONS = (0.5, 1.0, 4.0, math.inf)
 SIZES = (1000, 10_000, 100_000)
 COLUMNS = ["law", "epsilon", *(f"n = {n:,}" for n in SIZES)]
 SEEDS = 9
-# k, d and separation.
-MIXTURES = ((3, 3, 4.0), (3, 20, 6.0), (5, 10, 3.0), (5, 20, 5.0), (8, 10, 4.0), (8, 20, 6.0))
+# k and d.
 DIRECTIONS = ((3, 10), (5, 20), (8, 50))
 # Raw third moments without second ones: at once, by all data in every step, in a stream.
 RAW = ({"whiten": False}, {"perturbation": "iteration"}, {"perturbation": "stream"})
@@ -40,19 +39,6 @@ class Law:
     near: float  # distance from its own component that a found one is within
     draw: Sampler
     parameters: dict[str, object]
-
-
-def gaussians(k: int, d: int, separation: float) -> Law:
-    """Equally likely Gaussians of variance 1, all means as far from each other."""
-
-    def draw(n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        means = separation / math.sqrt(2) * orthonormal_rows(k, d, rng)
-        means -= means.mean(axis=0)
-        return means[rng.integers(k, size=n)] + rng.standard_normal((n, d)), means
-
-    norm = math.sqrt(d + separation**2 / 2 * (1 - 1 / k)) + 2
-    name = f"mixture, k = {k}, d = {d}, {separation:g} apart"
-    return Law(name, k, d, norm, separation / 2, draw, {"moment": "gaussian_mixture"})
 
 
 def directions(k: int, d: int) -> Law:
@@ -83,7 +69,6 @@ def skewed(k: int, d: int, **parameters: object) -> Law:
 
 
 KINDS = {
-    "mixtures": [gaussians(*law) for law in MIXTURES],
     "directions": [directions(*law) for law in DIRECTIONS],
     "skewed directions, by raw third moments": [
         skewed(*law, **parameters) for law in DIRECTIONS[:2] for parameters in RAW

@@ -1,4 +1,4 @@
-"""Mixtures of known laws, beside scikit-learn, private k-means and the papers' moments.
+"""Mixtures of known laws, beside scikit-learn and private k-means.
 
 One property at a time is changed of a base law (four groups, condition 10, five columns, 4 apart,
 20,000 samples), and some corners. Draw s of a law comes from ``default_rng([s, n])``; fits have
@@ -25,7 +25,7 @@ from benchmarks.peers import diffprivlib, installed
 from benchmarks.power_method import DELTA, Floats
 from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
-from sktensor_dp import PrivateGaussianMixture, PrivateTensorPowerMethod
+from sktensor_dp import PrivateGaussianMixture
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 
 __all__ = ["Law", "run"]
@@ -136,10 +136,6 @@ def fits(law: Law, X: Floats, seed: int, *, beside: bool) -> dict[str, Callable[
             found[f"diffprivlib, {epsilon:g}"] = lambda means=means: (
                 diffprivlib().KMeans(k, **means).fit(X)
             )
-    if k <= law.n_features:
-        found["moments, 1"] = lambda: PrivateTensorPowerMethod(
-            k, moment="gaussian_mixture", epsilon=1.0, **options
-        ).fit(X)
     for kind in ("full", "diag", "spherical"):
         found[f"sklearn, {kind}"] = lambda kind=kind: GaussianMixture(
             k, covariance_type=kind, n_init=3, random_state=seed

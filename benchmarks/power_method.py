@@ -1,4 +1,4 @@
-"""PrivateTensorPowerMethod against its bars: noise, topics, mixtures, streams.
+"""PrivateTensorPowerMethod against its bars: noise, topics, streams.
 
 Seed s draws data from ``default_rng([s, n])``; fits have noise seed s and random_state s.
 """
@@ -31,7 +31,6 @@ Floats = NDArray[np.float64]
 def run(report: Report) -> None:
     noise_of_iterations(report)
     topics(report)
-    mixture(report)
     online_and_private(report)
     stream_memory(report)
     stream_time(report)
@@ -92,35 +91,6 @@ def topics(report: Report) -> None:
     )
     ratio = float(np.mean(errors["default"]) / np.mean(errors["published AGN"]))
     report.bar("topics: error over that of AGN", ratio, 0.5)
-
-
-def mixture(report: Report) -> None:
-    """Spherical Gaussians, all means six standard deviations from each other."""
-    n, d, k = (20_000 if report.quick else 200_000), 20, 5
-    rows: list[list[str | float]] = []
-    at_one = 0.0
-    for epsilon in (math.inf, 10.0, 1.0, 0.3, 0.1):
-        worst = []
-        for seed in range(2 if report.quick else 10):
-            rng = np.random.default_rng([seed, n])
-            means = 6 / math.sqrt(2) * orthonormal_rows(k, d, rng)
-            X = means[rng.integers(k, size=n)] + rng.standard_normal((n, d))
-            with reproducible_noise(seed), warnings.catch_warnings():
-                warnings.simplefilter("ignore", NotEnoughDataWarning)
-                fitted = model(
-                    k, seed, epsilon=epsilon, moment="gaussian_mixture", data_norm=9.0
-                ).fit(X)
-            worst.append(farthest(fitted.components_, means))
-        rows.append([f"{epsilon:g}", float(np.median(worst)), max(worst)])
-        at_one = max(worst) if epsilon == 1 else at_one
-    report.table(
-        f"mixture, d = {d}, k = {k}, n = {n}: farthest mean, in standard deviations",
-        ["epsilon", "median over seeds", "worst seed"],
-        rows,
-        file="power_method",
-        how="seeds 0 to 9",
-    )
-    report.bar("mixture: farthest mean at epsilon = 1, worst seed", at_one, 0.5)
 
 
 def farthest(found: Floats, true: Floats) -> float:

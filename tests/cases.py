@@ -124,8 +124,6 @@ MODELS: dict[str, Model] = {
     "components, stream": _components(perturbation="stream"),
     "components, norm chosen": _components(data_norm="auto"),
     "components, exact": _components(epsilon=np.inf),
-    "mixture": _components(moment="gaussian_mixture"),
-    "mixture, norm chosen": _components(moment="gaussian_mixture", data_norm="auto"),
     "mixtures": Model(PrivateGaussianMixture, "samples", _MIXTURE),
     "mixtures, diagonal": Model(
         PrivateGaussianMixture, "samples", {**_MIXTURE, "covariance_type": "diag", "delta": 0}

@@ -200,9 +200,9 @@ class PrivateSearchCV(
     Examples
     --------
     >>> import numpy as np
-    >>> from sktensor_dp import PrivateSearchCV, PrivateTensorPowerMethod
+    >>> from sktensor_dp import PrivateGaussianMixture, PrivateSearchCV
     >>> X = [[4.0, 0.0, 0.0], [0.0, 4.0, 0.0]] * 20000
-    >>> mixture = PrivateTensorPowerMethod(2, moment="gaussian_mixture")
+    >>> mixture = PrivateGaussianMixture(2)
     >>> search = PrivateSearchCV(mixture, {"data_norm": [8.0, 16.0]}, score_bounds=(-20.0, 0.0))
     >>> search.fit(X).privacy_report_.epsilon
     1.0

@@ -3,7 +3,5 @@
 # Fractions of the budget. The second moment determines the subspace, and the scale of all
 # components.
 FRACTIONS = {"second_moments": 0.5, "third_moment_histogram": 0.02, "third": 0.48}
-# Constant coordinate of a mixture's samples, in radii; it shows the scales of components.
-OFFSET = 0.5
 # Fraction of samples whose third moments are clipped: more clipping means less noise and more bias.
 CLIPPED = 0.05

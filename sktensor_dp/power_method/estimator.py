@@ -1,16 +1,14 @@
 """Private tensor power method: components of third moments; `fit` is in estimator/rows.py."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -29,13 +27,11 @@ from sktensor_dp.estimator.facts import Neighbours, PublicFacts, worst_samples
 from sktensor_dp.estimator.forecast import Forecast, Question
 from sktensor_dp.estimator.lazy import lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
-from sktensor_dp.estimator.scoring import warn_where_scored
 from sktensor_dp.power_method.fitted import (
     ComponentStream,
     SavedComponents,
 )
 from sktensor_dp.power_method.plan import (
-    BY_STEPS,
     PERTURBATIONS,
     check_memory,
     forecast_moments,
@@ -49,31 +45,16 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise_on_grid import OneProcess
 from sktensor_dp.privacy.payer import around_fit
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
+from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.symmetric import is_symmetric, tensor_oracle
-
-
-def _needs(moment: str) -> Callable[[Any], bool]:
-    """Condition for ``available_if``: the estimator decomposes this `moment`, or AttributeError."""
-
-    def check(estimator: Any) -> bool:
-        if estimator.moment == moment:
-            return True
-        raise AttributeError(f"this needs moment={moment!r}, got {estimator.moment!r}.")
-
-    return check
-
-
-OF_MIXTURES = available_if(_needs("gaussian_mixture"))
 
 
 def reads_batches(estimator: Any) -> bool:
     """Condition for ``available_if``: True if `partial_fit` is supported, or AttributeError."""
-    if estimator.moment == "raw" and estimator.perturbation in ("auto", "stream"):
+    if estimator.perturbation in ("auto", "stream"):
         return True
     raise AttributeError(
-        "partial_fit needs moment='raw' and perturbation 'auto' or 'stream'; got "
-        f"{estimator.moment!r} and {estimator.perturbation!r}."
+        f"partial_fit needs perturbation 'auto' or 'stream'; got {estimator.perturbation!r}."
     )
 
 
@@ -88,23 +69,15 @@ class PrivateTensorPowerMethod(
     Parameters
     ----------
     n_components : int, default=5
-        Number of components; at most as many as features are fitted, and more Gaussians
-        than features are refused.
+        Number of components; at most as many as features are fitted.
     epsilon : float, default=1.0
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
         Privacy parameter in [0, 1); well below one over the number of samples. 0 asks
         for pure differential privacy: Laplace and spherical Laplace noise.
-    moment : {"raw", "gaussian_mixture"}, default="raw"
-        Third moment to decompose. ``"raw"``: E[x (x) x (x) x] of the rows.
-        ``"gaussian_mixture"``: round groups by moments alone, as in the papers, each with its
-        own variance; components are their means, which must be affinely independent
-        (:class:`PrivateGaussianMixture` finds groups of any shape). Moments of documents of one
-        topic each are decomposed by ``PrivateSpectralLDA(doc_topic_prior=0)``.
     whiten : bool, default=True
-        For ``"raw"``: whether the second moment E[x x'] has the same components and
-        makes them orthogonal; False takes them to be orthonormal. Mixtures are always
-        whitened; ``"iteration"`` and ``"stream"`` never are.
+        Whether the second moment E[x x'] has the same components and makes them orthogonal;
+        False takes them to be orthonormal. ``"iteration"`` and ``"stream"`` never whiten.
     perturbation : str, default="auto"
         Where noise is added. ``"whitened_tensor"``: to the second moment, then to the
         third in the k dimensions it leads to, clipped there. ``"moment_tensor"``: to
@@ -139,20 +112,14 @@ class PrivateTensorPowerMethod(
     Attributes
     ----------
     components_ : ndarray of shape (n_components_, n_features)
-        Unit vectors (``"raw"``), or means of norm ``data_norm`` at most (``"gaussian_mixture"``).
+        Unit vectors.
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     weights_ : ndarray of shape (n_components_,)
-        Eigenvalues (``"raw"``) or probabilities, in decreasing order.
-    covariances_ : ndarray of shape (n_components_,)
-        Variance of each Gaussian along a direction, at most ``data_norm ** 2 / n_features``
-        (``"gaussian_mixture"`` only).
+        Eigenvalues, in decreasing order.
     n_components_ : int
         Number of components fitted: fewer than asked for where released values show
         no more above their noise, or a stream has not found them all yet.
-    n_components_seen_ : int
-        For ``moment="gaussian_mixture"``, number of groups that released second moments show beyond
-        noise and sampling, also above `n_components`. A stretched group counts as several.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_iter_ : int
@@ -166,12 +133,10 @@ class PrivateTensorPowerMethod(
     -----
     NotEnoughDataWarning
         If released values show that the data was too small at this epsilon.
-    DoubtfulParameterWarning
-        If the released second moment of a mixture shows that nearly all samples were clipped, or
-        more groups than ``n_components``.
 
     See Also
     --------
+    PrivateGaussianMixture : Groups of samples, with intervals, tables in units, and missing cells.
     PrivateSpectralLDA : Topics of documents, of one topic each with ``doc_topic_prior=0``.
     sktensor_dp.check_inputs : A check of columns, lists and bounds, before a fit is paid for.
     sktensor_dp.tensor.robust_tensor_power_method : The kernel, without privacy.
@@ -196,17 +161,15 @@ class PrivateTensorPowerMethod(
     Y. Wang, A. Anandkumar, "Online and differentially-private tensor decomposition",
     NIPS 2016 (``"iteration"``: Algorithm 3; ``"stream"``: Algorithm 2). H. Imtiaz,
     A. D. Sarwate, "Improved algorithms for differentially private orthogonal tensor
-    decomposition", ICASSP 2018 (``"moment_tensor"``). D. Hsu, S. M. Kakade, "Learning
-    mixtures of spherical Gaussians: moment methods and spectral decompositions", ITCS
-    2013 (``"gaussian_mixture"``).
+    decomposition", ICASSP 2018 (``"moment_tensor"``).
 
     Examples
     --------
     >>> import numpy as np
     >>> from sktensor_dp import PrivateTensorPowerMethod
-    >>> means = np.repeat([[4.0, 0.0, 0.0], [0.0, 4.0, 0.0]], 10000, axis=0)
-    >>> X = means + np.random.default_rng(0).standard_normal(means.shape)
-    >>> model = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=8.0).fit(X)
+    >>> directions = np.repeat([[0.7, 0.0, 0.0], [0.0, 0.7, 0.0]], 10000, axis=0)
+    >>> X = directions + 0.1 * np.random.default_rng(0).standard_normal(directions.shape)
+    >>> model = PrivateTensorPowerMethod(2, data_norm=1.0).fit(X)
     >>> model.transform(X[:3]).shape, sorted(model.components_.argmax(axis=1).tolist())
     ((3, 2), [0, 1])
     """
@@ -217,11 +180,9 @@ class PrivateTensorPowerMethod(
     _input_tags = MappingProxyType({"sparse": True})
     components_: Floats
     weights_: Floats
-    covariances_: Floats
 
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
-        "moment": [OneOf("raw", "gaussian_mixture")],
         "whiten": [InstanceOf(bool)],
         "perturbation": [OneOf(*PERTURBATIONS)],
         # Range in which sixth powers of the norm are finite and not zero.
@@ -237,7 +198,6 @@ class PrivateTensorPowerMethod(
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        moment: str = "raw",
         whiten: bool = True,
         perturbation: str = "auto",
         data_norm: float | str | None = None,
@@ -251,7 +211,6 @@ class PrivateTensorPowerMethod(
         self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
-        self.moment = moment
         self.whiten = whiten
         self.perturbation = perturbation
         self.data_norm = data_norm
@@ -341,8 +300,8 @@ class PrivateTensorPowerMethod(
         Raises
         ------
         AttributeError, ValueError
-            As :meth:`fit`, or if the moment is not ``"raw"``, the perturbation reads all data at
-            once, or epsilon, delta, data_norm or neighbours changed since the first batch.
+            As :meth:`fit`, or if the perturbation reads all data at once, or epsilon, delta,
+            data_norm or neighbours changed since the first batch.
         """
         checked = self._checked_copy(X, n_samples, unsupported, "partial_fit")
         stream = getattr(self, "_stream", None)
@@ -387,8 +346,6 @@ class PrivateTensorPowerMethod(
                 f"fit_tensor of {type(self).__name__} needs neighbours='replace_one': a tensor has "
                 "all of its entries, in a public shape."
             )
-        if self.moment != "raw":
-            raise ValueError(f"fit_tensor needs moment='raw', got {self.moment!r}.")
         if self.data_norm == "auto":
             raise ValueError(
                 "fit_tensor needs data_norm to be a number, the largest change of an entry, or "
@@ -407,7 +364,7 @@ class PrivateTensorPowerMethod(
         return self._publish_result(self._with_report(ask, fitted, columns))
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
-        """Coordinates of samples: probabilities in a mixture, projections otherwise.
+        """Projections of samples on the components.
 
         Parameters
         ----------
@@ -418,13 +375,12 @@ class PrivateTensorPowerMethod(
         Returns
         -------
         ndarray of shape (n_samples, n_components_)
-            For ``moment="raw"``, ``X @ components_.T``; otherwise the probability of
-            each component given the sample, rows summing to 1. In the precision of `X`.
+            ``X @ components_.T``, in the precision of `X`.
         """
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "transform", len(self.components_))
-        found = self._coordinates(self._validated_rows(X, reset=False))
+        found = np.asarray(self._validated_rows(X, reset=False) @ self.components_.T)
         return found.astype(inputs.precision_of(X), copy=False)
 
     def score_samples(self, X: ArrayLike | sp.spmatrix) -> Floats:
@@ -438,94 +394,22 @@ class PrivateTensorPowerMethod(
         Returns
         -------
         ndarray of shape (n_samples,)
-            Log-likelihoods of a mixture; for ``moment="raw"`` their mean is, of the samples' third
-            moment T, ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``. Each depends on its own
-            sample alone.
+            Their mean is, of the samples' third moment T,
+            ``|T|^2 - |T - sum_j w_j v_j (x) v_j (x) v_j|^2``. Each depends on its own sample alone.
         """
         check_is_fitted(self)
         if is_dask(X):
             return lazy_rows(self, X, "score_samples")
         samples = self._validated_rows(X, reset=False)
-        if self.moment == "gaussian_mixture":
-            return np.asarray(logsumexp(self._log_joint(samples), axis=1))
         # |T|^2 - |T - M|^2 = 2 <T, M> - |M|^2 for the model M = sum_j w_j v_j v_j v_j, and a sample
         # has <x x x, v v v> = (x'v)^3.
         projections, weights = np.asarray(samples @ self.components_.T), self.weights_
         gram = (self.components_ @ self.components_.T) ** 3
         return 2 * (projections**3) @ weights - weights @ gram @ weights
 
-    @OF_MIXTURES
-    @under_own_errors
-    def predict(self, X: ArrayLike | sp.spmatrix) -> Integers:
-        """Most probable component of each sample of a mixture (not for ``moment="raw"``).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            As for :meth:`transform`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Rows of ``components_``: 0 is that of the largest weight. No noise protects `X`.
-        """
-        check_is_fitted(self)
-        if is_dask(X):
-            return lazy_rows(self, X, "predict").astype(np.intp)
-        warn_where_scored(self)
-        samples = self._validated_rows(X, reset=False)
-        return np.argmax(self._coordinates(samples), axis=1)
-
-    @OF_MIXTURES
-    @under_own_errors
-    def sample(self, n_samples: int = 1) -> tuple[Floats, Integers]:
-        """Draw samples of the fitted mixture (not for ``moment="raw"``).
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            Number of samples.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Points.
-        components : ndarray of shape (n_samples,)
-            Component that each sample is drawn from, a row of ``components_``.
-
-        Raises
-        ------
-        ValueError
-            If `n_samples` is not an integer of at least 1.
-
-        Notes
-        -----
-        Drawn with ``random_state``, so that an integer gives the same samples every time.
-
-        **Privacy.** Made of released values alone: synthetic data that cost nothing more.
-
-        Examples
-        --------
-        >>> from sktensor_dp import PrivateTensorPowerMethod
-        >>> X = [[3.0, 0.0, 1.0], [0.0, 3.0, 1.0]] * 5000
-        >>> model = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=6.0).fit(X)
-        >>> points, components = model.sample(4)
-        >>> points.shape, components.shape
-        ((4, 3), (4,))
-        """
-        check_is_fitted(self)
-        check_sizes(n_samples=n_samples)
-        rng = as_generator(self.random_state)
-        probabilities = self.weights_ / self.weights_.sum()
-        chosen = rng.choice(len(probabilities), size=n_samples, p=probabilities)
-        means = self.components_[chosen]
-        deviations = np.sqrt(self.covariances_[chosen, None])
-        return np.asarray(means + deviations * rng.standard_normal(means.shape)), chosen
-
-    @available_if(_needs("raw"))
     @under_own_errors
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """Samples of least norm with given projections on the components (``moment="raw"`` only).
+        """Samples of least norm with given projections on the components.
 
         Parameters
         ----------
@@ -552,7 +436,6 @@ class PrivateTensorPowerMethod(
             )
         return np.asarray(projections @ np.linalg.pinv(self.components_).T)
 
-    @available_if(_needs("raw"))
     @under_own_errors
     def forecast(self, n_samples: int, n_features: int) -> Forecast:
         """Forecast the noise of a fit from public numbers.
@@ -567,7 +450,7 @@ class PrivateTensorPowerMethod(
         Forecast
             Noise of each release against the signal of ``n_components`` equally likely
             components, and the least number of samples that would be enough. Assumed are a norm of
-            ``data_norm / 2`` (1/2 for ``"auto"``). Not for mixtures of Gaussians.
+            ``data_norm / 2`` (1/2 for ``"auto"``).
 
         Examples
         --------
@@ -590,13 +473,6 @@ class PrivateTensorPowerMethod(
                 f"{method} of {type(self).__name__} needs perturbation to be one of "
                 f"{list(allowed)}, got {self.perturbation!r}."
             )
-        if self.moment != "raw" and self.perturbation in BY_STEPS:
-            raise ValueError(
-                f"perturbation={self.perturbation!r} decomposes the raw third moment; "
-                f"moment={self.moment!r} needs 'whitened_tensor' or 'moment_tensor'."
-            )
-        if self.moment != "raw" and not self.whiten:
-            raise ValueError(f"moment={self.moment!r} needs whiten=True, got whiten=False.")
         if method not in ("fit_tensor", "load"):
             check_data_norm(self)
 
@@ -629,7 +505,7 @@ class PrivateTensorPowerMethod(
             # "auto" reads a stream where the number of rows has to be known and is not given;
             # partitions are counted where they lie.
             unannounced = n_samples is None and not self._number_is_private and not is_partitioned
-            return self.perturbation == "auto" and self.moment == "raw" and unannounced
+            return self.perturbation == "auto" and unannounced
         if is_partitioned:
             raise TypeError(
                 "source must be an iterable of batches for perturbation='stream', got a "
@@ -693,31 +569,9 @@ class PrivateTensorPowerMethod(
             fitted = fit_batch(ask, plan, stream)
         return self._with_report(ask, fitted, columns, earlier)
 
-    def _coordinates(self, samples: Floats | sp.csr_matrix) -> Floats:
-        """Coordinates (n, k) of samples: probabilities in a mixture, or projections."""
-        if self.moment == "raw":
-            return np.asarray(samples @ self.components_.T)
-        return np.asarray(softmax(self._log_joint(samples), axis=1))
-
-    def _log_joint(self, samples: Floats | sp.csr_matrix) -> Floats:
-        """Log of weight times density of each sample and Gaussian, of shape (n, k)."""
-        distances = euclidean_distances(samples, self.components_, squared=True)
-        log_volumes = samples.shape[1] * np.log(2 * math.pi * self.covariances_)
-        weights = np.log(np.maximum(self.weights_, 1e-300))
-        return np.asarray(weights - 0.5 * (distances / self.covariances_ + log_volumes))
-
-    def _expected_score(self) -> float | None:
-        """Expected log-likelihood of rows of the fitted Gaussians; None for raw moments."""
-        if self.moment == "raw":
-            return None
-        k, d = self.components_.shape
-        shares = self.weights_ / self.weights_.sum()
-        return float(shares @ self._log_joint(self.components_)[range(k), range(k)]) - d / 2
-
     def _public_facts(self) -> PublicFacts:
         return PublicFacts(
             self._unit, has_more_columns=True, score="log_likelihood",
-            scored_by=frozenset({"moment"}),
             worst_case=self._worst_case,
         )  # fmt: skip
 

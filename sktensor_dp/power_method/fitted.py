@@ -30,12 +30,9 @@ STREAM_PROGRESS = ("n_batches_seen_", "n_batches_needed_", "is_complete_")
 class FittedComponents:
     """Components estimated from released moments, with their weights."""
 
-    components: Floats  # (k, n_features): unit vectors, or means
-    weights: Floats  # (k,): eigenvalues, or probabilities; decreasing
+    components: Floats  # (k, n_features): unit vectors
+    weights: Floats  # (k,): eigenvalues, decreasing
     n_resolved: int  # how many stand out of the noise
-    variances: Floats | None = None  # (k,): of each Gaussian along a direction
-    n_seen: int | None = None  # groups above noise and sampling; None where that is unknown
-    fill: float = 0.0  # least mean square of clipped samples that noise allows, over the largest
 
 
 def components_of(method: OnlinePowerMethod) -> FittedComponents:
@@ -68,16 +65,13 @@ class ComponentStream:
 
 def attributes_of(fitted: FittedComponents, plan: MomentPlan) -> dict[str, Any]:
     """Public attributes of fitted components, by name."""
-    state = {
+    return {
         "components_": fitted.components,
         "weights_": fitted.weights,
         "n_components_": len(fitted.components),
         "n_iter_": plan.max_iter,
         "_n_features_out": len(fitted.components),
     }
-    if fitted.variances is None:
-        return state
-    return {**state, "covariances_": fitted.variances, "n_components_seen_": fitted.n_seen}
 
 
 def warnings_of_noise(
@@ -122,9 +116,7 @@ class SavedComponents(SavedState):
     components_: Annotated[Floats, Numbers("kd")]
     weights_: Annotated[Floats, Numbers("k")]
     data_norm_: Annotated[float, Real()] = ABSENT
-    covariances_: Annotated[Floats, Numbers("k+")] = ABSENT
     n_components_: Annotated[int, Whole("k")]
-    n_components_seen_: Annotated[int, Whole()] = ABSENT
     n_iter_: Annotated[int, Whole()]
     n_batches_seen_: Annotated[int, Whole()] = ABSENT
     n_batches_needed_: Annotated[int, Whole()] = ABSENT
@@ -132,13 +124,9 @@ class SavedComponents(SavedState):
     _stream: Annotated[ComponentStream, STREAM] = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
-        """Fitted attributes; ModelFileError if they are not those of the estimator's `moment`."""
+        """Fitted attributes; ModelFileError if they contradict one another."""
         found = super().attributes(estimator)
         require(self.n_components_ > 0 and self.n_iter_ > 0, "components and steps are 1 or more")
-        if estimator.moment == "gaussian_mixture":
-            positive = self.covariances_ is not ABSENT and (self.covariances_ > 0).all()
-            require(positive, "a mixture must have covariances_ above 0")
-            require("n_components_seen_" in found, "a mixture must have n_components_seen_")
         progress = [name in found for name in STREAM_PROGRESS]
         require(all(progress) or not any(progress), "a stream must have all of its progress")
         if "_stream" in found:

@@ -64,19 +64,12 @@ class MomentPlan:
     # Public radius of the ball of samples; 1 if a histogram chooses it, as all else is relative to
     # it.
     radius: float
-    offset: float  # constant that samples of a mixture get as their last coordinate; 0 without one
     releases: ReleasePlan  # the budget; of one batch in a stream
     chooses_norm: bool = False
-
-    @property
-    def is_mixture(self) -> bool:
-        """True for the moments of Gaussians."""
-        return self.offset > 0
 
 
 def plan_moments(estimator: Any, n_features: int, perturbation: str) -> MomentPlan:
     """Choose the releases of a fit, and split the budget among them."""
-    check_width(estimator, n_features)
     k, max_iter = min(estimator.n_components, n_features), estimator.max_iter
     if perturbation == "auto":
         perturbation = "whitened_tensor"
@@ -97,12 +90,10 @@ def plan_moments(estimator: Any, n_features: int, perturbation: str) -> MomentPl
         fractions = with_histogram(NormHistogram.name, fractions)
     radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
     uses = {PowerIterations.name: k * (max_iter + 1)} if perturbation == "iteration" else {}
-    mixture = estimator.moment == "gaussian_mixture"
     return MomentPlan(
         n_components=k, n_features=n_features, perturbation=perturbation, whiten=estimator.whiten,
         n_restarts=estimator.n_restarts, max_iter=max_iter, random_state=estimator.random_state,
-        radius=radius, offset=defaults.OFFSET * radius if mixture else 0.0,
-        chooses_norm=chooses_norm,
+        radius=radius, chooses_norm=chooses_norm,
         releases=ReleasePlan.split(estimator.epsilon, estimator.delta, fractions, uses),
     )  # fmt: skip
 
@@ -113,16 +104,6 @@ def plan_tensor(estimator: Any, size: int) -> MomentPlan:
     name, n_steps = TensorPowerIterations.name, plan.n_components * (plan.max_iter + 1)
     releases = ReleasePlan.split(estimator.epsilon, estimator.delta, {name: 1.0}, {name: n_steps})
     return replace(plan, releases=releases)
-
-
-def check_width(estimator: Any, n_features: int) -> None:
-    """Raise ValueError for more Gaussians than features: two moments cannot tell them apart."""
-    if estimator.moment == "gaussian_mixture" and estimator.n_components > n_features:
-        raise ValueError(
-            f"n_components={estimator.n_components} Gaussians cannot be told apart in "
-            f"{counted(n_features, 'feature')}: their means have to be affinely independent, and "
-            f"one direction is left for variances. Pass n_components of at most {n_features}."
-        )
 
 
 def _fractions(perturbation: str, whiten: bool, *, noiseless: bool) -> dict[str, float]:

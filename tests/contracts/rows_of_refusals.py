@@ -192,11 +192,7 @@ CROOKED = replaced(np.eye(4)[:, :, None] * np.eye(4)[:, None], NUMBER)
 COMPONENTS = [
     *table("components", components, fit(SAMPLES), [
         *each("data_norm", [None, INF], "data_norm"),
-        ({"moment": "fourth"}, "moment"),
         ({"perturbation": "none"}, "perturbation"),
-        ({"moment": "gaussian_mixture", "perturbation": "stream"}, "raw third"),
-        ({"moment": "gaussian_mixture", "perturbation": "iteration"}, "raw third"),
-        ({"moment": "gaussian_mixture", "whiten": False}, "whiten=True"),
     ]),
     *data_table("tensors", components, ("fit_tensor",), {
         "not a cube": (np.zeros((3, 3, 4)), "shape"),
@@ -207,7 +203,6 @@ COMPONENTS = [
     # A tensor has no samples to protect.
     *table("a tensor", components, (lambda model: model.fit_tensor(np.zeros((4, 4, 4))),), [
         *each("perturbation", ["whitened_tensor", "moment_tensor", "stream"], "fit_tensor"),
-        ({"moment": "gaussian_mixture"}, "fit_tensor"),
         ({"neighbours": "add_remove"}, r"needs neighbours='replace_one'"),
     ]),
     *data_table("samples", components, ("fit",), {

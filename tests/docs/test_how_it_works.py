@@ -44,8 +44,7 @@ def topics() -> Iterator[Any]:
 def components() -> Iterator[Any]:
     X = np.random.default_rng(0).standard_normal((20_000, 6))
     X[::2] += 3
-    for moment in ("raw", "gaussian_mixture"):
-        yield PrivateTensorPowerMethod(2, data_norm=10.0, moment=moment, random_state=0).fit(X)
+    yield PrivateTensorPowerMethod(2, data_norm=10.0, random_state=0).fit(X)
 
 
 def values() -> Iterator[Any]:
@@ -74,7 +73,7 @@ def mixtures() -> Iterator[Any]:
 FITS = {
     "Topics": topics,
     "Groups in measurements": mixtures,
-    "Components and mixtures": components,
+    "Components": components,
     "Ratings: one value is protected": values,
     "Ratings: a person is protected": persons,
     "Vocabularies": words,

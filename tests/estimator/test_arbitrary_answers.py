@@ -79,12 +79,6 @@ def assert_in_domain(model):
     if isinstance(model, PrivateSpectralLDA):
         assert (model.components_ >= 0).all()
         np.testing.assert_allclose(model.components_.sum(axis=1), 1.0)
-    if getattr(model, "moment", "") == "gaussian_mixture":
-        longest = getattr(model, "data_norm_", model.data_norm)
-        assert np.linalg.norm(model.components_, axis=1).max() <= longest * (1 + 1e-12)
-        most = longest**2 / model.n_features_in_ * (1 + 1e-12)
-        assert ((model.covariances_ > 0) & (model.covariances_ <= most)).all()
-        assert model.weights_.sum() == pytest.approx(1.0)
     if hasattr(model, "bounds"):
         low, high = model.bounds_
         predicted = model.predict(np.zeros((4, len(model.shape_)), int))

@@ -44,7 +44,6 @@ FITS: dict[str, Callable[[np.ndarray], Any]] = {
     "components, counted": lambda X: power(neighbours="add_remove").fit(X),
     "stream": lambda X: power(perturbation="stream").fit(X),
     "batch": lambda X: power().partial_fit(X),
-    "mixture": lambda X: power(moment="gaussian_mixture").fit(X),
     "chunks": lambda X: power().fit_chunks([X], n_samples=40, n_features=24),
     "chunks of a stream": lambda X: power().fit_chunks([X, X]),
     "topics": lambda X: PrivateSpectralLDA(2, n_refinements=1).fit(np.rint(abs(X))),

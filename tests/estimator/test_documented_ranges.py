@@ -32,7 +32,7 @@ CASES: dict[str, tuple[Case, dict[str, Any]]] = {
     for name in (
         *("topics", "topics, pure", "topics, word space", "topics, one a document", "components"),
         *("components, pure", "components, all dimensions", "components, each step"),
-        *("components, stream", "components, tensor", "mixture", "mixtures"),
+        *("components, stream", "components, tensor", "mixtures"),
         *("words", "search", "CP", "CP, values", "CP, gradients", "CP, output", "CP, persons"),
         *("Tucker, values", "Tucker, output"),
     )

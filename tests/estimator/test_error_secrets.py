@@ -22,6 +22,7 @@ from sktensor_dp import (
     BudgetAccountant,
     PrivateCountVectorizer,
     PrivateCPCompletion,
+    PrivateGaussianMixture,
     PrivateSearchCV,
     PrivateSpectralLDA,
     PrivateTensorPowerMethod,
@@ -44,6 +45,7 @@ lda = partial(PrivateSpectralLDA, 2, random_state=0)
 power = partial(
     PrivateTensorPowerMethod, 2, data_norm=4.0, max_iter=2, n_restarts=2, random_state=0
 )
+mixture = partial(PrivateGaussianMixture, 2, data_norm=4.0, random_state=0)
 words = partial(PrivateCountVectorizer, max_words_per_document=3, epsilon=10.0)
 COMPLETIONS = [
     partial(kind, 1, bounds=(0, 3), random_state=0, **unit)
@@ -60,7 +62,7 @@ def quietly(call: Callable[[], Any]) -> Any:
 
 
 def matrix_calls() -> Iterator[Call]:
-    models = [lda(), power(), power(moment="gaussian_mixture")]
+    models = [lda(), power(), mixture()]
     fitted = [quietly(partial(clone(model).fit, COUNTS)) for model in models]
     for name, X in tables().items():
         for model in models:
@@ -194,9 +196,9 @@ def test_errors_of_what_is_read_are_told_by_type_and_place_and_interrupts_pass(c
 def test_searches_show_no_entry(name, capfd):
     X = tables()[name]
     options = {"score_bounds": (-20, 0), "n_trials": 1.5, "epsilon": 9.0}
-    pipe = make_pipeline(Normalizer(), power(moment="gaussian_mixture"))
+    pipe = make_pipeline(Normalizer(), power())
     one = PrivateSearchCV(pipe, {"privatetensorpowermethod__data_norm": [4.0]}, **options)
-    alone = PrivateSearchCV(power(moment="gaussian_mixture"), {"data_norm": [4.0]}, **options)
+    alone = PrivateSearchCV(power(), {"data_norm": [4.0]}, **options)
     two = PrivateSearchCV(PrivateCPCompletion(bounds=(0, 3)), {"rank": [0]}, n_trials=1)
     calls = [partial(alone.fit, X), partial(one.fit, X), partial(two.fit, X, np.ones(30))]
     for call in calls:

@@ -72,9 +72,8 @@ def expected_failures(estimator):
         return {**expected, **CLASSIFIES}
     if isinstance(estimator, COMPLETIONS):
         return {**expected, **dict.fromkeys(TWO_FITS, NOISE)}
-    # In so few rows these find one topic or cluster, and all probabilities are 1.
-    of_few = getattr(estimator, "moment", None) == "gaussian_mixture"
-    if isinstance(estimator, PrivateSpectralLDA) or of_few:
+    # In so few rows it finds one topic, and all probabilities are 1.
+    if isinstance(estimator, PrivateSpectralLDA):
         return expected
     return {**expected, "check_fit_idempotent": NOISE}
 
@@ -89,7 +88,6 @@ def expected_failures(estimator):
         PrivateGaussianMixture(1, data_norm=20.0),  # of two, noise would decide how many it finds
         PrivateGaussianMixture(2, covariance_type="tied", data_norm=20.0, neighbours="add_remove"),
         PrivateTensorPowerMethod(2, data_norm=20.0),
-        PrivateTensorPowerMethod(2, data_norm=20.0, moment="gaussian_mixture"),
         PrivateTensorPowerMethod(2, data_norm=20.0, perturbation="stream", max_iter=2),
         PrivateSpectralLDA(2, neighbours="add_remove"),
         PrivateTensorPowerMethod(2, data_norm=20.0, neighbours="add_remove"),

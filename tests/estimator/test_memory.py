@@ -64,7 +64,6 @@ TOO_WIDE = [
     (PrivateSpectralLDA, {}, 10**9),
     (PrivateSpectralLDA, {"epsilon": 1e9, "n_refinements": 0}, 10**6),
     (PrivateTensorPowerMethod, SECOND, 10**6),
-    (PrivateTensorPowerMethod, {**SECOND, "moment": "gaussian_mixture"}, 10**6),
     (PrivateTensorPowerMethod, {**SECOND, "epsilon": np.inf}, 10**6),
     (PrivateTensorPowerMethod, THIRD, 2000),
     (PrivateTensorPowerMethod, {"data_norm": 1.0}, 10**9),
@@ -113,7 +112,6 @@ def cells(shape: tuple[int, ...]) -> Any:
 
 MOMENTS = [
     *(({}, k, d) for k, d in ((3, 30), (3, 300), (40, 60), (90, 90))),
-    *(({"moment": "gaussian_mixture"}, 3, d) for d in (30, 300)),
     *(({"perturbation": "moment_tensor"}, k, d) for k, d in ((3, 300), (90, 90))),
     *(({"perturbation": "moment_tensor", "whiten": False}, 3, d) for d in (31, 95)),
     *(({"perturbation": way, "max_iter": 2}, 3, d) for way in plan.BY_STEPS for d in (30, 10_000)),

@@ -164,10 +164,10 @@ def test_columns_of_text_are_named_with_what_is_right_for_the_model(of):
 
 
 TOPICS = PrivateSpectralLDA(2, epsilon=50.0)
-MIXTURE = PrivateTensorPowerMethod(2, moment="gaussian_mixture", data_norm=8.0, epsilon=50.0)
+COMPONENTS = PrivateTensorPowerMethod(2, data_norm=8.0, epsilon=50.0)
 
 
-@pytest.mark.parametrize("model", [TOPICS, MIXTURE], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("model", [TOPICS, COMPONENTS], ids=lambda model: type(model).__name__)
 def test_transforms_keep_single_precision_of_sparse_and_lazy_tables(model):
     model.fit(COUNTS)
     single, double = (

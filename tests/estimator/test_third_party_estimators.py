@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from internals import facts_of
 from sklearn.base import BaseEstimator
-from small_searches import mixtures
+from small_searches import components
 from toy_regressor import NoisyMean, targets
 
 from sktensor_dp import PrivateSearchCV, make_private_scorer
@@ -26,8 +26,8 @@ class Stranger(NoisyMean):
     _estimator_type = None
 
     def __init__(
-        self, shift=0.0, *, limits=(0.0, 10.0), unit_mode=0, moment="gaussian_mixture",
-        perturbation="input", epsilon=1.0, delta=1e-6, accountant=None, random_state=None,
+        self, shift=0.0, *, limits=(0.0, 10.0), unit_mode=0, perturbation="input",
+        epsilon=1.0, delta=1e-6, accountant=None, random_state=None,
         verbose=0,
     ):  # fmt: skip
         super().__init__(
@@ -36,7 +36,7 @@ class Stranger(NoisyMean):
         )  # fmt: skip
         del self.factor, self.fail, self.bounds
         self.limits, self.unit_mode = limits, unit_mode
-        self.moment, self.perturbation = moment, perturbation
+        self.perturbation = perturbation
 
     factor, fail = 1.0, False
     bounds = property(lambda self: self.limits, lambda self, _: None, lambda self: None)
@@ -81,7 +81,10 @@ def test_a_default_score_follows_from_what_an_estimator_offers():
     for call, message in (
         (lambda: PrivateSearchCV(Silent(), {}).fit(X), "Silent has no default"),
         (lambda: make_private_scorer("log_likelihood"), "bounds must be given"),
-        (lambda: mixtures({}, score_bounds=None).fit(np.ones((50, 3))), "score_bounds must be giv"),
+        (
+            lambda: components({}, score_bounds=None).fit(np.ones((50, 3))),
+            "score_bounds must be",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             call()

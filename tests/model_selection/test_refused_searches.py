@@ -50,7 +50,6 @@ class MyNormalizer(Normalizer):
 lda = partial(PrivateSpectralLDA, 3, n_refinements=1, random_state=0)
 samples = partial(PrivateTensorPowerMethod, 2, data_norm=5.0, random_state=0)
 entries = partial(PrivateCPCompletion, 1, bounds=(0, 1), random_state=0)
-mixture = partial(PrivateTensorPowerMethod, 1, moment="gaussian_mixture", data_norm=2.0)
 hashing = partial(HashingVectorizer, n_features=8, norm=None, alternate_sign=False)
 same = Normalizer
 
@@ -63,7 +62,7 @@ def with_one(value, of):
 
 def followed():
     """An estimator with what scikit-learn's set_callbacks leaves, and clone keeps."""
-    estimator = make_pipeline(same(), mixture())
+    estimator = make_pipeline(same(), samples())
     estimator._skl_callbacks = [object()]
     return estimator
 
@@ -119,8 +118,8 @@ LEARNING = [
     CountVectorizer(vocabulary=["words"], analyzer=str.split), make_pipeline(Normalizer()),
 ]  # fmt: skip
 TOGETHER = [
-    (make_pipeline(same(), mixture()),
-     [{"privatetensorpowermethod__whiten": [whiten]} for whiten in (True, False)], "whiten=True"),
+    (make_pipeline(same(), samples()),
+     [{"privatetensorpowermethod__max_iter": [steps]} for steps in (1, 0)], "'max_iter' parameter"),
     (entries(), {"bounds": [(0, 1), (0.4, 0.6)]}, "give score_bounds"),
     (entries(shape=(20, 9), row_names=(None, ITEMS)), {}, "the number of different names"),
     *((entries(), {name: [None]}, f"'{name}' cannot be searched over: .* what the data are")
@@ -130,7 +129,7 @@ TOGETHER = [
     *((PrivateSpectralLDA(1, **given), candidates, "one number for each of the 2 columns")
       for given, candidates in (
           ({"word_frequencies": [1.0]}, {}), ({}, {"word_frequencies": [None, [1.0]]}))),
-    (samples(moment=None), {"whiten": stats.bernoulli(0.5)}, "'moment' parameter"),
+    (samples(perturbation=None), {"whiten": stats.bernoulli(0.5)}, "'perturbation' parameter"),
     (PrivateTuckerCompletion(bounds=(0, 1), shape=(20, 10)), {"rank": [1, (21, 1)]},
      "must not exceed the shape"),
     (PrivateGaussianMixture(), {"n_components": [1, 2]}, "'data_norm' parameter .* must be given"),
@@ -164,18 +163,17 @@ DATA = [
     (entries(shape=(20, 10, 2)), (CELLS, RATINGS), "for each of the 2 columns of X"),
     (NoisyMean(), (COUNTS,), "needs y"),
     (pipeline(), ([*TEXTS, None],), "item 180 is of type NoneType"),
-    *((make_pipeline(step, mixture()), (with_one(np.nan, COUNTS),), "contains NaN")
+    *((make_pipeline(step, samples()), (with_one(np.nan, COUNTS),), "contains NaN")
       for step in (Normalizer(), "passthrough")),
     *((make_pipeline(hashing(), lda()), ([*TEXTS, odd],), "X must hold texts")
       for odd in (3, None, b"bytes", ["word"], float("nan"))),
 ]  # fmt: skip
 # What decides what is scored: the narrowest bounds, or the coarsest table, would win.
 SCORED_BY = [
-    (samples(), "moment", ["raw", "gaussian_mixture"]),
     (pipeline(), "counts__ngram_range", [(1, 1), (1, 2)]),
     (pipeline(), "counts__stop_words", [None, "english"]),
     (make_pipeline(hashing(), PrivateSpectralLDA()), "hashingvectorizer__n_features", [8, 16]),
-    (make_pipeline(scale_by_ranges({0: (0, 9)}), mixture()), "rangescaler__ranges", [{0: (0, 99)}]),
+    (make_pipeline(scale_by_ranges({0: (0, 9)}), samples()), "rangescaler__ranges", [{0: (0, 99)}]),
 ]
 bounded = partial(PrivateSearchCV, score_bounds=(-9.0, 0.0))
 REFUSED = [
@@ -186,11 +184,10 @@ REFUSED = [
       for step in LEARNING),
     *((PrivateSearchCV(model, candidates), (CELLS, RATINGS), message)
       for model, candidates, message in (*TOGETHER, *OTHERS)),
-    (bounded(mixture(), {"n_components": [1, 3]}), (CELLS,), "cannot be told apart in 2 features"),
     (bounded(PrivateGaussianMixture(data_norm=9.0), {"n_components": [1, 10**6]}), (CELLS,),
      "GB of memory"),
     (bounded(samples(), {"data_norm": [3.0]}), (with_one(np.nan, COUNTS),), "NaN"),
-    (bounded(mixture(), {}, document_length=9), (COUNTS,), "document_length must be None"),
+    (bounded(samples(), {}, document_length=9), (COUNTS,), "document_length must be None"),
     *((bounded(model, {name: values}), (TEXTS,), f"'{name}' cannot be searched.* what 'log_likeli")
       for model, name, values in SCORED_BY),
     # After the charge it would be too late to ask for them.
@@ -236,18 +233,18 @@ def test_a_forecast_has_the_noise_of_scores_and_warns_before_the_charge(epsilon)
 
 
 def test_candidates_that_are_right_together_are_tried():
-    """As given they would be refused: streams decompose raw moments alone."""
-    model = mixture(perturbation="stream")
-    lists = {"n_components": [2, 3], "perturbation": ["auto", "moment_tensor"]}
-    pipeline_steps.tried_steps([lists, {"perturbation": ["auto"]}], model)
-    with pytest.raises(ValueError, match="the raw third moment"):
-        pipeline_steps.tried_steps([lists, {"perturbation": ["iteration"]}], model)
+    """As given they would be refused: samples have no norm yet."""
+    model = samples(data_norm=None)
+    lists = {"n_components": [2, 3], "data_norm": [1.0, 2.0]}
+    pipeline_steps.tried_steps([lists, {"data_norm": ["auto"]}], model)
+    with pytest.raises(ValueError, match="'data_norm' parameter"):
+        pipeline_steps.tried_steps([lists, {"whiten": [False]}], model)
     # Bounds may be tried where the range of scores is not theirs.
     bounds = {"bounds": [(0, 1), (0.4, 0.6)]}
     PrivateSearchCV(entries(), bounds, score_bounds=(-1, 0))._request(None, {})
     # Too many to try, and those that are drawn, are not.
     drawn = {"n_components": stats.randint(1, 5)}
-    many = {"n_components": list(range(1, 200)), "whiten": [True, False]}
+    many = {"n_components": list(range(1, 200)), "max_iter": [1, 2]}
     pipeline_steps.tried_steps([drawn, many], model)
 
 

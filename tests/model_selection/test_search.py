@@ -47,7 +47,7 @@ pytestmark = [
 
 SHIFTS = [-2.0, -1.5, -1.0, 0.0, 1.0, 1.5, 2.0, 2.5]
 ROWS = np.random.default_rng(0).uniform(0.5, 3, (600, 3))
-mixture = partial(PrivateTensorPowerMethod, 2, moment="gaussian_mixture")
+components = partial(PrivateTensorPowerMethod, 2)
 TEXTS = ["some words here", "other words there", "more of the same words"] * 60
 
 
@@ -238,7 +238,7 @@ def test_an_error_ends_the_search_and_keeps_the_charge():
         search.predict(targets()[0])
 
 
-def mixtures(estimator, n_trials=6, **kwargs):
+def over_norms(estimator, n_trials=6, **kwargs):
     names = [name for name in estimator.get_params() if name.endswith("data_norm")]
     kwargs = {"score_bounds": (-9, 0), "epsilon": 5.0, **kwargs}
     return PrivateSearchCV(
@@ -247,8 +247,8 @@ def mixtures(estimator, n_trials=6, **kwargs):
 
 
 def test_losing_trials_are_not_cached(tmp_path):
-    steps = [("a", Normalizer("max")), ("b", Normalizer()), ("lda", mixture())]
-    mixtures(Pipeline(steps, memory=str(tmp_path))).fit(ROWS)
+    steps = [("a", Normalizer("max")), ("b", Normalizer()), ("power", components())]
+    over_norms(Pipeline(steps, memory=str(tmp_path))).fit(ROWS)
     assert not list(tmp_path.rglob("*.pkl"))
 
 
@@ -266,7 +266,7 @@ class Warned(NoisyMean):
 
 def test_warnings_are_those_of_fits_of_one_trial():
     """Those of draws would count trials, and those of steps tell of a row."""
-    talking = mixtures(mixture())
+    talking = over_norms(components())
     talking.param_distributions = {"data_norm": Talkative()}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -274,7 +274,7 @@ def test_warnings_are_those_of_fits_of_one_trial():
         for _ in range(4):
             PrivateSearchCV(Warned(), {"shift": SHIFTS}).fit(*targets())
         assert [str(told.message) for told in caught] == ["little was found"] * 4
-        mixtures(mixture(), score_bounds=(5.0, 9.0), epsilon=INF).fit(ROWS)
+        over_norms(components(), score_bounds=(1e4, 2e4), epsilon=INF).fit(ROWS)
         assert "The score lies at an end of its bounds" in str(caught[-1].message)
         talking.fit(ROWS)
     said = [str(told.message) for told in caught]
@@ -297,12 +297,12 @@ def process_state():
 
 
 def test_no_trial_moves_what_the_process_keeps(n_trials_are):
-    mixtures(mixture(), random_state=0).fit(ROWS)  # imports, and sets up what is set up once
+    over_norms(components(), random_state=0).fit(ROWS)  # imports, and sets up what is set up once
     for trials in (3, 1, 8):
         n_trials_are(trials)
         before = process_state()
         named = int(threading.Thread().name.split("-")[1])  # naming a thread counts it
-        mixtures(mixture(), random_state=0).fit(ROWS)
+        over_norms(components(), random_state=0).fit(ROWS)
         assert int(threading.Thread().name.split("-")[1]) == named + 1
         assert process_state() == before
 

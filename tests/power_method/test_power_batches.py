@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from internals import chunks_of
-from sklearn.base import clone
 from small_samples import INF, directions, model, seeded
 
 from sktensor_dp import (
     BudgetAccountant,
     NotEnoughDataWarning,
     PrivateCountVectorizer,
-    PrivateSearchCV,
     PrivateTensorPowerMethod,
 )
 from sktensor_dp.data.sums import NORM_SLACK
@@ -27,7 +25,6 @@ from sktensor_dp.tensor.symmetric import n_unique
 # The data is too small for anything but these tests, and fits say so.
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
 
-MIXTURE = {"moment": "gaussian_mixture", "data_norm": 9.0}
 N, D = 240, 7
 STREAM = {"perturbation": "stream", "max_iter": 3}
 BATCHES = np.array_split(np.arange(N), 16)
@@ -117,21 +114,6 @@ def test_features_cap_components():
         assert len(model(5).fit_tensor(np.zeros((2, 2, 2))).components_) == 2
 
 
-@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
-def test_more_gaussians_than_features_are_refused(neighbours):
-    X, accountant = np.zeros((50, 2)), BudgetAccountant(10.0, 1e-3)
-    mixture = model(3, neighbours=neighbours, **MIXTURE)
-    search = PrivateSearchCV(
-        clone(mixture), {"n_restarts": [1]}, score_bounds=(-9, 0),
-        accountant=accountant,
-    )  # fmt: skip
-    mixture.set_params(accountant=accountant)
-    for call in (lambda: mixture.fit(X), lambda: search.fit(X)):
-        with pytest.raises(ValueError, match=r"n_components=3 Gaussians .* 2 features"):
-            call()
-    assert accountant.entries == ()
-
-
 @pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor", "stream"])
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_plans_say_what_a_fit_releases(perturbation, delta):
@@ -189,9 +171,8 @@ def test_exact_stream_is_the_online_power_method():
 
 def test_no_batches_where_all_data_is_needed():
     parts = batches(200, 1)
-    for parameters in ({"perturbation": "iteration"}, {"moment": "gaussian_mixture"}):
-        with pytest.raises(AttributeError, match="partial_fit"):
-            model(**parameters).partial_fit(parts[0])
+    with pytest.raises(AttributeError, match="partial_fit"):
+        model(perturbation="iteration").partial_fit(parts[0])
 
 
 def test_a_short_stream_says_so():

@@ -6,17 +6,8 @@ Noise is drawn by the test's seed: at one seed nothing here is left to chance.
 
 import numpy as np
 import pytest
-from small_samples import (
-    INF,
-    cosines,
-    directions,
-    gaussians,
-    matched_distances,
-    model,
-    orthonormal_rows,
-)
+from small_samples import INF, cosines, directions, model, orthonormal_rows
 
-from sktensor_dp import NotEnoughDataWarning
 from sktensor_dp.tensor import symmetric_outer_sum
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
@@ -82,36 +73,6 @@ def test_whitening_finds_components_that_are_not_orthogonal(perturbation, seed):
     np.testing.assert_allclose(fitted.weights_, [0.5, 0.3, 0.2], atol=0.03)
     unwhitened = model(epsilon=2.0, perturbation=perturbation, whiten=False).fit(X)
     assert cosines(unwhitened.components_, V).min() < 0.99
-
-
-# Worst of 100 seeds at eps = 1: .08 standard deviations, n = 200000; noise halves with n.
-@pytest.mark.parametrize("perturbation", ["whitened_tensor", "moment_tensor"])
-@pytest.mark.parametrize(("epsilon", "bound"), [(INF, 0.1), (1.0, 0.3)])
-def test_means_of_gaussians(perturbation, epsilon, bound, seed):
-    rng = np.random.default_rng(seed)
-    weights, variances = np.array([0.4, 0.25, 0.2, 0.15]), np.array([1.0, 0.5, 1.5, 1.0])
-    X, means = gaussians(100_000, 10, 4, rng, variances=variances, weights=weights)
-    fitted = model(
-        4, epsilon=epsilon, moment="gaussian_mixture", data_norm=9.0, perturbation=perturbation
-    ).fit(X)
-    distances = matched_distances(fitted.components_, means)
-    assert distances.max() < bound
-    assert matched_distances(np.tile(X.mean(axis=0), (4, 1)), means).max() > bound
-    order = np.argsort(np.linalg.norm(means[:, None] - fitted.components_[None], axis=2), axis=1)
-    nearest = order[:, 0]
-    np.testing.assert_allclose(fitted.weights_[nearest], weights, atol=0.02)
-    np.testing.assert_allclose(fitted.covariances_[nearest], variances, atol=0.25)
-    # A responsibility errs where Gaussians 6 standard deviations apart overlap: one in 1000.
-    labels = np.argmin(np.linalg.norm(X[:2000, None] - means[None], axis=2), axis=1)
-    found = nearest[labels]
-    assert (fitted.transform(X[:2000]).argmax(axis=1) == found).mean() > 0.98
-
-
-def test_a_mixture_of_fewer_components_than_asked_for_says_so(seed):
-    X, _ = gaussians(20_000, 6, 3, np.random.default_rng(seed))
-    with pytest.warns(NotEnoughDataWarning, match="show 3 above their noise"):
-        fitted = model(5, moment="gaussian_mixture", data_norm=9.0, epsilon=INF).fit(X)
-    assert fitted.n_components_ == 3
 
 
 @pytest.mark.parametrize("epsilon", [INF, 1.0])

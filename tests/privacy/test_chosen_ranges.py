@@ -83,18 +83,17 @@ def test_what_is_spread_over_many_bins_is_seen_by_merging_them(seed):
     assert EDGES[468] <= high <= EDGES[532]
 
 
-def mixture(n: int = 20_000) -> np.ndarray:
+def groups(n: int = 20_000) -> np.ndarray:
     rng = np.random.default_rng(0)
     return 4.0 * np.eye(3, 8)[rng.integers(3, size=n)] + rng.standard_normal((n, 8))
 
 
 def model(**options: Any) -> PrivateTensorPowerMethod:
-    given = {"moment": "gaussian_mixture", "data_norm": "auto", "random_state": 0, **options}
-    return PrivateTensorPowerMethod(3, **given)
+    return PrivateTensorPowerMethod(3, **{"data_norm": "auto", "random_state": 0, **options})
 
 
 def test_a_norm_is_chosen_first_at_two_percent_of_the_budget(seeded_noise):
-    X = mixture()
+    X = groups()
     fitted = model().fit(X)
     rows = fitted.privacy_report_.composition.rows
     spent = [row.uses * row.mu**2 for row in rows]
@@ -125,22 +124,12 @@ def test_without_noise_a_choice_is_the_limit_of_little_noise():
     X[0], y[0] = 60 * X[0], 500.0
     entries = ratings(60)[0]
     for fit in (
-        lambda epsilon: model(moment="raw", epsilon=epsilon).fit(X).data_norm_,
+        lambda epsilon: model(epsilon=epsilon).fit(X).data_norm_,
         lambda epsilon: completion(60, epsilon, None).fit(entries, y).bounds_,
     ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert fit(INF) == fit(1e9)
-
-
-@pytest.mark.parametrize("part", [0.2, 0.5])
-def test_a_norm_far_too_small_is_warned_of(part, seeded_noise):
-    """At a part of the median; at the largest norm there is no warning, which would be an error."""
-    X = mixture()
-    norms = np.linalg.norm(X, axis=1)
-    model(data_norm=float(norms.max()), epsilon=20.0).fit(X)
-    with pytest.warns(UserWarning, match="Nearly all samples are as long as data_norm"):
-        model(data_norm=float(part * np.median(norms))).fit(X)
 
 
 def ratings(n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
@@ -215,7 +204,7 @@ def test_values_in_partitions_are_clipped_to_the_released_range():
     [
         ("value_histogram", lambda: completion(30, 0.01, None).fit(*ratings(30))),
         ("value_histogram", lambda: completion(30, 0.01, 0).fit(*ratings(30))),
-        ("norm_histogram", lambda: model(epsilon=0.01).fit(mixture(50))),
+        ("norm_histogram", lambda: model(epsilon=0.01).fit(groups(50))),
     ],
     ids=["entries", "persons", "samples"],
 )

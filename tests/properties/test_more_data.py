@@ -72,8 +72,8 @@ def completion(kind, **options):
     return partial(kind, 2, bounds=(-3, 3), shape=(300, 60), random_state=0, **options)
 
 
-def cloud(rng, scales=(1.0, 0.5, 0.7, 1.0, 0.3)):
-    return 1 + rng.standard_normal((20_000, 5)) * scales
+def cloud(rng):
+    return 1 + rng.standard_normal((20_000, 5)) * (1.0, 0.5, 0.7, 1.0, 0.3)
 
 
 def blank(rng):
@@ -89,11 +89,6 @@ def documents_of_one_topic(rng):
 WITHOUT = {
     "topics": (partial(PrivateSpectralLDA, 3, random_state=0), documents_of_one_topic, 1),
     "mixtures": (partial(PrivateGaussianMixture, 3, data_norm=6.0, random_state=0), cloud, 1),
-    # Whose groups are spheres.
-    "mixture": (
-        partial(PrivateTensorPowerMethod, 3, moment="gaussian_mixture", data_norm=6.0),
-        partial(cloud, scales=1.0), 1,
-    ),
     "components": (partial(PrivateTensorPowerMethod, 3, data_norm=6.0), blank, 1),
     "components, orthonormal": (
         partial(PrivateTensorPowerMethod, 3, data_norm=6.0, whiten=False), blank, 1

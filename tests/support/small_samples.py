@@ -23,24 +23,6 @@ def directions(n, d, k, rng):
     return X, V
 
 
-def gaussians(n, d, k, rng, separation=6.0, variances=None, weights=None):
-    """Spherical Gaussians; all means equally far from each other, about the origin."""
-    means = separation / np.sqrt(2) * orthonormal_rows(k, d, rng)
-    means -= means.mean(axis=0)
-    labels = rng.choice(k, size=n, p=weights)
-    spread = np.ones(k) if variances is None else np.sqrt(variances)
-    return means[labels] + spread[labels, None] * rng.standard_normal((n, d)), means
-
-
-def matched_distances(found, true):
-    """Distance of each true vector from the one it is matched to; infinite for none."""
-    distances = np.linalg.norm(true[:, None] - found[None], axis=2)
-    rows, columns = linear_sum_assignment(distances)
-    result = np.full(len(true), INF)
-    result[rows] = distances[rows, columns]
-    return result
-
-
 def cosines(found, true):
     """Largest |cosine| of each true direction with a distinct one of those found."""
     overlaps = np.abs(true @ found.T)

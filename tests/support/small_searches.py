@@ -20,18 +20,13 @@ def counts(n: int = 300, seed: int = 0) -> np.ndarray:
     return rng.poisson(12 * topics[rng.integers(2, size=n)]).astype(float)
 
 
-def gaussians(n: int, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return 4 * np.eye(3, 4)[rng.integers(3, size=n)] + rng.standard_normal((n, 4))
-
-
 def topics(**options: Any) -> PrivateSearchCV:
     candidates = options.pop("param_distributions", {"n_components": [1, 2, 3]})
     return PrivateSearchCV(PrivateSpectralLDA(), candidates, **{"anyway": True, **options})
 
 
-def mixtures(candidates: Any, **options: Any) -> PrivateSearchCV:
-    model = PrivateTensorPowerMethod(3, moment="gaussian_mixture", data_norm=8.0, n_restarts=3)
+def components(candidates: Any, **options: Any) -> PrivateSearchCV:
+    model = PrivateTensorPowerMethod(3, data_norm=8.0, n_restarts=3)
     return PrivateSearchCV(
         model, candidates, **{"score_bounds": (-16.0, -4.0), "anyway": True, **options}
     )
