@@ -55,7 +55,8 @@ NO_NUMBER = re.compile(
 # Replaces scikit-learn's advice to use an imputer, which would learn from private data.
 NO_GAPS = (
     "Put a public constant in place of missing values, chosen without the data: an imputer would "
-    "learn from private values. A table with gaps can be completed by PrivateCPCompletion."
+    "learn from private values. PrivateGaussianMixture takes missing cells, and "
+    "PrivateCPCompletion completes tables with gaps."
 )
 # Messages that name a number of rows, which may be private.
 SHOWS_ROWS = re.compile(r"shape|samples?\b")

@@ -39,7 +39,6 @@ from sktensor_dp.estimator.pipelines import charges_of_later_steps
 from sktensor_dp.estimator.scoring import check_scoring_of_tools
 from sktensor_dp.exceptions import (
     BudgetError,
-    DoubtfulParameterWarning,
     NotEnoughDataWarning,
     PrivacyLeakWarning,
 )
@@ -147,17 +146,6 @@ def warnings_of_cap(number: int, n_features: int, noun: str = "components") -> t
         f"n_components={number} exceeds the {n_features} features; {n_features} {noun} are fitted."
     )
     return (UserWarning(message),)
-
-
-def warnings_of_more(n_seen: int, asked: int, found: str, but: str) -> tuple[Warning, ...]:
-    """Tuple of one warning where releases show more, such as topics, than `asked`, else empty."""
-    if n_seen <= asked:
-        return ()
-    message = (
-        f"At least {n_seen} {found}, and {asked} {'was' if asked == 1 else 'were'} asked for: some "
-        f"may be merged. {but}"
-    )
-    return (DoubtfulParameterWarning(message),)
 
 
 def warnings_of_range(name: str, *, seen: bool) -> tuple[Warning, ...]:

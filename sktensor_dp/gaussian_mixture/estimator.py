@@ -121,7 +121,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
     See Also
     --------
-    PrivateTensorPowerMethod : Round groups by moments alone, as in the papers.
+    PrivateTensorPowerMethod : Directions in samples, also of a stream.
     sktensor_dp.check_inputs : A check of columns, lists and bounds, before a fit is paid for.
 
     Notes

@@ -129,7 +129,7 @@ def check_memory(plan: MomentPlan) -> None:
     if perturbation not in BY_STEPS:
         # Without a second moment there is no subspace, and the third moment has all features.
         has_subspace = any(one.name == SecondMoments.name for one in plan.releases.planned)
-        n_numbers += SQUARES * (d + 1) ** 2 + CUBES * (k if has_subspace else d) ** 3
+        n_numbers += SQUARES * d**2 + CUBES * (k if has_subspace else d) ** 3
         advice = "or by perturbation='stream', which needs memory in proportion to them"
     fit = f"A fit of {counted(plan.n_features, 'feature')} by perturbation={perturbation!r}"
     check_feasible(n_numbers, fit, f"Fit fewer features, {advice}.")
@@ -142,7 +142,6 @@ def forecast_moments(
     plan = plan_moments(estimator, n_features, estimator.perturbation)
     k = plan.n_components
     pure = plan.releases.delta == 0
-    ball = LiftedBall(plan.radius)
     releases, count_sigma = counted_releases(plan.releases, pure, estimator.neighbours)
     n_batches = k * (plan.max_iter + 1) if plan.perturbation == "stream" else 1
     if count_sigma is not None:
@@ -151,7 +150,7 @@ def forecast_moments(
     for planned in releases.planned:
         if planned.name in (COUNT, NormHistogram.name, ThirdMomentHistogram.name):
             continue
-        one, cost = _expected_release(planned.name, plan, ball, estimator.neighbours), planned.cost
+        one, cost = _expected_release(planned.name, plan, estimator.neighbours), planned.cost
         scale = spherical_spread(one.dimension) / cost.epsilon if pure else 1 / cost.mu
         sigma = one.sensitivity * scale / max(n_samples // n_batches, 1)
         noise = sigma * one.unit_noise
@@ -172,16 +171,14 @@ class _ExpectedRelease(NamedTuple):
     signal: float
 
 
-def _expected_release(
-    name: str, plan: MomentPlan, ball: LiftedBall, neighbours: str
-) -> _ExpectedRelease:
+def _expected_release(name: str, plan: MomentPlan, neighbours: str) -> _ExpectedRelease:
     """Sizes of the release `name`, for k orthogonal components of equal weight."""
     size, k = plan.n_features, plan.n_components
-    length = 0.5 * ball.norm
+    length = 0.5 * plan.radius
     eigenvalue = length**3 / k
-    cubes = ball.norm**3 if neighbours == "add_remove" else ball.farthest_cubes
+    cubes = (1 if neighbours == "add_remove" else 2) * plan.radius**3
     if name == SecondMoments.name:
-        sensitivity = SecondMoments(ball).sensitivity("l2", neighbours)
+        sensitivity = SecondMoments(LiftedBall(plan.radius)).sensitivity("l2", neighbours)
         signal = length**2 / k
         return _ExpectedRelease(n_unique(size, 2), sensitivity, edge_of_noise(1.0, size), signal)
     if name == ProjectedThirdMoments.name:

@@ -1,7 +1,7 @@
 """Recipes of a tensor power method: order of the releases, and components from them."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -44,17 +44,18 @@ LARGEST_OF_NOISE = 1.66
 
 def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     """Components of samples: choose the norm if it is "auto", ask for moments, decompose them."""
-    ball, unseen = LiftedBall(plan.radius), tuple[Warning, ...]()
+    radius, unseen = plan.radius, tuple[Warning, ...]()
     if plan.chooses_norm:
-        ball, unseen = release_ball(ask, ball)
+        ball, unseen = release_ball(ask, LiftedBall(radius))
+        radius = ball.radius
     if plan.perturbation == "iteration":
-        components = fit_by_steps(ask, plan, PowerIterations, ball.radius)
+        components = fit_by_steps(ask, plan, PowerIterations, radius)
     else:
-        components = fit_raw_moments(ask, ball, plan)
+        components = fit_components(ask, radius, plan)
     warned = warnings_of_noise(components, plan.n_components, plan.releases.epsilon)
     attributes = attributes_of(components, plan)
     if plan.chooses_norm:
-        attributes["data_norm_"] = ball.radius
+        attributes["data_norm_"] = radius
     return FitResult(attributes, (*unseen, *warned))
 
 
@@ -65,28 +66,34 @@ def fit_entries(ask: Session, plan: MomentPlan, bound: float) -> FitResult:
     return FitResult(attributes_of(components, plan), warned)
 
 
-def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedComponents:
+def fit_components(ask: Session, radius: float, plan: MomentPlan) -> FittedComponents:
     """Components of ``E[x (x) x (x) x]``, unit vectors, from released moments."""
     k, n_features, sampling = plan.n_components, plan.n_features, 0.0
     if plan.perturbation == "moment_tensor" and not plan.whiten:
         # Nothing is released that sampling noise could be estimated from.
         white, n_resolved = Whitener(np.eye(n_features), np.ones(n_features)), k
     else:
-        second = ask(SecondMoments(ball))
+        second = ask(SecondMoments(LiftedBall(radius)))
         edge = edge_of_noise(second.sigma, n_features)
-        by_second = noisy_whitener(second.value, k, edge=edge, largest=ball.norm**2)
+        by_second = noisy_whitener(second.value, k, edge=edge, largest=radius**2)
         k, n_resolved = by_second.n_components, by_second.n_resolved
         white = by_second if plan.whiten else Whitener(by_second.basis, np.ones(k))
         sampling = sampling_deviation(by_second, second.value, ask.n_units)
         if not plan.whiten:  # cubes of coordinates that are not whitened
             sampling *= float(np.mean(by_second.scale**2)) ** 1.5
-    third = release_third_moments(ask, ball, plan, white, residual_weight=0.0)
-    components = white.unwhiten(orthonormal_components(third.tensor, k, plan))
+    third = release_third_moments(ask, radius, plan, white)
+    # Deflation is one start of simultaneous iterations.
+    _, vectors = orthogonal_decomposition(
+        third.value, k, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
+        random_state=check_random_state(plan.random_state),
+    )  # fmt: skip
+    components = white.unwhiten(vectors)
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     whitened = components @ white.matrix
     # Least-squares weights w of whitened components c: T(c_i, c_i, c_i) = sum_j w_j (c_i' c_j)^3.
     gram = (whitened @ whitened.T) ** 3
-    values = cubes_along(third.tensor, whitened)
+    cubes = "abc,ia,ib,ic->i"
+    values = np.einsum(cubes, third.value, whitened, whitened, whitened, optimize=True)
     weights = np.maximum(np.linalg.lstsq(gram, values, rcond=1e-12)[0], 0.0)
     # A component alone has T(u, u, u) = w |c|^3 in its direction u.
     peaks = weights * np.linalg.norm(whitened, axis=1) ** 3
@@ -97,20 +104,6 @@ def fit_raw_moments(ask: Session, ball: LiftedBall, plan: MomentPlan) -> FittedC
     return FittedComponents(
         components[order], weights[order], n_resolved=min(n_resolved, int(stands_out.sum()))
     )
-
-
-def cubes_along(T: Floats, vectors: Floats) -> Floats:
-    """``T(v, v, v)`` for each row v of `vectors`."""
-    return np.asarray(np.einsum("abc,ia,ib,ic->i", T, vectors, vectors, vectors, optimize=True))
-
-
-def orthonormal_components(tensor: Floats, k: int, plan: MomentPlan) -> Floats:
-    """Decompose a released tensor into `k` orthonormal components, the rows of the result."""
-    # Deflation is one start of simultaneous iterations.
-    return orthogonal_decomposition(
-        tensor, k, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
-        random_state=check_random_state(plan.random_state),
-    )[1]  # fmt: skip
 
 
 def fit_by_steps(
@@ -145,51 +138,33 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class ReleasedThirdMoments:
-    """Released third moments in a subspace."""
-
-    tensor: Floats  # mean of y (x) y (x) y, y the projected samples
-    residual: Floats  # mean of y times the squared distance from the subspace; 0 if not asked for
-    sigma: float  # of the noise of the tensor along a coordinate
-
-
-def release_third_moments(
-    ask: Session, ball: LiftedBall, plan: MomentPlan, white: Whitener, residual_weight: float
-) -> ReleasedThirdMoments:
-    """Release the whitened third moment, and that of residuals if `residual_weight` is above 0."""
+def release_third_moments(ask: Session, radius: float, plan: MomentPlan, white: Whitener) -> Answer:
+    """Answer whose value is the whitened third moment, with the deviation of its coordinates."""
     if plan.perturbation == "whitened_tensor":
-        return release_clipped_third_moments(ask, ball, white.matrix, residual_weight)
-    third = release_in_basis(ask, ThirdMoments(white.basis, ball, residual_weight))
-    tensor = multilinear(third.tensor, white.transform)
+        return release_clipped_third_moments(ask, radius, white.matrix)
+    third = release_in_basis(ask, ThirdMoments(white.basis, radius))
     # Noise of a cube grows with the mean of its squared scales, to the power 3 / 2.
     growth = float(np.mean(white.scale**-2.0)) ** 1.5
-    return ReleasedThirdMoments(tensor, third.residual / white.scale, third.sigma * growth)
+    whitened = multilinear(third.value, white.transform)
+    return replace(third, value=whitened, sigma=third.sigma * growth)
 
 
-def release_clipped_third_moments(
-    ask: Session, ball: LiftedBall, basis: Floats, residual_weight: float
-) -> ReleasedThirdMoments:
-    """Release mean third moments in the span of `basis`, clipped at a noisy quantile of norms."""
+def release_clipped_third_moments(ask: Session, radius: float, basis: Floats) -> Answer:
+    """Answer whose value is the third moment in `basis`, clipped at a noisy quantile of norms."""
     limit = math.inf
     if not ask.is_exact:
         # Range searched for a limit, relative to the largest norm possible, in 96 bins.
-        largest = ball.norm**3 * float(np.linalg.norm(basis, 2)) ** 3
+        largest = radius**3 * float(np.linalg.norm(basis, 2)) ** 3
         edges = largest * np.geomspace(1e-8, 1.0, 97)
-        histogram = ask(ThirdMomentHistogram(basis, ball, residual_weight, edges=edges))
+        histogram = ask(ThirdMomentHistogram(basis, radius, edges))
         limit = histogram.edge_at(edges, 1 - defaults.CLIPPED)
-    return release_in_basis(ask, ProjectedThirdMoments(basis, ball, residual_weight, limit))
+    return release_in_basis(ask, ProjectedThirdMoments(basis, radius, limit))
 
 
-def release_in_basis(ask: Session, query: ProjectedThirdMoments) -> ReleasedThirdMoments:
-    """Release third moments in the span of a query's basis, and those of residuals."""
-    answer, size = ask(query), query.basis.shape[1]
-    n_cubes = n_unique(size, 3)
-    tensor = coordinates_to_symmetric(answer.value[:n_cubes], size, 3)
-    residual = np.zeros(size)
-    if query.residual_weight > 0:
-        residual = answer.value[n_cubes:] / query.residual_weight
-    return ReleasedThirdMoments(tensor, residual, answer.sigma)
+def release_in_basis(ask: Session, query: ProjectedThirdMoments) -> Answer:
+    """Answer whose value is a symmetric tensor, the third moment in the basis of a query."""
+    answer = ask(query)
+    return replace(answer, value=coordinates_to_symmetric(answer.value, query.basis.shape[1], 3))
 
 
 def sampling_deviation(white: Whitener, second: Floats, n_units: int) -> float:

@@ -50,24 +50,9 @@ class LiftedBall:
         """Largest norm of an embedded sample z."""
         return math.hypot(self.radius, self.offset)
 
-    @property
-    def farthest_cubes(self) -> float:
-        """Largest distance of two ``z (x) z (x) z``: that of opposite samples with one constant."""
-        square, constant = self.radius**2, self.offset**2
-        return math.sqrt(2 * (square + constant) ** 3 + 2 * (square - constant) ** 3)
-
     def dimension(self, n_features: int) -> int:
         """Number of coordinates of z: `n_features`, and one for the constant."""
         return n_features + (self.offset > 0)
-
-    def projected(self, chunk: SampleChunk, rows: slice, basis: Floats) -> Floats:
-        """Embedded samples z of the slice `rows` times `basis`; (n_rows, k)."""
-        n_features = chunk.X.shape[1]
-        scales = chunk.scales(self.radius)[rows]
-        result = product_by_rows(chunk.X[rows], basis[:n_features]) * scales[:, None]
-        if self.offset > 0:
-            result += self.offset * basis[n_features]
-        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,43 +103,29 @@ class SecondMoments(query.NonNegative):
 class _ThirdMoments:
     """Third moments of units in the span of `basis`, with a bound on the norm of each."""
 
-    # With `y = basis' z` and s the squared distance of z from the span, the moment is `y (x) y (x)
-    # y`, followed by `rho s y` if rho (`residual_weight`) is not 0.
+    # Means of ``y (x) y (x) y`` with ``y = basis' x``, x scaled into the ball of `radius`.
 
     basis: Floats
-    ball: LiftedBall
-    residual_weight: float = 0.0
+    radius: float
 
     def __post_init__(self) -> None:
-        # Largest projection of a sample, and largest squared norm times residual weight: squares of
-        # contributions stay far from overflow.
-        largest_projection, largest_residual = 1e46, 1e92
-        norm = self.ball.norm
-        query.check_array("the basis", self.basis, largest_projection / norm)
-        sizes = (0.0, largest_residual / norm**2)
-        query.check_number("the residual weight", self.residual_weight, sizes)
+        # Largest projection of a sample: squares of contributions stay far from overflow.
+        largest_projection = 1e46
+        query.check_number("the radius", self.radius, query.RADIUS)
+        query.check_array("the basis", self.basis, largest_projection / self.radius)
 
-    def _projections(self, chunk: SampleChunk) -> tuple[Floats, Floats]:
-        """Projections ``y = basis' z``, and squared distances of z from the basis' span."""
+    def _projections(self, chunk: SampleChunk) -> Floats:
+        """Projections ``y = basis' x`` of scaled samples."""
         y = np.empty((chunk.X.shape[0], self.basis.shape[1]))
-        distances, frame = np.zeros(len(y)), np.linalg.qr(self.basis)[0]
+        scales = chunk.scales(self.radius)
         for rows in chunk.blocks(self.basis.shape[1]):
-            y[rows] = self.ball.projected(chunk, rows, self.basis)
-            if self.residual_weight > 0:
-                within_span = np.square(self.ball.projected(chunk, rows, frame)).sum(axis=1)
-                scales = chunk.scales(self.ball.radius)[rows]
-                squares = chunk.square_norms[rows] * scales**2 + self.ball.offset**2
-                distances[rows] = np.maximum(squares - within_span, 0.0)
-        return y, distances
+            y[rows] = product_by_rows(chunk.X[rows], self.basis) * scales[rows, None]
+        return y
 
-    def _norms(self, chunk: SampleChunk, y: Floats, distances: Floats) -> Floats:
-        """Mean over a unit's samples of a norm, (n_units,): a bound on the unit's own.
-
-        It is that of ``(y y y, rho s y)``: y are projections, s `distances`, rho their weight.
-        """
+    def _norms(self, chunk: SampleChunk, y: Floats) -> Floats:
+        """Mean over a unit's samples of the norm of ``y y y``, (n_units,): a bound on its own."""
         squares = np.square(y).sum(axis=1)
-        norms = np.sqrt(squares * (squares**2 + (self.residual_weight * distances) ** 2))
-        return chunk.units.means(norms)
+        return chunk.units.means(np.sqrt(squares * squares**2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,11 +136,11 @@ class ThirdMomentHistogram(query.NormBins, _ThirdMoments):
     description = "share of samples in each bin of the norm of their projected third moment"
     laws = (GAUSSIAN, LAPLACE)
 
-    edges: Floats = None  # type: ignore[assignment]  # follows a field with a default
+    edges: Floats
 
     def total(self, chunk: SampleChunk) -> Floats:
         """Number of units of `chunk` in each bin, of shape (n_edges - 1,)."""
-        return self.histogram(self._norms(chunk, *self._projections(chunk)))
+        return self.histogram(self._norms(chunk, self._projections(chunk)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,62 +161,41 @@ class ProjectedThirdMoments(_ThirdMoments, query.Signed):
         return query.Norms(l2=self.limit)
 
     def total(self, chunk: SampleChunk) -> Floats:
-        """Orthonormal coordinates of ``sum y y y``; with a weight rho then ``rho sum s y`` (k,)."""
-        # Packed here, not by the mechanism, as residuals follow.
-        y, distances = self._projections(chunk)
-        weights = chunk.units.shares
+        """Orthonormal coordinates of ``sum y y y``."""
+        y, weights = self._projections(chunk), chunk.units.shares
         if math.isfinite(self.limit):
-            norms = NORM_SLACK * self._norms(chunk, y, distances)
+            norms = NORM_SLACK * self._norms(chunk, y)
             weights = chunk.units.row_weights(scale_to(norms, self.limit))
-        return sum_over_rows(
-            len(weights), lambda part: self._part(chunk, part, weights, y, distances)
-        )
+        return sum_over_rows(len(weights), lambda part: self._part(chunk, part, weights, y))
 
-    def _part(
-        self, chunk: SampleChunk, part: slice, weights: Floats, y: Floats, distances: Floats
-    ) -> Floats:
+    def _part(self, chunk: SampleChunk, part: slice, weights: Floats, y: Floats) -> Floats:
         """Weighted sum over a slice of rows, in the coordinates of :meth:`total`."""
         size = self.basis.shape[1]
-        tensor, residuals = np.zeros((size,) * 3), np.zeros(size)
+        tensor = np.zeros((size,) * 3)
         for rows in chunk.blocks(size * size, part):
             tensor += symmetric_outer_sum(weights[rows], y[rows])
-            residuals += y[rows].T @ (weights[rows] * distances[rows])
-        coordinates = symmetric_to_coordinates(tensor)
-        if self.residual_weight == 0:
-            return coordinates
-        return np.concatenate([coordinates, self.residual_weight * residuals])
+        return symmetric_to_coordinates(tensor)
 
 
 @dataclass(frozen=True, eq=False)
 class ThirdMoments(ProjectedThirdMoments):
-    """Sum of ``z (x) z (x) z`` in the span of `basis`, bounded in the whole space (AGN, AVN)."""
+    """Sum of ``x (x) x (x) x`` in the span of `basis`, bounded in the whole space (AGN, AVN)."""
 
     name, family = "third_moments", "samples"
     description = "mean third moment of samples, noised in the whole space, seen in a subspace"
     laws = (GAUSSIAN, SPHERICAL)
-
-    # `residual_weight` is (3 / n)^(1/2), n the dimension of the complement of the span, or 0: then
-    # the second part too is an orthonormal coordinate of the tensor.
 
     def __post_init__(self) -> None:
         super().__post_init__()
         gram = self.basis.T @ self.basis
         if not np.allclose(gram, np.eye(len(gram)), rtol=0.0, atol=1e-8):
             raise ValueError("the basis must have orthonormal columns.")
-        hidden = self.basis.shape[0] - self.basis.shape[1]
-        if self.residual_weight and not 0 < self.residual_weight**2 * hidden <= 3 * (1 + 1e-9):
-            raise ValueError("the residual weight must be 0, or at most (3 / n)^(1/2) if n > 0.")
         if math.isfinite(self.limit):
-            raise ValueError("the norm of z is the only limit in the whole space.")
-
-    @property
-    def l2_sensitivity(self) -> float:
-        """Largest distance of two ``z (x) z (x) z``: projecting them does not increase it."""
-        return self.ball.farthest_cubes
+            raise ValueError("the norm of x is the only limit in the whole space.")
 
     def _largest_norms(self) -> query.Norms:
-        # A projection of ``z (x) z (x) z`` is not longer than it.
-        return query.Norms(l2=self.ball.norm**3)
+        # A projection of ``x (x) x (x) x`` is not longer than it.
+        return query.Norms(l2=self.radius**3)
 
     @property
     def ambient_dimension(self) -> int:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from sktensor_dp.estimator.base import FitResult, warnings_of_more
+from sktensor_dp.estimator.base import FitResult
+from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.count_moments import PairMoments, TripleMoments, WhitenedTripleMoments
@@ -84,8 +85,6 @@ ASSUMED = (
     f"The concentration of topics in documents was assumed to be {USUAL:g}: what was released does "
     "not tell."
 )
-SEEN = "topics can be seen in the released pairs of words"
-BURSTS = "Words that come in bursts count as topics here."
 
 
 def fit_topics(ask: Session, plan: TopicPlan, options: TopicOptions, *, begins: bool) -> FitResult:
@@ -103,9 +102,21 @@ def fit_topics(ask: Session, plan: TopicPlan, options: TopicOptions, *, begins: 
         stream = TopicStream.of_first_batch(topics, ask.n_units, budget, ask.ticket)
         attributes["_stream"] = stream
     warned = warnings_of_noise(topics, hidden, plan, begins=begins)
-    more = warnings_of_more(topics.n_resolved, plan.n_components, SEEN, BURSTS)
+    more = warnings_of_more(topics.n_resolved, plan.n_components)
     notes = (*((ASSUMED,) if recipe.is_assumed else ()), *map(str, more))
     return FitResult(attributes, (*warned, *more), notes)
+
+
+def warnings_of_more(n_seen: int, asked: int) -> tuple[Warning, ...]:
+    """Tuple of one warning where pairs show more topics than `asked`, else empty."""
+    if n_seen <= asked:
+        return ()
+    message = (
+        f"At least {n_seen} topics can be seen in the released pairs of words, and {asked} "
+        f"{'was' if asked == 1 else 'were'} asked for: some may be merged. "
+        "Words that come in bursts count as topics here."
+    )
+    return (DoubtfulParameterWarning(message),)
 
 
 class _Decomposition(NamedTuple):

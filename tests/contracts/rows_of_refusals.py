@@ -509,7 +509,6 @@ ARGUMENTS += [
 
 # Queries whose bound would be that of something else
 
-EYE, BALL = np.eye(5), LiftedBall(1.0)
 QUERIES: list[tuple[Callable[[], Any], str]] = [
     (lambda: WordFrequencies(Clip(PairNorm(1.0), 1.0)), "clip must be of a"),
     (lambda: PairMoments(Clip(PairNorm(1.0), 1.0), 1.5), "must be of a PairNorm on"),
@@ -522,8 +521,8 @@ QUERIES: list[tuple[Callable[[], Any], str]] = [
     (lambda: WhitenedTripleMoments(np.eye(2), Clip(TripleNorm(), 1.0)), "clip must be of a"),
     (lambda: TripleMoments(np.eye(2), Clip(CountNorm(2), 1.0)), "clip must be of a"),
     (lambda: TripleMoments(2 * np.eye(2), Clip(TripleNorm(), 1.0)), "orthonormal"),
-    (lambda: ThirdMoments(EYE[:, :3] * (1 + 1e-6), BALL, 1.0), "orthonormal"),
-    (lambda: ThirdMoments(EYE[:, :3], BALL, 1.001 * math.sqrt(3 / 2)), "at most"),
+    (lambda: ThirdMoments(np.eye(5)[:, :3] * (1 + 1e-6), 1.0), "orthonormal"),
+    (lambda: ThirdMoments(np.eye(5), 1.0, limit=1.0), "the only limit"),
     # Else no two samples would be orthogonal, and other bounds would be the sharp ones.
     (lambda: LiftedBall(1.0, 1.01), "offset must be a number from 0 to 1,"),
     *((lambda largest=largest: WordVotes(4, largest, np.ones(N_BUCKETS)),

@@ -1,7 +1,6 @@
 """Every query on samples and tensors with random public parameters, and extreme neighbours."""
 
 import math
-from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
@@ -55,34 +54,33 @@ SAMPLES = Rows(samples, changed_sample, as_samples, SampleChunk, SampleChunks)
 # Public parameters
 
 
-def embedding(rng: Rng, constant: bool) -> LiftedBall:
-    radius = float(10 ** rng.uniform(-3, 3))
-    return LiftedBall(radius, radius * float(rng.choice([0.1, 0.5, 1.0])) if constant else 0.0)
+def radii(rng: Rng) -> float:
+    return float(10 ** rng.uniform(-3, 3))
 
 
-def projected_options(rng: Rng, constant: bool) -> tuple[Floats, LiftedBall, float, float]:
+def projected_options(rng: Rng) -> tuple[Floats, float, float]:
     """Draw a basis of any rank, rows and columns of very different length, some of them zero."""
-    of = embedding(rng, constant)
-    weight = float(rng.choice([0.0, 10 ** rng.uniform(-3, 3)]))
-    n_rows = of.dimension(D)
-    columns = rng.standard_normal((n_rows, rng.integers(1, n_rows + 3)))
-    columns *= 10 ** rng.uniform(-2, 2, columns.shape[1]) * 10 ** rng.uniform(-2, 1, (n_rows, 1))
-    columns *= rng.random((n_rows, 1)) < 0.9
-    return columns, of, weight, of.norm**3 * float(np.linalg.norm(columns, 2)) ** 3
+    radius = radii(rng)
+    columns = rng.standard_normal((D, rng.integers(1, D + 3)))
+    columns *= 10 ** rng.uniform(-2, 2, columns.shape[1]) * 10 ** rng.uniform(-2, 1, (D, 1))
+    columns *= rng.random((D, 1)) < 0.9
+    return columns, radius, radius**3 * float(np.linalg.norm(columns, 2)) ** 3
 
 
-def projected(constant: bool) -> Callable[[Rng, None], ProjectedThirdMoments]:
-    def build(rng: Rng, _: None) -> ProjectedThirdMoments:
-        columns, of, weight, largest = projected_options(rng, constant)
-        return ProjectedThirdMoments(columns, of, weight, limit=largest * 10 ** rng.uniform(-8, 0))
-
-    return build
+def projected(rng: Rng, _: None) -> ProjectedThirdMoments:
+    columns, radius, largest = projected_options(rng)
+    return ProjectedThirdMoments(columns, radius, limit=largest * 10 ** rng.uniform(-8, 0))
 
 
 def histogram(rng: Rng, _: None) -> ThirdMomentHistogram:
-    columns, of, weight, largest = projected_options(rng, bool(rng.integers(2)))
+    columns, radius, largest = projected_options(rng)
     edges = largest * np.geomspace(1e-8, 1, rng.integers(2, 20))
-    return ThirdMomentHistogram(columns, of, weight, edges=edges)
+    return ThirdMomentHistogram(columns, radius, edges)
+
+
+def whole(rng: Rng, _: None) -> ThirdMoments:
+    frame = np.linalg.qr(rng.standard_normal((D, rng.integers(1, D + 1))))[0]
+    return ThirdMoments(frame, radii(rng))
 
 
 def norms(rng: Rng, _: None) -> NormHistogram:
@@ -94,7 +92,7 @@ def power(rng: Rng, _: None) -> PowerIterations:
     columns = rng.standard_normal((D, rng.integers(1, 12)))
     columns[:, 1:] = columns[:, :1] + columns[:, 1:] * 10 ** rng.uniform(-3, 3)
     columns[:, -1] = columns[:, 0]
-    return PowerIterations(columns / np.linalg.norm(columns, axis=0), embedding(rng, False).radius)
+    return PowerIterations(columns / np.linalg.norm(columns, axis=0), radii(rng))
 
 
 # Samples that are as far apart as the bound allows
@@ -113,32 +111,14 @@ def case(release: str, kind: str, build: Any, query: Any, *ends: Floats) -> Case
 
 def second_case(kind: str, offset: float) -> Case:
     """Clipped to radius 2, at an angle that makes the two z orthogonal."""
+
+    def build(rng: Rng, _: None) -> SecondMoments:
+        radius, share = radii(rng), float(rng.choice([0.1, 0.5, 1.0]))
+        return SecondMoments(LiftedBall(radius, radius * share if offset else 0.0))
+
     cosine = -((offset / 2) ** 2)
     ends = 7 * np.eye(D)[0], 9 * np.append([cosine, math.sqrt(1 - cosine**2)], np.zeros(D - 2))
-    return case("second_moments", kind, lambda rng, _: SecondMoments(embedding(rng, offset > 0)),
-                SecondMoments(LiftedBall(2.0, offset)), *ends)  # fmt: skip
-
-
-def projected_case(kind: str, offset: float, weight: float, constant: bool) -> Case:
-    """A basis that leaves the constant out sees opposite samples."""
-    of = LiftedBall(2.0, offset)
-    columns = np.zeros((of.dimension(D), 2))
-    columns[:2] = [[1.0, 0.5], [0.3, 2.0]]
-    query = ProjectedThirdMoments(columns, of, weight, limit=0.01)
-    return case("projected_third_moments", kind, projected(constant), query)
-
-
-def whole_case(kind: str, offset: float) -> Case:
-    def build(rng: Rng, _: None) -> ThirdMoments:
-        of = embedding(rng, offset > 0)
-        size = of.dimension(D)
-        hidden = int(rng.integers(0, size))
-        weight = math.sqrt(3 / hidden) * float(rng.choice([0.0, 0.5, 1.0])) if hidden else 0.0
-        frame = np.linalg.qr(rng.standard_normal((size, size - hidden)))[0]
-        return ThirdMoments(frame, of, weight)
-
-    of = LiftedBall(2.0, offset)
-    return case("third_moments", kind, build, ThirdMoments(np.eye(of.dimension(D)), of))
+    return case("second_moments", kind, build, SecondMoments(LiftedBall(2.0, offset)), *ends)
 
 
 def power_case(kind: str, n_starts: int) -> Case:
@@ -149,7 +129,7 @@ def power_case(kind: str, n_starts: int) -> Case:
 
 
 NEAR_AND_FAR = np.zeros(D), np.full(D, 9.0)
-HISTOGRAM = ThirdMomentHistogram(np.eye(D), LiftedBall(2.0), edges=np.array([1.0, 2.0, 9.0]))
+HISTOGRAM = ThirdMomentHistogram(np.eye(D), 2.0, np.array([1.0, 2.0, 9.0]))
 ROW_CASES = [
     second_case("no constant", 0.0),
     second_case("constant", 1.0),
@@ -157,11 +137,9 @@ ROW_CASES = [
     case("norm_histogram", "samples", norms, NormHistogram(SampleNorm(), HISTOGRAM.edges),
          *NEAR_AND_FAR),
     case("third_moment_histogram", "any basis", histogram, HISTOGRAM, *NEAR_AND_FAR),
-    projected_case("no constant", 0.0, 0.7, False),
-    projected_case("constant", 1.5, 0.7, True),
-    projected_case("tensor alone", 0.0, 0.0, True),
-    whole_case("no constant", 0.0),
-    whole_case("constant", 1.0),
+    case("projected_third_moments", "any basis", projected,
+         ProjectedThirdMoments(np.eye(D, 3) + 0.3, 2.0, limit=0.01)),
+    case("third_moments", "any frame", whole, ThirdMoments(np.eye(D), 2.0)),
     power_case("one start", 1),
     power_case("more starts than features", 8),
 ]  # fmt: skip

@@ -126,7 +126,7 @@ def test_coordinates_are_those_of_the_mechanism(case, seed):
         expected = np.linalg.norm(case.coordinates(total, query), order)
         assert np.linalg.norm(np.ravel(noise.seen) * bound, order) == pytest.approx(expected)
         if case.release == "third_moments" and law is entry.pure:
-            size = query.ball.dimension(rows_of_samples.D)
+            size = rows_of_samples.D
             assert noise.ambient == size * (size + 1) * (size + 2) // 6
 
 

@@ -32,7 +32,6 @@ from sktensor_dp.queries.mean_field import MeanField, single_precision
 from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.query import UnitCount
 from sktensor_dp.queries.samples import (
-    LiftedBall,
     PowerIterations,
     ProjectedThirdMoments,
     SampleNorm,
@@ -172,7 +171,7 @@ def check_bin(kind, query, rows):
             return
         norm = norm_of_group(query.norm, rows) * factor(query.clips, rows)
     else:
-        as_moments = ProjectedThirdMoments(query.basis, query.ball, query.residual_weight)
+        as_moments = ProjectedThirdMoments(query.basis, query.radius)
         norm = float(np.mean([np.linalg.norm(of_row(kind, as_moments, row)) for row in rows]))
     assert one.sum() == 1
     near = query.edges * (1 + 1e-7 * np.sign(norm - query.edges))
@@ -192,7 +191,7 @@ def test_norms_and_projections_of_samples_do_not_depend_on_others(d, k, layout, 
     """A last digit more, and norms of all other groups may be in the next bin."""
     rng = np.random.default_rng(seed)
     own, basis = rng.standard_normal((2, d)), rng.standard_normal((d, k))
-    query = ProjectedThirdMoments(basis, LiftedBall(1.0), 0.5, limit=1.0)
+    query = ProjectedThirdMoments(basis, 1.0, limit=1.0)
     found = set()
     for n in (1, 2, 3, 5, 8, 33, 130, 400):
         others = list(rng.standard_normal((n, d)))

@@ -1,8 +1,7 @@
 """Queries on samples against loops that follow the definitions, as linear maps, and their noise.
 
-With z = (min(1, R / |x|) x, c), up to NORM_SLACK, a sample adds z z', the coordinates of
-y (x) y (x) y and of rho s y with y = B'z and s its squared distance from the span of B, each
-times its weight, or z (z'u)^2 for every start u.
+With z = (min(1, R / |x|) x, c), up to NORM_SLACK, a sample adds z z'; without the constant c the
+coordinates of y (x) y (x) y with y = B'z, times its weight, or z (z'u)^2 for every start u.
 """
 
 import math
@@ -72,24 +71,18 @@ def coordinates(tensor):
     return np.array([tensor[t] * math.sqrt(len(set(permutations(t)))) for t in triples])
 
 
-def parts(z, basis, rho):
-    """y (x) y (x) y as coordinates, with rho s y."""
-    y = basis.T @ z
-    seen = coordinates(np.einsum("abc,ai,bj,ck->ijk", cube(z), basis, basis, basis))
-    if rho == 0:
-        return seen
-    residual = z - basis @ np.linalg.lstsq(basis, z, rcond=None)[0]
-    return np.append(seen, rho * (residual @ residual) * y)
+def seen(z, basis):
+    """Coordinates of y (x) y (x) y."""
+    return coordinates(np.einsum("abc,ai,bj,ck->ijk", cube(z), basis, basis, basis))
 
 
 def looped(query, X):
-    if isinstance(query, PowerIterations):
-        z = embedded(X, 0.0)
-        return np.array([(z * (z @ u)[:, None] ** 2).sum(axis=0) for u in query.starts.T]).T
-    z = embedded(X, query.ball.offset)
     if isinstance(query, SecondMoments):
-        return sum(np.outer(row, row) for row in z)
-    each = [parts(row, query.basis, query.residual_weight) for row in z]
+        return sum(np.outer(row, row) for row in embedded(X, query.ball.offset))
+    z = embedded(X, 0.0)
+    if isinstance(query, PowerIterations):
+        return np.array([(z * (z @ u)[:, None] ** 2).sum(axis=0) for u in query.starts.T]).T
+    each = [seen(row, query.basis) for row in z]
     norms = np.linalg.norm(each, axis=1)
     if isinstance(query, ThirdMomentHistogram):
         inner = query.edges[1:-1]
@@ -111,16 +104,12 @@ def unit_columns(rng, n):
 def queries(seed):
     rng = np.random.default_rng(seed)
     for offset in (0.0, 0.7 * RADIUS):
-        of = LiftedBall(RADIUS, offset)
-        size = of.dimension(D)
-        yield SecondMoments(of)
-        for rho in (0.0, 0.8):
-            basis = rng.standard_normal((size, 3))
-            yield ProjectedThirdMoments(basis, of, rho)
-            yield ProjectedThirdMoments(basis, of, rho, limit=0.5)
-            yield ThirdMomentHistogram(basis, of, rho, edges=np.array([0.01, 0.5, 2.0, 4.0]))
-            frame = np.linalg.qr(rng.standard_normal((size, 4)))[0]
-            yield ThirdMoments(frame, of, min(rho, math.sqrt(3 / (size - 4))))
+        yield SecondMoments(LiftedBall(RADIUS, offset))
+    basis = rng.standard_normal((D, 3))
+    yield ProjectedThirdMoments(basis, RADIUS)
+    yield ProjectedThirdMoments(basis, RADIUS, limit=0.5)
+    yield ThirdMomentHistogram(basis, RADIUS, np.array([0.01, 0.5, 2.0, 4.0]))
+    yield ThirdMoments(np.linalg.qr(rng.standard_normal((D, 4)))[0], RADIUS)
     for n_starts in (1, 4, D, 15):
         yield PowerIterations(unit_columns(rng, n_starts), RADIUS)
     yield PowerIterations(np.tile(unit_columns(rng, 2), 3), RADIUS)
@@ -159,13 +148,11 @@ def linear_map(query, rng):
 
 
 @pytest.mark.parametrize("hidden", range(D))
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_third_moments_are_orthonormal_coordinates(hidden, share, seed):
+def test_third_moments_are_orthonormal_coordinates(hidden, seed):
     """With them one sees an orthogonal projection of spherical noise in the whole space."""
     rng = np.random.default_rng(seed)
     frame = np.linalg.qr(rng.standard_normal((D, D - hidden)))[0]
-    weight = share * math.sqrt(3 / hidden) if hidden else 0.0
-    matrix = linear_map(ThirdMoments(frame, LiftedBall(1.0), weight), rng)
+    matrix = linear_map(ThirdMoments(frame, 1.0), rng)
     np.testing.assert_allclose(matrix @ matrix.T, np.eye(len(matrix)), atol=1e-6)
 
 
@@ -215,27 +202,23 @@ def session_of(X, plan):
     return Session(SampleChunks(as_samples(X), *X.shape), plan)
 
 
-@pytest.mark.parametrize("offset", [0.0, 0.7 * RADIUS])
-def test_answers_are_means_in_everyday_form(offset, seed):
+def test_answers_are_means_in_everyday_form(seed):
     X, rng = data(seed), np.random.default_rng(seed)
-    z, ball = embedded(X, offset), LiftedBall(RADIUS, offset)
+    z = embedded(X, 0.0)
     names = ("second_moments", "projected_third_moments", "third_moments", "power_iterations")
-    basis = rng.standard_normal((z.shape[1], 2))
+    basis = rng.standard_normal((D, 2))
     frame = np.linalg.qr(basis)[0]
-    squares = ((z - z @ frame @ frame.T) ** 2).sum(axis=1)
     plan = ReleasePlan.split(math.inf, 1e-6, dict.fromkeys(names, 1.0))
     with session_of(X, plan) as ask:
-        second = ask(SecondMoments(ball))
+        second = ask(SecondMoments(LiftedBall(RADIUS)))
         np.testing.assert_allclose(second.value, z.T @ z / len(X), atol=1e-9)
-        third = release_in_basis(ask, ProjectedThirdMoments(basis, ball, 0.3))
-        whole = release_in_basis(ask, ThirdMoments(frame, ball, 0.5))
+        third = release_in_basis(ask, ProjectedThirdMoments(basis, RADIUS))
+        whole = release_in_basis(ask, ThirdMoments(frame, RADIUS))
         for found, y in ((third, z @ basis), (whole, z @ frame)):
-            np.testing.assert_allclose(found.tensor, sum(map(cube, y)) / len(X), atol=1e-9)
-            np.testing.assert_allclose(found.residual, squares @ y / len(X), atol=1e-9)
-        if offset == 0:
-            u = unit_columns(rng, 3)
-            answers = release_power_step(ask, PowerIterations(u, RADIUS)).value
-            np.testing.assert_allclose(answers, z.T @ (z @ u) ** 2 / len(X), atol=1e-9)
+            np.testing.assert_allclose(found.value, sum(map(cube, y)) / len(X), atol=1e-9)
+        u = unit_columns(rng, 3)
+        answers = release_power_step(ask, PowerIterations(u, RADIUS)).value
+        np.testing.assert_allclose(answers, z.T @ (z @ u) ** 2 / len(X), atol=1e-9)
     assert {second.sigma, third.sigma, whole.sigma} == {0.0}
 
 
@@ -245,12 +228,10 @@ def test_a_limit_is_searched_where_norms_can_be(delta, seed):
     rng, X = np.random.default_rng(seed), data(seed)
     names = {"third_moment_histogram": 1.0, "projected_third_moments": 1.0}
     with questions() as asked, session_of(X, ReleasePlan.split(1.0, delta, names)) as ask:
-        release_clipped_third_moments(
-            ask, LiftedBall(RADIUS, 0.0), rng.standard_normal((D, 3)), 0.0
-        )
+        release_clipped_third_moments(ask, RADIUS, rng.standard_normal((D, 3)))
         sensitivity = ask.report().rows[-1].sensitivity
     histogram, _ = asked
-    norms = np.linalg.norm([parts(z, histogram.basis, 0.0) for z in embedded(X, 0.0)], axis=1)
+    norms = np.linalg.norm([seen(z, histogram.basis) for z in embedded(X, 0.0)], axis=1)
     assert norms.max() <= histogram.edges[-1] * (1 + 1e-9)
     assert np.isclose(2 * histogram.edges / len(X), sensitivity, rtol=1e-12).any()
 

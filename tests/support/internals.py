@@ -95,7 +95,7 @@ leading_pairs = entry_biases._singular_vectors
 
 def unit_norms(query: Any, chunk: Any) -> np.ndarray:
     """Norms that a query clips by."""
-    return query._norms(chunk, *query._projections(chunk))
+    return query._norms(chunk, query._projections(chunk))
 
 
 def sums_and_covariance(search: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -133,11 +133,6 @@ def with_stream(estimator: Any, stream: Any) -> Any:
 def validated_rows(estimator: Any, X: Any) -> Any:
     """Rows as a fitted estimator reads them."""
     return estimator._validated_rows(X, reset=False)
-
-
-def columns_out(estimator: Any, number: int) -> None:
-    """Set how many columns a fitted estimator has put out."""
-    estimator._n_features_out = number
 
 
 facts_of = methodcaller("_public_facts")  # what search, scorer and audit go by

@@ -147,7 +147,7 @@ print(mixture.predict_proba(asked).round(2))
 #
 # - :doc:`/gallery/privacy/plot_epsilon_as_odds`: what epsilon means, in
 #   pictures.
-# - :doc:`/components`: mixtures, other third moments, and
+# - :doc:`/mixtures`: how many groups, missing cells, averages, and
 #   ``data_norm``.
 # - :doc:`/tuning`: choosing ``data_norm`` or the number of clusters
 #   privately.
