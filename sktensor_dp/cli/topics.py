@@ -428,7 +428,9 @@ class Topics(Run):
         about: dict[str, Any] = {"report": report, "warnings": warnings}
         if self._has_groups():  # all that were made of these topics
             about["shares"] = {
-                _heading(where, made): TopicShares.load(where / "shares.model")
+                _heading(made, "" if where == folder.path else where.name): TopicShares.load(
+                    where / "shares.model"
+                )
                 for where, made in runs_with(folder.path, ["topics.model"])
                 if made.protected.get("shares.model")
             }
@@ -494,9 +496,9 @@ class Topics(Run):
         return name
 
 
-def _heading(where: Path, made: Manifest) -> str:
-    """Heading of shares by group that a run made."""
-    return f"Topics by {made.asked['by']} of {made.asked['file']}, in {where.name}"
+def _heading(made: Manifest, place: str) -> str:
+    """Heading of shares by group that a run made; `place` is the folder of an earlier one."""
+    return f"Topics by {made.asked['by']} of {made.asked['file']}{place and f' ({place})'}"
 
 
 def _stop_words(path: Path, encoding: str | None) -> list[str]:

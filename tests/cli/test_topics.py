@@ -590,7 +590,7 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
         checks.append(re.search("checked first: .*", page)[0])
     assert checks[0] not in checks[1:]
     html = (folder / "topics.html").read_text("utf-8")  # has all that was paid for
-    for of in ("next.csv, in private-topics", "posts.csv, in earlier-2"):
+    for of in ("next.csv", "posts.csv (earlier-2)"):
         assert f"<h2>Topics by month of {of}</h2>" in html
     # The whole epsilon is for shares, but for the part of a check.
     budget = BudgetAccountant(path=folder / LEDGER)
@@ -618,6 +618,8 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
     said = command(*run[:-2], *fresh).err
     assert "So no shares by group were made, nor paid for" in said
     assert len(BudgetAccountant(path=folder / LEDGER).entries) == n_paid
+    of_hidden = {(row["word"], row["hidden"]) for row in table(tmp_path / "fresh" / "topics.csv")}
+    assert of_hidden == {("", "yes")}
     made = BudgetAccountant(path=tmp_path / "fresh" / LEDGER).entries
     assert "TopicShares" not in {one.spender for one in made}
     command("report", "check", folder)
