@@ -1,17 +1,16 @@
 """A check of data against public lists and bounds, before the budget of a fit is spent."""
 
+import json
 import math
-import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import as_numbers
@@ -23,16 +22,16 @@ from sktensor_dp.estimator.forecast import least_epsilon, sigma_of_mean
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.accountant import CHECK, BudgetAccountant
-from sktensor_dp.privacy.answer import TAIL
 from sktensor_dp.privacy.payer import HasAccountant, Payer, column_of_units
 from sktensor_dp.privacy.plan import COUNT, COUNT_FRACTION, ReleasePlan
 from sktensor_dp.privacy.report import UNITS, PrivacyReport
 from sktensor_dp.privacy.session import Session
+from sktensor_dp.privacy.statement import load_statement
 from sktensor_dp.queries.scores import HeldOutChunk, MatchingRows
 
-# Standard deviation of noise that a check aims at, largest fraction of a budget that it takes, and
-# the deviation from which on it is useless.
-AIM, MOST_FRACTION, USELESS = 0.01, 0.02, 0.1
+# Largest fraction of a budget (of its mu ** 2) that a check takes, by which errors of the fit grow
+# by half as much, and the deviation of noise from which on the check is useless.
+MOST_FRACTION, USELESS = 0.04, 0.1
 # Longer units count as of this length: a bound on what one of them adds to the mean logarithm.
 LONGEST = 10_000
 LOG_LONGEST = math.log1p(LONGEST)
@@ -44,8 +43,8 @@ WHY = (
 SEVERAL_ROWS = "groups of several rows"
 HARDLY_ANY = (
     "Hardly any person has more than one row: are groups (--person in the command) the column of "
-    "persons? If each person has one row, leave it out, which protects the same; where earlier "
-    "fits of the budget protect persons, fit without this check (--no-check): then all add up."
+    "persons? If each person has one row, leave it out, which protects the same; where other fits "
+    "of the budget protect persons, keep it, and go on: then all add up."
 )
 
 
@@ -58,10 +57,10 @@ class InputCheck(HasAccountant):
     fractions : dict of str to float
         Mean over units of the fraction of their rows that match, for each test, with noise; and
         with groups the fraction of "groups of several rows".
-    doubted : list of str
-        Tests that more rows fail than noise explains, without those that may fail.
     sigma : float
         Standard deviation of that noise.
+    too_few : dict of str to float
+        Fractions that a fit needs, for each test that fewer rows pass.
     n_units, count_sigma : float
         Number of units, and the deviation of its noise where it is private.
     length, length_sigma : float or None
@@ -75,8 +74,8 @@ class InputCheck(HasAccountant):
     epsilon: float
     delta: float
     accountant: BudgetAccountant | None
+    may_fail: Collection[str] = ()
     fractions: dict[str, float] = field(init=False)
-    doubted: list[str] = field(init=False)
     sigma: float = field(init=False)
     n_units: float = field(init=False)
     count_sigma: float = field(init=False)
@@ -84,16 +83,14 @@ class InputCheck(HasAccountant):
     length: float | None = field(init=False, default=None)
     length_sigma: float | None = field(init=False, default=None)
 
-    def release(
-        self, matches: Any, groups: Any, may_fail: Collection[str], lengths: Any = None
-    ) -> list[str]:
-        """Release fractions, and the typical length; return the tests that too few rows pass."""
+    def release(self, matches: Any, groups: Any, lengths: Any = None) -> None:
+        """Release fractions, and the typical length."""
         chunk = self._chunk(matches, groups, lengths)
         tests = [*matches]
         if groups is not None:
             tests.append(SEVERAL_ROWS)
-        if isinstance(may_fail, str) or not {*may_fail} <= {*tests}:
-            raise ValueError(f"may_fail must name tests of matches, got {may_fail!r}.")
+        if isinstance(self.may_fail, str) or not {*self.may_fail} <= {*tests}:
+            raise ValueError(f"may_fail must name tests of matches, got {self.may_fail!r}.")
         query = MatchingRows(chunk.X.shape[1])
         number_is_private = self.neighbours == "add_remove"
         if not number_is_private:
@@ -120,27 +117,22 @@ class InputCheck(HasAccountant):
         means = np.clip(query.middle + answer.value, 0.0, 1.0).tolist()
         self.fractions = dict(zip(tests, means, strict=False))
         if lengths is not None and not self.is_hidden:
-            logarithm = means[-1] * LOG_LONGEST
-            self.length = math.expm1(logarithm)
-            self.length_sigma = math.exp(logarithm) * LOG_LONGEST * self.sigma
+            self.length = math.expm1(means[-1] * LOG_LONGEST)
+            self.length_sigma = sigma_of_length(self.length, self.sigma)
         self.privacy_report_ = replace(report, notes=(*report.notes, str(self)))
-        strict = {*matches} - {*may_fail}
-        self.doubted = [name for name in self.failing if name in strict]
-        if self.is_hidden:
-            return []
-        # As many may lie beyond public bounds as "auto" leaves beyond those that it finds.
-        least = 1 - TAIL - self._lost(len(strict))
-        above_half = dict(zip(tests, answer.value.tolist(), strict=False))
-        # Perhaps not half of the rows pass; or of a test that may not fail, surely not nearly all.
-        low = [
-            name for name in matches
-            if above_half[name] < 2 * answer.sigma
-            or (name in strict and self.fractions[name] < least)
-        ]  # fmt: skip
-        hardly_any = self.fractions.get(SEVERAL_ROWS, 1.0) <= 2 * self.sigma
-        if hardly_any and SEVERAL_ROWS not in may_fail:
-            low.append(SEVERAL_ROWS)
-        return low
+
+    def to_json(self) -> str:
+        """Return the released numbers, to go on from them at no further cost."""
+        numbers = {**vars(self), "accountant": None, "may_fail": [*self.may_fail]}
+        return json.dumps(numbers, default=PrivacyReport.to_json)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Check that was written by `to_json`."""
+        check, numbers = cls.__new__(cls), json.loads(text)
+        numbers["privacy_report_"] = load_statement(numbers["privacy_report_"])
+        vars(check).update(numbers)
+        return check
 
     def _chunk(self, matches: Any, groups: Any, lengths: Any) -> HeldOutChunk:
         """Rows with a column in [0, 1] for each test.
@@ -193,41 +185,66 @@ class InputCheck(HasAccountant):
         """Return True if noise hides whether rows match."""
         return self.sigma > USELESS
 
-    def _lost(self, n_tests: int) -> float:
-        """Most that noise takes from any of `n_tests` fractions, but in 1 of 40 checks."""
-        return NormalDist().inv_cdf(1 - 0.025 / max(n_tests, 1)) * self.sigma
-
-    @property
-    def doubts(self) -> str:
-        """Doubt that the data is what it was declared to be; "" if there is none.
-
-        Even where too few rows fail to refuse a fit, they may hold codes, which become a group.
-        """
-        failing = ", ".join(map(repr, self.doubted))
-        return f"Some rows fail {failing}. {WHY}" if failing else ""
-
-    def __repr__(self) -> str:
-        if self.is_hidden:
-            return f"Noise hides how many rows match: {', '.join(map(repr, self.fractions))}."
-        lost = ", ".join(f"{part:.0%} fail {name!r}" for name, part in self.failing.items())
-        said = f"Of rows perhaps {lost}" if lost else "All rows may match"
-        said += f"; noise has a deviation of {self.sigma:.1%}."
-        if self.length is not None:
-            said += f" The typical length is {self.length:.3g}; noise has a deviation of "
-            said += f"{self.length_sigma:.2g}."
-        return said
-
     @property
     def failing(self) -> dict[str, float]:
         """Fractions of rows that fail, by test, where it is more than noise explains."""
         if self.is_hidden:
             return {}
-        least = max(round(1 - self._lost(len(self.fractions)), 2), 0.0)
-        percents = {name: round(fraction, 2) for name, fraction in self.fractions.items()}
         return {
-            name: 1 - fraction for name, fraction in percents.items()
-            if fraction < least and name != SEVERAL_ROWS
+            name: 1 - self.fractions[name] for names in self._by_kind() for name in names
+            if 1 - self.fractions[name] > quantile(len(names)) * self.sigma
         }  # fmt: skip
+
+    def _by_kind(self) -> tuple[list[str], list[str]]:
+        """Names of the tests of rows, apart those that may fail."""
+        tests = [name for name in self.fractions if name != SEVERAL_ROWS]
+        optional = [name for name in tests if name in self.may_fail]
+        return [name for name in tests if name not in optional], optional
+
+    @property
+    def too_few(self) -> dict[str, float]:
+        """Fractions that a fit needs, for each test that fewer rows pass.
+
+        Of tests that may fail most rows for certain; of others all but what noise explains or does
+        no harm, as wrong data cost the whole epsilon of a fit, and a stop costs nothing more.
+        """
+        if self.is_hidden:
+            return {}
+        strict, optional = self._by_kind()
+        needed = dict.fromkeys(optional, 0.5 + 2 * self.sigma)
+        needed |= dict.fromkeys(strict, 1 - most_failing(self.sigma, self.n_units, len(strict)))
+        if SEVERAL_ROWS in {*self.fractions} - {*self.may_fail}:
+            needed[SEVERAL_ROWS] = 2 * self.sigma
+        return {name: least for name, least in needed.items() if self.fractions[name] <= least}
+
+    @property
+    def refusal(self) -> str:
+        """Say for what a fit should not go on; "" if there is nothing."""
+        too_few = self.too_few
+        if not too_few or [*too_few] == [SEVERAL_ROWS]:
+            return HARDLY_ANY if too_few else ""
+        shown = ", ".join(
+            f"{name}: {self.fractions[name]:.1%}, and {least:.1%} are needed"
+            for name, least in too_few.items()
+        )
+        return f"Too few rows match ({shown}; noise has a deviation of {self.sigma:.1%}). {WHY}"
+
+    def __repr__(self) -> str:
+        if self.is_hidden:
+            return f"Noise hides how many rows match: {', '.join(map(repr, self.fractions))}."
+        failing = self.failing
+        strict, optional = (
+            ", ".join(f"{failing[name]:.1%} fail {name!r}" for name in names if name in failing)
+            for names in self._by_kind()
+        )
+        said = f"Of rows perhaps {strict}" if strict else "All rows may match"
+        if optional:
+            said += f"; {optional}, as they may"
+        said += f"; noise has a deviation of {self.sigma:.1%}."
+        if self.length is not None:
+            said += f" The typical length is {self.length:.3g}; noise has a deviation of "
+            said += f"{self.length_sigma:.2g}."
+        return said
 
 
 def _flags(matches: Any) -> np.ndarray[Any, Any]:
@@ -288,7 +305,7 @@ def check_inputs(
         Length of each row, such as its number of words: forecasts take the typical length of a
         unit (of all rows of a group), which is then released too, up to 10,000.
     may_fail : collection of str, default=()
-        Names of tests that up to one half of the rows may fail, such as "age given"; and
+        Names of tests that nearly half of the rows may fail, such as "age given"; and
         "groups of several rows" where hardly any person may have more than one.
     unit : str, default="sample"
         Name of what a row is, as the fit protects it: "sample", "document" or "entry".
@@ -310,11 +327,12 @@ def check_inputs(
     Raises
     ------
     NotEnoughDataError
-        If it is certain, in 39 of 40 checks, that over 1 % of the rows fail some test,
-        or for those in `may_fail` not certain that most pass it. The message shows the released
-        fraction. With `groups` if it is not certain that any person has several rows. The check is
-        charged all the same. Fewer that fail a test not in `may_fail` are warned of, where noise
-        does not explain them. Uncharged, if noise will hide the result.
+        If more rows fail some test than noise explains (of data that all pass in 1 of 40 checks),
+        and than ``0.5 / sqrt(n)`` of `n` units, which move an average by less than the units may
+        differ by chance; if it is not certain of those in `may_fail` that most rows pass; with
+        `groups`, that any person has several rows. The message shows released and needed fractions.
+        The check is charged all the same: to go on, fit with the rest of the budget. Uncharged, if
+        noise will hide the result.
     ValueError
         If `matches` are no booleans, groups are malformed, or `may_fail` names no test; nothing is
         charged.
@@ -336,34 +354,60 @@ def check_inputs(
     >>> check.fractions["film is listed"] > 0.9, check.sigma < 0.01
     (True, True)
     """
-    check = InputCheck(unit, neighbours, epsilon, delta, accountant)
+    check = InputCheck(unit, neighbours, epsilon, delta, accountant, may_fail)
     of_fits = PrivateEstimatorMixin._privacy_constraints
     constraints = {name: of_fits[name] for name in ("epsilon", "delta", "accountant")}
     constraints["unit"] = [OneOf(*UNITS)]
     constraints["neighbours"] = [OneOf("replace_one", "add_remove")]
     check_parameters(check, constraints)
-    if low := check.release(matches, groups, may_fail, lengths):
-        shown = ", ".join(f"{name}: {check.fractions[name]:.0%}" for name in low)
-        reason = f"Too few rows match ({shown}; noise has a deviation of {check.sigma:.1%}). {WHY}"
-        if low == [SEVERAL_ROWS]:
-            reason = HARDLY_ANY
-        error = NotEnoughDataError(f"{reason} Only this check was charged.")
-        error.add_note(f"If up to half of the rows may fail, pass may_fail={low}.")  # in Python
+    check.release(matches, groups, lengths)
+    if refusal := check.refusal:
+        error = NotEnoughDataError(f"{refusal} Only this check was charged.")
+        error.add_note(  # in Python
+            "To go on all the same, fit with the rest of the budget: the check is paid for."
+        )
+        if strict := [*{*check.too_few} - {*may_fail}]:
+            error.add_note(f"If nearly half of the rows may fail, pass may_fail={strict}.")
         raise error
-    if doubts := check.doubts:
-        warnings.warn(doubts, stacklevel=level_of_caller())
     return check
 
 
-def fraction_of_check(n_units: int, mu: float, n_tests: int, neighbours: str) -> float:
-    """Fraction of a budget `mu` (of its square) that a check takes; 0 where it would be no use."""
-    if math.isinf(mu):
-        return MOST_FRACTION
+def quantile(n_tests: int) -> float:
+    """Deviations of noise that no one of so many fractions loses, but in 1 of 40 checks."""
+    return NormalDist().inv_cdf(1 - 0.025 / max(n_tests, 1))
+
+
+def harmless(n_units: float) -> float:
+    """Largest standard error of an average of numbers in [0, 1] over units.
+
+    A smaller fraction of units outside of their range moves an average of theirs by less.
+    """
+    return 0.5 / math.sqrt(max(n_units, 1))
+
+
+def most_failing(sigma: float, n_units: float, n_tests: int) -> float:
+    """Largest fraction of rows that may fail any of `n_tests`, by noise and without harm."""
+    return math.hypot(quantile(n_tests) * sigma, harmless(n_units))
+
+
+def sigma_of_length(length: float, sigma: float) -> float:
+    """Deviation of the noise of a typical length, of a check whose fractions have `sigma`."""
+    return (1 + length) * LOG_LONGEST * sigma
+
+
+def sigma_of_check(n_units: int, mu: float, n_tests: int, neighbours: str) -> float:
+    """Deviation of the noise of the fractions that a check at `mu` releases."""
     query = MatchingRows(n_tests)
     sensitivity = query.sensitivity("l2", neighbours)
     if neighbours == "add_remove":  # the count's noise as in `ask`
         sensitivity = math.hypot(sensitivity, query.middle / math.sqrt(COUNT_FRACTION))
-    # At a fraction f of mu^2 the deviation is `sigma_of_all / sqrt(f)`.
-    sigma_of_all = sensitivity / (n_units * mu)
-    fraction = min(MOST_FRACTION, (sigma_of_all / AIM) ** 2)
-    return fraction if sigma_of_all <= USELESS * math.sqrt(fraction) else 0.0
+    return sensitivity / (n_units * mu)
+
+
+def fraction_of_check(n_units: int, mu: float, n_tests: int, neighbours: str) -> float:
+    """Fraction of a budget `mu` (of its square) that a check takes; 0 where it would be no use."""
+    sigma = sigma_of_check(n_units, mu, n_tests, neighbours)
+    # Finer noise would find no more: at a fraction f of mu^2 its deviation is `sigma / sqrt(f)`.
+    enough = (sigma * quantile(n_tests) / harmless(n_units)) ** 2
+    fraction = min(MOST_FRACTION, enough) or MOST_FRACTION  # without noise the latter
+    return fraction if sigma <= USELESS * math.sqrt(fraction) else 0.0

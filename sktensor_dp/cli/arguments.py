@@ -146,7 +146,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     (READS, "--normalise-labels", bool, False, "case, outer blanks and Unicode form make "
      "no other person"),
     (FORECASTS, "--persons N", integer(1, 10**9), REQUIRED, "how many persons, texts or rows"),
-    (RUNS, "--no-check", bool, False, "do not check first what share of rows can be used"),
+    (RUNS, "--no-check", bool, False, "do not check what share of rows can be used, or go on "
+     "where a check stopped"),
     ("topics groups", "--add-remove", bool, False, "hide also who is in the data, and how many"),
     ("topics groups", "--persons N", ABOUT, None, "with --add-remove: about how many "
      "persons, texts or rows there are; a guess without the data"),

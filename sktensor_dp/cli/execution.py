@@ -25,7 +25,6 @@ from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budge
 from sktensor_dp.cli.topics import SHARES, Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
-from sktensor_dp.input_check import HARDLY_ANY
 from sktensor_dp.model_files.saving import check_saving
 from sktensor_dp.plotting import save_svg
 from sktensor_dp.privacy.payer import UNIT_COLUMN
@@ -120,9 +119,8 @@ def _refuse_or_write_budget(run: Run, folder: Folder) -> None:
     """Write the folder's budget; raise an error if noise may hide what a run or its check finds."""
     if run.options.budget is not None:  # it holds for later runs, also if this one stops
         folder.write_budget()
-    # A run whose models an earlier run paid for spends nothing.
-    if not (run.options.anyway or run.is_paid) and run.too_few():
-        raise NotEnoughDataError(_why_stopped(run, folder))
+    if not run.is_paid:  # else it spends nothing
+        _refuse_few(run, folder)
     if unchecked := run.unchecked():
         raise ValueError(
             f"{unchecked}. Look at a few rows of each column, then say --no-check. Nothing was "
@@ -170,8 +168,10 @@ def _open_folder(run: Run, path: Path) -> Folder:
     first_budget = math.inf if options.file is None else options.epsilon
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
     _take_up(run, folder)
+    plans_anew = not run.paid or run.adds
+    asked = options.epsilon if plans_anew else run.epsilon
     try:
-        affordable = 0.0 if run.is_paid else folder.affordable(run.charge, run.epsilon)
+        affordable = 0.0 if run.is_paid else folder.affordable(run.charge, asked)
     except BudgetError as error:
         if not run.paid and (state := folder.last.told(path, run.free)):
             error.args = (f"{state}. {error}",)
@@ -185,7 +185,7 @@ def _open_folder(run: Run, path: Path) -> Folder:
                 f"{others if run.source else ''}",
             )
         raise
-    if not run.paid or run.adds:
+    if plans_anew:
         options.epsilon = folder.made.epsilon = affordable
         run.build()
     for model in run.models.values():
@@ -204,6 +204,9 @@ def _take_up(run: Run, folder: Folder) -> None:
         run.build()
     settings = run.asked_for()
     folder.last = last = LastRun.left(made, settings, [*run.models], run.option, run.of_added)
+    if not options.again:
+        files = [one for name, one in vars(options).items() if isinstance(one, Path)]
+        run.checked = folder.kept_check(run.of_check(settings), {*files} - {options.output})
     wants_free = bool(run.free and vars(options)[run.free])
     if wants_free and last.is_finished and not (options.again and last.differs):
         run.applies, folder.made = True, made
@@ -302,7 +305,7 @@ def _spending_so_far(run: Run, folder: Folder | None) -> str:
         files += "\nThe same command goes on from there, and does not pay again for "
         files += " and ".join(saved)
     elif run.checked is not None and isinstance(sys.exception(), KeyboardInterrupt):
-        files += "\nThe same command takes what is left; --no-check does not pay the check again"
+        files += "\nThe same command goes on from there, and does not pay again for the check"
     return f"What was charged is spent. {folder.summary()}{files}"
 
 
@@ -334,7 +337,8 @@ def _show_protection(run: Run, path: Path, progress: Progress, *, has_noise: boo
     if weak:
         progress.warn(weak)
     if not run.is_paid:
-        progress.note("\n".join([*run.forecast_lines(), *_released_before(run, path)]))
+        ahead = [*run.check_ahead(), *_released_before(run, path)]
+        progress.note("\n".join([*run.forecast_lines(), *ahead]))
 
 
 def _released_before(run: Run, path: Path) -> list[str]:
@@ -376,14 +380,11 @@ def _why_stopped(run: Run, folder: Folder) -> str:
     ways += run.by_guess()
     # Where no number of units would be enough, they are not what is short.
     short = f"{run.verdict()} {run.unit}s" if units else f"too many {run.noun}s"
-    spent = "nothing was spent"
-    if (check := run.checked) is not None:
-        spent = f"only the check was charged, epsilon {check.privacy_report_.epsilon:.2g}"
-        if check.length is not None:
-            short += f" of about {check.length:.3g} words (between blanks or signs)"
+    if run.checked is not None and run.checked.length is not None:
+        short += f" of about {run.checked.length:.3g} words (between blanks or signs)"
     return (
-        f"{short} for this, so it stopped; {spent}. More can be "
-        f"expected with {' or '.join(ways) or 'other data'}. To go on all the same: --anyway"
+        f"{short} for this, so it stopped. More can be expected with "
+        f"{' or '.join(ways) or 'other data'}."
     )
 
 
@@ -396,36 +397,32 @@ def _check_rows(run: Run, folder: Folder, progress: Progress) -> list[PrivacyRep
         reports = [load_statement((folder.path / STATEMENT).read_bytes())]
         if folder.made.names or not run.adds:
             return reports
-    try:
-        run.check(folder.ledger)
-    except NotEnoughDataError as error:
-        cure = "" if HARDLY_ANY in str(error) else run.cure
-        advice = f"{cure}{_advice_after_check(run, folder)}"
-        error.args = (f"{error} {advice} To go on all the same: --no-check",)
-        raise
-    finally:
-        if run.checked is not None:
-            progress.note(str(run.checked))
+    run.check(folder)
     if run.checked is None:
         return reports
-    # It may have released what the forecast had to guess.
-    if not run.options.anyway and run.too_few():
-        raise NotEnoughDataError(_why_stopped(run, folder))
+    progress.note(str(run.checked))
+    _refuse_few(run, folder)  # by what it has released, too
     return [*reports, run.checked.privacy_report_]
 
 
-def _advice_after_check(run: Run, folder: Folder) -> str:
-    """Say what budget is left after a check that failed, and for whose data only."""
-    left, column = folder.left(run.charge, run.options.epsilon), run.options.person
-    if column is None:
-        same, other, whom = "without --person", "With it", f"each {run.unit}"
+def _refuse_few(run: Run, folder: Folder) -> None:
+    """Raise NotEnoughDataError if few rows match, or too few for what is asked for."""
+    if not run.options.no_check and (unfit := run.refusal()):
+        mended, consent = run.changed(), "--no-check"
+        mended.checked = None  # pays for a check of its own
+        left = folder.left(mended.charge, run.options.epsilon)
+        unfit += f" Mended, the command takes what is left, epsilon {left:.4g}."
+    elif not run.options.anyway and run.too_few():
+        unfit, consent = _why_stopped(run, folder), "--anyway"
     else:
-        same, other, whom = f"with --person {column}", "With another", f"persons by {column!r}"
-    return (
-        f"Mended, the command takes what is left, epsilon {left:.4g}, {same}. {other}, name "
-        f"another --output folder: this check protects {whom} alone, and no budget counts what it "
-        "gave away about others."
-    )
+        return
+    spent = "Nothing was spent"
+    if run.checked is not None:
+        consent += ", which does not pay again for the check"
+        if folder.spent_by_run():
+            epsilon = run.checked.privacy_report_.epsilon
+            spent = f"Only the check was charged, epsilon {epsilon:.2g}"
+    raise NotEnoughDataError(f"{unfit} {spent}. To go on all the same: {consent}")
 
 
 def _write_statement(run: Run, folder: Folder, reports: Sequence[PrivacyReport]) -> PrivacyReport:

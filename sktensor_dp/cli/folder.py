@@ -1,13 +1,14 @@
 """Output folder of the command: its files, and one ledger for all runs that write to it."""
 
 import csv
+import json
 import os
 import re
 import shutil
 import sqlite3
 import tempfile
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from math import ceil, inf, isfinite, isinf, isnan
@@ -18,6 +19,7 @@ from sktensor_dp.cli.last_run import STATEMENT, LastRun
 from sktensor_dp.cli.manifest import MANIFEST, UNFINISHED, Manifest, digest_of
 from sktensor_dp.datasets.own_files import as_cell
 from sktensor_dp.exceptions import BudgetError
+from sktensor_dp.input_check import InputCheck
 from sktensor_dp.privacy.accountant import CHECK, BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.ledger_entries import (
@@ -36,6 +38,7 @@ APART = (
     "Another --output folder has a budget of its own; what people lose who are in both adds up, "
     "and nobody counts it"
 )
+CHECKED = ".check.json"  # check that is paid for
 LOCK = ".run"  # file that a run locks while it writes to the folder
 EARLIER = re.compile(r"earlier-(\d+)")
 
@@ -112,6 +115,26 @@ class Folder:
             self.ledger = BudgetAccountant(*budget, path=self._file, scope=SCOPE)
         elif self._budget != self._balance_before.epsilon:
             Ledger(self._file).change_budget(self._balance_before.epsilon, self._budget)
+
+    def keep_check(self, check: InputCheck, asked: Mapping[str, str]) -> None:
+        """Keep a check that is paid for, for runs with the same settings `asked`."""
+        unfinished = self.path / f"{CHECKED}.unfinished"
+        kept = {"asked": asked, "check": check.to_json()}
+        unfinished.write_text(json.dumps(kept), encoding="utf-8")
+        os.replace(unfinished, self.path / CHECKED)
+
+    def kept_check(self, asked: Mapping[str, str], files: Iterable[Path]) -> InputCheck | None:
+        """Return the check that was kept, if it is of the same settings and of unchanged files."""
+        file = self.path / CHECKED
+        try:
+            kept, since = json.loads(file.read_text(encoding="utf-8")), file.stat().st_mtime
+            states = [one.stat() for path in files for one in (path, *path.rglob("*"))]
+            is_current = all(max(one.st_mtime, one.st_ctime) <= since for one in states)
+            if self._existed and is_current and kept["asked"] == asked:
+                return InputCheck.from_json(kept["check"])
+        except (OSError, ValueError, TypeError, KeyError):
+            pass  # there is none, or it is damaged: another one is paid for
+        return None
 
     def affordable(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
         """Return `epsilon`, or what is left of the budget if only checks of earlier runs made it

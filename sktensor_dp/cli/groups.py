@@ -33,8 +33,7 @@ CATEGORY = (
     "noise, and rows of no category shown."
 )
 CLAMPED = (
-    "Averages and intervals are of numbers clamped to their ranges: a tail beyond, of up to 1% of "
-    "rows by the check, is not counted."
+    "Averages and intervals are of numbers clamped to their ranges: a tail beyond is not counted."
 )
 INTERVALS = (
     "Intervals show noise, chance, and tails that are cut within: as long as noise may hide, up to "
@@ -75,14 +74,13 @@ class Groups(Run):
         self._categories = [(one, value) for one, *values in options.category for value in values]
         self._arrange(self._categories)
         self._refuse_columns()
-        if not options.no_check:
-            self.may_fail = [f"{column} given" for column in [*self._numbers, *self._public]]
-            within = [
-                f"{column} in its {'log range, so above 0' if of_log else 'range'}"
-                for column, of_log in zip(self._numbers, self._of_logs, strict=False)
-            ]
-            within += [f"{column} in its categories" for column in self._public]
-            self.tests = [*self.may_fail, *within]
+        self.may_fail = [f"{column} given" for column in [*self._numbers, *self._public]]
+        within = [
+            f"{column} in its {'log range, so above 0' if of_log else 'range'}"
+            for column, of_log in zip(self._numbers, self._of_logs, strict=False)
+        ]
+        within += [f"{column} in its categories" for column in self._public]
+        self.tests = [*self.may_fail, *within]
 
     def _refuse_columns(self) -> None:
         """Raise ValueError for columns that are named twice, or named but not used."""
@@ -305,7 +303,7 @@ class Groups(Run):
         head = ("group", "share", "column", "average", "within (90%)")
         has_persons = self.options.person is not None
         gains = [self.on_seen()] if self.n_seen() > 1 and not self.on_hidden() else []
-        notes = [*gains, *CENTRES, CLAMPED, *self._on_intervals]
+        notes = [*gains, *CENTRES, CLAMPED, *self.on_rows(), *self._on_intervals]
         if self._n_logs:
             logs = ", ".join(self._numbers[-self._n_logs :])
             notes.append(f"Averages of {logs} are geometric means.")
@@ -338,7 +336,8 @@ class Groups(Run):
         head = ["group", "share", *(f"{name}{end}" for name in names for end in ENDS)]
         folder.add("groups.csv", table_of([head, *rows]))
         notes = ["dot: average; grey: one standard deviation of the group", *CENTRES]
-        footer = "\n".join([*notes, *self._one_peak(), *self.on_hidden(), report.in_brief])
+        doubts = [*self._one_peak(), *self.on_rows(), *self.on_hidden()]
+        footer = "\n".join([*notes, *doubts, report.in_brief])
         names = self._named("log10")
         display = MixtureDisplay(
             self._shares, self._means, self._spreads, names, self._ranges, footer

@@ -66,7 +66,7 @@ class Ratings(Run):
         if not -math.inf < low < high < math.inf:
             raise ValueError("--bounds LOW HIGH needs two numbers, the lower one first")
         self._items, self._named_again = {}, ""
-        if not options.no_check:
+        if options.command != "forecast":
             listed = [] if options.items_are_public else ["items in --items"]
             self.may_fail = ["ratings given"]
             self.tests = [*self.may_fail, *listed, "ratings within --bounds"]
@@ -319,7 +319,8 @@ class Ratings(Run):
     def _notes(self) -> list[str]:
         """Sentences on numbers, on their order, and on directions where all asked for are seen."""
         order = [] if self.options.by_rating else [ORDER]
-        return [ESTIMATES, *order, *([] if super().on_hidden() else [self.on_seen()])]
+        seen = [] if super().on_hidden() else [self.on_seen()]
+        return [ESTIMATES, *order, *seen, *self.on_rows()]
 
     def _name_and_title(self, name: str) -> tuple[str, ...]:
         """Name of an item, followed by its title if items have titles."""

@@ -5,6 +5,7 @@ import hashlib
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from copy import copy
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -18,8 +19,13 @@ from sktensor_dp.cli.folder import Folder
 from sktensor_dp.data.labels import Labels, as_labels, distinct, normalise_labels
 from sktensor_dp.datasets.own_files import read_columns
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, VERDICTS, least_number
-from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.input_check import InputCheck, check_inputs, fraction_of_check
+from sktensor_dp.input_check import (
+    WHY,
+    InputCheck,
+    fraction_of_check,
+    most_failing,
+    sigma_of_check,
+)
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.ledger_entries import PERSON, LedgerEntry, person_of
@@ -73,7 +79,7 @@ class Run:
     noun: str
     option: str
     mistake: str  # that a check would find
-    cure = "--missing declares codes. "  # of a check that failed
+    cure = "--missing declares codes."  # of a check that failed
     n_units = n_items = 0
     models: dict[str, Any]
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
@@ -136,9 +142,11 @@ class Run:
 
     @property
     def epsilon(self) -> float:
-        """Epsilon that the run spends: less than that of its options where models are paid for."""
+        """Epsilon that the run spends: less than that of its options where a part is paid for."""
         epsilon = float(self.options.epsilon)
-        return self.charge(epsilon).cost.epsilon_at(self.options.delta) if self.paid else epsilon
+        if not (self.paid or self.checked):
+            return epsilon
+        return self.charge(epsilon).cost.epsilon_at(self.options.delta)
 
     @property
     def file_name(self) -> str:
@@ -153,13 +161,16 @@ class Run:
         return f"{number} (assumed, the true number is private)" if is_private else number
 
     def charge(self, epsilon: float) -> LedgerEntry:
-        """Charge of a run at `epsilon`, or of those of its models that are not paid for."""
+        """Charge of a run at `epsilon`, or of those of its steps that are not paid for."""
         if self.paid and not self.adds:
             unpaid = [model for name, model in self.models.items() if name not in self.paid]
             costs = [(PrivacyCost(mu=gaussian_mu(one.epsilon, one.delta)), 1) for one in unpaid]
             cost = PrivacyCost.total(costs)
         else:
             cost = self._whole_cost(epsilon)
+            if self.checked is not None:
+                rest = 1 - self._fraction_of_check(epsilon)
+                cost = replace(cost, mu=cost.mu * math.sqrt(rest))
         unit = self.ledger_unit if self.ledger_unit != PERSON else person_of(self.options.person)
         return LedgerEntry(
             "sktensor-dp", "run", uses=1, cost=cost, unit=unit, neighbours=self.neighbours
@@ -180,7 +191,7 @@ class Run:
         kinds, steps = zip(*self.steps(), strict=True)
         budget = _unspent(self.options.epsilon, self.options.delta)
         self._for_check = None
-        if (fraction := self._fraction_of_check()) > 0:
+        if (fraction := self._fraction_of_check(self.options.epsilon)) > 0:
             fractions = [*(step * (1 - fraction) for step in steps), fraction]
             *parts, for_check = budget.split(fractions, [*kinds, "gaussian"])
             if for_check["epsilon"] > 0:  # at epsilon 0 delta alone would pay for the check
@@ -188,13 +199,23 @@ class Run:
                 return parts
         return budget.split(steps, kinds)
 
-    def _fraction_of_check(self) -> float:
+    def _fraction_of_check(self, epsilon: float) -> float:
         """Fraction of the budget for a check; 0 without one, or if noise would hide its result."""
-        if not (self.tests and self.n_units):
+        if not (self.tests and self.n_units) or (self.options.no_check and self.checked is None):
             return 0.0
-        mu = self._whole_cost(self.options.epsilon).mu
-        n_tests = len(self.tests) + (self.options.person is not None) + self.has_lengths
-        return fraction_of_check(self.n_units, mu, n_tests, self.neighbours)
+        mu = self._whole_cost(epsilon).mu
+        return fraction_of_check(self.n_units, mu, self._n_released(), self.neighbours)
+
+    def _n_released(self) -> int:
+        """Number of fractions and lengths that the check releases."""
+        return len(self.tests) + (self.options.person is not None) + self.has_lengths
+
+    def sigma_ahead(self) -> float:
+        """Deviation of the noise of a check to come; 0 without one."""
+        if self._for_check is None or self.checked is not None:
+            return 0.0
+        mu = gaussian_mu(**self._for_check)
+        return sigma_of_check(self.n_units, mu, self._n_released(), self.neighbours)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield for each of `tests` whether each row passes it."""
@@ -210,7 +231,8 @@ class Run:
 
     def unchecked(self) -> str:
         """Sentence on a check that was asked for and that noise would hide; "" if there is none."""
-        if not self.tests or self._fraction_of_check() > 0 or (self.paid and not self.adds):
+        unneeded = self.options.no_check or (self.paid and not self.adds)
+        if not self.tests or self._for_check or self.checked or unneeded:
             return ""
         return (
             f"No check can say what rows can be used: noise would hide the result for {self.units} "
@@ -218,24 +240,51 @@ class Run:
             "nothing"
         )
 
-    def check(self, accountant: BudgetAccountant) -> None:
-        """Check what rows can be used; NotEnoughDataError if few, or a guess of units is off."""
-        if not self._for_check:
-            return
-        self.checked = result = check_inputs(
-            dict(zip(self.tests, self.matches(), strict=True)), groups=self.groups,
-            lengths=self.lengths(), may_fail=self.may_fail,
-            unit=self.ledger_unit, neighbours=self.neighbours, accountant=accountant,
-            **self._for_check,
-        )  # fmt: skip
-        if self.neighbours == "replace_one" or self.options.anyway:
-            return
-        most = round(result.n_units + 2 * result.count_sigma)
-        if result.is_hidden or self.changed(max(most, 1)).verdict() not in HOPEFUL:
-            raise NotEnoughDataError(
-                f"--persons {self.n_units} does not fit the data: {counted(most, self.unit)} at "
-                "most were counted, but for noise. Say about how many there are."
-            )
+    def check(self, folder: Folder) -> None:
+        """Check what rows can be used, and keep the result: no later run pays for it again."""
+        if self._for_check and self.checked is None:
+            matches = dict(zip(self.tests, self.matches(), strict=True))
+            check = InputCheck(
+                self.ledger_unit, self.neighbours, **self._for_check, accountant=folder.ledger,
+                may_fail=self.may_fail,
+            )  # fmt: skip
+            check.release(matches, self.groups, self.lengths())
+            folder.keep_check(check, self.of_check(folder.made.asked))
+            self.checked = check
+
+    def check_ahead(self) -> list[str]:
+        """Say what a check to come may miss, or that its noise may decide."""
+        n_strict, sigma = len({*self.tests} - {*self.may_fail}), self.sigma_ahead()
+        if not (n_strict and sigma):
+            return []
+        most = most_failing(sigma, self.n_units, n_strict)
+        return [
+            f"A check comes first, and stops the run where over about {most:.1%} of rows are not "
+            "as declared: fewer, as of a code such as -9, may pass, and move averages."
+        ]
+
+    def refusal(self) -> str:
+        """Say for what the check stops the run: few rows match, or a guess of units is off."""
+        if (check := self.checked) is None:
+            return ""
+        if refusal := check.refusal:
+            return f"{refusal} {self.cure}" if WHY in refusal else refusal
+        most = max(round(check.n_units + 2 * check.count_sigma), 1)
+        is_guess = self.neighbours == "add_remove"
+        if (
+            not is_guess
+            or self.options.anyway
+            or (not check.is_hidden and self.changed(most).verdict() in HOPEFUL)
+        ):
+            return ""
+        return (
+            f"--persons {self.n_units} does not fit the data: {counted(most, self.unit)} at most "
+            "were counted, but for noise. Say about how many there are."
+        )
+
+    def on_rows(self) -> list[str]:
+        """Sentence on rows that fail the check, for whoever reads averages; in a list."""
+        return [str(self.checked)] if self.checked is not None and self.checked.failing else []
 
     def settings(self) -> Mapping[str, object]:
         """Columns used, and other public settings: the options given."""
@@ -243,8 +292,11 @@ class Run:
             name.replace("_", " "): f"column {value!r}" if name in COLUMNS else in_words(value)
             for name, value in vars(self.options).items() if value and name not in ASIDE
         }  # fmt: skip
+        if self.options.no_check:
+            stated["checked first"] = "no, by --no-check"
         if self.checked is not None:
-            stated["checked first"] = f"{self.checked} {self.checked.doubts}".strip()
+            accepted = " Accepted by --no-check." if self.checked.too_few else ""
+            stated["checked first"] = f"{self.checked}{accepted * self.options.no_check}"
         return {**stated, **self.of_payer}
 
     def asked_for(self) -> dict[str, str]:
@@ -269,6 +321,11 @@ class Run:
             for name, own in parameters.items() if own
         }  # fmt: skip
         return {**asked, "number": self.units, **digests}
+
+    def of_check(self, asked: Mapping[str, str]) -> dict[str, str]:
+        """Those of the settings `asked` for on which the result of a check depends."""
+        aside = {"epsilon", "no_check", self.option, *self.of_payer}
+        return {name: value for name, value in asked.items() if name not in aside}
 
     def take_settings(self, asked: Mapping[str, str], models: Mapping[str, Any]) -> None:
         """Take settings that are not given from the run that these models are of, to add to it."""
@@ -394,7 +451,7 @@ class Run:
         hidden = self.on_hidden()
         if hidden and (helps := ", or ".join(self.helps())):
             hidden.append(f"What would help: {helps}.")
-        unfit = "" if self.checked is None else self.checked.doubts
+        unfit = "" if self.checked is None else self.checked.refusal
         return " ".join(filter(None, [unfit, *hidden]))
 
 

@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
+from sktensor_dp.input_check import sigma_of_length
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
@@ -52,7 +54,7 @@ class Topics(Run):
     mistake = "--text names another column"
     cure = (
         "Texts without blanks between words, as in Chinese, must be cut into words before. Short "
-        'messages of one word, such as "ok", show no topic: leave these rows out of the file. '
+        'messages of one word, such as "ok", show no topic: leave these rows out of the file.'
     )
     added, of_added = "shares", ("by", "texts_per_person", "values")
 
@@ -89,7 +91,9 @@ class Topics(Run):
         split = PrivateCountVectorizer(stop_words=self._stop_words).build_analyzer()
         kept = [word for word in words if split(word) == [word]]
         if not kept:
-            raise ValueError("--vocabulary has no word but stop words")
+            raise ValueError(
+                "--vocabulary has no word but stop words: --stop-words none keeps them"
+            )
         if len(kept) > most and not any(words.values()):
             raise ValueError(
                 f"--vocabulary has {len(kept)} words beside stop words, and no frequencies by "
@@ -118,7 +122,7 @@ class Topics(Run):
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
         """Make a model for each step; public words cost nothing."""
-        if not (self.options.no_check or self.options.file is None):
+        if self.options.file is not None:
             of_list = " of --vocabulary" if self._public_words else ""
             of_groups = [] if self.options.by is None else ["texts of a group of --by-values"]
             self.tests = self.may_fail = [f"texts of two words{of_list} or more", *of_groups]
@@ -147,7 +151,8 @@ class Topics(Run):
         if self.adds and not self._shows_topics():
             raise NotEnoughDataError(
                 "Of the topics of the finished run in this folder none can be seen above the noise,"
-                " or there is one alone: their shares say nothing. Nothing was spent."
+                " or there is one alone: their shares say nothing. --again learns all anew. "
+                "Nothing was spent."
             )
 
     def steps(self) -> list[tuple[str, float]]:
@@ -180,7 +185,10 @@ class Topics(Run):
             if options.by is not None:
                 self._group_of_text = [*map(listed_name, self._ids.pop())]
         if any(len({*names}) < len(names) for names in self._ids):
-            raise ValueError(f"column {options.id!r} of --id has one name for several texts")
+            raise ValueError(
+                f"column {options.id!r} of --id has one name for several texts: name a column of "
+                "different ones, or leave it out, and texts are numbered"
+            )
         self.count(self._texts)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
@@ -204,6 +212,27 @@ class Topics(Run):
             return np.asarray(words.transform(self._texts).sum(axis=1), dtype=np.int64).ravel()
         split = words.build_analyzer()
         return np.fromiter((len(split(text)) for text in self._texts), np.int64)
+
+    def check_ahead(self) -> list[str]:
+        """Say how often noise stops a run of texts as long as assumed, where it may decide."""
+        if not (sigma := self.sigma_ahead()) or self.options.anyway:
+            return []
+        least = self._least_length(1)
+        noise = sigma_of_length(self.length, sigma)
+        often = 0.0 if least is None else NormalDist(self.length, noise).cdf(least - 0.5)
+        if not 0.02 < often < 0.98:
+            return []
+        return [
+            f"A check first measures how long texts are, with noise of a deviation of {noise:.2g} "
+            f"words, and stops the run below {least}: of texts of {self.length} words in "
+            f"{often:.0%} of runs. Fewer topics leave it less to noise."
+        ]
+
+    def _least_length(self, least: int) -> int | None:
+        """Length of texts, `least` or more, from which on the run would not be stopped."""
+        return least_number(
+            lambda n: self.changed(words_per_text=n).verdict() in HOPEFUL, least, 10**4
+        )
 
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how many words were used of those allowed."""
@@ -273,9 +302,7 @@ class Topics(Run):
         """Length of texts from which on the run would not be stopped, if it is a guess."""
         if self.checked is not None and self.checked.length is not None:
             return []
-        least = least_number(
-            lambda n: self.changed(words_per_text=n).verdict() in HOPEFUL, self.length, 10**4
-        )
+        least = self._least_length(self.length)
         return [] if least is None else [f"--words-per-text {least} if texts are so long"]
 
     def forecast_lines(self) -> list[str]:

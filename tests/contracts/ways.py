@@ -453,7 +453,7 @@ SEARCHES_OF: list[tuple[str, Any, Any]] = [
 
 
 def _check(check: InputCheck, X: np.ndarray) -> InputCheck:
-    check.release({"one": X[:, 0] > 0, "other": X[:, 1] > 0}, X[:, 2].astype(int), ())
+    check.release({"one": X[:, 0] > 0, "other": X[:, 1] > 0}, X[:, 2].astype(int))
     return check
 
 
