@@ -161,9 +161,9 @@ def warnings_of_range(name: str, *, seen: bool) -> tuple[Warning, ...]:
     )
 
 
-def warnings_of_delta(delta: float, n_units: int, unit: str) -> tuple[Warning, ...]:
+def warnings_of_delta(epsilon: float, delta: float, n_units: int, unit: str) -> tuple[Warning, ...]:
     """Tuple of one warning where delta exceeds 1 over the public or released number of units."""
-    if delta * n_units <= 1:
+    if delta * n_units <= 1 or math.isinf(epsilon):
         return ()
     message = (
         f"delta {plain(delta)} is above 1 in {n_units:,}: it would allow to publish a {unit} "
@@ -430,9 +430,9 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         # A search warns once, of its own delta.
         accountant = self._accountant_to_charge()
         in_search = accountant is not None and accountant._part_of_search
-        if not plan.planned or math.isinf(plan.epsilon) or in_search:
+        if not plan.planned or in_search:
             return ()
-        return warnings_of_delta(plan.delta, n_units, unit)
+        return warnings_of_delta(plan.epsilon, plan.delta, n_units, unit)
 
     def _publish_result(self, fitted: FitResult) -> Self:
         """Publish a finished fit, then issue its warnings, and those by its attributes."""

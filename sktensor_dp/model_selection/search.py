@@ -298,7 +298,7 @@ class PrivateSearchCV(
         trials.refuse_before_charge()
         if not request.number_is_private:
             number = trials.split.n_units
-            self._warn_of_delta(request.delta, number, unit)
+            self._warn(warnings_of_delta(self.epsilon, request.delta, number, unit))
             expected = self._forecast(request, number, trials.bounds, trials.n_features)
             if (expected.is_noise or expected.shows_nothing) and not self.anyway:
                 raise NotEnoughDataError(
@@ -325,7 +325,8 @@ class PrivateSearchCV(
         self._say("search ended")
         self._publish(state)
         if request.number_is_private:
-            self._warn_of_delta(request.delta, state["privacy_report_"].n_units, unit)
+            number = state["privacy_report_"].n_units
+            self._warn(warnings_of_delta(self.epsilon, request.delta, number, unit))
         # Only these warnings follow from released values; numpy's may depend on rows.
         ours = (DoubtfulParameterWarning, NotEnoughDataWarning, PrivacyLeakWarning)
         for caught in best.warnings:
@@ -457,10 +458,6 @@ class PrivateSearchCV(
         """Raise BudgetError where the accountant would refuse the search, or it strands epsilon."""
         if (accountant := self._accountant_to_charge()) is not None:
             accountant._check_search([request.entry])
-
-    def _warn_of_delta(self, delta: float, n_units: int, unit: str) -> None:
-        """Warn where delta is large for a public or released number of units."""
-        self._warn(warnings_of_delta(delta, n_units, unit) if self.epsilon < math.inf else ())
 
     def _request(self, groups: object, unsupported: Mapping[str, object]) -> Request:
         """Request that the parameters make; an error for wrong ones, and for wrong arguments."""
