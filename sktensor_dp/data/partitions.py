@@ -4,10 +4,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+
 from sktensor_dp.checks.errors import call_untrusted, error_or
+from sktensor_dp.checks.frames import as_numbers, refuse_other_row_order
+from sktensor_dp.data.labels import Labels, as_labels, digests, joined
 from sktensor_dp.data.sources import PartitionedSource
 from sktensor_dp.data.sums import PartialQuery, PartialSum
-from sktensor_dp.data.units import joined_pieces, piece_of, split_by_group
+from sktensor_dp.data.units import MIXED, Rows
 
 # Partition, result or task of Dask, which has no types.
 Delayed = Any
@@ -15,6 +20,48 @@ Delayed = Any
 __all__ = ["PartialQuery", "PartialSum", "PartitionedSource"]
 # Number of sums that one task merges.
 FAN_IN = 8
+Piece = tuple[Rows, Labels]  # rows and their labels
+
+
+def stacked(parts: list[Rows]) -> Rows:
+    """Matrices stacked one below the other; CSR if one of them is sparse."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(map(sp.issparse, parts)):
+        return sp.vstack([sp.csr_matrix(part) for part in parts], format="csr")
+    return np.concatenate(parts)
+
+
+def joined_pieces(pieces: Sequence[Piece | Exception]) -> Piece:
+    """Join the pieces of all partitions that hold the same groups, or raise the first error."""
+    all_rows, all_labels = [], []
+    for piece in pieces:
+        if isinstance(piece, Exception):
+            raise piece
+        all_rows.append(piece[0])
+        all_labels.append(piece[1])
+    with_rows = [X for X in all_rows if X.shape[0]] or all_rows[:1]  # one for its columns
+    return stacked(with_rows), joined(all_labels)
+
+
+def piece_of(pieces: list[Piece] | Exception, place: int) -> Piece | Exception:
+    """Piece number `place` of a split partition, or the error that splitting it returned."""
+    return pieces if isinstance(pieces, Exception) else pieces[place]
+
+
+def split_by_group(X: object, groups: object, n_parts: int) -> list[Piece]:
+    """Split rows by a hash of their group's label into `n_parts` pairs (rows, labels)."""
+    rows = as_numbers(X, "a partition")
+    if not hasattr(rows, "shape"):
+        rows = np.fromiter(rows, object)  # of a bag
+    if groups is None:
+        raise ValueError(MIXED)
+    refuse_other_row_order(X, groups)
+    labels = as_labels(groups, rows.shape[0])
+    parts = digests(labels) % np.uint64(n_parts)
+    if hasattr(rows, "tocsr"):
+        rows = rows.tocsr()
+    return [(rows[parts == part], labels[parts == part]) for part in range(n_parts)]
 
 
 class DaskPartitions(PartitionedSource):

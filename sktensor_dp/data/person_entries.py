@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from sktensor_dp.checks.frames import as_numbers, refuse_other_row_order
 from sktensor_dp.data.entries import as_entries, check_unit_mode, checked_shape
 from sktensor_dp.data.labels import Labels
-from sktensor_dp.data.partitions import DaskPartitions
+from sktensor_dp.data.partitions import DaskPartitions, Piece, joined_pieces, split_by_group
 from sktensor_dp.data.sums import PartialQuery
-from sktensor_dp.data.units import Piece, joined_pieces, split_by_group
 from sktensor_dp.data.value_range import ValueRange
 from sktensor_dp.tensor.arrays import Floats, Integers, read_only
 
