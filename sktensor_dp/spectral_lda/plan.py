@@ -248,11 +248,11 @@ class TopicForecast(Forecast):
     def n_likely(self) -> tuple[int, int]:
         """Least and largest number of topics likely to be seen.
 
-        They are the most for which the data is enough, 0 in the place of a single one, and for
+        They are the most for which the data is enough, 0 in the place of one of several, and for
         which it may be.
         """
         least, most = map(self._most_for, ("enough", "may be enough"))
-        return least if least > 1 else 0, most
+        return 0 if least == 1 < self.n_components else least, most
 
     def _most_for(self, verdict: str) -> int:
         """Most topics, up to those asked about, that have such a verdict, or a better one."""

@@ -83,6 +83,7 @@ def test_forecast_says_itself_and_what_it_assumes():
     for k, verdict in ((most[1], verdicts[2]), (most[1] + 1, verdicts[1]), (least[2], verdicts[3])):
         n = 5000 if verdict == "enough" else 2500
         assert PrivateSpectralLDA(k).forecast(n, 2000).verdict == verdict
+    assert PrivateSpectralLDA(1).forecast(10**6, 2000).n_likely == (1, 1)
     assert f"Likely to be seen: {least[2]} to 10 of 10 topics." in str(forecasts[2])
     # Words that a vocabulary does not keep show nothing, and a topic has three at least.
     lda = PrivateSpectralLDA(10, epsilon=4.0)
