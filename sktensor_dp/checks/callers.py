@@ -50,7 +50,7 @@ def tools_around() -> list[Tool]:
 
 
 def locals_of(tools: Sequence[Tool], *callers: tuple[str, str | None]) -> list[dict[str, Any]]:
-    """Local variables of those `tools` that are functions of a module, of this name if any."""
+    """Local variables of `tools` among the `callers`, pairs of a module and a name or None."""
     return [found for module, name, found in tools if {(module, name), (module, None)} & {*callers}]
 
 

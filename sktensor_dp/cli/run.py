@@ -300,9 +300,10 @@ class Run:
         return {**stated, **self.of_payer}
 
     def asked_for(self) -> dict[str, str]:
-        """Settings, in words, of which another run would go on with models that this one paid for.
+        """Settings, in words, with which another run may go on with models that this one paid for.
 
-        Contents of public lists are in digests of the parameters of models, one for that added.
+        Public lists are among the parameters of models, of which there are digests: one of the
+        model that is `added`, and one of the others.
         """
         asked = {
             name: str(value) if isinstance(value, list) else in_words(value)

@@ -290,23 +290,24 @@ def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:
 
 def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     """Variance, in units of the assumed one, that directions fitted to noise seem to explain."""
+    each = root_of_entries(weights, n_units) ** 2
+    # The mean square of a weight is its posterior variance p plus the variance of its posterior
+    # mean: together 1 if directions explain the variance assumed, and p + p (1 - p) if nothing.
+    p = untold_of_weight(each)
+    square_of_none = 1 - (1 - p) ** 2
+    quantiles = chi2.ppf((np.arange(100) + 0.5) / 100, n_columns)
+
+    def clipped_square(explained: float) -> float:
+        """Mean square of a weight in moments ``p I + w w'`` clipped to the norm n_columns."""
+        squares = (square_of_none - p + (1 - square_of_none) * explained) * quantiles  # of w
+        clips = np.maximum(np.sqrt((p + squares) ** 2 + (n_columns - 1) * p**2) / n_columns, 1.0)
+        return float(np.mean((p + squares / n_columns) / clips))
+
     # Squared norm of the noise of n units in d rows: n along a random direction, largest^2 along
     # the fitted one, where it is largest, in units of the variance of one entry.
     largest = largest_of_noise(n_units, _effective_rows(weights))
-    each = root_of_entries(weights, n_units) ** 2
-    explained_by_fitted = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
-    # Moments ``posterior + w w'`` of units' weights w are clipped to the norm n_columns. The mean
-    # square of a weight is its `posterior` variance p plus the variance of its posterior mean:
-    # together 1 if directions explain the variance assumed, and p + p (1 - p) if nothing.
-    posterior = untold_of_weight(each)
-    square_of_none = 1 - (1 - posterior) ** 2
-    explained = np.array([[0.0], [explained_by_fitted]])  # by a random direction, by the fitted one
-    variances = square_of_none - posterior + (1 - square_of_none) * explained
-    squares = variances * chi2.ppf((np.arange(100) + 0.5) / 100, n_columns)  # at 100 quantiles
-    norms = np.sqrt((posterior + squares) ** 2 + (n_columns - 1) * posterior**2)
-    clips = np.maximum(norms / n_columns, 1.0)
-    of_random, of_fitted = np.mean((posterior + squares / n_columns) / clips, 1)
-    return float((of_fitted - of_random) / (1 - square_of_none))
+    of_fitted = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
+    return (clipped_square(of_fitted) - clipped_square(0.0)) / (1 - square_of_none)
 
 
 def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) -> int:

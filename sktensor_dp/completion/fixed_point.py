@@ -79,9 +79,9 @@ def _doubt_of_first(shown: Floats, shares: Floats) -> Floats:
 def _response(
     moves: Floats, variances: Floats, shown: Floats, noise: Floats, shares: Floats
 ) -> Floats:
-    """Effects that releases show more of where another mode's `moves` are larger, shrunk by noise.
+    """Effects to which another mode's `moves` (n_releases,) add, by a regression, shrunk by noise.
 
-    A regression on `moves` (n_releases,), with a release's mean variance in `variances`.
+    Releases weigh by their mean `variances`.
     """
     weights = 1 / (variances + LEAST_RELATIVE_VARIANCE * variances.max() + TINY)
     weights *= (moves - np.average(moves, weights=weights)) / weights.sum()

@@ -92,7 +92,8 @@ def _mean_error(n_units: int, plan: PersonPlan, assumed: Assumed) -> float:
     """Standard error of the released mean in a range of width 1: noise, shrunk, and chance."""
     cost = plan.releases.cost_of(UnitLevels.name)
     sigma = sigma_of_mean(UnitLevels(half=0.5), cost, n_units, "replace_one")
-    return math.hypot(sigma / math.sqrt(1 + 12 * sigma**2), assumed.deviation / math.sqrt(n_units))
+    shrunk = sigma / math.sqrt(1 + 12 * sigma**2)  # by a uniform prior, of variance 1 / 12
+    return math.hypot(shrunk, assumed.deviation / math.sqrt(n_units))
 
 
 def _bias_variances(rows: list["_RowErrors"], assumed: Assumed) -> list[float]:
@@ -227,14 +228,9 @@ class _Search:
     """
 
     def __init__(
-        self,
-        each: float,
-        shape: tuple[int, ...],
-        plan: PersonPlan,
-        assumed: Assumed,
-        rank: int,
+        self, each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int,
         gain_of_biases: float,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._gain_of_biases = gain_of_biases
         n_units = shape[plan.unit_mode]
         n_cells = math.prod(shape) // n_units  # of a unit

@@ -71,14 +71,9 @@ class Assumed:
 
     @classmethod
     def given(
-        cls,
-        width: float,
-        deviation: float | None,
-        bias_deviation: float | None,
-        component_share: float | None,
-        rank: int,
-        n_modes: int = 2,
-    ) -> "Assumed":
+        cls, width: float, deviation: float | None, bias_deviation: float | None,
+        component_share: float | None, rank: int, n_modes: int = 2,
+    ) -> "Assumed":  # fmt: skip
         """Assumptions from a caller's numbers in units of the data; None takes the default.
 
         `width` is that of the bounds. By default biases are in proportion to `deviation`, and a
@@ -148,8 +143,8 @@ def clip_of_two_values(half: float, mean: float) -> float:
 def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
     """Clip of residuals about `mean`, in standard deviations; `half` is half the range.
 
-    `clip_of_two_values` where all values are at the bounds, and less the farther their variance is
-    below that: noise hides signs of residuals least, whose sums lead to medians.
+    It is `clip_of_two_values` where all values are at the bounds, and falls with their variance: a
+    small clip leaves signs of residuals, which noise hides least, but which tell medians.
     """
     clip = clip_of_two_values(half, mean) * ratio_to_largest(deviation, half, mean)
     return min(clip, 2 * half / deviation)
@@ -203,16 +198,9 @@ class EntryPlan:
 
 
 def plan_entries(
-    n_observed: int,
-    shape: Sequence[int],
-    rank: int = 1,
-    *,
-    epsilon: float,
-    delta: float,
-    perturbation: str,
-    max_iter: int | None,
-    chooses_bounds: bool = False,
-) -> EntryPlan:
+    n_observed: int, shape: Sequence[int], rank: int = 1, *, epsilon: float, delta: float,
+    perturbation: str, max_iter: int | None, chooses_bounds: bool = False,
+) -> EntryPlan:  # fmt: skip
     """Plan releases and split the budget where one value is the unit.
     `perturbation` "auto" becomes the best kind for the arguments, which are public.
     """

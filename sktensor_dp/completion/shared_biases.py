@@ -128,21 +128,20 @@ def errors_of_releases(
     products of that in two releases. `counts` are averaged, `of_rows` are weights of rows.
     """
     about, shown, noise = shown_by_each
-    # Rows that are shifted less than most are far from the constant that is subtracted.
-    shift = np.stack([one.shift * counts for one in releases])
-    of_most = _constants(shift, counts, of_rows) * counts
-    shift = np.where(np.abs(shift) > np.abs(of_most), shift, of_most)
-    # Squared distances of releases, less what noise adds to them, and the deviation of that, which
-    # few rows make large.
     mean_noise = noise @ of_rows
     by_noise = np.add.outer(mean_noise, mean_noise)
     distances = _square_distances((of_rows * shown) @ shown.T)
+    # Beyond what noise adds to them, and the deviation of that, which few rows make large.
     distances -= by_noise * (1 + math.sqrt(2 * of_rows @ of_rows))
     distances = np.minimum(distances, LARGEST_ERROR)
     own_moves = _square_distances((of_rows * counts**2 * about) @ about.T)
     by_moves = np.stack([_square_distances(missed), own_moves])
     # At most all of it, as where a row of this mode meets one of another mode alone.
     part = min(_part_by_first(distances, by_noise, by_moves), float(of_rows @ counts**2))
+    # Rows that are shifted less than most are far from the constant that is subtracted.
+    shift = np.stack([one.shift * counts for one in releases])
+    of_most = _constants(shift, counts, of_rows) * counts
+    shift = np.where(np.abs(shift) > np.abs(of_most), shift, of_most)
     errors = part * missed + np.einsum("ij,kj->jik", shift, shift)
     # The rest of its distance from the last release is each release's own error, beside noise.
     rest = (distances - _square_distances(np.tensordot(of_rows, errors, 1)))[-1].clip(0)
@@ -307,13 +306,9 @@ class SharedBiases:
         return 1 if self._ask.is_pure and not self._ask.is_exact else 2
 
     def release(
-        self,
-        biases: Sequence["SharedBiases"],
-        n_left: int = 0,
-        pooled: int = 1,
-        all_left_of: type[Query] | None = None,
-        precision: float = 1.0,
-    ) -> None:
+        self, biases: Sequence["SharedBiases"], n_left: int = 0, pooled: int = 1,
+        all_left_of: type[Query] | None = None, precision: float = 1.0,
+    ) -> None:  # fmt: skip
         """Release sums of residuals about all biases so far.
 
         `biases` are of all shared modes, and `n_left` releases of this mode are to come. So many
@@ -371,7 +366,7 @@ class SharedBiases:
 
     @property
     def _share_at_bounds(self) -> float:
-        """Variance of values over the largest of their mean, which all would have at the bounds."""
+        """Variance of values over the largest at their mean: 1 if all are at the bounds."""
         return ratio_to_largest(self.deviation, self.half, self.level)
 
     def _apart(self) -> Floats:
@@ -455,27 +450,11 @@ class SharedBiases:
         biases: Sequence["SharedBiases"], weight_each: float,
     ) -> EffectRelease:  # fmt: skip
         """Average `release` of `linear` ones, extrapolated to the fixed point of all modes."""
-        # Along the line on which effects of the shortest mode, whose rows are known best, have
-        # moved, and the lines on which those of others were shown to move then.
-        lead = min(biases, key=lambda one: len(one.shares))
-        self._line = None
-        if len(linear) < LEAST_RELEASES or (lead is not self and lead._line is None):
+        counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
+        line = self._line = self._line_of(release, linear, counts, biases, weight_each)
+        if line is None:
             return release
         # In units of half the range.
-        counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
-        shown = np.stack([one.shown(counts) for one in linear]) / self.half
-        noise = np.stack([one.sigma / one.response / counts / self.half for one in linear]) ** 2
-        sampling = weight_each * (release.spread / release.response / self.half) ** 2 / counts
-        if lead is self:
-            past = np.stack([one.effects[biases.index(self)] for one in self._rounds[1:]])
-            past /= self.half
-            line = Line.along(past - past.mean(axis=0), shown, noise, counts, sampling)
-        else:
-            of_lead = self._positions(biases, [lead], len(linear))[:, 0]
-            line = Line.of_response(of_lead, shown, noise, counts, sampling)
-        if not line.direction.any():
-            return release
-        self._line = line
         known = [one for one in biases if one._line is not None]
         lines = [one._line for one in known if one._line is not None]
         positions = [
@@ -495,6 +474,30 @@ class SharedBiases:
         more = max(self.half**2 * variances[known.index(self)] - of_noise, 0.0)
         by_step = more * direction**2 + (steps - taken) ** 2
         return replace(release, about=release.about + taken, by_step=by_step)
+
+    def _line_of(
+        self, release: EffectRelease, linear: Sequence[EffectRelease], counts: Floats,
+        biases: Sequence["SharedBiases"], weight_each: float,
+    ) -> Line | None:  # fmt: skip
+        """Line, in units of half the range, along which effects move; None if that is not seen.
+
+        It is the one on which effects of the shortest mode, whose rows are known best, have moved;
+        of another mode that on which it was shown to move then.
+        """
+        lead = min(biases, key=lambda one: len(one.shares))
+        if len(linear) < LEAST_RELEASES or (lead is not self and lead._line is None):
+            return None
+        shown = np.stack([one.shown(counts) for one in linear]) / self.half
+        noise = np.stack([one.sigma / one.response / counts / self.half for one in linear]) ** 2
+        sampling = weight_each * (release.spread / release.response / self.half) ** 2 / counts
+        if lead is self:
+            past = np.stack([one.effects[biases.index(self)] for one in self._rounds[1:]])
+            past /= self.half
+            line = Line.along(past - past.mean(axis=0), shown, noise, counts, sampling)
+        else:
+            of_lead = self._positions(biases, [lead], len(linear))[:, 0]
+            line = Line.of_response(of_lead, shown, noise, counts, sampling)
+        return line if line.direction.any() else None
 
     def _positions(
         self, biases: Sequence["SharedBiases"], known: Sequence["SharedBiases"], n: int

@@ -320,7 +320,6 @@ def check_counted_alike(
             f"neighbours must be {mark.neighbours!r}, as in the fit of the vocabulary that X was "
             f"counted by; got {neighbours!r}. If X holds other data, pass X.copy()."
         )
-
     if n_units is not None and mark.n_units not in (None, n_units):
         raise ValueError(
             "groups must be the same for both fits: X was counted by a vocabulary of "

@@ -128,7 +128,7 @@ def check_memory(k: int, n_features: int) -> None:
 
 
 def strength(epsilon: float, delta: float) -> float:
-    """Gaussian mu of a budget; with delta 0 its epsilon, about as much for a single release."""
+    """Gaussian mu of a budget; its epsilon with delta 0, as a single release has about that mu."""
     return gaussian_mu(float(epsilon), float(delta)) if delta > 0 else float(epsilon)
 
 

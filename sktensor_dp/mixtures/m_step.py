@@ -194,21 +194,19 @@ def _rates(
     of_shifts = np.sqrt(noise.shift**2 + carried[0])[:, None]
     differences = np.append(weights / of_weights, shifts / of_shifts)
     noise_part, off = _part_by_noise(differences, average)
-    # What noise loses of log-likelihood, times twice a group's weight.
+    # What noise of the step, and of the average, loses of log-likelihood, times twice the weights.
     d = new.means.shape[1]
-    parts = np.array([d, statistics.n_shape / 2, d / 2])
-    of_step = noise.weight**2 + parts @ new.variances
-    of_average = average.weight_variances * noise.weight**2 + parts @ carried
+    coordinates = np.array([d, statistics.n_shape / 2, d / 2])
+    of_step = noise.weight**2 + coordinates @ new.variances
+    of_average = average.weight_variances * noise.weight**2 + coordinates @ carried
     of_average *= average.least_variances / average.weight_variances
     n_parameters = 2 + d + statistics.n_shape
     beyond = added * np.maximum(average.weights, LEAST_WEIGHT) * n_parameters / of_step
     faster = 1 + beyond + np.sqrt(beyond + beyond**2)  # c
-    rates = 1 - noise_part * np.array(
-        [of_step / (of_step + c * of_average) for c in (faster, np.ones_like(faster))]
-    )
-    if len(new.seconds) < len(faster):  # groups that share a covariance are averaged together
-        rates = np.broadcast_to(rates.mean(axis=1, keepdims=True), rates.shape)
-    return _Rates(rates[0], rates[1], off)
+    used, least = (1 - noise_part * (of_step / (of_step + c * of_average)) for c in (faster, 1.0))
+    if len(new.seconds) < len(used):  # groups that share a covariance are averaged together
+        used, least = np.full_like(used, used.mean()), np.full_like(least, least.mean())
+    return _Rates(used, least, off)
 
 
 def _part_by_noise(differences: Floats, average: StepMoments) -> tuple[float, float]:
@@ -265,12 +263,9 @@ def _weighted_squares(weights: Floats, a: Floats) -> Floats:
 
 
 def gaussians_after_step(
-    model: Gaussians,
-    average: StepMoments,
-    statistics: WhitenedStatistics,
-    radius: float,
+    model: Gaussians, average: StepMoments, statistics: WhitenedStatistics, radius: float,
     n_rows: int,
-) -> Gaussians:
+) -> Gaussians:  # fmt: skip
     """Gaussians after a step, by averaged moments, which are shrunk by their noise."""
     noise = statistics.noise
     weight_noise = noise.weight * np.sqrt(average.weight_variances)

@@ -19,7 +19,7 @@ FALSE_ALARMS = 0.01
 
 
 def scales_of_shifts(width: int) -> Scales:
-    """Largest squared scales of parts that leave sensitivity to the shifts, of scale 1."""
+    """Squared scales of parts: 1 of shifts, and the largest that do not raise sensitivity."""
     # By the proof opposite shifts are apart by 4, and rows of two groups by twice the sum.
     return Scales(0.2, 1.0, 0.4, 0.4 * (width - 1) / width)
 

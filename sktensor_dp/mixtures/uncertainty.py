@@ -3,6 +3,8 @@
 `means_interval` (`gaussian_mixture/estimator.py`) makes intervals of them.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from sktensor_dp.mixtures.gaussians import (
@@ -80,28 +82,13 @@ def std_of_means(
 ) -> Floats:  # fmt: skip
     """Root mean squared errors (k, d) of means near the fixed point of EM.
 
-    Along a direction in which rows without labels tell the part f of what labelled ones do, an EM
-    step of rate r leaves the share 1 - f r of an error, and all steps a share e of it; they add
-    sampling error (1 - e) / f times. The second half of the steps `moved` by what the first left
-    less this, which shows what is left: of all steps the first are far from the fixed point.
-    The parts f are those of rows drawn of the model, with shares `observed` of their cells; far
-    from the fixed point they are smaller.
+    They are by sampling of `n_rows`, by noise, by what steps and clips `missed`, and by tails that
+    groups share, of which `spread` is 0. Rows have shares `observed` of their cells.
     """
     k, d = model.means.shape
     tail_is_shared = spread == 0
     information, overlaps = _information(model, observed, rng)
-    values, vectors = np.linalg.eigh(information)
-    parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
-    left, left_halfway, noise_ratios = _after_steps(noise.rates, parts)
-    # Rows (k, d, p) of the means, without those of weights and shapes.
-    of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
-    shown = np.maximum(left_halfway - left, 1e-300)  # share of an error that `moved` shows
-    unmoved = of_means @ (left / shown * (vectors.T @ moved.ravel()))
-    gains = of_means * ((1 - left) / parts)
-    # Deviations (k, d, p) of the scores of labelled rows, by sampling and by noise.
-    noise_of_scores = np.outer(1 / np.sqrt(model.weights), _noise_of_scores(noise, d)).ravel()
-    by_sampling = gains * np.sqrt(parts / n_rows)
-    by_noise = (of_means * np.sqrt(noise_ratios)) @ vectors.T * noise_of_scores
+    unmoved, by_sampling, by_noise = _errors_of_steps(model, noise, moved, information, n_rows)
     # A shift that is shorter than its noise is not made, and leaves as much at most.
     unmade_variance = np.square(noise.shift / model.weights)
     unmade_variance *= shrunk_share(np.sqrt(d * unmade_variance))
@@ -117,6 +104,40 @@ def std_of_means(
             squares += np.square(moves).sum(axis=1)
         errors[j] = np.sqrt(squares)
     return np.where(tail_is_shared.any(axis=0), np.nan, errors)
+
+
+class _StepErrors(NamedTuple):
+    """Errors of means, whitened and over the root of the weight, in p directions of scores."""
+
+    unmoved: Floats  # (k, d): that steps have left
+    by_sampling: Floats  # (k, d, p): deviations
+    by_noise: Floats  # (k, d, p): deviations
+
+
+def _errors_of_steps(
+    model: Gaussians, noise: StepNoise, moved: Floats, information: Floats, n_rows: int
+) -> _StepErrors:
+    """Errors of means by EM steps, along directions in which rows without labels tell a part f.
+
+    It is the part of the `information` of labelled ones; far from the fixed point it is smaller. A
+    step of rate r leaves the share 1 - f r of an error, and all steps a share e of it; they add
+    sampling error (1 - e) / f times. The second half of the steps `moved` by what the first left
+    less this, which shows what is left: of all steps the first are far from the fixed point.
+    """
+    k, d = model.means.shape
+    values, vectors = np.linalg.eigh(information)
+    parts = np.clip(values, LEAST_PART, 1.0)  # f, of each direction
+    left, left_halfway, noise_ratios = _after_steps(noise.rates, parts)
+    # Rows (k, d, p) of the means, without those of weights and shapes.
+    of_means = vectors.reshape(k, -1, len(parts))[:, 1 : 1 + d]
+    shown = np.maximum(left_halfway - left, 1e-300)  # share of an error that `moved` shows
+    gains = of_means * ((1 - left) / parts)
+    noise_of_scores = np.outer(1 / np.sqrt(model.weights), _noise_of_scores(noise, d)).ravel()
+    return _StepErrors(
+        of_means @ (left / shown * (vectors.T @ moved.ravel())),
+        by_sampling=gains * np.sqrt(parts / n_rows),
+        by_noise=(of_means * np.sqrt(noise_ratios)) @ vectors.T * noise_of_scores,
+    )
 
 
 def _after_steps(rates: Floats, parts: Floats) -> tuple[Floats, Floats, Floats]:

@@ -178,13 +178,15 @@ def _expected_release(name: str, plan: MomentPlan, neighbours: str) -> _Expected
     eigenvalue = length**3 / k
     cubes = (1 if neighbours == "add_remove" else 2) * plan.radius**3
     if name == SecondMoments.name:
-        sensitivity = SecondMoments(LiftedBall(plan.radius)).sensitivity("l2", neighbours)
-        signal = length**2 / k
-        return _ExpectedRelease(n_unique(size, 2), sensitivity, edge_of_noise(1.0, size), signal)
+        return _ExpectedRelease(
+            n_unique(size, 2), SecondMoments(LiftedBall(plan.radius)).sensitivity("l2", neighbours),
+            unit_noise=edge_of_noise(1.0, size), signal=length**2 / k,
+        )  # fmt: skip
     if name == ProjectedThirdMoments.name:
         # The mean squared norm of a whitened sample is k.
         sensitivity = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
-        return _ExpectedRelease(n_unique(k, 3), sensitivity, math.sqrt(n_unique(k, 3)), k)
+        dimension = n_unique(k, 3)
+        return _ExpectedRelease(dimension, sensitivity, math.sqrt(dimension), signal=k)
     if name == PowerIterations.name:
         # A step maps the best start, of overlap o with a component, to eigenvalue o^2 along it, and
         # adds noise of norm sigma sqrt(d): o grows if eigenvalue o / sqrt(d) > sigma.
@@ -194,10 +196,10 @@ def _expected_release(name: str, plan: MomentPlan, neighbours: str) -> _Expected
         rank = min(plan.n_restarts, size)
         dimension = (size + rank) * min(plan.n_restarts, n_unique(rank, 2))
         signal = eigenvalue * math.sqrt(squared_overlap / size)
-        return _ExpectedRelease(dimension, cubes, 1.0, signal)
+        return _ExpectedRelease(dimension, cubes, unit_noise=1.0, signal=signal)
     # All third moments: k orthogonal components together, and noise where it counts.
-    noise = math.sqrt(n_unique(k if plan.whiten else size, 3))
-    return _ExpectedRelease(n_unique(size, 3), cubes, noise, eigenvalue * math.sqrt(k))
+    noise, signal = math.sqrt(n_unique(k if plan.whiten else size, 3)), eigenvalue * math.sqrt(k)
+    return _ExpectedRelease(n_unique(size, 3), cubes, noise, signal)
 
 
 def minus_moment(fitted: Any) -> float:

@@ -447,7 +447,7 @@ class BudgetAccountant(TableDisplay):
         self._check_split(entries)
 
     def check_together(self, entries: Sequence[LedgerEntry], reason: str) -> None:
-        """Raise BudgetError, whose message begins with `reason`, for charges of several fits."""
+        """Raise BudgetError, beginning with `reason`, if the budget does not cover several fits."""
         self._check(self._ledger.balance(), entries, reason, "Divide it by split(), or ")
 
     def _check_groups(self, groups: Any) -> None:
@@ -522,13 +522,11 @@ class BudgetAccountant(TableDisplay):
             )
 
     def earlier_fit(self, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
-        """First charge of the last fit that was charged just as `entries`; None if there were
-        fewer such fits than parts of :meth:`split` that pay for one.
-        """
+        """First charge of the last equal fit; None if a part of :meth:`split` pays for one more."""
         alike = [fit[0] for fit in charges_by_fit(self.entries) if fit == list(entries)]
         cost = _cost_of(entries)
-        n_parts = [sum(part.pays(cost) for part in parts) for parts in self._splits]
-        return alike[-1] if len(alike) >= max([1, *n_parts]) else None
+        n_meant = max([1, *(sum(part.pays(cost) for part in parts) for parts in self._splits)])
+        return alike[-1] if len(alike) >= n_meant else None
 
     def _check_search(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise BudgetError as `check_charge`, or if all of delta goes and not all of epsilon."""
@@ -629,13 +627,10 @@ class BudgetAccountant(TableDisplay):
         """Parts of the budget, or of its rest, for fits that get `fractions` of the `whole`."""
         now = self._ledger.balance()
         spent = now.spent if of_rest else Spending()
-        # Each vocabulary or search uses up a tenth of the delta (a choice), or less, so that all
-        # together use up at most THRESHOLD_FRACTION of it. Gaussian noise has the rest.
+        # Gaussian noise has the delta that vocabularies and searches leave.
         n_using = sum(kind in USES_DELTA for kind in kinds)
         delta_left = max(self.delta - spent.cost.delta, 0.0)
-        delta_used = delta_left / max(10, n_using / THRESHOLD_FRACTION)
-        if spent.mu_squared and n_using:
-            delta_used, _ = spent.aside_left(n_using, delta_used, now.epsilon, self.delta)
+        delta_used = self._delta_used(n_using, delta_left, now.epsilon, spent)
         gaussian_delta = delta_left - delta_used * n_using
         earlier_epsilon = gaussian_epsilon(spent.cost.mu, gaussian_delta)
         epsilon_left = now.epsilon
@@ -670,6 +665,12 @@ class BudgetAccountant(TableDisplay):
                 epsilon = gaussian_epsilon(cost.mu, delta - aside)
             parts.append(SplitPart(epsilon, delta, cost, kind))
         return parts
+
+    def _delta_used(self, n: int, left: float, epsilon: float, spent: Spending) -> float:
+        """Delta that each of `n` vocabularies and searches uses up, of the delta that is `left`."""
+        # A tenth (a choice) or less, so that all use up at most THRESHOLD_FRACTION together.
+        most = left / max(10, n / THRESHOLD_FRACTION)
+        return spent.aside_left(n, most, epsilon, self.delta)[0] if spent.mu_squared and n else most
 
     def to_json(self) -> str:
         """Return budget, its changes, total and charges as JSON; infinity as ``"inf"``."""

@@ -118,7 +118,7 @@ def zcdp_rho_at_delta(epsilon: float, delta: float) -> float:
     root = epsilon / (math.hypot(tail, math.sqrt(epsilon)) + tail)
     if root == 0:
         return 0.0
-    # The same solved for -rho.
+    # rho is the largest (epsilon - conversion) / (1 + m): find the least of its negative.
     negative_rho = _minimum(lambda m: (_conversion(m, delta) - epsilon) / (1 + m), root, delta)
     return max(-negative_rho, 0.0)
 

@@ -147,10 +147,9 @@ class NoiseSource:
         self, scale: float, diameter_per_step: float, *, rounding_cost: float = ROUNDING_COST
     ) -> Grid:
         """Grid for noise of `scale`; rounding costs about the fraction `rounding_cost` of it."""
-        # Rounding moves two vectors apart by a step in each coordinate at most: `diameter_per_step`
-        # is that in the norm of the sensitivity.
-        # Rounding adds `diameter` to the sensitivity of 1, so the grid's scale is
-        # scale (1 + diameter), where diameter = steps 2^-bits times the grid's scale: that is
+        # Rounding moves two vectors apart by a step in each coordinate at most: by so many steps,
+        # `diameter_per_step`, in the norm of the sensitivity. This diameter adds to the sensitivity
+        # of 1. The grid's scale is scale (1 + diameter), and a step 2^-bits of it: it is
         # scale / (1 - excess), excess = scale steps 2^-bits <= rounding_cost / (1 + rounding_cost).
         steps = max(diameter_per_step, 1.0)
         finest = steps * max(scale, 1.0) * (1 + rounding_cost) / rounding_cost

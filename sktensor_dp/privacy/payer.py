@@ -164,7 +164,7 @@ def _charges_of_scores(search: SearchAround, budget: BudgetAccountant) -> list[L
 
 
 def attribute_of_payment(paid: bool) -> dict[str, str]:
-    """Attribute of an estimator that was `paid` for, by which later fits need an accountant too."""
+    """Attribute that marks an estimator as `paid` for: its later fits need an accountant, too."""
     return {NEEDS_PAYER: PAID} if paid else {}
 
 

@@ -65,7 +65,7 @@ class ExpectedCounts(query.NonNegative):
     def total(self, chunk: CountChunk) -> Floats:
         """Clipped sum of expected counts, of shape (n_components, n_features)."""
         with np.errstate(all="ignore"):
-            ratios, scaled = (self._one_topic if self.single else self._mixed)(chunk)
+            ratios, scaled = self._one_topic(chunk) if self.single else self._mixed(chunk)
             # In double precision: rounding in sums over many documents would exceed the slack.
             result = sum_over_rows(len(scaled), lambda rows: rows_of(ratios, rows).T @ scaled[rows])
         return result.T if self.single else result.T * self.topics

@@ -196,7 +196,7 @@ class RidgeBlock(Query):
 
 
 def _of_entries(matrices: Floats, rows: Places, starts: Places, n: int) -> Floats:
-    """Repeat the `matrices` (r, r, n_rows) for each of n entries of the rows; (r, r, n)."""
+    """Matrix (r, r) of the row of each of n entries, from those of `rows`; (r, r, n)."""
     return np.repeat(matrices[:, :, rows], np.diff(np.append(starts, n)), axis=2)
 
 

@@ -207,9 +207,9 @@ class SavedTopics(SavedState):
             require(stream.n_first > 0, "a stream has batches")
             epsilon, _ = stream.budget
             is_noisy = not math.isinf(epsilon)
-        sums = all((np.abs(some.sum(axis=1) - 1) <= ROUNDING).all() for some in topics)
-        require(sums, "topics must sum to 1")
-        require(all(some.sum() > 0 for some in weights), "some topic must have weight")
+        are_normalised = [(np.abs(rows.sum(axis=1) - 1) <= ROUNDING).all() for rows in topics]
+        require(all(are_normalised), "topics must sum to 1")
+        require(all(one.sum() > 0 for one in weights), "some topic must have weight")
         low, high = LIMITS
         are_known = self.clip_norm_.keys() <= CLIPPED_NORMS.keys()
         are_within = all(low <= limit <= high or math.isinf(limit) for limit in limits)

@@ -308,15 +308,9 @@ class Compared(NamedTuple):
 
 
 def forecast_topics(
-    plan: TopicPlan,
-    n_samples: int,
-    n_features: int,
-    n_kept: int,
-    document_length: float,
-    concentration: float | None,
-    pure: bool,
-    neighbours: str,
-) -> TopicForecast:
+    plan: TopicPlan, n_samples: int, n_features: int, n_kept: int, document_length: float,
+    concentration: float | None, pure: bool, neighbours: str,
+) -> TopicForecast:  # fmt: skip
     """Forecast noise and signal of each planned release; `pure` means delta = 0.
 
     A vocabulary leaves `n_kept` of `n_features` words.
@@ -367,14 +361,9 @@ def _relative_number(noise: float, sampling: float) -> float:
 
 
 def _compared(
-    plan: TopicPlan,
-    n_features: int,
-    n_kept: int,
-    length: float,
-    concentration: float,
-    *,
+    plan: TopicPlan, n_features: int, n_kept: int, length: float, concentration: float, *,
     pure: bool,
-) -> dict[str, Compared]:
+) -> dict[str, Compared]:  # fmt: skip
     """Statistic of each release and its signal, for topics as strong as those of ordinary texts."""
     # Effective number of words of a topic: one over the sum of its squared probabilities.
     words_per_topic = 100
@@ -414,12 +403,14 @@ def pair_norm(
 
     `words_each` is the effective number of words of a topic.
     """
-    # Probability that two tokens of a document are the same word: in its topic; by all words; both.
+    # Probability that two tokens of a document are the same word: one of their topic, which both
+    # have with the probability 1 / (1 + concentration), or else one of all words.
     of_all = squares_of_words(n_features, n_features)
     repeats = (1 / words_each + concentration * of_all) / (1 + concentration)
     tokens = length
     if not plan.all_words:
-        # Fraction of tokens that are released words, and a binomial number of them in a document.
+        # Fraction of tokens that are released words: of their binomial number in a document the
+        # clip takes a quantile.
         share = math.log1p(plan.n_words / OFFSET) / math.log1p(n_features / OFFSET)
         above = float(ndtri(1 - plan.clip_quantile)) * math.sqrt(length * share * (1 - share))
         tokens = min(max(length * share + above, 2.0), length)

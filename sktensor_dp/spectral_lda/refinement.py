@@ -73,14 +73,9 @@ class StepAverage:
 
 
 def release_steps(
-    ask: Session,
-    plan: TopicPlan,
-    options: TopicOptions,
-    frequencies: Answer,
-    clip: Clip,
-    pairs: WhitenedPairs,
-    start: FittedTopics,
-) -> FittedTopics:
+    ask: Session, plan: TopicPlan, options: TopicOptions, frequencies: Answer, clip: Clip,
+    pairs: WhitenedPairs, start: FittedTopics,
+) -> FittedTopics:  # fmt: skip
     """Make the planned EM steps from `start`; each releases expected counts.
 
     `frequencies` are those of words as released, `clip` is the limit on counts. With noise one
@@ -145,13 +140,9 @@ def topics_seen(counts: Floats, sigma: float | Floats) -> NDArray[np.bool_]:
 
 
 def _release_words_alone(
-    ask: Session,
-    start: FittedTopics,
-    clip: Clip,
-    scales: Floats | None,
-    frequencies: Answer,
+    ask: Session, start: FittedTopics, clip: Clip, scales: Floats | None, frequencies: Answer,
     public_frequencies: Floats | None,
-) -> FittedTopics:
+) -> FittedTopics:  # fmt: skip
     """Fit one topic, the word frequencies, by a second release of these at the budget of all steps.
 
     The topic is their mean with those released before, `frequencies`.
@@ -174,13 +165,9 @@ def _release_words_alone(
 
 
 def query_of_step(
-    ask: Session,
-    topics: Floats,
-    weights: Floats,
-    concentration: float,
-    clip: Clip,
+    ask: Session, topics: Floats, weights: Floats, concentration: float, clip: Clip,
     scales: Floats | None = None,
-) -> ExpectedCounts:
+) -> ExpectedCounts:  # fmt: skip
     """Query of an EM step's expected counts (k, d), divided by `scales` and clipped."""
     # If a document has only one topic, no iteration is needed.
     single = concentration == 0 or len(topics) == 1
@@ -191,14 +178,9 @@ def query_of_step(
 
 
 def m_step(
-    fitted: FittedTopics,
-    counts: Floats,
-    sigma: float | Floats,
-    *,
-    frequencies: Floats,
-    frequencies_sigma: float,
-    public_frequencies: Floats | None,
-) -> FittedTopics:
+    fitted: FittedTopics, counts: Floats, sigma: float | Floats, *, frequencies: Floats,
+    frequencies_sigma: float, public_frequencies: Floats | None,
+) -> FittedTopics:  # fmt: skip
     """Topics, shares and word frequencies that noisy expected counts of an EM step give.
 
     `frequencies` are another estimate, with its noise: those released, or those of a stream so far.

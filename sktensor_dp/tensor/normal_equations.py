@@ -95,17 +95,17 @@ def products_of_roots(rows: list[Floats], more: Floats | None = None) -> Floats:
     r, n = rows[0].shape
     packed, column, scratch = np.empty((r * (r + 1) // 2, n)), np.empty((r, n)), np.empty((r, n))
     products = triangle(packed, r)
-    # Sum y y' over the columns y of Y. Column k has k + 1 numbers: begin with the last one, whose
-    # r numbers fill the result.
+    # Sum y y' over the columns y of Y. Column k has k + 1 numbers, so that y y' is the upper left
+    # part of the result: begin with the last one, which fills it.
     for k in reversed(range(r)):
+        y = column[: k + 1]
         for i in range(k + 1):
-            column[i] = rows[i][k - i]
+            y[i] = rows[i][k - i]
         for i, product in enumerate(products[: k + 1]):
             if k == r - 1:
-                np.multiply(column[i:], column[i], out=product)
+                np.multiply(y[i:], y[i], out=product)
             else:
-                part = np.multiply(column[i : k + 1], column[i], out=scratch[i : k + 1])
-                product[: k + 1 - i] += part
+                product[: k + 1 - i] += np.multiply(y[i:], y[i], out=scratch[i : k + 1])
     if more is not None:
         for i, product in enumerate(products):
             product += np.multiply(more[i:], more[i], out=scratch[i:])

@@ -133,16 +133,10 @@ def mean_response(clip: float, shifts: Floats, deviations: Floats) -> tuple[Floa
 
 
 def shared_effects(
-    sums: ArrayLike,
-    weights: ArrayLike,
-    *,
-    noise_std: float,
-    weight_each: float,
-    response: float | Floats,
-    effect_variance: float,
-    about: Floats | None = None,
+    sums: ArrayLike, weights: ArrayLike, *, noise_std: float, weight_each: float,
+    response: float | Floats, effect_variance: float, about: Floats | None = None,
     spread: float | Floats = 1.0,
-) -> tuple[SharedEffects, Floats]:
+) -> tuple[SharedEffects, Floats]:  # fmt: skip
     """Effects and popularity of the rows of a mode by empirical Bayes, and the effects' bias.
 
     They are estimated from noisy sums and weights of rows; the bias (n_rows,) is how far effects

@@ -188,13 +188,9 @@ _RATIO_PRIOR = np.vstack([np.eye(1, RATIOS.size), np.hstack([
 
 
 def denoise_topics(
-    expected_counts: Floats,
-    sigma: float | Floats,
-    unigram: Floats,
-    unigram_sigma: float,
-    *,
+    expected_counts: Floats, sigma: float | Floats, unigram: Floats, unigram_sigma: float, *,
     expected: Floats | None = None,
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats, Floats, Floats]:  # fmt: skip
     """Topics (k, d), unigram and weights of noisy expected counts, shrunk towards `unigram`.
 
     `expected` holds public frequencies.
