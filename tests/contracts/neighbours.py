@@ -19,8 +19,8 @@ from sktensor_dp.spectral_lda.shares import TopicShares
 # Of each way in which units are read, dealt to parts and divided by.
 NAMES = (
     "topics", "topics, one a document", "topics, moments", "topics, limits", "components",
-    "components, all dimensions", "components, each step", "components, stream", "mixture",
-    "mixture, norm chosen", "mixtures", "search", "search, components", "search, stream",
+    "components, all dimensions", "components, each step", "components, stream",
+    "components, norm chosen", "mixtures", "search", "search, components", "search, stream",
 )  # fmt: skip
 
 # Persons with several rows

@@ -31,7 +31,7 @@ def test_a_fit_shows_nothing_but_its_noisy_answers(row, seed):
 # Ways that release, together, all that the catalogue lists.
 EVERY_RELEASE = (
     "search", "words, pairs", "counted topics, few left, whole", "topics, word space", "topics",
-    "mixture", "mixtures", "components, all dimensions", "components, tensor",
+    "components", "mixtures", "components, all dimensions", "components, tensor",
     "components, each step", "Tucker, persons, directions", "CP", "CP, gradients",
     "CP, range chosen", "check", "shares, of persons",
     "CP, output, resolved", "CP, pairs, epsilon 1",

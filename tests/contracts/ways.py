@@ -321,8 +321,7 @@ MORE: dict[str, dict[str, dict[str, Any]]] = {
     "components, all dimensions": {", orthonormal": {"whiten": False}},
     "components, stream": RESOLVED,
     "components, tensor": {", resolved": {"epsilon": 1e4, "max_iter": 4}},
-    "mixture": {**RESOLVED, ", in all dimensions": {"perturbation": "moment_tensor"}},
-    "mixture, norm chosen": {", resolved": {"epsilon": 400.0}},
+    "components, norm chosen": {", resolved": {"epsilon": 400.0}},
     "mixtures": {
         **RESOLVED,
         ", spherical": {"covariance_type": "spherical", "epsilon": 100.0, "random_state": 5},
@@ -438,8 +437,8 @@ def _search(name: str, build: Any, data: Any, place: int) -> Row:
 SEARCHES_OF: list[tuple[str, Any, Any]] = [
     ("topics", lambda _: small_searches.topics(random_state=0, n_trials=2),
      small_searches.counts(90)),
-    ("mixtures", lambda _: small_searches.mixtures(
-        {"data_norm": [5.0, 8.0]}, random_state=0, n_trials=3), small_searches.gaussians(300)),
+    ("components", lambda _: small_searches.components(
+        {"data_norm": [5.0, 8.0]}, random_state=0, n_trials=3), small_searches.samples(300)),
     ("completions", lambda _: small_searches.completions(random_state=0, n_trials=3),
      small_searches.cells()),
     ("input", lambda _: small_searches.completions(

@@ -20,6 +20,11 @@ def counts(n: int = 300, seed: int = 0) -> np.ndarray:
     return rng.poisson(12 * topics[rng.integers(2, size=n)]).astype(float)
 
 
+def samples(n: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return 4 * np.eye(3, 4)[rng.integers(3, size=n)] + rng.standard_normal((n, 4))
+
+
 def topics(**options: Any) -> PrivateSearchCV:
     candidates = options.pop("param_distributions", {"n_components": [1, 2, 3]})
     return PrivateSearchCV(PrivateSpectralLDA(), candidates, **{"anyway": True, **options})
