@@ -226,38 +226,39 @@ def explained_variances(shown: Floats, each: float) -> Floats:
     # A weight of posterior variance p has the variance s = p (1 - p) + (1 - p)^2 v in a direction
     # that explains v. A fixed point finds the s whose clipped moments have the diagonal shown.
     n_steps, least_share = 30, 1e-3
-    p, r = untold_of_weight(each), len(shown)
-    probabilities = (np.arange(8) + 0.5) / 8  # of the quantiles of gamma variates
-    # Squares of a standard normal variate, at its quantiles.
-    squares = chi2.ppf((np.arange(32) + 0.5) / 32, 1)[:, None]
-    squares /= squares.mean()
-
-    def clipped(s: Floats) -> Floats:
-        """Mean diagonal of clipped moments ``p I + w w'``, for normal weights w of variances `s`.
-
-        They are clipped to the norm r, as by `clipped_moments`. The squared length of all weights
-        but one is taken for a gamma variate of its mean and variance.
-        """
-        own, others = s[:, None, None] * squares, 0.0
-        if r > 1:
-            total, of_squares = s.sum() - s, (s**2).sum() - s**2
-            others = gammaincinv(total[:, None] ** 2 / (2 * of_squares[:, None]), probabilities)
-            others = (others * (total / others.mean(axis=1))[:, None])[:, None]
-        norms = np.sqrt((p + own + others) ** 2 + (r - 1) * p**2)
-        return np.asarray(np.mean((p + own) / np.maximum(norms / r, 1.0), axis=(1, 2)))
-
+    p = untold_of_weight(each)
     s_of_none = p * (1 - p)  # of directions that explain nothing
     assumed_excess = excess_of_assumed(each)
     # Near the largest diagonal that clips leave, s could be anything: components together then are
     # taken to explain half of the variance of values, the mean of a uniform prior.
     most = 0.5 / defaults.COMPONENT_VARIANCE
-    s = np.full(r, s_of_none)
-    diagonal = clipped(s) + assumed_excess * shown
+    s = np.full(len(shown), s_of_none)
+    diagonal = _clipped_diagonal(s, p) + assumed_excess * shown
     for _ in range(n_steps):
-        s = (p + s) * diagonal / clipped(s) - p
+        s = (p + s) * diagonal / _clipped_diagonal(s, p) - p
         s = np.clip(s, least_share * s_of_none, s_of_none + assumed_excess * most)
     explained = (s - s_of_none) / assumed_excess
     return np.asarray(explained * min(most / max(float(explained.clip(0).sum()), most), 1.0))
+
+
+def _clipped_diagonal(s: Floats, p: float) -> Floats:
+    """Mean diagonal (r,) of clipped moments ``p I + w w'``, for normal weights w of variances `s`.
+
+    They are clipped to the norm r, as by `clipped_moments`. The squared length of all weights but
+    one is taken for a gamma variate of its mean and variance. Axes: weights, then quantiles of the
+    squares of one weight, then those of the others.
+    """
+    r = len(s)
+    squares = chi2.ppf((np.arange(32) + 0.5) / 32, 1)[:, None]  # of a standard normal variate
+    squares /= squares.mean()
+    own, others = s[:, None, None] * squares, 0.0
+    if r > 1:
+        total, of_squares = s.sum() - s, (s**2).sum() - s**2
+        shapes = total[:, None] ** 2 / (2 * of_squares[:, None])
+        others = gammaincinv(shapes, (np.arange(8) + 0.5) / 8)
+        others = (others * (total / others.mean(axis=1))[:, None])[:, None]
+    norms = np.sqrt((p + own + others) ** 2 + (r - 1) * p**2)
+    return np.asarray(np.mean((p + own) / np.maximum(norms / r, 1.0), axis=(1, 2)))
 
 
 def gain_of_components(explained: Floats, each: float, residual: float) -> float:

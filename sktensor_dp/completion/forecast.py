@@ -284,7 +284,7 @@ class CompletionForecast(InvertibleForecast):
         return {mode: error for mode, error in enumerate(self.bias_errors) if error**2 > most}
 
     def errors_alone(self) -> tuple[float, ...]:
-        """`bias_errors` if no components were sought, at rank 0; of Tucker, which has none, these.
+        """`bias_errors` of a fit at rank 0, which seeks no components; of Tucker completions these.
 
         Returns
         -------

@@ -309,7 +309,7 @@ def _shifts(
 
 
 def shrunk_share(noise: Floats) -> Floats:
-    """Share by which shifts are shrunk, by the length of their noise."""
+    """Share by which shifts are shrunk: 0 below a length of noise, and 1 above three times that."""
     return np.clip(1.5 * noise / defaults.SHRUNK_AT - 0.5, 0, 1)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -68,33 +69,17 @@ def fit_entries(ask: Session, plan: MomentPlan, bound: float) -> FitResult:
 
 def fit_components(ask: Session, radius: float, plan: MomentPlan) -> FittedComponents:
     """Components of ``E[x (x) x (x) x]``, unit vectors, from released moments."""
-    k, n_features, sampling = plan.n_components, plan.n_features, 0.0
-    if plan.perturbation == "moment_tensor" and not plan.whiten:
-        # Nothing is released that sampling noise could be estimated from.
-        white, n_resolved = Whitener(np.eye(n_features), np.ones(n_features)), k
-    else:
-        second = ask(SecondMoments(LiftedBall(radius)))
-        edge = edge_of_noise(second.sigma, n_features)
-        by_second = noisy_whitener(second.value, k, edge=edge, largest=radius**2)
-        k, n_resolved = by_second.n_components, by_second.n_resolved
-        white = by_second if plan.whiten else Whitener(by_second.basis, np.ones(k))
-        sampling = sampling_deviation(by_second, second.value, ask.n_units)
-        if not plan.whiten:  # cubes of coordinates that are not whitened
-            sampling *= float(np.mean(by_second.scale**2)) ** 1.5
+    white, n_components, n_resolved, sampling = _release_space(ask, radius, plan)
     third = release_third_moments(ask, radius, plan, white)
     # Deflation is one start of simultaneous iterations.
     _, vectors = orthogonal_decomposition(
-        third.value, k, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
+        third.value, n_components, n_restarts=plan.n_restarts, max_iter=plan.max_iter,
         random_state=check_random_state(plan.random_state),
     )  # fmt: skip
     components = white.unwhiten(vectors)
     components /= np.linalg.norm(components, axis=1, keepdims=True)
     whitened = components @ white.matrix
-    # Least-squares weights w of whitened components c: T(c_i, c_i, c_i) = sum_j w_j (c_i' c_j)^3.
-    gram = (whitened @ whitened.T) ** 3
-    cubes = "abc,ia,ib,ic->i"
-    values = np.einsum(cubes, third.value, whitened, whitened, whitened, optimize=True)
-    weights = np.maximum(np.linalg.lstsq(gram, values, rcond=1e-12)[0], 0.0)
+    weights = weights_of_cubes(third.value, whitened)
     # A component alone has T(u, u, u) = w |c|^3 in its direction u.
     peaks = weights * np.linalg.norm(whitened, axis=1) ** 3
     most_of_noise = max(RESOLVED, LARGEST_OF_NOISE * math.sqrt(white.n_components))
@@ -104,6 +89,43 @@ def fit_components(ask: Session, radius: float, plan: MomentPlan) -> FittedCompo
     return FittedComponents(
         components[order], weights[order], n_resolved=min(n_resolved, int(stands_out.sum()))
     )
+
+
+class _Space(NamedTuple):
+    """Space in which third moments are released."""
+
+    white: Whitener  # of scales 1 if they are not whitened
+    n_components: int  # to be found there
+    n_resolved: int
+    sampling: float  # deviation of a coordinate by sampling; 0 if unknown
+
+
+def _release_space(ask: Session, radius: float, plan: MomentPlan) -> _Space:
+    """Span of the leading eigenvectors of a released second moment; all, if none is released."""
+    k = plan.n_components
+    if plan.perturbation == "moment_tensor" and not plan.whiten:
+        whole = Whitener(np.eye(plan.n_features), np.ones(plan.n_features))
+        return _Space(whole, k, n_resolved=k, sampling=0.0)
+    second = ask(SecondMoments(LiftedBall(radius)))
+    edge = edge_of_noise(second.sigma, plan.n_features)
+    white = noisy_whitener(second.value, k, edge=edge, largest=radius**2)
+    k, n_resolved = white.n_components, white.n_resolved
+    sampling = sampling_deviation(white, second.value, ask.n_units)
+    if plan.whiten:
+        return _Space(white, k, n_resolved, sampling)
+    sampling *= float(np.mean(white.scale**2)) ** 1.5  # of cubes of coordinates as they are
+    return _Space(Whitener(white.basis, np.ones(k)), k, n_resolved, sampling)
+
+
+def weights_of_cubes(T: Floats, components: Floats) -> Floats:
+    """Least-squares weights (k,) of components, at least 0, by T along each.
+
+    The components c_j of weights w_j have ``T(c_i, c_i, c_i) = sum_j w_j (c_i' c_j)^3``.
+    """
+    gram = (components @ components.T) ** 3
+    cubes = "abc,ia,ib,ic->i"
+    values = np.einsum(cubes, T, components, components, components, optimize=True)
+    return np.maximum(np.linalg.lstsq(gram, values, rcond=1e-12)[0], 0.0)
 
 
 def fit_by_steps(

@@ -102,7 +102,7 @@ class NumberOfWords:
     words: tuple[str, ...]
 
     def of(self, chunk: Any) -> Floats:
-        """Number of each unit in `chunk`, of shape (n_units,)."""
+        """Number of the `words` that each unit has, of shape (n_units,)."""
         counted = places_among(chunk.words.names, self.words)[chunk.counts.indices] >= 0
         before = np.concatenate([[0], np.cumsum(counted)])
         return np.diff(before[chunk.counts.indptr]).astype(np.float64)

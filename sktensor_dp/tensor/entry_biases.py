@@ -155,17 +155,10 @@ class RowRegression:
 
 
 def fit_row_sums(
-    entries: SortedEntries,
-    sums: Sequence[ArrayLike],
-    weights: Sequence[ArrayLike],
-    noise_variance: float,
-    value_variance: float,
-    *,
-    center: float = 0.0,
-    mean_variance: float = math.inf,
-    features: Sequence[Floats] | None = None,
-    max_iter: int = 30,
-) -> CPCompletion:
+    entries: SortedEntries, sums: Sequence[ArrayLike], weights: Sequence[ArrayLike],
+    noise_variance: float, value_variance: float, *, center: float = 0.0,
+    mean_variance: float = math.inf, features: Sequence[Floats] | None = None, max_iter: int = 30,
+) -> CPCompletion:  # fmt: skip
     """Fit mean and biases to noisy weighted sums, an array per mode, of the values in every row.
     The mean has the prior mean `center` and the prior variance `mean_variance`.
     """
@@ -228,12 +221,9 @@ class _WeightedRows:
 
 
 def _weighted_rows(
-    entries: SortedEntries,
-    sums: Sequence[ArrayLike],
-    weights: Sequence[ArrayLike],
-    noise_variance: float,
-    value_variance: float,
-) -> list[_WeightedRows]:
+    entries: SortedEntries, sums: Sequence[ArrayLike], weights: Sequence[ArrayLike],
+    noise_variance: float, value_variance: float,
+) -> list[_WeightedRows]:  # fmt: skip
     """Sums, total weights and gains of the rows of each mode."""
     all_rows = []
     for mode, (noisy, weight) in enumerate(zip(sums, weights, strict=True)):

@@ -91,14 +91,9 @@ class EntryPasses:
         return scipy.sparse.csc_matrix(layout, (self._shape[mode], n))
 
     def tucker_equations(
-        self,
-        mode: int,
-        factors: Sequence[Floats],
-        targets: Floats,
-        second_moments: Sequence[Floats],
-        core: Floats,
-        core_moments: Floats,
-    ) -> NormalEquations:
+        self, mode: int, factors: Sequence[Floats], targets: Floats,
+        second_moments: Sequence[Floats], core: Floats, core_moments: Floats,
+    ) -> NormalEquations:  # fmt: skip
         """Normal equations of a mode's factor in a Tucker model.
 
         `core_moments` hold E[c c'] of the core c, with a pair of axes (r_k^2) for each mode.

@@ -21,12 +21,9 @@ ROUNDING = 1e-12
 
 
 def std_of_refined(
-    expected_counts: Floats,
-    sigma: float | Floats,
-    unigram: Floats,
-    weights: Floats,
+    expected_counts: Floats, sigma: float | Floats, unigram: Floats, weights: Floats,
     concentration: float,
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Standard deviations (k, d) of topics that come from noisy expected counts."""
     k, d = expected_counts.shape
     if np.max(sigma) <= 0:
