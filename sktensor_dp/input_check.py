@@ -92,8 +92,7 @@ class InputCheck(HasAccountant):
         if isinstance(self.may_fail, str) or not {*self.may_fail} <= {*tests}:
             raise ValueError(f"may_fail must name tests of matches, got {self.may_fail!r}.")
         query = MatchingRows(chunk.X.shape[1])
-        number_is_private = self.neighbours == "add_remove"
-        if not number_is_private:
+        if self.neighbours == "replace_one":
             if not chunk.n_units:
                 raise ValueError("matches must hold at least one row, got none.")
             self._refuse_noise(query, chunk.n_units)
@@ -102,11 +101,10 @@ class InputCheck(HasAccountant):
             CHECK, self._accountant_to_charge(), column=column_of_units(self, X=None, groups=groups)
         )
         with Session(
-            chunk, plan.before_count() if number_is_private else plan, payer,
+            chunk, plan.charged(self.neighbours), payer,
             unit=unit_of(self.unit, grouped=groups is not None), neighbours=self.neighbours,
         ) as ask:  # fmt: skip
-            if number_is_private:
-                ask.count_units(plan)
+            ask.count_units(plan)
             answer = ask(query)
         self.n_units = ask.n_units
         report = ask.report()
