@@ -22,7 +22,7 @@ from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings, recommend
 from sktensor_dp.cli.run import BUILT_IN, HOPEFUL, Run
 from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budget, time_now
-from sktensor_dp.cli.topics import SHARES, Topics
+from sktensor_dp.cli.topics import DOCUMENT_SHARES, Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
 from sktensor_dp.model_files.saving import check_saving
@@ -289,7 +289,7 @@ def _apply(run: Run, folder: Folder, progress: Progress) -> None:
     with progress.step(f"Applying {' and '.join(run.paid)}"):
         list(run.fit())  # fits no model: all are paid for
         before = set(os.listdir(folder.path))
-        name = run.write_shares(folder)
+        name = run.write_document_shares(folder)
     replaced = ", in the place of the former one" if name in before else ""
     print(f"Written: {folder.path / name}{replaced}, and nothing else. It {OF_TEXTS}")
 
@@ -377,7 +377,7 @@ def _why_stopped(run: Run, folder: Folder) -> str:
     ways = [option for _, option in sorted(changes)]
     if units := run.least():
         ways.append(f"{units} {run.unit}s")
-    ways += run.by_guess()
+    ways += run.ways_by_guess()
     # Where no number of units would be enough, they are not what is short.
     short = f"{run.verdict()} {run.unit}s" if units else f"too many {run.noun}s"
     if run.checked is not None and run.checked.length is not None:
@@ -458,7 +458,7 @@ def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) 
     if folder.earlier is not None:
         print(f"What an earlier run found is in {folder.earlier}")
     if folder.made.private:
-        print(f"{SHARES} {OF_TEXTS}")
+        print(f"{DOCUMENT_SHARES} {OF_TEXTS}")
 
 
 def _write_officer_pages(
@@ -479,7 +479,7 @@ def _write_officer_pages(
         f"FOLDER compares), and no other: {names},"
     )
     if folder.made.private:
-        source += f" but not {SHARES} (raw data, which must stay with the texts),"
+        source += f" but not {DOCUMENT_SHARES} (raw data, which must stay with the texts),"
     others = on_all_runs(folder.ledger, folder.path, folder.summary(), now)
     text = officer_text(settings, report, source, others, warnings)
     write_officer_pages(folder.add_text, text)

@@ -99,7 +99,6 @@ class Run:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self._for_check: FitBudget | None = None
         self.checked: InputCheck | None = None
         self.neighbours = "add_remove" if options.add_remove else "replace_one"
         if options.add_remove:
@@ -187,17 +186,24 @@ class Run:
         return [("gaussian", 1.0)]
 
     def split(self) -> list[FitBudget]:
-        """Budgets of the steps; sets `_for_check` aside."""
+        """Budgets of the steps."""
+        return self._budgets()[0]
+
+    @property
+    def _for_check(self) -> FitBudget | None:
+        """Budget of a check before the steps; None without one."""
+        return self._budgets()[1]
+
+    def _budgets(self) -> tuple[list[FitBudget], FitBudget | None]:
+        """Budgets of the steps, and of a check before them if there is one."""
         kinds, steps = zip(*self.steps(), strict=True)
         budget = _unspent(self.options.epsilon, self.options.delta)
-        self._for_check = None
         if (fraction := self._fraction_of_check(self.options.epsilon)) > 0:
             fractions = [*(step * (1 - fraction) for step in steps), fraction]
             *parts, for_check = budget.split(fractions, [*kinds, "gaussian"])
             if for_check["epsilon"] > 0:  # at epsilon 0 delta alone would pay for the check
-                self._for_check = for_check
-                return parts
-        return budget.split(steps, kinds)
+                return parts, for_check
+        return budget.split(steps, kinds), None
 
     def _fraction_of_check(self, epsilon: float) -> float:
         """Fraction of the budget for a check; 0 without one, or if noise would hide its result."""
@@ -212,9 +218,9 @@ class Run:
 
     def sigma_ahead(self) -> float:
         """Deviation of the noise of a check to come; 0 without one."""
-        if self._for_check is None or self.checked is not None:
+        if self.checked is not None or (for_check := self._for_check) is None:
             return 0.0
-        mu = gaussian_mu(**self._for_check)
+        mu = gaussian_mu(**for_check)
         return sigma_of_check(self.n_units, mu, self._n_released(), self.neighbours)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
@@ -225,7 +231,7 @@ class Run:
         """Length of each row, if the check is to release the typical one for the forecast."""
         return None
 
-    def by_guess(self) -> list[str]:
+    def ways_by_guess(self) -> list[str]:
         """Guess from which on the run would not be stopped, if the forecast depends on one."""
         return []
 
@@ -242,10 +248,10 @@ class Run:
 
     def check(self, folder: Folder) -> None:
         """Check what rows can be used, and keep the result: no later run pays for it again."""
-        if self._for_check and self.checked is None:
+        if self.checked is None and (for_check := self._for_check):
             matches = dict(zip(self.tests, self.matches(), strict=True))
             check = InputCheck(
-                self.ledger_unit, self.neighbours, **self._for_check, accountant=folder.ledger,
+                self.ledger_unit, self.neighbours, **for_check, accountant=folder.ledger,
                 may_fail=self.may_fail,
             )  # fmt: skip
             check.release(matches, self.groups, self.lengths())
@@ -373,7 +379,7 @@ class Run:
         """Write tables and pages, and return a figure; ImportError without matplotlib."""
         raise NotImplementedError
 
-    def write_shares(self, folder: Folder) -> str:
+    def write_document_shares(self, folder: Folder) -> str:
         """Write the file of the option `free`; return its name."""
         raise NotImplementedError
 

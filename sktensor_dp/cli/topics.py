@@ -40,7 +40,7 @@ from sktensor_dp.topic_page.page import meaning_of_share
 
 # Number of words assumed of a text if nobody says, and of all texts, whether they are used or not.
 LENGTH, WORDS = 100, 2000
-SHARES = "PRIVATE-document-shares.csv"
+DOCUMENT_SHARES = "PRIVATE-document-shares.csv"
 # Fractions of the budget for words and topics, and, with --by, for shares of topics by group.
 WORDS_FRACTION, BY_FRACTION = 0.3, 0.2
 YES = {True: "yes", False: "no"}
@@ -63,7 +63,7 @@ class Topics(Run):
         self._stop_words: list[str] | str | None = None
         self._names: list[str] = []
         self._public_words: dict[str, float] = {}
-        self._ids: list[list[str]] = []
+        self._ids: list[str] = []  # with --id
         self._group_of_text: list[str] = []  # with --by
         self._none_to_share = False  # True once noise hides all topics: shares say nothing
         if options.command == "forecast":
@@ -181,10 +181,11 @@ class Topics(Run):
             columns = [(options.text, "text")]
             columns += [] if options.id is None else [(options.id, "id")]
             columns += [] if options.by is None else [(options.by, "group")]
-            self._texts, *self._ids = self.columns(columns)
+            self._texts, *others = self.columns(columns)
             if options.by is not None:
-                self._group_of_text = [*map(listed_name, self._ids.pop())]
-        if any(len({*names}) < len(names) for names in self._ids):
+                self._group_of_text = [*map(listed_name, others.pop())]
+            self._ids = others.pop() if others else []
+        if len({*self._ids}) < len(self._ids):
             raise ValueError(
                 f"column {options.id!r} of --id has one name for several texts: name a column of "
                 "different ones, or leave it out, and texts are numbered"
@@ -298,7 +299,7 @@ class Topics(Run):
             "(--words-per-text)"
         )
 
-    def by_guess(self) -> list[str]:
+    def ways_by_guess(self) -> list[str]:
         """Length of texts from which on the run would not be stopped, if it is a guess."""
         if self.checked is not None and self.checked.length is not None:
             return []
@@ -483,7 +484,7 @@ class Topics(Run):
             rows_by_group = zip(*columns_by_group.values(), strict=True)
             folder.add("topics_by_group.csv", table_of([[*columns_by_group], *rows_by_group]))
         if self.options.shares:
-            self.write_shares(folder)
+            self.write_document_shares(folder)
         footer = (
             "%: share of the words, no result to report; bar: share of a word in its topic; line: "
             "where noise may have moved it from (90%)"
@@ -491,15 +492,15 @@ class Topics(Run):
         footer = "\n".join([footer, *self.on_hidden(), report.in_brief])
         return TopicsDisplay.from_estimator(model, names, footer=footer).figure_
 
-    def write_shares(self, folder: Folder) -> str:
+    def write_document_shares(self, folder: Folder) -> str:
         """Write the topics of each text, and how many of its words are in the vocabulary.
 
         Return the name of the file; ValueError if the one that is there names its texts, and this
         run only numbers them.
         """
-        name = SHARES
+        name = DOCUMENT_SHARES
         if self.source:  # else the shares of another file would be replaced
-            name = f"{Path(SHARES).stem}-of-{self.file_name.removesuffix('.csv')}.csv"
+            name = f"{Path(DOCUMENT_SHARES).stem}-of-{self.file_name.removesuffix('.csv')}.csv"
         if (path := folder.path / name).exists() and not self._ids:
             with path.open(encoding="utf-8", newline="") as file:
                 column, *_ = next(csv.reader(file), ["text"])
@@ -511,7 +512,7 @@ class Topics(Run):
                 )
         n_words = np.asarray(self._counts.sum(axis=1)).ravel()
         shares = self.models["topics"].transform(self._counts)
-        ids = self._ids[0] if self._ids else range(1, len(shares) + 1)
+        ids = self._ids or range(1, len(shares) + 1)
         head = [f"topic_{topic.number}" for topic in self._topics]
         # A text without any word of the topics has no shares: its cells stay empty.
         rows = (

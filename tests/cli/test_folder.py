@@ -213,7 +213,7 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
     command(*arguments, "--budget", 9, "--shares")
     folder, before = tmp_path / "private-topics", spent(tmp_path)
     made = json.loads((folder / "manifest.json").read_text("utf-8"))
-    assert made["private"] == [topics.SHARES]
+    assert made["private"] == [topics.DOCUMENT_SHARES]
     for name, digest in made["protected"].items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
     page = " ".join((folder / "for-the-officer.md").read_text("utf-8").split())
@@ -222,7 +222,7 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
     )[1]
     assert set(certified.split(", ")) == set(made["protected"])
     files = f" {len(certified.split(', '))} files as in manifest.json. Not to be published, as "
-    files += f"nothing protects it: {topics.SHARES}.\n"
+    files += f"nothing protects it: {topics.DOCUMENT_SHARES}.\n"
     assert command("report", "check", folder).out.endswith(files)
     listed = (folder / "manifest.json").read_text("utf-8")
     (folder / "manifest.json").write_text(f"{listed}x")
@@ -253,7 +253,7 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
     (folder / "earlier-data").mkdir()
     refused("earlier-data", "earlier-data")
     (folder / "earlier-data").rmdir()
-    (folder / topics.SHARES).write_text("changed, of which nothing is said")
+    (folder / topics.DOCUMENT_SHARES).write_text("changed, of which nothing is said")
     command(*arguments, "--again")
     # A folder that another file made its own; nothing is added to it.
     text = posts.read_bytes()
@@ -388,7 +388,7 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
     for more, column in (((), "text"), (("--words-per-text", 10), "text")):
         done = command(*arguments, "--shares", *more)
         assert "words.model and topics.model of private-topics are used" in done.err
-        shares = table(folder / topics.SHARES)
+        shares = table(folder / topics.DOCUMENT_SHARES)
         assert (len(shares), next(iter(shares[0]))) == (1200, column)
         assert before == {path: path.read_bytes() for path in before}
     command("report", "check", folder)
