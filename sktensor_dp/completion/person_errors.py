@@ -182,10 +182,7 @@ def _errors_of_rounds(
     """
     # Each round clips as `SharedBiases.release` does, for values whose mean is in the middle.
     rounds, half = plan.n_rounds, 1 / 2
-    cost = plan.costs_of_biases()[place]
-    mus = [cost.mu / math.sqrt(rounds)] * rounds  # of each release
-    if sweeps and plan.longest == place:
-        mus.append(plan.releases.cost_of(SharedFactorSums.name).mu * math.sqrt(sweeps))
+    cost, mus = plan.costs_of_biases()[place], _budgets_of_rounds(plan, sweeps, place)
     about, by_effects = assumed.about_biases, assumed.bias_deviation**2
     of_values = math.sqrt(about + by_effects)
     least, share = residual_clip(of_values, half), ratio_to_largest(of_values, half)
@@ -194,21 +191,38 @@ def _errors_of_rounds(
     for number, mu in enumerate(mus):
         # Residuals of the first round, about no effects, have those in them.
         deviation = math.sqrt(about + (by_effects if number == 0 else 0.0))
-        clip = least if rounds > 1 else UNCLIPPED
         widest = 2 * half / deviation
-        if number > 0:
+        if number == 0:
+            clip = least if rounds > 1 else UNCLIPPED
+        else:
             # All rounds but the first are averaged, and what is paid by sweeps.
             averaged = (rounds - 1) * mus[0] ** 2 + sum(one**2 for one in mus[rounds : number + 1])
             noise, row_apart = 1 / math.sqrt(averaged), weight * apart / deviation
             clip = clip_of_least_error(noise, row_apart, least, widest)
         farthest = SharedRowSums.largest_distance(longest_sum(clip))
         sigma = farthest / mu if mu > 0 else math.sqrt(2) * 4 / cost.epsilon
-        varied = deviation * math.sqrt(1 + by_own_level(each))
-        slope = clipped_response(clip * deviation / varied, varied)
-        by_entries = clipped_variance(clip * deviation / varied) / slope**2
         shift = apart * shift_by_clip(clip, widest)
-        found.append(_RoundErrors((sigma / slope) ** 2, by_entries, shift))
+        found.append(_errors_of_round(sigma, clip * deviation, deviation, each, shift))
     return _averaged(found, weight)
+
+
+def _budgets_of_rounds(plan: PersonPlan, sweeps: int, place: int) -> list[float]:
+    """Budget mu of each round of biases at `place`, and last of the one that `sweeps` pay for."""
+    rounds = plan.n_rounds
+    mus = [plan.costs_of_biases()[place].mu / math.sqrt(rounds)] * rounds
+    if sweeps and plan.longest == place:
+        mus.append(plan.releases.cost_of(SharedFactorSums.name).mu * math.sqrt(sweeps))
+    return mus
+
+
+def _errors_of_round(
+    sigma: float, bound: float, deviation: float, each: float, shift: float
+) -> _RoundErrors:
+    """Errors of one round with noise `sigma` and that `shift`, whose residuals have a `bound`."""
+    varied = deviation * math.sqrt(1 + by_own_level(each))
+    slope = clipped_response(bound / varied, varied)
+    by_entries = clipped_variance(bound / varied) / slope**2
+    return _RoundErrors((sigma / slope) ** 2, by_entries, shift)
 
 
 def _averaged(rounds: list[_RoundErrors], weight: float) -> _RoundErrors:

@@ -165,32 +165,32 @@ def fit_row_sums(
     # A sum is sum_e w_e (x_e - center) + noise, with x_e = mean + biases + N(0, value_variance).
     # Biases are normal about regressions on features of their rows; their variances are estimated
     # for each mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
-    # First and least prior variances of the biases, relative to the variance of a value. The steps
-    # are too few to forget the first: one of 1 or more makes errors up to 2 % larger.
-    first, least = defaults.LEVEL_VARIANCE, 1e-6
+    # First prior variance of the biases, relative to the variance of a value. The steps are too few
+    # to forget it: one of 1 or more makes errors up to 2 % larger.
+    first = defaults.LEVEL_VARIANCE
     all_rows = _weighted_rows(entries, sums, weights, noise_variance, value_variance)
     if features is None:
         features = [np.zeros((n, 0)) for n in entries.shape]
     regression = RowRegression(features, value_variance)
     biases, variances = ([np.zeros(n) for n in entries.shape] for _ in range(2))
+    least_variance = 1e-6 * value_variance
     mean, prior_variances = 0.0, np.full(entries.n_modes, first * value_variance)
     for _ in range(max_iter):
         moment, information = 0.0, 1 / mean_variance
         for mode, rows in enumerate(all_rows):
-            # A sum over its total weight W is a bias plus noise of variance v / W^2. Its precision
-            # is gain * W, and the gain is W / v.
             gains, totals = rows.gains, rows.weight_totals
             residuals = rows.without_others(biases)
-            about_mean, precisions = residuals - totals * mean, gains * totals
             # For the regression, the variance of biases about it counts as noise.
-            shrunk_gains = gains / (1.0 + precisions * prior_variances[mode])
+            about_mean = residuals - totals * mean
+            shrunk_gains = gains / (1.0 + gains * totals * prior_variances[mode])
             expected = regression.means(mode, shrunk_gains * totals, shrunk_gains * about_mean)
-            variances[mode] = 1.0 / (precisions + 1.0 / prior_variances[mode])
-            about_expected = variances[mode] * gains * (about_mean - totals * expected)
-            if (observed := totals > 0).any():
-                squares = about_expected**2 + variances[mode]
-                prior_variances[mode] = max(float(squares[observed].mean()), least * value_variance)
+            about_expected, variances[mode] = rows.posterior(
+                about_mean - totals * expected, prior_variances[mode]
+            )
             biases[mode] = about_expected + expected
+            if (observed := totals > 0).any():
+                squares = (about_expected**2 + variances[mode])[observed]
+                prior_variances[mode] = max(float(squares.mean()), least_variance)
             moment += float(gains @ (residuals - totals * biases[mode]))
             information += float(gains @ totals)
         mean = moment / information if information > 0 else 0.0
@@ -218,6 +218,13 @@ class _WeightedRows:
         for other, weighted in self.others:
             residuals -= weighted @ biases[other]
         return residuals
+
+    def posterior(self, residuals: Floats, prior_variance: float) -> tuple[Floats, Floats]:
+        """Means and variances of normal biases about 0, from what they leave in the sums."""
+        # A sum over its total weight W is a bias plus noise of variance v / W^2. Its precision is
+        # gain * W, and the gain is W / v.
+        variances = 1.0 / (self.gains * self.weight_totals + 1.0 / prior_variance)
+        return variances * self.gains * residuals, variances
 
 
 def _weighted_rows(
