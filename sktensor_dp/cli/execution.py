@@ -436,12 +436,13 @@ def _write_statement(run: Run, folder: Folder, reports: Sequence[PrivacyReport])
 
 def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) -> None:
     """Write tables, pages and a picture; then show what was found."""
+    most_epsilon = LARGEST_ADVISED
     if folder.is_limited():
-        run.most_epsilon = folder.left(run.charge, LARGEST_ADVISED)
-    doubts = run.doubts()  # of what was found: nothing for the officer
+        most_epsilon = folder.left(run.charge, LARGEST_ADVISED)
+    doubts = run.doubts(most_epsilon)  # of what was found: nothing for the officer
     warnings = [*progress.warnings, *filter(None, [doubts])]
     try:
-        figure = run.write(folder, report, warnings)
+        figure = run.write_and_draw(folder, report, warnings)
         folder.add(f"{run.options.command}.svg", lambda file: save_svg(figure, file))
     except ImportError:  # by the figure, which comes after all tables
         progress.note("No picture: it needs matplotlib (pip install matplotlib)")

@@ -206,9 +206,9 @@ class Groups(Run):
         """Say, also without noise, that fewer groups were found."""
         return [self.on_seen()] if self.n_seen() < self.asked() else []
 
-    def helps(self) -> list[str]:
+    def helps(self, most_epsilon: float) -> list[str]:
         """Changes that would show more; starts are random, and not each finds close groups."""
-        return [*super().helps(), "another run, as starts are random"]
+        return [*super().helps(most_epsilon), "another run, as starts are random"]
 
     def on_seen(self) -> str:
         """Say, from released numbers, how many groups there are and what they gain over one."""
@@ -227,7 +227,7 @@ class Groups(Run):
         has_categories = len(self._columns) > len(self._numbers)
         return "may be enough" if has_categories and verdict == "enough" else verdict
 
-    def doubts(self) -> str:
+    def doubts(self, most_epsilon: float) -> str:
         """Name columns and categories that part groups alone, or lie at the end of a range."""
         shares = self._means[:, len(self._numbers) :]  # of each category in each group
         # A category that groups have nearly all or nothing of, to a tenth, has no spread, and
@@ -241,7 +241,7 @@ class Groups(Run):
                 "categories, and may hide groups of the numbers, which a run without --category "
                 "shows."
             )
-        return " ".join(filter(None, [*doubts, super().doubts()]))
+        return " ".join(filter(None, [*doubts, super().doubts(most_epsilon)]))
 
     def fit(self) -> Iterator[str]:
         """Find the groups, and give their averages in units of the columns."""
@@ -327,7 +327,7 @@ class Groups(Run):
             for numbers in together if len(numbers) > 1
         ]  # fmt: skip
 
-    def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
+    def write_and_draw(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write shares, and averages with the ends of their intervals."""
         averages = np.stack([self._averages, *self._ends], axis=2)  # (n_groups, n_columns, 3)
         table = np.column_stack([self._shares, averages.reshape(len(averages), -1)])

@@ -153,10 +153,10 @@ class Ratings(Run):
             return "No direction was sought: all was spent on averages."
         return super().on_seen()
 
-    def helps(self) -> list[str]:
+    def helps(self, most_epsilon: float) -> list[str]:
         """Changes that would show more: directions, or averages of items before them."""
         if self._averages_are_hidden():
-            return self._for_averages() or super().helps()
+            return self._for_averages() or super().helps(most_epsilon)
         # The forecast is for one direction, and says nothing of what shows a further one.
         if self.n_seen():
             return []
@@ -295,7 +295,7 @@ class Ratings(Run):
         head = ("direction", "one side", "the other side")
         return [averages, "\n" + as_text(Table(title, head, ends, left=head))]
 
-    def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
+    def write_and_draw(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the items in order, with their places in each direction."""
         best = zip(self._best, self._errors, self._names, self._directions, strict=True)
         rows = [

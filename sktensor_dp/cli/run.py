@@ -18,7 +18,7 @@ from sktensor_dp.checks.display import Table, as_text, counted, plain
 from sktensor_dp.cli.folder import Folder
 from sktensor_dp.data.labels import Labels, as_labels, distinct, normalise_labels
 from sktensor_dp.datasets.own_files import read_columns
-from sktensor_dp.estimator.forecast import LARGEST_ADVISED, VERDICTS, least_number
+from sktensor_dp.estimator.forecast import VERDICTS, least_number
 from sktensor_dp.input_check import (
     WHY,
     InputCheck,
@@ -86,7 +86,6 @@ class Run:
     may_fail: Sequence[str] = ()  # those of them that up to half of the rows may fail
     groups: Labels | None = None  # of persons
     free = ""  # option of a file that costs nothing once a run is finished
-    most_epsilon = LARGEST_ADVISED  # of another run, by what is left of the budget
     has_lengths = False  # True where the check releases the typical length of a unit
     # Models that an earlier run of the same settings paid for, by their names, and what it stated.
     paid: Mapping[str, Any] = MappingProxyType({})
@@ -375,7 +374,7 @@ class Run:
         """Fit the models, and yield the name of each as soon as it is fitted."""
         raise NotImplementedError
 
-    def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
+    def write_and_draw(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write tables and pages, and return a figure; ImportError without matplotlib."""
         raise NotImplementedError
 
@@ -444,19 +443,19 @@ class Run:
         """Say for the officer what the results show."""
         return self.on_seen()
 
-    def helps(self) -> list[str]:
-        """Changes that would show more."""
+    def helps(self, most_epsilon: float) -> list[str]:
+        """Changes that would show more; `most_epsilon` is what another run may spend."""
         ways = [f"more {self.unit}s"]
-        if self.options.epsilon < self.most_epsilon:
+        if self.options.epsilon < most_epsilon:
             ways.append("a larger --epsilon")
         if self.n_seen():
             ways.append(f"a smaller --{self.option}")
         return ways
 
-    def doubts(self) -> str:
+    def doubts(self, most_epsilon: float) -> str:
         """Text on rows that fail the check, on what noise hides, and what would help."""
         hidden = self.on_hidden()
-        if hidden and (helps := ", or ".join(self.helps())):
+        if hidden and (helps := ", or ".join(self.helps(most_epsilon))):
             hidden.append(f"What would help: {helps}.")
         unfit = "" if self.checked is None else self.checked.refusal
         return " ".join(filter(None, [unfit, *hidden]))

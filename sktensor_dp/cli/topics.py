@@ -352,10 +352,10 @@ class Topics(Run):
         forecast = self.forecaster("words").forecast(self.n_units, document_length=self.length)
         return forecast.n_words, forecast.threshold
 
-    def helps(self) -> list[str]:
+    def helps(self, most_epsilon: float) -> list[str]:
         """Changes that would show more; fewer topics where noise hides some of those found."""
         hides = any(topic.below_noise for topic in self._topics)
-        return [way for way in super().helps() if hides or self.option not in way]
+        return [way for way in super().helps(most_epsilon) if hides or self.option not in way]
 
     def n_seen(self) -> int:
         """Number of topics above the noise."""
@@ -450,7 +450,7 @@ class Topics(Run):
         by_group = [self.models["shares"].in_brief] if self._has_groups() else []
         return " ".join([super().for_officer(), *by_group])
 
-    def write(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
+    def write_and_draw(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the page, leading words, all words, and if asked the shares of texts."""
         model, names = self.models["topics"], self._names
         about: dict[str, Any] = {"report": report, "warnings": warnings}

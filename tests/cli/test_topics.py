@@ -374,12 +374,14 @@ def test_topics_found_and_hidden_are_counted(hidden, said):
     run = topics.Topics(parse(["topics"]))
     run._topics = [SimpleNamespace(below_noise=one) for one in hidden]
     assert run.on_hidden()[0] == f"{said} can be seen above the noise, or there are no more."
-    assert run.doubts().startswith(f"{run.on_hidden()[0]} What would help: more texts, or a larger")
-    assert ("a smaller --topics" in run.doubts()) is (any(hidden) and not all(hidden))
-    run.most_epsilon = 4.0  # all that is left for another run: as much as this one had
-    assert "--epsilon" not in run.doubts()
+    assert run.doubts(50.0).startswith(
+        f"{run.on_hidden()[0]} What would help: more texts, or a larger"
+    )
+    assert ("a smaller --topics" in run.doubts(50.0)) is (any(hidden) and not all(hidden))
+    # All that is left for another run is as much as this one had.
+    assert "--epsilon" not in run.doubts(4.0)
     run._topics = 10 * [SimpleNamespace(below_noise=False)]
-    assert run.doubts() == ""
+    assert run.doubts(50.0) == ""
 
 
 def test_public_words_cost_nothing_and_stop_words_are_ones_own(command, posts, tmp_path):
