@@ -25,9 +25,9 @@ PERSONS = np.arange(30_000) // 3
 
 @pytest.mark.parametrize("neighbours", ["replace_one", "add_remove"])
 def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed: int) -> None:
-    rng, budget = np.random.default_rng(seed), BudgetAccountant(4.0, 1e-6)
-    mu = gaussian_mu(4.0, 1e-6)
-    fraction = 0.05  # finds less than a check's own
+    rng, budget = np.random.default_rng(seed), BudgetAccountant(20.0, 1e-6)
+    mu = gaussian_mu(20.0, 1e-6)
+    fraction = 0.05  # more than checks take of a budget
     assert 0 < fraction_of_check(10_000, mu, 2, neighbours) < fraction
     part, _ = budget.split([fraction, 1 - fraction])
     given = {"groups": PERSONS, "neighbours": neighbours, "accountant": budget, **part}
@@ -48,11 +48,11 @@ def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed:
     with pytest.raises(NotEnoughDataError, match=said):
         check_inputs(tests, **given)
     some = check_inputs(tests, may_fail=["listed"], **given)
-    said = r"^All rows may match; (3.|2\d).\d% fail 'listed', as they may; noise has"
+    said = r"; (3.|2\d).\d% fail 'listed', as they may; noise has"
     assert re.search(said, str(some))
     assert str(some) == str(InputCheck.from_json(some.to_json()))
     assert len({entry.fit for entry in budget.entries}) == 6
-    assert budget.total()[0] < 2.5
+    assert budget.total()[0] < 10
 
 
 def test_a_person_with_many_rows_counts_as_one() -> None:
@@ -82,7 +82,7 @@ def test_ids_of_rows_are_no_persons(seed: int) -> None:
 def test_typical_lengths_are_released_by_person_and_cut_at_a_bound(neighbours, seed):
     rng = np.random.default_rng(seed)
     lengths = rng.poisson(8, len(PERSONS))
-    given = {"lengths": lengths, "epsilon": 1.0, "neighbours": neighbours}
+    given = {"lengths": lengths, "epsilon": 1.0, "neighbours": neighbours, "may_fail": ["given"]}
     check = check_inputs({"given": np.ones(len(PERSONS), bool)}, **given)
     typical = np.expm1(np.log1p(lengths).mean())
     assert 0 < check.length_sigma < 0.5
