@@ -104,16 +104,15 @@ def release_mixture(
     gains, halfway, k = release_number(ask, ball, plan, model)
     mean_square = float(halfway.weights @ np.square(halfway.means).sum(axis=1))
     most = len(model.weights)
-    if k < most:
-        before, average = nearest(halfway, before, plan, ball.radius), None
     if k == 1:
         noise = noise.times(most**0.5)  # a joined group may have the noise of all its parts
         tails = release_tails(ask, ball, plan, second, halfway, noise)
-        left, of_ends = np.zeros_like(halfway.means), np.zeros(plan.n_features)
+        left = np.zeros_like(halfway.means)
         if observed_overall(ball, second) < 1:
+            if most > 1:  # steps so far were of other groups
+                before = nearest(halfway, before, plan, ball.radius)
             left = unfinished(before, halfway, noise, observed_by_column(ball, second, halfway))
-        if average is not None:
-            of_ends = variances_of_ends(ball, plan, second, average.columns)
+        of_ends = variances_of_ends(ball, plan, second, average.columns)
         found, tails, observed, most_observed = release_unclipped(
             ask, ball, plan, halfway, replace(tails, missed=left), noise, of_ends
         )
@@ -122,9 +121,10 @@ def release_mixture(
         moved = np.zeros_like(moved_from(halfway, found))
     else:
         n_last = plan.n_steps - n_first
-        found, _, noise = release_steps(ask, ball, plan, second, halfway, n_last, average)
-        if average is None:  # the steps before were of other groups
-            noise = replace(noise, rates=np.append(np.zeros(n_first), noise.rates))
+        of_these = average if k == most else None  # else steps so far were of other groups
+        found, _, noise = release_steps(ask, ball, plan, second, halfway, n_last, of_these)
+        n_without = plan.n_steps - len(noise.rates)
+        noise = replace(noise, rates=np.append(np.zeros(n_without), noise.rates))
         tails = release_tails(ask, ball, plan, second, found, noise)
         # Groups share a tail, or clips take all but one value.
         shared = (tails.skewness > 0) | one_valued(found, ball.radius)
@@ -212,17 +212,19 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
 def release_steps(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
     n_steps: int, average: StepMoments | None = None,
-) -> tuple[Gaussians, StepMoments | None, StepNoise]:  # fmt: skip
-    """Release EM steps: the mixture after them, the average of their moments, and its noise."""
+) -> tuple[Gaussians, StepMoments, StepNoise]:  # fmt: skip
+    """Release EM steps, one or more: the mixture after them, the average of their moments with
+    those of earlier steps, and its noise.
+    """
     # Of covariances, by which steps fill in what is missing: pairs are whole in a square of it.
     added = (observed_overall(ball, second) ** -2 - 1) * plan.n_steps / ask.n_units
     for _ in range(n_steps):
         statistics = release_statistics(ask, ball, plan, model)
-        average = average_with_step(average, model, statistics, added)
-        noise = average.noise_of(statistics)
-        wider = average.with_variances(variances_of_ends(ball, plan, second, average.columns))
+        average = moments = average_with_step(average, model, statistics, added)
+        noise = moments.noise_of(statistics)
+        wider = moments.with_variances(variances_of_ends(ball, plan, second, moments.columns))
         model = gaussians_after_step(model, wider, statistics, ball.radius, ask.n_units)
-    return model, average, noise
+    return model, moments, noise
 
 
 def variances_of_ends(
