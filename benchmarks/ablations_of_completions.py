@@ -6,7 +6,8 @@ with its standard error over noise seeds 0 to 4; positive numbers say that the p
 goodbooks and of jester, and 1000 hours of air quality in Beijing; for persons 10,000 of synthetic
 tastes, and values of laws of `laws_of_completions`. All people of jester, at epsilon 1, are for
 products of pairs alone, all of goodbooks, at epsilon 10, for the test of directions, and drawn
-values of three modes for the number of releases and for components.
+values of three modes for the number of releases and for components. Extrapolation changes biases
+of items in two parts, of which people keep to one: their error is measured.
 
     python -m benchmarks ablations_of_completions
     python -m benchmarks ablations_of_completions --quick     one epsilon, two seeds, two sets
@@ -14,8 +15,10 @@ values of three modes for the number of releases and for components.
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -24,6 +27,8 @@ from benchmarks.completion import Air
 from benchmarks.laws_of_completions import Law, Questions
 from benchmarks.ratings import DATA_SETS, Ratings, measured
 from benchmarks.report import Cell, Report
+from benchmarks.seeding import reproducible_noise
+from sktensor_dp import PrivateCPCompletion
 
 __all__ = ["ABLATIONS", "Ablation", "run"]
 
@@ -46,6 +51,9 @@ def _part(name: str, units: tuple[str, ...], place: str, neutral: object) -> Abl
     return Ablation(name, units, {place: neutral})
 
 
+# What only biases of rows have that few people compare.
+NO_LINE = SimpleNamespace(along=lambda *_: SimpleNamespace(direction=np.zeros(1)))
+OF_PARTS = _part("extrapolation of biases", (), "completion.shared_biases.Line", NO_LINE)
 ABLATIONS = (
     constant("completion.ROUNDS", 1, PERSON),
     constant("completion.LEVEL_FRACTION", 0.05, PERSON),
@@ -70,6 +78,7 @@ ABLATIONS = (
     _part("released values", ENTRY, f"{PLAN}.values_are_worth_it", lambda *_: False),
     _part("features of where entries are", ENTRY, "completion.entry_recipe.incidence_features",
           lambda _: None),
+    OF_PARTS,
 )  # fmt: skip
 
 
@@ -104,6 +113,33 @@ def _three_modes() -> Ratings:
     return Ratings(X[~test], y[~test], X[test], y[test], shape, (-4.0, 4.0))
 
 
+def _error_of_parts(epsilon: float, seed: int) -> float:
+    """Error of biases of items in two parts, of which people keep to one by nine tenths."""
+    rng, (people, items, each) = np.random.default_rng(seed), (4000, 40, 20)
+    who = np.repeat(np.arange(people), each)
+    in_part = (rng.integers(2, size=people)[who] + (rng.random(len(who)) < 0.1)) % 2
+    X = np.column_stack([who, in_part * items // 2 + rng.integers(items // 2, size=len(who))])
+    biases = rng.standard_normal(items) / 2 + np.repeat([-0.5, 0.5], items // 2)
+    y = biases[X[:, 1]] + rng.standard_normal(people)[who] / 2 + rng.standard_normal(len(who)) / 2
+    model = PrivateCPCompletion(
+        0, bounds=(-4, 4), shape=(people, items), unit_mode=0, epsilon=epsilon, random_state=seed
+    )  # fmt: skip
+    with reproducible_noise(seed):
+        found = model.fit(X, np.clip(y, -4.0, 4.0)).biases_[1]
+    return float(np.std(found - biases))
+
+
+def of_parts(seeds: range) -> Iterator[list[Cell]]:
+    """Rows of what only biases of rows have that few people compare."""
+    for epsilon in (1.0, 5.0):
+        errors = []
+        for made in (nullcontext(), OF_PARTS.made()):
+            with made:
+                errors.append(np.array([_error_of_parts(epsilon, seed) for seed in seeds]))
+        way = "person, biases of two parts"
+        yield [OF_PARTS.name, "parts", way, epsilon, *change(errors[1], errors[0])]
+
+
 def _sets(data: Path, quick: bool) -> Iterator[tuple[str, Callable[[], Ratings]]]:
     for name, load in DATA_SETS.items():
         n = PEOPLE.get(name, 3000)
@@ -119,7 +155,7 @@ def _sets(data: Path, quick: bool) -> Iterator[tuple[str, Callable[[], Ratings]]
 def run(report: Report, data: Path) -> None:
     """Measure all parts on all sets that are there."""
     seeds = range(2 if report.quick else SEEDS)
-    rows: list[list[Cell]] = []
+    rows: list[list[Cell]] = list(of_parts(seeds))
     for name, load in _sets(data, report.quick):
         if report.quick and name not in ("movielens", "law"):
             continue

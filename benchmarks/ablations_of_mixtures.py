@@ -33,6 +33,7 @@ SETS = (
     (Law("few samples, stretched, d 8, k 3", 3, 8, 10.0), 3000),
     (Law("few samples, round, d 2, k 3", 3, 2), 2000),
     (Law("heavy tails (t 5), d 4, k 3, 6 apart", 3, 4, 10.0, 6.0, degrees=5.0), 20_000),
+    (Law("overlapping (2.5 apart), d 5, k 4, asked for 6", 4, 5, 10.0, 2.5, asked=6), 20_000),
 )
 EQUAL = dict.fromkeys(defaults.FRACTIONS, 1 / len(defaults.FRACTIONS))
 ABLATIONS = (
@@ -47,6 +48,9 @@ ABLATIONS = (
     Ablation("SEEN of shapes = 0", (), {"mixtures.defaults.SEEN": 0.0}),
     constant("mixtures.LARGE_NOISE", math.inf),
     constant("mixtures.MOST_GAIN", 6.0),
+    Ablation(
+        "steps of merged groups", (), {"gaussian_mixture.recipe.nearest": lambda one, *_: one}
+    ),
 )
 
 

@@ -10,13 +10,12 @@ from scipy.stats import qmc
 
 from sktensor_dp.tensor.arrays import Floats
 
-# Least number of releases that show a slope.
-LEAST_RELEASES = 4
 # Least variance of a position, relative to its mean square: far above rounding errors.
 LEAST_RELATIVE_VARIANCE = 1e-12
 # To avoid divisions by 0.
 TINY = 1e-100
-# Logarithm of the number of draws, and the least part of them that is possible.
+# Logarithm of the number of draws, and the least part of them that is possible: means of the 64
+# that this leaves err by an eighth of a deviation, as those of independent draws do.
 LOG2_DRAWS, LEAST_POSSIBLE = 9, 1 / 8
 
 

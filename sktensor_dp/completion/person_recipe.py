@@ -19,7 +19,6 @@ from sktensor_dp.completion.shared_biases import (
     cell_weights,
     entries_each,
     fit_by_corrected_deviation,
-    fit_together,
     residual_variance,
 )
 from sktensor_dp.estimator.base import FitResult
@@ -125,7 +124,8 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     else:  # what is left of their budget pays for more biases
         precision = plan.n_rounds * plan.rest_of_search
         biases[plan.longest].release(biases, all_left_of=SharedFactorSums, precision=precision)
-        fit_together(biases)
+        for one in biases:
+            one.fit(biases)
         noise_variance = residual_variance(biases)
     add_errors_of_deviation(biases, of_values.deviation, n_with_values)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.

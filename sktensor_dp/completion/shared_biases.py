@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar, nnls
 
-from sktensor_dp.completion.fixed_point import LEAST_RELEASES, Line, fixed_point
+from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.model import LEAST_SHARE_OF_NOISE, unexplained_variance
 from sktensor_dp.completion.plan import clip_of_two_values, ratio_to_largest, residual_clip
 from sktensor_dp.privacy.session import Session
@@ -31,9 +31,6 @@ LEAST_WEIGHT = 1e-130
 # Least response to effects in units of the clip; least and largest mean square error of a release:
 # far from overflow, and from squares of bounds.
 LEAST_RESPONSE, LEAST_ERROR, LARGEST_ERROR = 1e-6, 1e-130, 1e130
-# Number of fits of each mode given the others, and the root mean square move of effects, in their
-# deviations, after which one is the last: a longer one would add its square to relative errors.
-PASSES, LEAST_MOVE = 3, 0.03
 # Least share of units with several entries, to avoid a division by 0.
 LEAST_SEVERAL = 1e-3
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
@@ -373,13 +370,10 @@ class SharedBiases:
         """Distances of rows' means from their medians."""
         return mean_to_median(self._share_at_bounds, self.level + self.effects.effects, self.half)
 
-    def fit(self, biases: Sequence["SharedBiases"]) -> float:
-        """Fit effects to all releases so far, given the effects of other modes.
-
-        Returns the root mean square by which effects move, in their deviations.
-        """
+    def fit(self, biases: Sequence["SharedBiases"]) -> None:
+        """Fit effects to all releases so far, given the effects of other modes."""
         if not self._rounds:
-            return 0.0
+            return
         releases = [one.release for one in self._rounds]
         # An entry weighs one over the norm of its unit's counts: all n of a unit weigh n over it.
         several, self.n_alone = np.mean([one.counts.sum(axis=1) for one in releases], 0).tolist()
@@ -406,13 +400,11 @@ class SharedBiases:
         # Clipped residuals show whether values are above the unit's level, not how far. If values
         # are skewed most are above, which would add a constant to all effects: subtract it.
         mean = float(self.shares @ (found.effects - excess))
-        widest, last = 2 * self.half, self.effects.effects
+        widest = 2 * self.half
         self.effects = replace(
             found, effects=np.clip(found.effects - mean, -widest, widest),
             variances=np.minimum(found.variances + release.by_step, widest**2),
         )  # fmt: skip
-        variances = np.maximum(self.effects.variances, LEAST_VARIANCE * found.prior_variance)
-        return math.sqrt(np.mean((self.effects.effects - last) ** 2 / variances))
 
     def _root_of_several(self, weight: float, sigma: float) -> float:
         """Weight, as in order 2, of the units with entries in several rows, from that in order 1.
@@ -485,7 +477,8 @@ class SharedBiases:
         of another mode that on which it was shown to move then.
         """
         lead = min(biases, key=lambda one: len(one.shares))
-        if len(linear) < LEAST_RELEASES or (lead is not self and lead._line is None):
+        # The first release aside, it takes two to show a move.
+        if len(linear) < 3 or (lead is not self and lead._line is None):
             return None
         shown = np.stack([one.shown(counts) for one in linear]) / self.half
         noise = np.stack([one.sigma / one.response / counts / self.half for one in linear]) ** 2
@@ -576,7 +569,8 @@ def fit_by_corrected_deviation(
     for one in biases:
         one.deviation, one.by_level = deviation, by_own_level(each)
         one.measured_part = (1 - alone) * found / deviation
-    fit_together(biases)
+    for one in biases:
+        one.fit(biases)
 
 
 def add_errors_of_deviation(
@@ -626,13 +620,6 @@ def part_of_deviation(r: float, room: float, n: float) -> float:
     kurtosis = 6 * (4 * (1 - room) * (s + 1) / (room * (s + 2)) - 1) / (s + 3)
     variance = max(kurtosis / n + 2 / (n - 1), 0.0)
     return math.sqrt((1 - 1 / n) / (1 + variance * (1 + 3 * r**2) / 4))
-
-
-def fit_together(biases: Sequence[SharedBiases]) -> None:
-    """Fit biases of each mode given the others, until they hardly move."""
-    for _ in range(PASSES):
-        if max([one.fit(biases) for one in biases]) < LEAST_MOVE:
-            return
 
 
 def _joined(parts: Iterable[Floats]) -> Floats:

@@ -57,8 +57,9 @@ MOST_RADII = 8.0
 MOST = 4.0
 # Least share of cells that is taken as observed.
 LEAST_SHARE = 1e-4
-# Most EM steps to the nearest mixture of fewer groups, and the least that one gains, in nats a row.
-NEAREST_STEPS, NEAREST_GAIN = 50, 1e-5
+# Least gain of an EM step to the nearest mixture of fewer groups, in nats a row. Where groups
+# overlap, hundreds of steps gain little more, and as much as a group together.
+NEAREST_GAIN = 1e-6
 # Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
 SURE = 3.0
 
@@ -109,8 +110,6 @@ def release_mixture(
         tails = release_tails(ask, ball, plan, second, halfway, noise)
         left = np.zeros_like(halfway.means)
         if observed_overall(ball, second) < 1:
-            if most > 1:  # steps so far were of other groups
-                before = nearest(halfway, before, plan, ball.radius)
             left = unfinished(before, halfway, noise, observed_by_column(ball, second, halfway))
         of_ends = variances_of_ends(ball, plan, second, average.columns)
         found, tails, observed, most_observed = release_unclipped(
@@ -158,13 +157,11 @@ def nearest(fewer: Gaussians, model: Gaussians, plan: MixturePlan, radius: float
     if len(fewer.weights) == len(model.weights):
         return fewer
     points, weights = model.points(as_generator(0))
-    last, score = -math.inf, -1e300
-    for _ in range(NEAREST_STEPS):
-        joint = fewer.log_joint(points)
-        last, score = score, float(weights @ log_density(joint))
-        if score - last < NEAREST_GAIN:
-            break
+    joint, gain = fewer.log_joint(points), math.inf
+    while gain > NEAREST_GAIN:
         fewer = of_type(fitted_to(points, responsibilities(joint) * weights[:, None]), plan, radius)
+        last, joint = joint, fewer.log_joint(points)
+        gain = float(weights @ (log_density(joint) - log_density(last)))
     return fewer
 
 
@@ -257,7 +254,8 @@ def unfinished(before: Gaussians, found: Gaussians, noise: StepNoise, observed: 
     """
     squares = np.diagonal(found.covariances, axis1=1, axis2=2)
     squares = squares * np.square(noise.shift / observed)
-    return np.sqrt(np.maximum(np.square(found.means - before.means) - squares, 0.0))
+    moves = found.means - before.weights @ before.means  # of all groups before
+    return np.sqrt(np.maximum(np.square(moves) - squares, 0.0))
 
 
 def observed_overall(ball: LiftedBall, second: Answer) -> float:

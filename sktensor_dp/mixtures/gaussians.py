@@ -14,7 +14,9 @@ from sktensor_dp.tensor.arrays import Floats, Integers, product_by_rows, spans
 
 # Least weight, so that its logarithm is finite.
 LEAST_WEIGHT = 1e-12
-# Number of points in the place of a mixture.
+# Number of points in the place of a mixture. In log-density they err by a square of their errors in
+# parameters, about one in POINTS a parameter; half as many change a fit's by a hundredth of that to
+# the law at most.
 POINTS = 4000
 
 

@@ -5,7 +5,8 @@ import numpy as np
 from sktensor_dp.mixtures.gaussians import Gaussians, log_density
 from sktensor_dp.tensor.arrays import Integers
 
-# Number of points on the curve that holds all peaks of two Gaussians.
+# Number of points on the curve that holds all peaks of two Gaussians: half or double of it counts
+# other peaks in one of 300 drawn pairs at most, of which a second one is hardly there.
 POINTS = 201
 # Differences of log-density up to this size are rounding errors.
 ROUNDING = 1e-9

@@ -20,9 +20,9 @@ from sktensor_dp import (
 )
 from sktensor_dp.data.samples import IncompleteChunk
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends
-from sktensor_dp.gaussian_mixture.recipe import of_type, release_start
+from sktensor_dp.gaussian_mixture.recipe import nearest, of_type, release_start
 from sktensor_dp.mixtures.clipping import clipping_at
-from sktensor_dp.mixtures.gaussians import Gaussians, log_density
+from sktensor_dp.mixtures.gaussians import Gaussians, log_density, merged_levels
 from sktensor_dp.mixtures.m_step import (
     StepNoise,
     WhitenedStatistics,
@@ -406,6 +406,20 @@ def test_what_steps_of_shapes_leave_is_an_error_of_means_of_groups_that_overlap(
 )  # fmt: skip
 def test_groups_with_one_peak_are_one_place(model, places):
     assert places_of(model).tolist() == places
+
+
+def test_fewer_groups_come_as_near_to_more_as_steps_bring_them():
+    """Where groups overlap steps are short and many: fewer groups seemed worse than they are."""
+    means = np.outer(np.arange(4) - 1.5, [2.5, 0.0])
+    model = Gaussians(np.ones(4) / 4, means, np.tile(np.eye(2), (4, 1, 1)))
+    points, _ = model.points(np.random.RandomState(0))
+    merged, plan = merged_levels(model, 4)[2], SimpleNamespace(covariance_type="full")
+    found = nearest(merged, model, plan, 10.0)
+    best = GaussianMixture(
+        3, tol=1e-7, max_iter=1000, weights_init=merged.weights, means_init=merged.means,
+        precisions_init=np.linalg.inv(merged.covariances),
+    ).fit(points)  # fmt: skip
+    assert log_density(found.log_joint(points)).mean() > best.score(points) - 2e-4
 
 
 def test_means_are_as_precise_as_the_observed_cells_of_their_column():
