@@ -19,7 +19,7 @@ from sktensor_dp.gaussian_mixture.fitted import (
     warnings_of_noise,
 )
 from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group
-from sktensor_dp.mixtures.clipping import clipping_at, limits_of_fewer
+from sktensor_dp.mixtures.clipping import Clipping, clipping_at, limits_of_fewer
 from sktensor_dp.mixtures.gaussians import (
     Gaussians,
     fitted_to,
@@ -297,16 +297,9 @@ def release_tails(
 ) -> TailErrors:  # fmt: skip
     """Release shifts, clipped early: skewness of whitened columns, and what clips leave."""
     early = clipping_at(plan.n_features, EARLY)
-    query = MixtureStatistics(
-        model.means, model.whiteners, model.log_scales, limit=early.limit, centre=0.0,
-        scales=scales_of_shifts(1), guard_radius=MOST_RADII * ball.radius, shape_part="spherical",
-        partial=[(limit, 0.0) for limit in limits_of_fewer(early)],
-    )  # fmt: skip
-    answer = ask(query)
+    shifts, of_shifts = _release_shifts(ask, ball, model, early)
     shares = np.maximum(model.weights, LEAST_WEIGHT)
-    shifts = query.decoded(clipped_statistics(answer)).shifts
-    shifts = shifts / early.shift_response / shares[:, None]
-    of_shifts = answer.sigma * early.limit / early.shift_response
+    shifts = shifts / shares[:, None]
     # By chance a median is farther from the mean than any such shift. Steps repeat noise where
     # cells are missing.
     by_chance = (math.pi / 2 - 1) / (ask.n_units * shares)
@@ -315,15 +308,36 @@ def release_tails(
     deviations = np.sqrt((of_shifts**2 + of_means**2) / shares**2 + by_chance)
     cut, spread = expected_tails(shifts, deviations, plan.clip, early)
     missed = np.sqrt(np.einsum("jab,jb->ja", np.square(model.factors), np.square(cut)))
+    missed = np.hypot(missed, _missed_far_out(plan, second, model, observed))
+    return TailErrors(seen_skewness(shifts, deviations, early), missed, spread)
+
+
+def _release_shifts(
+    ask: Session, ball: LiftedBall, model: Gaussians, clip: Clipping
+) -> tuple[Floats, float]:
+    """Release shifts (k, d) of whitened rows, times shares of groups; and sigma of their noise."""
+    query = MixtureStatistics(
+        model.means, model.whiteners, model.log_scales, limit=clip.limit, centre=0.0,
+        scales=scales_of_shifts(1), guard_radius=MOST_RADII * ball.radius, shape_part="spherical",
+        partial=[(limit, 0.0) for limit in limits_of_fewer(clip)],
+    )  # fmt: skip
+    answer = ask(query)
+    shifts = query.decoded(clipped_statistics(answer)).shifts / clip.shift_response
+    return shifts, answer.sigma * clip.limit / clip.shift_response
+
+
+def _missed_far_out(
+    plan: MixturePlan, second: Answer, model: Gaussians, observed: Floats
+) -> Floats:
+    """Errors (k, d) of means by values far beyond clips, which only `second` moments show."""
     # Values t deviations out have (t - far) / t^2 of their mean square beyond the clip, which is
     # 1 / (4 far) or less. Any group may have what is seen in a column.
     variances = np.diagonal(model.covariances, axis1=1, axis2=2)
     expected = model.weights @ (np.square(model.means) + variances)
     beyond = np.diagonal(second.value)[:-1] - observed * expected
     beyond = np.where(beyond > 2 * second.sigma, beyond, 0.0) / observed
-    far_out = beyond / (4 * plan.clip.far * shares[:, None] * np.sqrt(variances))
-    missed = np.hypot(missed, far_out)
-    return TailErrors(seen_skewness(shifts, deviations, early), missed, spread)
+    shares = np.maximum(model.weights, LEAST_WEIGHT)
+    return beyond / (4 * plan.clip.far * shares[:, None] * np.sqrt(variances))
 
 
 def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:

@@ -374,19 +374,23 @@ class Posterior:
         # E[a a'] of a row a: its covariance, noise times the inverse, plus its mean's square.
         moments *= noise
         moments += packed_products(rows)
-        observed = self._entries.counts[mode] > 0
-        # Mean field: the posterior of a bias is independent of that of its row's factor.
-        variances = noise / (counts + bias_ridge)
-        mean_square = np.mean(bias[observed] ** 2 + variances[observed])
-        least = _LEAST_BIAS * self._noise_variance + _TINY
-        self._bias_prior_variances[mode] = max(mean_square, least)
-        self._biases[mode], self._bias_variances[mode] = bias, variances
         self._factors[mode], self._second_moments[mode] = rows, moments
-        if rows.shape[1]:
-            mean_squares = moments[:, diagonal_positions(rows.shape[1])][observed].mean(axis=0)
+        # Mean field: the posterior of a bias is independent of that of its row's factor.
+        self._biases[mode], self._bias_variances[mode] = bias, noise / (counts + bias_ridge)
+        self._update_prior_variances(mode)
+        self._update_mean_and_noise(mode, sums, float(targets @ targets), equations)
+
+    def _update_prior_variances(self, mode: int) -> None:
+        """Set a mode's prior variances to expected mean squares over its rows with entries."""
+        observed, rank = self._entries.counts[mode] > 0, self._factors[mode].shape[1]
+        squares = self._biases[mode][observed] ** 2 + self._bias_variances[mode][observed]
+        least = _LEAST_BIAS * self._noise_variance + _TINY
+        self._bias_prior_variances[mode] = max(np.mean(squares), least)
+        if rank:
+            squares = self._second_moments[mode][:, diagonal_positions(rank)][observed]
+            mean_squares = squares.mean(axis=0)
             least = _LEAST_COMPONENT * max(float(mean_squares.max()), 1.0)
             self._factor_prior_variances[mode] = np.maximum(mean_squares, least)
-        self._update_mean_and_noise(mode, sums, float(targets @ targets), equations)
 
     def _equations(self, mode: int, targets: Floats) -> NormalEquations:
         """Normal equations of a mode's factor."""
