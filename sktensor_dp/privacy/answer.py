@@ -74,8 +74,8 @@ class Answer:
     def last_edge(self, edges: Floats) -> float:
         """Upper edge of the last bin from which on a run of bins shows units above its noise.
 
-        By noise alone a bin passes for the last with a chance in inverse proportion to its edge, so
-        that noise raises the edge by about one at most, on average.
+        By noise alone a run of bins is shown with a chance in inverse proportion to its first edge,
+        so that noise raises the mean of the edge by less than two.
         """
         n_bins = len(self.value)
         first, last = np.triu_indices(n_bins)  # bins of each run

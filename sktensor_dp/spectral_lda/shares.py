@@ -436,7 +436,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         if of_persons:
             notes.append(
                 f"{self.on_scaling()} A few texts of each person, drawn at random before the run, "
-                "avoid that: docs/how_to/topics_by_group.md."
+                "avoid that, and their number is the bound: docs/how_to/topics_by_group.md."
             )
         if self.below_noise_.any():
             notes.append("* of a group: noise hides how many texts there are")
