@@ -375,26 +375,21 @@ class SharedBiases:
         if not self._rounds:
             return
         releases = [one.release for one in self._rounds]
-        # An entry weighs one over the norm of its unit's counts: all n of a unit weigh n over it.
         several, self.n_alone = np.mean([one.counts.sum(axis=1) for one in releases], 0).tolist()
-        total = several + self.n_alone
-        of_unit = max(total / self._n_units, 1.0)
-        known = [one for one in biases if one.weights.any()]
-        n_each = entries_each(known, self._n_units) if known else 1.0
-        weight_each = of_unit / max(n_each, of_unit**2)
+        weight_each = self._weight_of_entry(several + self.n_alone, biases)
         release = self._combined(biases, weight_each)
         found, excess = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, weight_each=weight_each,
             effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
             response=release.response, about=release.about, spread=release.spread,
         )  # fmt: skip
-        # Popularity is half the logarithm of a weight over the mean weight. Noise may make that
-        # negative.
+        # Popularity is half the logarithm of a weight over the mean weight.
         self.shares = np.exp(2 * found.popularity)
         self.shares /= self.shares.sum()
         if self._order == 1:
-            total = self.n_alone + self._root_of_several(several, releases[-1].sigma)
-        self.weights = max(total, 1e-9) * self.shares
+            several = self._root_of_several(several, releases[-1].sigma)
+        # Noise may make the total weight negative.
+        self.weights = max(several + self.n_alone, 1e-9) * self.shares
         # Noise of both blocks; `sigma` is that of all releases together.
         self.total_variance = 2 * len(self.shares) * release.sigma**2
         # Clipped residuals show whether values are above the unit's level, not how far. If values
@@ -405,6 +400,14 @@ class SharedBiases:
             found, effects=np.clip(found.effects - mean, -widest, widest),
             variances=np.minimum(found.variances + release.by_step, widest**2),
         )  # fmt: skip
+
+    def _weight_of_entry(self, total: float, biases: Sequence["SharedBiases"]) -> float:
+        """Mean weight of an entry if all of them weigh `total`."""
+        # An entry weighs one over the norm of its unit's counts: all n of a unit weigh n over it.
+        of_unit = max(total / self._n_units, 1.0)
+        known = [one for one in biases if one.weights.any()]
+        n_each = entries_each(known, self._n_units) if known else 1.0
+        return of_unit / max(n_each, of_unit**2)
 
     def _root_of_several(self, weight: float, sigma: float) -> float:
         """Weight, as in order 2, of the units with entries in several rows, from that in order 1.
