@@ -197,8 +197,9 @@ def _errors_of_rounds(
         else:
             # All rounds but the first are averaged, and what is paid by sweeps.
             averaged = (rounds - 1) * mus[0] ** 2 + sum(one**2 for one in mus[rounds : number + 1])
-            noise, row_apart = 1 / math.sqrt(averaged), weight * apart / deviation
-            clip = clip_of_least_error(noise, row_apart, least, widest)
+            # A pure budget pays for several rounds only where it is infinite.
+            noise = 1 / math.sqrt(averaged) if averaged > 0 else 0.0
+            clip = clip_of_least_error(noise, weight * apart / deviation, least, widest)
         farthest = SharedRowSums.largest_distance(longest_sum(clip))
         sigma = farthest / mu if mu > 0 else math.sqrt(2) * 4 / cost.epsilon
         shift = apart * shift_by_clip(clip, widest)

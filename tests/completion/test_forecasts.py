@@ -215,6 +215,11 @@ def sliced(epsilon, **options):
     )
 
 
+def test_biases_without_noise_err_alike_with_and_without_delta():
+    found = [sliced(math.inf, delta=delta).forecast(5000, TASTES) for delta in (0.0, 1e-6)]
+    assert found[0].bias_errors[1:] == pytest.approx(found[1].bias_errors[1:], rel=1e-6)
+
+
 @pytest.mark.parametrize(("epsilon", "share"), [(0.5, 0.0), (2.5, 0.5), (math.inf, 0.5)])
 def test_forecasts_say_what_comes_out_of_what_is_assumed(epsilon, share, seed):
     data, test = tastes(seed, share)
