@@ -107,6 +107,7 @@ SCORES = {
     "log_likelihood_per_token": "score_samples",
     "neg_mean_absolute_error": "predict",
     "neg_mean_squared_error": "predict",
+    "third_moment_fit": "score_samples",
 }
 
 
@@ -125,8 +126,8 @@ class UnitScores:
             return -np.square(error) if self.scoring == "neg_mean_squared_error" else -error
         if getattr(X, "ndim", 0) == 1:  # an array or a column of documents
             X = list(X)
-        per_row = self.scoring == "log_likelihood"
-        return row_by_row(self.model.score_samples if per_row else self._per_token, X)
+        per_token = self.scoring == "log_likelihood_per_token"
+        return row_by_row(self._per_token if per_token else self.model.score_samples, X)
 
     def _predictions(self, X: Any, y: Any) -> Floats:
         """Predictions of targets; by the rest of its unit's rows where a unit has several."""
@@ -210,6 +211,12 @@ def check_scoring(scoring: object, name: str) -> None:
         raise ValueError(f"{name} must be one of {sorted(SCORES)}; got {shown(scoring)}.")
 
 
+def _own_score(estimator: BaseEstimator) -> str | None:
+    """Name of what ``score_samples`` of an estimator, or of a pipeline's last step, say."""
+    last = [*steps_of(estimator).values()][-1]
+    return last._public_facts().score if isinstance(last, PrivateEstimatorMixin) else None
+
+
 def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object, name: str) -> Any:
     """Targets as an array of shape (n_rows,) for scores of predictions; for others `y` as it is.
     An error if the score, X or y does not fit the estimator; `name` is the parameter of the score.
@@ -219,6 +226,13 @@ def checked_targets(scoring: str, estimator: BaseEstimator, X: object, y: object
         raise ValueError(
             f"{name}={scoring!r} needs an estimator with {method}; "
             f"{type(estimator).__name__} has none."
+        )
+    own = _own_score(estimator)
+    # Rows of components have no density, and those of other models no third moment to fit.
+    if method == "score_samples" and "third_moment_fit" in (own, scoring) and own != scoring:
+        raise ValueError(
+            f"{name}={scoring!r} is no score of {type(estimator).__name__}, whose score_samples "
+            f"say {own!r}."
         )
     n_fitted = getattr(estimator, "n_features_in_", None)
     shape: tuple[int, ...] = getattr(X, "shape", ())
@@ -263,6 +277,11 @@ def checked_score_bounds(
                 "A column adds about -1.4 less the log of its standard deviation; scores of a "
                 "model's own rows cost nothing: model.score_samples(model.sample(10_000)[0])"
             )
+        if scoring == "third_moment_fit":
+            example = (
+                "With a component of weight w a row x along it, and nothing else, scores "
+                "2 w |x|^3 - w^2"
+            )
         if scoring == "log_likelihood_per_token":
             example = (
                 f"Those of texts are ({math.log(UNKNOWN_WORD):.1f}, 0) by default, and of counts "
@@ -278,7 +297,7 @@ def checked_score_bounds(
             f"{name} must be {RANGE}, at least {SCORE[0]:g} apart; got {shown(bounds)}."
         )
     low, high = float(bounds[0]), float(bounds[1])
-    if high > 0 and scoring != "log_likelihood":
+    if high > 0 and scoring not in ("log_likelihood", "third_moment_fit"):
         lowest = -max(abs(low), high)
         raise ValueError(
             f"{name} must be (low, high) with high <= 0, as no {scoring} is above 0: write "
@@ -362,7 +381,8 @@ def make_private_scorer(
     ----------
     metric : str
         ``"neg_mean_squared_error"``, ``"neg_mean_absolute_error"``, ``"log_likelihood"`` (of
-        ``score_samples``) or ``"log_likelihood_per_token"`` (of texts each word that a
+        ``score_samples``), ``"third_moment_fit"`` (the same, of components) or
+        ``"log_likelihood_per_token"`` (of texts each word that a
         ``PrivateCountVectorizer`` of a pipeline does not have counts with a probability of 1e-5).
         A row that the model refuses counts as the lower bound.
     epsilon, delta : float, default=1.0 and 1e-6

@@ -188,7 +188,12 @@ REFUSED = [
      "GB of memory"),
     (bounded(samples(), {"data_norm": [3.0]}), (with_one(np.nan, COUNTS),), "NaN"),
     (bounded(samples(), {}, document_length=9), (COUNTS,), "document_length must be None"),
-    *((bounded(model, {name: values}), (TEXTS,), f"'{name}' cannot be searched.* what 'log_likeli")
+    *((bounded(model, {}, scoring=other), (COUNTS,), f"'{other}' is no score of .* say '{own}'")
+      for model, other, own in (
+        (samples(), "log_likelihood", "third_moment_fit"),
+        (PrivateGaussianMixture(data_norm=9.0), "third_moment_fit", "log_likelihood"),
+    )),
+    *((bounded(model, {name: values}), (TEXTS,), f"'{name}' cannot be searched.* what '(log|third)")
       for model, name, values in SCORED_BY),
     # After the charge it would be too late to ask for them.
     *((PrivateSearchCV(model, {}), data, "score_bounds must be given") for model, data in (
