@@ -17,7 +17,7 @@ from sktensor_dp.power_method import defaults
 
 __all__ = ["ABLATIONS", "run"]
 
-LAWS = (directions(5, 20),)
+LAWS = (directions(5, 20), directions(8, 50))
 N_SAMPLES = 10_000
 EQUAL = dict.fromkeys(defaults.FRACTIONS, 1 / len(defaults.FRACTIONS))
 ABLATIONS = (
