@@ -174,8 +174,10 @@ def clusters(report: Report) -> None:
         law = both_ways(d, separation) if k > d else gaussians(k, d, separation)
         ways: list[tuple[str, str, float, Way]] = []
         for epsilon in (1.0, 4.0):
-            ours = (lambda seed, law=law, e=epsilon: by_ours(law, e, seed),)
-            ways.append(("PrivateGaussianMixture", "(epsilon, delta)", epsilon, *ours))
+            for kind, name in (("full", ""), ("spherical", ", spherical")):
+                ours = (lambda seed, law=law, e=epsilon, kind=kind: by_ours(law, kind, e, seed),)
+                way = f"PrivateGaussianMixture{name}"
+                ways.append((way, "(epsilon, delta)", epsilon, *ours))
             if installed(report, "diffprivlib"):
                 theirs = (lambda seed, law=law, e=epsilon: by_means(law, e, seed),)
                 ways.append(("PCA and KMeans of diffprivlib", "epsilon", epsilon, *theirs))
@@ -223,12 +225,13 @@ def drawn(law: Law, seed: int) -> tuple[Floats, Floats, NDArray[np.intp]]:
     return X[:N_SAMPLES], X[N_SAMPLES:], labels[N_SAMPLES:]
 
 
-def by_ours(law: Law, epsilon: float, seed: int) -> float:
-    """Mixture by private EM."""
+def by_ours(law: Law, kind: str, epsilon: float, seed: int) -> float:
+    """Mixture by private EM, of a `kind` of covariance."""
     X, new, labels = drawn(law, seed)
     model = PrivateGaussianMixture(
-        law.n_components, epsilon=epsilon, delta=DELTA, data_norm=law.data_norm, random_state=seed
-    )
+        law.n_components, covariance_type=kind, epsilon=epsilon, delta=DELTA,
+        data_norm=law.data_norm, random_state=seed,
+    )  # fmt: skip
     with reproducible_noise(seed):
         model.fit(X)
     return float(adjusted_rand_score(labels, model.predict(new)))
