@@ -284,7 +284,7 @@ class CompletionForecast(InvertibleForecast):
         return {mode: error for mode, error in enumerate(self.bias_errors) if error**2 > most}
 
     def errors_alone(self) -> tuple[float, ...]:
-        """`bias_errors` of a fit at rank 0, which seeks no components; of Tucker completions these.
+        """`bias_errors` of a fit that seeks no components, as by ``PrivateCPCompletion(0)``.
 
         Returns
         -------
@@ -292,9 +292,11 @@ class CompletionForecast(InvertibleForecast):
             One per mode. Costs no privacy.
         """
         asked = self._asked()
-        if asked.parameters["unit_mode"] is None or getattr(asked.kind, "_full_core", True):
+        if asked.parameters["unit_mode"] is None:
             return self.bias_errors
-        return tuple(asked.forecast({"rank": 0}, {}).bias_errors)
+        kind: Any = getattr(asked.kind, "_of_rank_0", asked.kind)
+        known = {name: asked.parameters[name] for name in kind._get_param_names()}
+        return tuple(kind(**{**known, "rank": 0}).forecast(**asked.numbers).bias_errors)
 
     @property
     def assumption(self) -> str:
@@ -331,6 +333,24 @@ class CompletionForecast(InvertibleForecast):
             return "Components may be found on top of mean and biases."
         return "Mean and biases can be found."
 
+    def _of_rows(self) -> str:
+        """Sentences on errors of biases, and on what the search for components takes from them."""
+        is_tucker, taken, of_modes = hasattr(self._asked().kind, "_of_rank_0"), "", list[str]()
+        errors = zip(self.bias_errors, self.bias_errors_if_found, self.errors_alone(), strict=True)
+        for mode, (error, found, alone) in enumerate(errors):
+            if math.isnan(error):
+                continue
+            said = f"by {error:.3g} in mode {mode}"
+            if found > error:
+                said += f", by {found:.3g} if some are found all the same"
+            if found > alone:
+                taken = "The search for components takes budget from biases. "
+                without = "PrivateCPCompletion(0)" if is_tucker else "rank=0"
+                said += f", and with {without} by {alone:.3g}"
+            of_modes.append(said)
+        said = "; ".join(of_modes)
+        return f"{taken}The bias of a row with as many entries as others errs {said}."
+
     def _table(self) -> Table:
         """Errors by what a prediction is made of, with the conclusion and what helps."""
         parameters = self._asked().parameters
@@ -350,17 +370,8 @@ class CompletionForecast(InvertibleForecast):
             f"{self.assumption} Say otherwise by arguments of forecast().",
             f"Noise: perturbation={self.perturbation!r}.",
         ]
-        errors = zip(self.bias_errors, self.bias_errors_if_found, self.errors_alone(), strict=True)
-        dearer = [
-            f"by {error:.3g} in mode {mode}"
-            f"{f', by {found:.3g} if some are found all the same' if found > error else ''}, and "
-            f"with rank=0 by {alone:.3g}"
-            for mode, (error, found, alone) in enumerate(errors) if found > alone
-        ]  # fmt: skip
-        if dearer:
-            taken = "The search for components takes budget from biases."
-            row = "That of a row with as many entries as others errs"
-            below.insert(0, f"{taken} {row} {'; '.join(dearer)}.")
+        if of_units:
+            below.insert(0, f"{self._of_rows()} The mean errs by {self.mean_error:.3g}.")
         if np.max(parameters["rank"]) > 0:
             below.insert(0, self.advice())
         heads = ("prediction by", "expected RMSE")

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from sktensor_dp.checks.parameters import Constraint, InstanceOf, Number
+from sktensor_dp.completion.cp import PrivateCPCompletion
 from sktensor_dp.completion.estimator import CompletionMixin
 from sktensor_dp.completion.model import SavedCompletion
 from sktensor_dp.tensor.arrays import Floats
@@ -65,6 +66,7 @@ privacy_report_, n_features_in_
     """
 
     _full_core = True
+    _of_rank_0 = PrivateCPCompletion
     _saved = SavedCompletion
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "rank": [Number(1, math.inf, integer=True), InstanceOf(tuple, list, np.ndarray)],

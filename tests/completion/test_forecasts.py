@@ -9,7 +9,12 @@ from internals import shared_model
 from sklearn.base import clone
 from small_completions import MODELS, SHAPE, SLICE, TASTES, build, tastes
 
-from sktensor_dp import BudgetAccountant, PrivateCPCompletion, unsafe_seeded_noise
+from sktensor_dp import (
+    BudgetAccountant,
+    PrivateCPCompletion,
+    PrivateTuckerCompletion,
+    unsafe_seeded_noise,
+)
 from sktensor_dp.completion.entry_errors import entry_errors
 from sktensor_dp.completion.plan import Assumed, plan_entries
 
@@ -302,6 +307,12 @@ def test_forecasts_show_what_they_assume():
     for part in ("deviation of 1,", "each mode one of 0.4", "components 50%", "components too",
                  "in mode 1, and with rank=0 by"):  # fmt: skip
         assert part in table
+    alone = sliced(2.0).set_params(rank=0)
+    tucker = build(PrivateTuckerCompletion, unit_mode=0, epsilon=2.0)
+    searched, least = (one.forecast(120_000, TASTES) for one in (tucker, alone))
+    assert searched.errors_alone() == pytest.approx(least.bias_errors, nan_ok=True)
+    assert f"and with PrivateCPCompletion(0) by {least.bias_errors[1]:.3g}" in str(searched)
+    assert f"as others errs by {least.bias_errors[1]:.3g} in mode 1" in str(least)
     none = sliced(2.0).set_params(rank=1).forecast(12_000, TASTES)  # is sought in vain
     assert not none.finds_components
     for part in ("the one component of rank 1 4% of", " if some are found all the same, and with "):
