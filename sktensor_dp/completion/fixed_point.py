@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import logsumexp, ndtri
 from scipy.stats import qmc
 
 from sktensor_dp.tensor.arrays import Floats
@@ -17,6 +17,8 @@ TINY = 1e-100
 # Logarithm of the number of draws, and the least part of them that is possible: means of the 64
 # that this leaves err by an eighth of a deviation, as those of independent draws do.
 LOG2_DRAWS, LEAST_POSSIBLE = 9, 1 / 8
+# Number of variances of effects in a prior.
+N_SCALES = 13
 
 
 class Line(NamedTuple):
@@ -100,12 +102,12 @@ def _part_beyond_noise(square: float, noise: Floats) -> float:
 
 
 def fixed_point(
-    lines: Sequence[Line], positions: Sequence[Floats], deviation: float
+    lines: Sequence[Line], positions: Sequence[Floats], least: float, largest: float
 ) -> tuple[Floats, Floats]:
     """Posterior mean and variance of positions on lines about which releases would show these.
 
-    Releases of each of the n lines were about `positions` (n_releases, n) on all, which have a
-    prior `deviation`, as effects that are all on a line do.
+    Releases of each of the n lines were about `positions` (n_releases, n) on all. Effects have a
+    variance between `least` and `largest`, as have positions if effects differ along lines alone.
     """
     # Residuals are about effects of other modes and the mean of a unit's other rows: releases about
     # positions a show c + J a. As J = I - G for normal equations G, scaled to a diagonal of 1, it
@@ -113,15 +115,14 @@ def fixed_point(
     # were about (Anderson 1965) has a normal posterior, draws of which tell the fixed point
     # (I - J)^-1 c.
     n, (first, second) = len(lines), np.triu_indices(len(lines))
-    positions = [about / deviation for about in positions]
     slopes = [
         np.where(first == i, about[:, second], np.where(second == i, about[:, first], 0.0))
         for i, about in enumerate(positions)
     ]
     of_line = np.repeat(np.eye(n), [len(about) for about in positions], axis=0)
     design = np.hstack([of_line, np.concatenate(slopes)])
-    shown = np.concatenate([line.shown for line in lines]) / deviation
-    noise = np.concatenate([line.noise for line in lines]) / deviation**2
+    shown = np.concatenate([line.shown for line in lines])
+    noise = np.concatenate([line.noise for line in lines])
     noise += LEAST_RELATIVE_VARIANCE * np.mean(shown**2) + TINY
     products, right = (design.T / noise) @ design, (design.T / noise) @ shown
     # Next to no prior of c, which that of the fixed point replaces. Slopes of this deviation have
@@ -143,15 +144,18 @@ def fixed_point(
     gaps = np.eye(n) - slopes_drawn[possible]
     inverses = np.linalg.inv(gaps)
     points = (inverses @ drawn[possible, :n, None])[..., 0]
-    # The prior of a fixed point in place of one of c, which has the determinant as its density.
-    logs = -np.linalg.slogdet(gaps)[1] - np.sum(points**2, axis=1) / 2
+    # The prior of a fixed point in place of one of c, which has the determinant as its density. Its
+    # scale is any: with the largest alone, small effects would show slopes near 1 of large ones.
+    scales = np.geomspace(least, largest, N_SCALES)
+    squares = np.sum(points**2, axis=1)[:, None] / scales + n * np.log(scales)
+    logs = logsumexp(-squares / 2, axis=1) - np.linalg.slogdet(gaps)[1]
     weights = np.exp(logs - logs.max())
     mean = np.average(points, axis=0, weights=weights)
     variance = np.average((points - mean) ** 2, axis=0, weights=weights)
     # Beside noise, entries of units leave a variance of G^-1 in units of those without J.
     by_entries = np.average(inverses.diagonal(axis1=1, axis2=2), axis=0, weights=weights) - 1
     by_entries = np.maximum(by_entries, 0) * [line.sampling for line in lines]
-    return deviation * mean, deviation**2 * variance + by_entries
+    return mean, variance + by_entries
 
 
 @cache

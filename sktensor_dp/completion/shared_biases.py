@@ -456,8 +456,10 @@ class SharedBiases:
             one._positions(biases, known, len(of_one.shown))
             for one, of_one in zip(known, lines, strict=True)
         ]
-        prior = math.sqrt(kernel_defaults.LEVEL_VARIANCE) * self.deviation  # as EM starts from
-        means, variances = fixed_point(lines, positions, prior / self.half)
+        # Rounds show effects bit by bit: they may differ more than found so far, as values at most.
+        least = float(np.mean([one.effects.prior_variance for one in known])) / self.half**2
+        largest = kernel_defaults.LEVEL_VARIANCE * (self.deviation / self.half) ** 2
+        means, variances = fixed_point(lines, positions, least, largest)
         found = release.shown(counts) @ line.coefficients
         # Of one mode alone noise may have chosen the line, if it is most of the moves.
         direction = line.direction * (line.part if len(biases) == 1 else 1.0)
