@@ -12,6 +12,8 @@ SEARCH = ("sklearn.model_selection._search", "fit")
 PIPELINE = ("sklearn.pipeline", "_fit")
 STACKING = ("sklearn.ensemble._stacking", None)
 SCORING = ("sklearn.metrics._scorer", "_score")
+# Modules that read rows for private scores, or later, perhaps for a private fit.
+SILENT = ("sktensor_dp.queries.scores", "sktensor_dp.estimator.lazy")
 # Tools that fit or score rows drawn with replacement, or with values of other rows.
 MIXING = (
     ("sklearn.ensemble._bagging", None),
@@ -28,6 +30,16 @@ def level_of_caller() -> int:
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in OWN:
         frame, level = frame.f_back, level + 1
     return level
+
+
+def answers_caller() -> bool:
+    """False while a fit, a private score or a worker waits: it may show nothing of single rows."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if "fit" in frame.f_code.co_name.split("_") or frame.f_globals.get("__name__") in SILENT:
+            return False
+        frame = frame.f_back
+    return True
 
 
 class Tool(NamedTuple):

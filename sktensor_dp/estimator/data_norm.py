@@ -1,10 +1,13 @@
 """Ball that samples are scaled into, chosen by a released histogram of their norms."""
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 
+from sktensor_dp.checks.callers import answers_caller, level_of_caller
+from sktensor_dp.data.samples import SampleChunk
 from sktensor_dp.estimator.base import warnings_of_range
 from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.privacy.answer import Answer
@@ -57,3 +60,22 @@ def warnings_of_norm(second: Answer, ball: LiftedBall, square: float) -> tuple[W
             "how many rows are within."
         ),
     )
+
+
+def warn_of_longer_rows(model: Any, rows: SampleChunk) -> None:
+    """Warn if most `rows` that a caller passes to a fitted model are beyond the norm of the fit.
+
+    It shows one exact bit of these rows, as answers about them show more: never in a fit.
+    """
+    norm = getattr(model, "data_norm_", model.data_norm)
+    if norm is None or not answers_caller() or model.privacy_report_.unit == "entry":
+        return  # a model in units of columns, or of a tensor, has no norm of rows
+    largest = norm * (1 + np.finfo(np.float32).eps)  # rows may have been normalised in float32
+    n_longer = np.count_nonzero(np.sqrt(rows.square_norms) > largest)
+    if 2 * n_longer > len(rows.square_norms):
+        warnings.warn(
+            f"Most of these rows are longer than data_norm={norm:.4g}, to which the fit scaled "
+            "rows down: scale them as those of the fit. A pipeline of scaler and model does so by "
+            "itself.",
+            stacklevel=level_of_caller(),
+        )

@@ -15,6 +15,7 @@ from sktensor_dp.checks.parameters import check_sizes
 from sktensor_dp.data.sources import PartitionedSource, check_chunks
 from sktensor_dp.data.units import RowChunks
 from sktensor_dp.estimator.base import PrivateEstimatorMixin, column_attributes
+from sktensor_dp.estimator.data_norm import warn_of_longer_rows
 from sktensor_dp.estimator.inputs import (
     CheckedChunks,
     advice_on_text,
@@ -201,6 +202,9 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         """Rows of a table as the numbers that chunks hold."""
         X = checked_table(self, X, reset=reset, fits=fits, grouped=grouped)
         with suppress(MemoryError):
-            return self._chunk_class.convert(X)
+            rows = self._chunk_class.convert(X)
+            if not fits and hasattr(self, "data_norm"):
+                warn_of_longer_rows(self, self._chunk_class._chunk(rows))
+            return rows
         # Not numpy's error, which names the number of rows.
         raise MemoryError("there is too little memory for X.")

@@ -226,8 +226,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The caller's own samples; nothing of them is kept. For Dask input the result is a
-            Dask array, not computed yet.
+            The caller's own samples, scaled as those of the fit; nothing of them is kept. For Dask
+            input the result is a Dask array, not computed yet.
 
         Returns
         -------
@@ -247,12 +247,17 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            As for :meth:`predict_proba`.
+            The caller's own samples, scaled as those of the fit: a pipeline does so by itself.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Rows of ``means_``: 0 is the largest group. No noise protects `X`.
+
+        Warns
+        -----
+        UserWarning
+            If most samples are longer than ``data_norm``.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -266,7 +271,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples.
+            Samples, scaled as those of the fit.
 
         Returns
         -------

@@ -369,8 +369,8 @@ class PrivateTensorPowerMethod(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            The caller's own samples; nothing of them is kept. For a Dask collection the result is a
-            Dask array, not computed yet.
+            The caller's own samples, scaled as those of the fit; nothing of them is kept. For a
+            Dask collection the result is a Dask array, not computed yet.
 
         Returns
         -------
@@ -389,7 +389,7 @@ class PrivateTensorPowerMethod(
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Samples.
+            Samples, scaled as those of the fit.
 
         Returns
         -------

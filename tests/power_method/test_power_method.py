@@ -24,7 +24,7 @@ def test_projections_and_score():
 def test_projections_lead_back():
     rng = np.random.default_rng(0)
     for components in (orthonormal_rows(3, 6, rng), rng.normal(size=(3, 6))):
-        fitted = PrivateTensorPowerMethod(3, data_norm=1.0)
+        fitted = PrivateTensorPowerMethod(3)
         fitted.components_, fitted.n_features_in_, fitted._n_features_out = components, 6, 3
         inside, any_ = rng.normal(size=(5, 3)) @ components, rng.normal(size=(5, 6))
         np.testing.assert_allclose(fitted.inverse_transform(fitted.transform(inside)), inside)

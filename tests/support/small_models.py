@@ -68,7 +68,7 @@ def _fitted():
         yield "topics-stream", _lda().partial_fit(COUNTS).partial_fit(COUNTS)
         yield "components", _power().fit(SAMPLES)
         yield "mixture", PrivateGaussianMixture(2, data_norm=4.0, epsilon=9.0).fit(SAMPLES)
-        tied = PrivateGaussianMixture(1, covariance_type="tied", data_norm="auto")
+        tied = PrivateGaussianMixture(1, covariance_type="tied", data_norm="auto", epsilon=99.0)
         yield "mixture-tied", tied.fit(SAMPLES)
         tensor = np.einsum("i,j,k->ijk", *[np.arange(1.0, 4.0)] * 3)
         yield "components-tensor", _power(max_iter=2).fit_tensor(tensor)
