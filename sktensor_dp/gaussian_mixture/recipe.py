@@ -390,7 +390,9 @@ def release_unclipped(
     # Of errors of means: with what noise may hide.
     largest = before + np.hypot(np.maximum(beyond, 0.0), of_squares)
     spread = np.sqrt(largest / np.diagonal(moved.covariances[0]))
-    missed = np.sqrt(noise_of_means**2 + of_filled**2 + tails.missed**2)
+    # The mean of a complete column fills no cells: what steps have left of it is gone.
+    left = rows.kept_fractions * tails.missed
+    missed = np.sqrt(noise_of_means**2 + of_filled**2 + left**2)
     tails = TailErrors(tails.skewness, missed, spread[None])
     return UnclippedGroup(moved, tails, shares, rows.most_observed)
 
@@ -403,6 +405,7 @@ class _FilledRows(NamedTuple):
     sigma: float  # of noise on the means
     observed: Floats  # (d,): shares of cells that are observed
     most_observed: Floats  # (d,): the largest that these may be
+    kept_fractions: Floats  # (d,): of missing cells as released, what noise does not explain
 
 
 def _release_filled_rows(
@@ -428,10 +431,11 @@ def _release_filled_rows(
     missing = np.clip(radius * query.decoded(lifts @ values / n).shifts[0] / lift, 1e-9, 1.0)
     most_observed = 1 - np.maximum(missing - SURE * sigma / lift - 1e-9, 0.0)  # sums are rounded
     # Shrunk by two deviations of noise, so that next to all complete columns are taken as complete.
-    missing = np.maximum(missing**2 - (2 * sigma / lift) ** 2, 0.0) / missing
-    observed = np.maximum(1 - missing, LEAST_SHARE)
+    by_noise = np.minimum(np.maximum(2 * sigma / lift, 1e-9) / missing, 1.0)
+    kept_fractions = 1 - by_noise**2
+    observed = np.maximum(1 - kept_fractions * missing, LEAST_SHARE)
     squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / d) - (1 - observed) * lift**2
-    return _FilledRows(radius * shifts[0], squares, sigma, observed, most_observed)
+    return _FilledRows(radius * shifts[0], squares, sigma, observed, most_observed, kept_fractions)
 
 
 def clipped_statistics(answer: Answer) -> Floats:
