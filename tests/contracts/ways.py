@@ -437,7 +437,7 @@ def _search(name: str, build: Any, data: Any, place: int) -> Row:
 SEARCHES_OF: list[tuple[str, Any, Any]] = [
     ("topics", lambda _: small_searches.topics(random_state=0, n_trials=2),
      small_searches.counts(90)),
-    ("components", lambda _: small_searches.components(
+    ("norms", lambda _: small_searches.components(
         {"data_norm": [5.0, 8.0]}, random_state=0, n_trials=3), small_searches.samples(300)),
     ("completions", lambda _: small_searches.completions(random_state=0, n_trials=3),
      small_searches.cells()),
