@@ -4,23 +4,22 @@ import math
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
 from sktensor_dp import __version__
-from sktensor_dp.cli.folder import Folder, earlier_runs, held, runs_with
+from sktensor_dp.cli.folder import Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
-from sktensor_dp.cli.last_run import COUNTED, LEARNED, OF_PAYER, STATEMENT, LastRun, can_be_added_to
-from sktensor_dp.cli.manifest import MANIFEST, Manifest
+from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, changed_since, released_before, take_up
+from sktensor_dp.cli.manifest import MANIFEST, STATEMENT
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, officer_text, write_officer_pages
 from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings, recommend
-from sktensor_dp.cli.run import BUILT_IN, HOPEFUL, Run
+from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budget, time_now
 from sktensor_dp.cli.topics import DOCUMENT_SHARES, Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
@@ -69,8 +68,8 @@ def _show_forecast(options: Namespace) -> int:
 def _run(options: Namespace) -> int:
     """Read, show the forecast, check the budget, fit and write; return the exit status."""
     run, progress, folder = RUNS[options.command](options), Progress(), None
-    is_demo = options.file is None  # of built-in texts
-    path = options.output or Path("demo-output" if is_demo else f"private-{options.command}")
+    # Without a file it shows what it does, on built-in texts.
+    path = options.output or Path(f"private-{options.command}" if options.file else "demo-output")
     column_before = UNIT_COLUMN.set(options.person)
     try:
         run.build()
@@ -78,20 +77,22 @@ def _run(options: Namespace) -> int:
             with progress.step("Reading"):
                 run.read()
                 run.build()  # by the number of units
-            epsilon, spending = options.epsilon, ""  # `_open_folder` may lower that of options
+            epsilon, spending = options.epsilon, ""  # `_prepare` may lower that of options
             try:
                 if os.path.lexists(path) or not options.forecast:  # which makes no folder
                     run_alone.enter_context(held(path))
-                folder = _open_folder(run, path)
-                spending = folder.spending(run.epsilon, epsilon, run.paid)
+                folder = _prepare(run, path)
+                spending = folder.spending(run.epsilon, epsilon, run.used.models)
             except ValueError as error:
                 if not options.forecast:
                     raise
                 progress.note(f"warning: a run would be refused: {error}")
             settings = [f"{what}: {value}" for what, value in run.settings().items()]
-            used = [] if run.applies else settings
-            progress.note("; ".join(filter(None, [*used, spending])))
-            _show_protection(run, path, progress, has_noise=math.isfinite(epsilon))
+            stated = [] if run.used.applies else settings
+            progress.note("; ".join(filter(None, [*stated, spending])))
+            _show_used(run, path, progress)
+            if not run.used.applies:
+                _show_protection(run, path, progress, has_noise=math.isfinite(epsilon))
             if folder is None or options.forecast:
                 if unchecked := run.unchecked():
                     progress.note(f"warning: {unchecked}: a run needs --no-check.")
@@ -99,7 +100,7 @@ def _run(options: Namespace) -> int:
                 return 0
             _refuse_or_write_budget(run, folder)
             run.build(folder.ledger)
-            if run.applies:
+            if run.used.applies:
                 _apply(run, folder, progress)
             else:
                 _learn(run, folder, progress)
@@ -136,11 +137,11 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
         stated = run.settings()
         folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
         # Models that a finished run paid for: its other files are moved away now.
-        if run.paid and not folder.made.names:
-            folder.keep_earlier([STATEMENT, *(f"{name}.model" for name in run.paid)])
+        if (used := run.used.models) and not folder.made.names:
+            folder.keep_earlier([STATEMENT, *(f"{name}.model" for name in used)])
             _write_statement(run, folder, reports)
         interrupts.stop_if_asked()
-        with progress.step(f"Learning {run.added if run.adds else run.options.command}"):
+        with progress.step(f"Learning {run.added if run.used.adds else run.options.command}"):
             *_, last = run.models
             # Save each model as soon as it was paid for, whatever happens later; a statement never
             # lacks what is beside it.
@@ -153,140 +154,50 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
         _write(run, folder, progress, _write_statement(run, folder, reports))
 
 
-def _changed_since(file: Path | None, model: Path) -> str:
-    """Sentence that a file of data is younger than a model of it; "" if it is not."""
-    # No digest of the data is kept: whoever has the folder could compare guesses with it.
-    if file is None or file.stat().st_mtime <= model.stat().st_mtime:
-        return ""
-    return f"{file} was changed since {model.name} was learned, which is of its former rows."
-
-
-def _open_folder(run: Run, path: Path) -> Folder:
-    """Open the folder, and make the models with the epsilon that its budget leaves to the run."""
+def _prepare(run: Run, path: Path) -> Folder:
+    """Open the folder, use what is paid for there, and make models that its budget allows."""
     options = run.options
     # Budget of a new folder; built-in texts are public, so theirs is unlimited.
     first_budget = math.inf if options.file is None else options.epsilon
     folder = Folder(path, first_budget, options.delta, options.budget, options.raise_budget)
-    _take_up(run, folder)
-    plans_anew = not run.paid or run.adds
-    asked = options.epsilon if plans_anew else run.epsilon
-    try:
-        affordable = 0.0 if run.is_paid else folder.affordable(run.charge, asked)
-    except BudgetError as error:
-        if not run.paid and (state := folder.last.told(path, run.free)):
-            error.args = (f"{state}. {error}",)
-        if run.adds:
-            others = (
-                f" If {run.file_name} is of other persons, a budget of their own needs Python: "
-                "docs/how_to/topics_by_group.md."
-            )
-            error.args = (
-                f"This run would add {run.added} alone to the models of {path}. {error}"
-                f"{others if run.source else ''}",
-            )
-        raise
-    if plans_anew:
-        options.epsilon = folder.made.epsilon = affordable
-        run.build()
+    last = take_up(run, folder)
+    _lower_epsilon(run, folder, last.told(path, run.free))
     for model in run.models.values():
         check_saving(model)
     return folder
 
 
-def _take_up(run: Run, folder: Folder) -> None:
-    """Take models that the last run paid for; BudgetError if this one would pay for them again."""
-    options, path = run.options, folder.path
-    made, learned = Manifest.of(path), [name for name in run.models if name != run.added]
-    saved: dict[str, Any] = {}
-    if run.added in run.models and not options.again and can_be_added_to(made, [*run.models]):
-        saved = _loaded(run, path, learned)
-        run.take_settings(made.asked, saved)
+def _lower_epsilon(run: Run, folder: Folder, left: str) -> None:
+    """Lower epsilon to what the budget leaves to the run; BudgetError if that is too little."""
+    plans_anew = not run.used.models or run.used.adds
+    asked = run.options.epsilon if plans_anew else run.epsilon
+    try:
+        affordable = 0.0 if run.is_paid else folder.affordable(run.charge, asked)
+    except BudgetError as error:
+        error.args = (_in_context(str(error), run, folder, left),)
+        raise
+    if plans_anew:
+        run.options.epsilon = folder.made.epsilon = affordable
         run.build()
-    settings = run.asked_for()
-    folder.last = last = LastRun.left(made, settings, [*run.models], run.option, run.of_added)
-    if not options.again:
-        files = [one for name, one in vars(options).items() if isinstance(one, Path)]
-        run.checked = folder.kept_check(run.of_check(settings), {*files} - {options.output})
-    wants_free = bool(run.free and vars(options)[run.free])
-    if wants_free and last.is_finished and not (options.again and last.differs):
-        run.applies, folder.made = True, made
-        _use(run, made, saved or _loaded(run, path, [one for one in last.paid if one in learned]))
-        run.build()
-        return
-    if last.hinders and not options.again:
-        raise BudgetError(
-            f"{run.added.capitalize()} would be added to the {' and '.join(learned)} of the "
-            f"finished run in {path}, which has other settings ({', '.join(last.hinders)}): take "
-            "those, or learn all anew with --again. Nothing was spent."
+
+
+def _in_context(refusal: str, run: Run, folder: Folder, left: str) -> str:
+    """Say with a refusal by the budget what would be added to the last run, or what that `left`."""
+    if run.used.adds:
+        others = (
+            f" If {run.file_name} is of other persons, a budget of their own needs Python: "
+            "docs/how_to/topics_by_group.md."
         )
-    folder.made.asked = settings
-    if taken := last.usable(again=options.again):
-        saved |= _loaded(run, path, [name for name in taken if name not in saved])
-        _go_on(run, folder, made, {name: saved[name] for name in taken})
-    goes_on = bool(taken) and not last.first
-    if not (goes_on or options.again) and folder.is_limited():
-        _refuse_to_pay_again(run, folder, with_last=not taken and last.is_in_the_way())
-
-
-def _refuse_to_pay_again(run: Run, folder: Folder, *, with_last: bool) -> None:
-    """Raise BudgetError if the last run (`with_last`), or an earlier one, paid for what this one
-    asks for.
-    """
-    path, settings = folder.path, folder.made.asked
-    paid_before = [(path, folder.last, run.free)] if with_last else []
-    for earlier in earlier_runs(path):
-        made = Manifest.of(earlier)
-        left = LastRun.left(made, settings, [*run.models], run.option, run.of_added)
-        if left.is_finished and not left.differs:
-            paid_before.append((earlier, left, ""))
-    if paid_before:
-        where, left, free = paid_before[0]
-        changed = _changed_since(run.options.file, where / f"{left.paid[0]}.model")
-        advice = "To pay for all again: --again. Nothing was spent."
-        said = [f"{left.told(where, free)}.", changed, advice]
-        raise BudgetError(" ".join(filter(None, said)))
-
-
-def _loaded(run: Run, path: Path, names: Sequence[str]) -> dict[str, Any]:
-    """Models of the last run by their names."""
-    return {name: run.models[name].load(path / f"{name}.model") for name in names}
-
-
-def _use(run: Run, made: Manifest, models: Mapping[str, Any]) -> None:
-    """Use models of the run that `made` lists, and say what file they were learned from."""
-    run.paid = models
-    source = made.asked.get(LEARNED, made.asked.get("file", BUILT_IN))
-    run.source = source if source != run.file_name else ""
-
-
-def _go_on(run: Run, folder: Folder, made: Manifest, models: Mapping[str, Any]) -> None:
-    """Use models of the last run, which `made` lists, at its epsilon; set what is in the folder."""
-    last, settings = folder.last, folder.made.asked
-    _use(run, made, models)
-    # Settings of the run that paid for the models, to state with those of this one.
-    of_payer = {name: made.asked[name] for name in OF_PAYER if name in made.asked}
-    of_payer.pop(LEARNED, None)
-    if last.first:  # a finished run, of which this one uses the first models
-        of_payer[COUNTED] = f"the run whose {' and '.join(models)} it uses"
-    # A last model is added now, or by the stopped run that this one goes on with.
-    run.adds = last.adds or (not last.first and LEARNED in made.asked)
-    if run.adds:
-        of_payer[LEARNED] = run.source or run.file_name
-    if last.adds:
-        of_payer.pop("checked first", None)  # this run has a check of its own
-    else:
-        run.options.epsilon = made.epsilon
-    run.of_payer = of_payer
-    run.build()
-    # Other files of a finished run are moved away before the first of this one is written.
-    files = Manifest() if last.first else made
-    asked = {**settings, **run.of_payer}
-    folder.made = replace(files, asked=asked, epsilon=run.options.epsilon)
+        return (
+            f"This run would add {run.added} alone to the models of {folder.path}. {refusal}"
+            f"{others if run.used.source else ''}"
+        )
+    return f"{left}. {refusal}" if left and not run.used.models else refusal
 
 
 def _apply(run: Run, folder: Folder, progress: Progress) -> None:
     """Apply the models of an earlier run, and write the shares of topics in each text."""
-    with progress.step(f"Applying {' and '.join(run.paid)}"):
+    with progress.step(f"Applying {' and '.join(run.used.models)}"):
         list(run.fit())  # fits no model: all are paid for
         before = set(os.listdir(folder.path))
         name = run.write_document_shares(folder)
@@ -300,29 +211,32 @@ def _spending_so_far(run: Run, folder: Folder | None) -> str:
         return "Nothing was spent."
     where = folder.where()
     files = f"\nWhat it found before is in {where}" if where else ""
-    saved = [name for name in map("{}.model".format, run.models) if name in folder.made.protected]
-    if saved:
+    kept = [name for name in map("{}.model".format, run.models) if name in folder.made.protected]
+    if not kept and run.checked is not None and isinstance(sys.exception(), KeyboardInterrupt):
+        kept = ["the check"]
+    if kept:
         files += "\nThe same command goes on from there, and does not pay again for "
-        files += " and ".join(saved)
-    elif run.checked is not None and isinstance(sys.exception(), KeyboardInterrupt):
-        files += "\nThe same command goes on from there, and does not pay again for the check"
+        files += " and ".join(kept)
     return f"What was charged is spent. {folder.summary()}{files}"
+
+
+def _show_used(run: Run, path: Path, progress: Progress) -> None:
+    """Print what the models that are used were learned from, if not from the file as it is."""
+    file, source, models = run.options.file, run.used.source, [*run.used.models]
+    # Another file than that of the models may well be younger.
+    if models and not source and (changed := changed_since(file, path / f"{models[0]}.model")):
+        progress.note(f"warning: {changed}")
+    if run.used.applies:
+        progress.note(
+            f"{' and '.join(run.models)} were learned from {source or run.file_name}: they are "
+            f"applied to {run.file_name}, and nothing is learned from it. Other settings do not "
+            "count (--again learns all anew)"
+        )
 
 
 def _show_protection(run: Run, path: Path, progress: Progress, *, has_noise: bool) -> None:
     """Print who is protected, what weakens that, and the forecast; ValueError for a large delta."""
     options, unit, column = run.options, run.unit, run.options.person
-    # Another file than that of the models may well be younger.
-    first_paid = None if run.source else next(iter(run.paid), None)
-    if first_paid and (changed := _changed_since(options.file, path / f"{first_paid}.model")):
-        progress.note(f"warning: {changed}")
-    if run.applies:
-        progress.note(
-            f"{' and '.join(run.models)} were learned from {run.source or run.file_name}: they are "
-            f"applied to {run.file_name}, and nothing is learned from it. Other settings do not "
-            "count (--again learns all anew)"
-        )
-        return
     # Without noise there is no promise that delta could weaken.
     weak = large_delta(options.delta, run.n_units, unit) if has_noise else ""
     if weak and not options.forecast:
@@ -337,24 +251,8 @@ def _show_protection(run: Run, path: Path, progress: Progress, *, has_noise: boo
     if weak:
         progress.warn(weak)
     if not run.is_paid:
-        ahead = [*run.check_ahead(), *_released_before(run, path)]
+        ahead = [*run.check_ahead(), *released_before(run, path)]
         progress.note("\n".join([*run.forecast_lines(), *ahead]))
-
-
-def _released_before(run: Run, path: Path) -> list[str]:
-    """Warning of runs that added the same to the same models, by other files; none if none did."""
-    asked, learned = run.asked_for(), [f"{name}.model" for name in run.models if name != run.added]
-    files = [
-        f"{made.asked['file']} ({where})"
-        for where, made in runs_with(path, learned)
-        if run.adds and made.protected.get(f"{run.added}.model")
-        and all(made.asked.get(name) == asked.get(name) for name in run.of_added)
-    ]  # fmt: skip
-    said = (
-        f"warning: {run.added} by the same column and values were released of "
-        f"{' and '.join(files)}: if {run.file_name} holds the same rows, this pays for them again"
-    )
-    return [said] if files else []
 
 
 def _why_stopped(run: Run, folder: Folder) -> str:
@@ -393,9 +291,9 @@ def _check_rows(run: Run, folder: Folder, progress: Progress) -> list[PrivacyRep
     Runs that go on with the models of an earlier one rely on its check.
     """
     reports = []
-    if run.paid:  # the statement of that run includes its check
+    if run.used.models:  # the statement of that run includes its check
         reports = [load_statement((folder.path / STATEMENT).read_bytes())]
-        if folder.made.names or not run.adds:
+        if folder.made.names or not run.used.adds:
             return reports
     run.check(folder)
     if run.checked is None:
@@ -436,17 +334,15 @@ def _write_statement(run: Run, folder: Folder, reports: Sequence[PrivacyReport])
 
 def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) -> None:
     """Write tables, pages and a picture; then show what was found."""
-    most_epsilon = LARGEST_ADVISED
-    if folder.is_limited():
-        most_epsilon = folder.left(run.charge, LARGEST_ADVISED)
-    doubts = run.doubts(most_epsilon)  # of what was found: nothing for the officer
+    most = folder.left(run.charge, LARGEST_ADVISED) if folder.is_limited() else LARGEST_ADVISED
+    doubts = run.doubts(most)  # of what was found: nothing for the officer
     warnings = [*progress.warnings, *filter(None, [doubts])]
     try:
         figure = run.write_and_draw(folder, report, warnings)
         folder.add(f"{run.options.command}.svg", lambda file: save_svg(figure, file))
     except ImportError:  # by the figure, which comes after all tables
         progress.note("No picture: it needs matplotlib (pip install matplotlib)")
-    _write_officer_pages(run, folder, report, progress.warnings)
+    _certify(run, folder, report, progress.warnings)
     promise = f"Each {run.unit} is protected by differential privacy: {report.in_brief}."
     if report.in_brief == "not private":
         promise = f"{report.guarantee}: nothing is protected."
@@ -462,9 +358,7 @@ def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) 
         print(f"{DOCUMENT_SHARES} {OF_TEXTS}")
 
 
-def _write_officer_pages(
-    run: Run, folder: Folder, report: PrivacyReport, warnings: Sequence[str]
-) -> None:
+def _certify(run: Run, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> None:
     """Write the pages for the officer, which certify the files of this run by their names."""
     now = time_now()
     settings = {

@@ -15,8 +15,7 @@ from math import ceil, inf, isfinite, isinf, isnan
 from pathlib import Path
 
 from sktensor_dp.checks.display import plain, printable
-from sktensor_dp.cli.last_run import STATEMENT, LastRun
-from sktensor_dp.cli.manifest import MANIFEST, UNFINISHED, Manifest, digest_of
+from sktensor_dp.cli.manifest import MANIFEST, STATEMENT, UNFINISHED, Manifest, digest_of
 from sktensor_dp.datasets.own_files import as_cell
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.input_check import InputCheck
@@ -54,8 +53,6 @@ class Folder:
         Its ledger; one in memory until a first run keeps its budget.
     made : Manifest
         Files that this run made, and the settings that it was asked for.
-    last : LastRun
-        What the run before left to this one; nothing until that is known.
     earlier : Path or None
         Where the files of the run before were moved to.
     """
@@ -68,7 +65,7 @@ class Folder:
         self.path, self._file = path, path / LEDGER
         if budget is not None and raised is not None:
             raise ValueError("Give --budget or --raise-budget, not both. Nothing was spent.")
-        self.made, self.last = Manifest(), LastRun()
+        self.made = Manifest()
         self.earlier: Path | None = None
         wanted = budget if raised is None else raised
         self._existed, self._budget_written = os.path.lexists(self._file), False

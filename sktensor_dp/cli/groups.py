@@ -143,7 +143,7 @@ class Groups(Run):
             self.options.groups, data_norm=math.sqrt(len(self._columns)),
             neighbours=self.neighbours, accountant=accountant, **self.split()[0],
         )  # fmt: skip
-        self.models = {"groups": model, **self.paid}
+        self.models = {"groups": model, **self.used.models}
 
     def codes(self, column: str) -> list[str]:
         """Codes of missing values of a column: those of all columns, and its own."""
@@ -246,7 +246,7 @@ class Groups(Run):
     def fit(self) -> Iterator[str]:
         """Find the groups, and give their averages in units of the columns."""
         model = self.models["groups"]
-        if not self.paid:
+        if not self.used.models:
             model.fit(self._scaler.transform(self._table()), groups=self.groups)
             name_columns(model, self._named("log10"))
             move_to_units(model, self._reach)

@@ -1,12 +1,17 @@
-"""State of a folder after its last run: what is paid for, and whether a new run may pay."""
+"""The last run of a folder: what it paid for, what a new run uses of it, and if that may pay."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+from sktensor_dp.cli.folder import Folder, earlier_runs, runs_with
 from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.officer import PAGES
+from sktensor_dp.cli.run import BUILT_IN, Run, Used
+from sktensor_dp.exceptions import BudgetError
 
-STATEMENT = "statement.json"
 # Settings, in words, that a run which uses models of another takes from it.
 COUNTED = "counted with it"
 LEARNED = "models learned from"  # file, where a run adds but the last step to them
@@ -65,45 +70,23 @@ class LastRun:
     hinders: Sequence[str] = ()
 
     @classmethod
-    def left(
-        cls,
-        made: Manifest,
-        asked: Mapping[str, str],
-        models: Sequence[str],
-        of_last: str,
-        of_added: Collection[str],
-    ) -> "LastRun":
-        """Compare the run that `made` lists with one of these `models` and settings.
-
-        On the setting `of_last` all models but the first of several depend; on those `of_added`
-        one alone that this run adds to others, or leaves out.
-        """
-        paid = [name for name in models if made.protected.get(f"{name}.model")]
+    def left_to(cls, run: Run, asked: Mapping[str, str], made: Manifest) -> "LastRun":
+        """What the run that `made` lists leaves to a `run` of the settings `asked`."""
+        names, is_finished = [*run.models], _is_finished(made)
+        paid = [name for name in names if made.protected.get(f"{name}.model")]
         if not paid:  # else there is a statement, which is written before a model
             return cls()
-        # A setting may differ if no model that was paid for depends on it: all models but the first
-        # depend on `of_last`.
-        dependent = models[1:] or models
-        ignored = OF_PAYER if {*dependent} & {*paid} else (*OF_PAYER, of_last)
-        asks_for_added = any(name in asked for name in of_added)
-        if not asks_for_added:
-            ignored = (*ignored, *of_added)
-        is_finished = bool(made.protected.get(PAGES[-1]))
-        may_add = is_finished and asks_for_added
-        if may_add and any(name in made.asked for name in of_added):
-            ignored = (*ignored, "epsilon")  # another one alone pays for the same step again
-        names = [name for name in {**made.asked, **asked} if name not in ignored]
-        others = [name for name in names if made.asked.get(name) != asked.get(name)]
-        hinders: list[str] = []
-        if may_add:
-            of_rest = [name for name in others if name not in {*of_added, *OF_ROWS, "epsilon"}]
-            hinders = _in_words(of_rest, made)
+        # All models but the first of several depend on how many topics or groups are asked for.
+        independent = [name for name in names[:1] if len(names) > 1]
+        counts = not {*paid} <= {*independent}
+        others = _others(run, asked, made, counts=counts)
+        may_add = is_finished and any(name in asked for name in run.of_added)
+        of_rest = [name for name in others if name not in {*run.of_added, *OF_ROWS, "epsilon"}]
+        hinders = _in_words(of_rest, made) if may_add else []
         adds = may_add and bool(others) and not hinders
-        first: list[str] = []
-        if adds:
-            first = [*models[:-1]]
-        elif is_finished and others == [of_last]:
-            first = [name for name in paid if name not in dependent]
+        first = names[:-1] if adds else []
+        if is_finished and others == [run.option]:
+            first = [name for name in paid if name in independent]
         return cls(paid, is_finished, _in_words(others, made), first, adds, hinders)
 
     def usable(self, *, again: bool) -> Sequence[str]:
@@ -137,10 +120,136 @@ class LastRun:
         return f"{said}; --{free} by it costs nothing" if free else said
 
 
-def can_be_added_to(made: Manifest, models: Sequence[str]) -> bool:
-    """Return True if the last of the models can be added to a run's others, or was begun to be."""
-    is_added_to = made.protected.get(PAGES[-1]) or LEARNED in made.asked
-    return bool(is_added_to) and all(made.protected.get(f"{one}.model") for one in models[:-1])
+def take_up(run: Run, folder: Folder) -> LastRun:
+    """Use what the last run paid for; BudgetError if this one would pay for the same again."""
+    path, options, again = folder.path, run.options, run.options.again
+    made = Manifest.of(path)
+
+    @cache
+    def load(name: str) -> Any:
+        """Model of the folder."""
+        return run.models[name].load(path / f"{name}.model")
+
+    if not again and _can_be_added_to(run, made):
+        run.take_settings(made.asked, {name: load(name) for name in run.added_to})
+        run.build()
+    settings = run.asked_for()
+    last = LastRun.left_to(run, settings, made)
+    if not again:
+        run.take_check(folder, settings)
+    if last.is_finished and vars(options).get(run.free) and not (again and last.differs):
+        models = {name: load(name) for name in last.paid if name in run.added_to}
+        run.use(Used(models, _source(run, made), applies=True))
+        folder.made = made
+        return last
+    if last.hinders and not again:
+        raise BudgetError(
+            f"{run.added.capitalize()} would be added to the {' and '.join(run.added_to)} of the "
+            f"finished run in {path}, which has other settings ({', '.join(last.hinders)}): take "
+            "those, or learn all anew with --again. Nothing was spent."
+        )
+    folder.made.asked = settings
+    if usable := last.usable(again=again):
+        _use(run, folder, made, last, {name: load(name) for name in usable})
+    if folder.is_limited() and not again and (last.first or not usable):
+        _refuse_to_pay_again(run, path, settings, last)
+    return last
+
+
+def _use(run: Run, folder: Folder, made: Manifest, last: LastRun, models: dict[str, Any]) -> None:
+    """Use models of the last run; list its files as those of this one if that goes on with it."""
+    source, stated = _source(run, made), _stated(made, last, [*models])
+    # A last model is added now, or by the stopped run that this one goes on with.
+    adds = last.adds or (not last.first and LEARNED in made.asked)
+    if adds:
+        stated[LEARNED] = source or run.file_name
+    if not last.adds:
+        run.options.epsilon = made.epsilon
+    run.use(Used(models, source, stated, adds=adds))
+    # Other files of a finished run are moved away before the first of this one is written.
+    files = Manifest() if last.first else made
+    folder.made = replace(files, asked=folder.made.asked | stated, epsilon=run.options.epsilon)
+
+
+def _stated(made: Manifest, last: LastRun, used: Sequence[str]) -> dict[str, str]:
+    """Settings of the last run to state with those of one that uses models of these names."""
+    stated = {one: made.asked[one] for one in OF_PAYER if one in made.asked and one != LEARNED}
+    if last.first:  # a finished run, of which this one uses the first models
+        stated[COUNTED] = f"the run whose {' and '.join(used)} it uses"
+    if last.adds:
+        stated.pop("checked first", None)  # this run has a check of its own
+    return stated
+
+
+def _refuse_to_pay_again(run: Run, path: Path, asked: Mapping[str, str], last: LastRun) -> None:
+    """Raise BudgetError if the last run, or an earlier one, paid for what is asked for."""
+    runs = [(path, last, run.free)] if last.is_in_the_way() else []
+    for earlier in earlier_runs(path):
+        left = LastRun.left_to(run, asked, Manifest.of(earlier))
+        if left.is_finished and not left.differs:
+            runs.append((earlier, left, ""))
+    if runs:
+        where, left, free = runs[0]
+        changed = changed_since(run.options.file, where / f"{left.paid[0]}.model")
+        advice = "To pay for all again: --again. Nothing was spent."
+        said = [f"{left.told(where, free)}.", changed, advice]
+        raise BudgetError(" ".join(filter(None, said)))
+
+
+def changed_since(file: Path | None, model: Path) -> str:
+    """Sentence that a file of data is younger than a model of it; "" if it is not."""
+    # No digest of the data is kept: whoever has the folder could compare guesses with it.
+    if file is None or file.stat().st_mtime <= model.stat().st_mtime:
+        return ""
+    return f"{file} was changed since {model.name} was learned, which is of its former rows."
+
+
+def released_before(run: Run, path: Path) -> list[str]:
+    """Warning of runs that added the same to the same models, by other files; none if none did."""
+    asked, kept = run.asked_for(), [f"{name}.model" for name in run.added_to]
+    files = [
+        f"{made.asked['file']} ({where})"
+        for where, made in runs_with(path, kept)
+        if run.used.adds and made.protected.get(f"{run.added}.model")
+        and all(made.asked.get(name) == asked.get(name) for name in run.of_added)
+    ]  # fmt: skip
+    said = (
+        f"warning: {run.added} by the same column and values were released of "
+        f"{' and '.join(files)}: if {run.file_name} holds the same rows, this pays for them again"
+    )
+    return [said] if files else []
+
+
+def _can_be_added_to(run: Run, made: Manifest) -> bool:
+    """Return True if a last model can be added to those of `made`, or was begun to be."""
+    is_added_to = _is_finished(made) or LEARNED in made.asked
+    has_all = all(made.protected.get(f"{name}.model") for name in run.added_to)
+    return run.added in run.models and is_added_to and has_all
+
+
+def _is_finished(made: Manifest) -> bool:
+    """Return True if a run wrote all its files."""
+    return bool(made.protected.get(PAGES[-1]))
+
+
+def _source(run: Run, made: Manifest) -> str:
+    """Name of the file that models of `made` were learned from; "" if it is that of the run."""
+    source = made.asked.get(LEARNED, made.asked.get("file", BUILT_IN))
+    return source if source != run.file_name else ""
+
+
+def _others(run: Run, asked: Mapping[str, str], made: Manifest, *, counts: bool) -> list[str]:
+    """Settings that are others now, but for those on which nothing that was paid for depends.
+
+    How many topics or groups are asked for is one of these unless it `counts`.
+    """
+    ignored = {*OF_PAYER} if counts else {*OF_PAYER, run.option}
+    if not any(name in asked for name in run.of_added):
+        ignored |= {*run.of_added}
+    elif _is_finished(made) and any(name in made.asked for name in run.of_added):
+        ignored |= {"epsilon"}  # another one alone pays for the same step again
+    names = [name for name in {**made.asked, **asked} if name not in ignored]
+    return [name for name in names if made.asked.get(name) != asked.get(name)]
 
 
 def _in_words(names: Sequence[str], made: Manifest) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 # Lists protected files with their SHA-256, then those of raw data.
 MANIFEST = "manifest.json"
+STATEMENT = "statement.json"
 # Digest in the list of a file that is still being written.
 UNFINISHED = ""
 

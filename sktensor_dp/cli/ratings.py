@@ -76,7 +76,7 @@ class Ratings(Run):
         common: dict[str, Any] = {"accountant": accountant, **self.split()[0]}
         bounds = tuple(self.options.bounds)
         model = PrivateCPCompletion(self.options.rank, bounds=bounds, unit_mode=0, **common)
-        self.models = {"ratings": model, **self.paid}
+        self.models = {"ratings": model, **self.used.models}
 
     def read(self) -> None:
         """Read who rated what, how, and the public list of items."""
@@ -258,7 +258,7 @@ class Ratings(Run):
     def fit(self) -> Iterator[str]:
         """Fit the model that all items share."""
         model, index = self.models["ratings"], RowIndex.from_public(list(self._items))
-        if not self.paid:
+        if not self.used.models:
             model.set_params(shape=(self.n_units, self.n_items), row_names=(None, index))
             # A missing rating is one of no listed item: its person counts all the same.
             entries, low = self._entries.copy(), self.options.bounds[0]

@@ -5,10 +5,9 @@ import hashlib
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -60,6 +59,31 @@ def _unspent(epsilon: float, delta: float) -> BudgetAccountant:
     return BudgetAccountant(epsilon, delta)
 
 
+@dataclass(frozen=True)
+class Used:
+    """What a run uses of an earlier one, which paid for it.
+
+    Attributes
+    ----------
+    models : mapping of str to estimator
+        By the names of their files.
+    source : str
+        Name of the file that they were learned from, if another one than that of this run.
+    stated : mapping of str to str
+        Settings of that run, to state with those of this one.
+    adds : bool
+        True if this run adds a last model to them: its whole epsilon is for that model.
+    applies : bool
+        True if this run makes the file `free` by them, no more.
+    """
+
+    models: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""
+    stated: Mapping[str, str] = field(default_factory=dict)
+    adds: bool = False
+    applies: bool = False
+
+
 class Run:
     """One kind of fit by the options of its command.
 
@@ -87,14 +111,9 @@ class Run:
     groups: Labels | None = None  # of persons
     free = ""  # option of a file that costs nothing once a run is finished
     has_lengths = False  # True where the check releases the typical length of a unit
-    # Models that an earlier run of the same settings paid for, by their names, and what it stated.
-    paid: Mapping[str, Any] = MappingProxyType({})
-    of_payer: Mapping[str, str] = MappingProxyType({})
-    applies = False  # True if it makes the file `free` by the models of a finished run, no more
-    source = ""  # name of the file that models which it uses were learned from, if another one
+    used = Used()
     added = ""  # model that may be added to those of a finished run, and settings for it alone
     of_added: Collection[str] = ()
-    adds = False  # True if this run does so: its whole epsilon is for that model
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -115,6 +134,11 @@ class Run:
         """Make the models."""
         raise NotImplementedError
 
+    def use(self, used: Used) -> None:
+        """Use models that an earlier run paid for in place of new ones."""
+        self.used = used
+        self.build()
+
     def forecast(self) -> Any:
         """Forecast of the fit."""
         raise NotImplementedError
@@ -134,15 +158,20 @@ class Run:
         return int(model.n_components_)
 
     @property
+    def added_to(self) -> list[str]:
+        """Names of the models but the one that may be `added` to them."""
+        return [name for name in self.models if name != self.added]
+
+    @property
     def is_paid(self) -> bool:
         """True if an earlier run paid for all models."""
-        return self.paid.keys() == self.models.keys()
+        return self.used.models.keys() == self.models.keys()
 
     @property
     def epsilon(self) -> float:
         """Epsilon that the run spends: less than that of its options where a part is paid for."""
         epsilon = float(self.options.epsilon)
-        if not (self.paid or self.checked):
+        if not (self.used.models or self.checked):
             return epsilon
         return self.charge(epsilon).cost.epsilon_at(self.options.delta)
 
@@ -160,8 +189,8 @@ class Run:
 
     def charge(self, epsilon: float) -> LedgerEntry:
         """Charge of a run at `epsilon`, or of those of its steps that are not paid for."""
-        if self.paid and not self.adds:
-            unpaid = [model for name, model in self.models.items() if name not in self.paid]
+        if self.used.models and not self.used.adds:
+            unpaid = [model for name, model in self.models.items() if name not in self.used.models]
             costs = [(PrivacyCost(mu=gaussian_mu(one.epsilon, one.delta)), 1) for one in unpaid]
             cost = PrivacyCost.total(costs)
         else:
@@ -236,7 +265,7 @@ class Run:
 
     def unchecked(self) -> str:
         """Sentence on a check that was asked for and that noise would hide; "" if there is none."""
-        unneeded = self.options.no_check or (self.paid and not self.adds)
+        unneeded = self.options.no_check or (self.used.models and not self.used.adds)
         if not self.tests or self._for_check or self.checked or unneeded:
             return ""
         return (
@@ -244,6 +273,11 @@ class Run:
             f"at epsilon {self.options.epsilon:g}. If {self.mistake}, all of it is spent for "
             "nothing"
         )
+
+    def take_check(self, folder: Folder, asked: Mapping[str, str]) -> None:
+        """Take the result of a check of the same settings that the folder keeps, if it has one."""
+        files = {one for one in vars(self.options).values() if isinstance(one, Path)}
+        self.checked = folder.kept_check(self.of_check(asked), files - {self.options.output})
 
     def check(self, folder: Folder) -> None:
         """Check what rows can be used, and keep the result: no later run pays for it again."""
@@ -302,7 +336,7 @@ class Run:
         if self.checked is not None:
             accepted = " Accepted by --no-check." if self.checked.too_few else ""
             stated["checked first"] = f"{self.checked}{accepted * self.options.no_check}"
-        return {**stated, **self.of_payer}
+        return {**stated, **self.used.stated}
 
     def asked_for(self) -> dict[str, str]:
         """Settings, in words, with which another run may go on with models that this one paid for.
@@ -330,7 +364,7 @@ class Run:
 
     def of_check(self, asked: Mapping[str, str]) -> dict[str, str]:
         """Those of the settings `asked` for on which the result of a check depends."""
-        aside = {"epsilon", "no_check", self.option, *self.of_payer}
+        aside = {"epsilon", "no_check", self.option, *self.used.stated}
         return {name: value for name, value in asked.items() if name not in aside}
 
     def take_settings(self, asked: Mapping[str, str], models: Mapping[str, Any]) -> None:

@@ -36,7 +36,7 @@ from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS
 from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
-from sktensor_dp.topic_page.page import meaning_of_share
+from sktensor_dp.topic_page.page import Topic, meaning_of_share
 
 # Number of words assumed of a text if nobody says, and of all texts, whether they are used or not.
 LENGTH, WORDS = 100, 2000
@@ -65,7 +65,7 @@ class Topics(Run):
         self._public_words: dict[str, float] = {}
         self._ids: list[str] = []  # with --id
         self._group_of_text: list[str] = []  # with --by
-        self._none_to_share = False  # True once noise hides all topics: shares say nothing
+        self._topics: list[Topic] = []  # once they are found
         if options.command == "forecast":
             return
         if options.person is None:
@@ -147,8 +147,8 @@ class Topics(Run):
             self.models["shares"] = TopicShares(
                 self._listed_groups, texts_per_person=texts, **common, **for_shares
             )
-        self.models |= self.paid  # fitted by an earlier run, in place of new ones
-        if self.adds and not self._shows_topics():
+        self.models |= self.used.models  # fitted by an earlier run, in place of new ones
+        if self.used.adds and not _shares_say(self.models["topics"].below_noise()):
             raise NotEnoughDataError(
                 "Of the topics of the finished run in this folder none can be seen above the noise,"
                 " or there is one alone: their shares say nothing. --again learns all anew. "
@@ -157,7 +157,7 @@ class Topics(Run):
 
     def steps(self) -> list[tuple[str, float]]:
         """Words unless they are public, topics, and shares by group; these alone where it adds."""
-        if self.adds:
+        if self.used.adds:
             return super().steps()
         after = BY_FRACTION if self._has_groups() else 0.0
         steps = [("gaussian", 1 - after)]
@@ -168,7 +168,7 @@ class Topics(Run):
 
     def _has_groups(self) -> bool:
         """Return True if the run makes shares by group."""
-        return self.options.by is not None and not (self.applies or self._none_to_share)
+        return self.options.by is not None and not (self.used.applies or self._hides_all())
 
     def read(self) -> None:
         """Read texts, who wrote each, and if asked its name and group."""
@@ -256,11 +256,11 @@ class Topics(Run):
         """Verdict of the forecast; too few where noise would hide how many texts groups have."""
         if self._has_groups():
             n_topics, by_person = self.options.topics, self.unit == "person"
-            if self.adds:
+            if self.used.adds:
                 n_topics = self.models["topics"].n_components_
             if not self.models["shares"].shows_counts(self.n_units, n_topics, by_person):
                 return VERDICTS[-1]
-        return VERDICTS[0] if self.adds else super().verdict()
+        return VERDICTS[0] if self.used.adds else super().verdict()
 
     def forecast(self) -> Any:
         """Forecast of topics of the words that the vocabulary is expected to have."""
@@ -309,7 +309,7 @@ class Topics(Run):
     def forecast_lines(self) -> list[str]:
         """Forecast of topics, of words unless they are public, and of shares by group if asked."""
         of_groups = [self._forecast_of_groups()] if self._has_groups() else []
-        if self.adds:
+        if self.used.adds:
             return of_groups
         n_words, fewest = self._forecast_of_words()
         lines = [*super().forecast_lines(), OF_ORDINARY_TEXTS]
@@ -371,7 +371,7 @@ class Topics(Run):
         words, model = self.models["words"], self.models["topics"]
         groups = {} if self.groups is None else {"groups": self.groups}
         try:
-            if "words" not in self.paid:
+            if "words" not in self.used.models:
                 words.fit(self._texts, **groups)
                 yield "words"
         except NotEnoughDataError as error:
@@ -385,29 +385,28 @@ class Topics(Run):
             raise
         self._counts = words.transform(self._texts)
         self._names = [str(word) for word in words.get_feature_names_out()]
-        if "topics" not in self.paid:
+        if "topics" not in self.used.models:
             model.set_params(n_components=self._supported())
             model.fit(self._counts, **groups)
             name_columns(model, self._names)
             yield "topics"
         self._topics = topics_of(model, self._names)
-        if self._has_groups() and not self._shows_topics():
-            self._none_to_share = True
-        elif "shares" in self.models and "shares" not in self.paid:
+        if self._has_groups() and "shares" not in self.used.models:
             self.models["shares"].fit(
                 model, self._counts, self._group_of_text, **groups, anyway=self.options.anyway
             )
             yield "shares"
 
-    def _shows_topics(self) -> bool:
-        """Return True if shares of topics say something: there are several, and one can be seen."""
-        seen = ~self.models["topics"].below_noise()
-        return len(seen) > 1 and bool(seen.any())
+    def _hides_all(self) -> bool:
+        """Return True once topics are found of which shares would say nothing."""
+        hidden = [topic.below_noise for topic in self._topics]
+        return bool(hidden) and not _shares_say(hidden)
 
     def on_hidden(self) -> list[str]:
         """Say, too, if no topic could be seen and shares by group were not paid for."""
         no_shares = "So no shares by group were made, nor paid for; that epsilon is left."
-        return [*super().on_hidden(), *([no_shares] if self._none_to_share else [])]
+        lacks_them = self.options.by is not None and self._hides_all()
+        return [*super().on_hidden(), *([no_shares] if lacks_them else [])]
 
     def _supported(self) -> int:
         """Number of topics that the released words may tell apart, at most as many as asked for."""
@@ -499,7 +498,7 @@ class Topics(Run):
         run only numbers them.
         """
         name = DOCUMENT_SHARES
-        if self.source:  # else the shares of another file would be replaced
+        if self.used.source:  # else the shares of another file would be replaced
             name = f"{Path(DOCUMENT_SHARES).stem}-of-{self.file_name.removesuffix('.csv')}.csv"
         if (path := folder.path / name).exists() and not self._ids:
             with path.open(encoding="utf-8", newline="") as file:
@@ -522,6 +521,11 @@ class Topics(Run):
         columns = [self.options.id or "text", "kept_words", *head]
         folder.add(name, table_of([columns, *rows]), private=True)
         return name
+
+
+def _shares_say(hidden: Sequence[bool]) -> bool:
+    """Return True if shares of topics say something: there are several, and one can be seen."""
+    return len(hidden) > 1 and not all(hidden)
 
 
 def _heading(made: Manifest, place: str) -> str:
