@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.component_search import (
@@ -70,7 +71,7 @@ def person_errors(
     residual, of_biases = assumed.about_biases, math.fsum(biases)
     error = math.sqrt(residual + _level_variance(each, assumed) + of_biases)
     model = error if explained is None else math.sqrt(error**2 - explained)
-    mean_error = _mean_error(n_units, plan, assumed)
+    mean_error = _mean_error(shape, plan, assumed)
     # Of a unit without own entries nothing is known but the mean.
     of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + of_biases)
     of_modes = np.insert([biases, if_found], plan.unit_mode, math.nan, axis=1)
@@ -88,10 +89,14 @@ def _level_variance(each: float, assumed: Assumed) -> float:
     return (by_shrinkage + by_entries) / (each + prior) ** 2
 
 
-def _mean_error(n_units: int, plan: PersonPlan, assumed: Assumed) -> float:
+def _mean_error(shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed) -> float:
     """Standard error of the released mean in a range of width 1: noise, shrunk, and chance."""
-    cost = plan.releases.cost_of(UnitLevels.name)
-    sigma = sigma_of_mean(UnitLevels(half=0.5), cost, n_units, "replace_one")
+    cost, n_units = plan.releases.cost_of(UnitLevels.name), shape[plan.unit_mode]
+    # Levels go as far beyond the bounds as the largest of normal biases do (Blom, 1958).
+    n_rows = np.delete(shape, plan.unit_mode)
+    largest = float(ndtri((n_rows - 3 / 8) / (n_rows + 1 / 4)).sum())
+    levels = UnitLevels(half=0.5 + assumed.bias_deviation * largest)
+    sigma = sigma_of_mean(levels, cost, n_units, "replace_one")
     shrunk = sigma / math.sqrt(1 + 12 * sigma**2)  # by a uniform prior, of variance 1 / 12
     return math.hypot(shrunk, assumed.deviation / math.sqrt(n_units))
 

@@ -5,7 +5,7 @@ A unit is the protected person: a row of the unit mode, with all of its entries.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,12 +52,22 @@ class Levels:
     share: float  # of units that have values
     variance: float  # of the mean, by noise
     answer: Answer
-    half: float  # of the width of the bounds
+    half: float  # of the width of the range of values, less effects if there are any
 
     @classmethod
     def release(cls, ask: Session, about: ReleasedEffects | None = None) -> "Levels":
         """Release levels of units' values, or of these less the effects of their rows."""
-        half = ask.public("half")  # of the width of the bounds
+        of_bounds = half = ask.public("half")
+        shift = 0.0  # of the middle of the range
+        if about is not None:
+            # Values less effects lie as far beyond the bounds as effects go.
+            middles = [float(one.effects.max() + one.effects.min()) / 2 for one in about.effects]
+            half += sum(float(np.ptp(one.effects)) / 2 for one in about.effects)
+            shift = -sum(middles)
+            about = replace(about, effects=tuple(
+                replace(one, effects=one.effects - middle)
+                for one, middle in zip(about.effects, middles, strict=True)
+            ))  # fmt: skip
         answer = ask(UnitLevels(half, about))
         found_mean, _, found_half = answer.value.tolist()
         # Share of units that have values: as far below 1, which the shape states, as noise allows,
@@ -68,9 +78,10 @@ class Levels:
         share = min(max(share, noise, LEAST_SHARE), 1.0)
         found_mean = float(np.clip(found_mean / share, -half, half))
         sigma = answer.sigma / share * math.hypot(1.0, trust * found_mean / half)
-        # Shrink the mean, and later the deviation, by known noise towards the middle of the range,
+        # Shrink the mean, and later the deviation, by known noise towards the middle of the bounds,
         # in which the prior is uniform: its variance is half**2 / 3.
-        shrinkage = half**2 / (half**2 + 3 * sigma**2)
+        found_mean = float(np.clip(found_mean + shift, -of_bounds, of_bounds))
+        shrinkage = of_bounds**2 / (of_bounds**2 + 3 * sigma**2)
         return cls(shrinkage * found_mean, share, shrinkage * sigma**2, answer, half)
 
     def deviation(self, several: float = 1.0, at: float = 0.0) -> float:

@@ -50,7 +50,7 @@ class UnitLevels(Query):
     description = "mean over units of their level, of their deviation from it, and who has values"
     laws = (GAUSSIAN, LAPLACE)
 
-    half: float  # half of the width R of the range of values; public
+    half: float  # half of the width R of the range of values, less effects if any; public
     about: "ReleasedEffects | None" = None
 
     def __post_init__(self) -> None:

@@ -367,6 +367,22 @@ def test_averages_of_skewed_answers_are_within_their_errors(
     assert abs(off.mean()) < 4 * model.mean_error_
 
 
+@pytest.mark.parametrize("epsilon", [4.0, INF])
+def test_levels_beyond_the_bounds_count_in_the_mean(epsilon, seed):
+    """Who likes all that few like has a level above any value."""
+    rng, n, m = np.random.default_rng(seed), 20_000, 30
+    of_items = np.linspace(-2, 2, m)
+    popularity = 0.2 * np.exp(rng.permutation(of_items)) / 2
+    likes = 2.2 + of_items + rng.standard_normal((n, 1))
+    yes = rng.random((n, m)) < 1 / (1 + np.exp(-likes))
+    X = np.argwhere(rng.random((n, m)) < popularity)
+    model = PrivateCPCompletion(0, bounds=(0, 1), shape=(n, m), unit_mode=0, epsilon=epsilon)
+    with unsafe_seeded_noise(seed):
+        model.fit(X, yes[tuple(X.T)].astype(float))
+    off = model.mean_ + model.biases_[1] - yes.mean(axis=0)
+    assert abs(np.average(off, weights=popularity)) < 4 * model.mean_error_
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 0.0), (INF, 1e-6)])
 @pytest.mark.parametrize("most", [0.1, 0.9])
 def test_rare_answers_are_told_apart(most, epsilon, delta, seed):

@@ -102,8 +102,10 @@ def histogram(rng: Rng, world: World) -> ValueHistogram:
 
 
 def levels(rng: Rng, world: World) -> UnitLevels:
-    """Of values, or of these less effects of any size."""
-    return UnitLevels(world.half, about_any(rng, world) if rng.random() < 0.5 else None)
+    """Of values, or of these less effects of any size, in a range as wide or wider."""
+    if rng.random() < 0.5:
+        return UnitLevels(world.half)
+    return UnitLevels(world.half * rng.uniform(1, 3), about_any(rng, world))
 
 
 def released_effects(rng: Rng, n: int, size: float) -> SharedEffects:
