@@ -267,8 +267,8 @@ def test_units_without_entries_hide_no_components(seed):
     assert many < 1.01 * error(components_fitted(data, seed, 2.5), data, test)
 
 
-# Of no effect errors are larger by up to .7 percent, by noise of biases of half the budget each.
-@pytest.mark.parametrize(("effect", "worse"), [(0.0, 1.01), (0.3, 0.9)])
+# Of no effect the ratio of errors is 1.001 on average, with a deviation of .004 over seeds.
+@pytest.mark.parametrize(("effect", "worse"), [(0.0, 1.02), (0.3, 0.9)])
 def test_a_third_mode_costs_little_where_it_does_nothing_and_gains_where_it_does(
     effect, worse, seed
 ):
