@@ -22,7 +22,7 @@ from sklearn.mixture import GaussianMixture
 
 from benchmarks.lsh_trees import lsh_tree_means
 from benchmarks.peers import diffprivlib, installed
-from benchmarks.power_method import DELTA, Floats
+from benchmarks.power_method import DELTA, Floats, orthonormal_rows
 from benchmarks.report import Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateGaussianMixture
@@ -47,6 +47,7 @@ class Law:
     asked: int = 0  # as many as there are where it is 0
     degrees: float = math.inf  # of freedom, of heavy tails
     on_a_line: bool = False
+    equally_near: bool = False  # all means as far from each other
     unequal: bool = False  # weights in proportion to 1, 2, ...
     n: int = 20_000  # samples
 
@@ -60,6 +61,8 @@ class Law:
         means = rng.standard_normal((k, d))
         if self.on_a_line:
             means = np.outer(np.arange(k), np.eye(d)[0])
+        if self.equally_near:
+            means = orthonormal_rows(k, d, rng)
         if k > 1:
             means *= self.apart / least_distance(means, covariances)
         weights = np.arange(1.0, k + 1) if self.unequal else np.ones(k)
@@ -114,6 +117,7 @@ LAWS = (
     Law("one column: d 1, k 3, 6 apart", 3, 1, apart=6.0),
     Law("many groups: d 4, k 8, round, 6 apart", 8, 4, apart=6.0),
     Law("many of both: d 10, k 5", 5, 10, 10.0),
+    Law("equally near: d 10, k 5, round", 5, 10, equally_near=True),
     Law("few samples: d 10, k 5, round, n 5,000", 5, 10, n=5000),
 )
 

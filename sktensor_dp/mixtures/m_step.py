@@ -73,11 +73,21 @@ class StepMoments:
     # Variance (3, k) of noise about these means in these frames, on a coordinate of firsts, on one
     # of shapes, and on mean eigenvalues.
     variances: Floats
-    weight_variances: Floats  # (k,): of noise on weights, over that of one step
+    steps: Floats  # (n_steps, k, 1 + d): weights and firsts of each step
     rates: Floats  # (k, n_steps): weights of steps when they were made
     least_variances: Floats  # (k,): as `weight_variances`, had rates been those of least noise
-    off: float = 1.0  # how likely it was off in the last step
-    n_steps: int = 1
+    off: Floats  # (k,): how likely it was off in the last step
+
+    @property
+    def shares(self) -> Floats:
+        """Weights (k, n_steps) of steps in the average."""
+        kept = np.cumprod(1 - self.rates[:, :0:-1], axis=1)[:, ::-1]
+        return self.rates * np.column_stack([kept, np.ones(len(kept))])
+
+    @property
+    def weight_variances(self) -> Floats:
+        """Variances (k,) of noise on weights, over that of one step."""
+        return np.asarray(np.square(self.shares).sum(axis=1))
 
     @property
     def columns(self) -> tuple[Floats, Floats]:
@@ -118,11 +128,10 @@ def average_with_step(
         means=new.means,
         frames=new.frames,
         variances=(1 - rates) ** 2 * carried + rates**2 * new.variances,
-        weight_variances=(1 - rates) ** 2 * average.weight_variances + rates**2,
+        steps=np.concatenate([average.steps, new.steps]),
         rates=np.column_stack([average.rates, rates]),
         least_variances=(1 - least) ** 2 * average.least_variances + least**2,
         off=off,
-        n_steps=average.n_steps + 1,
     )  # fmt: skip
 
 
@@ -170,7 +179,7 @@ class _Rates(NamedTuple):
 
     used: Floats  # (k,)
     least: Floats  # (k,): for the least noise, if no cells were missing
-    off: float
+    off: Floats  # (k,)
 
 
 def _rates(
@@ -186,13 +195,8 @@ def _rates(
     noise = statistics.noise
     if noise.weight == 0:
         ones = np.ones_like(average.weights)
-        return _Rates(ones, ones, 1.0)
-    weights = new.weights - average.weights
-    moments = new.firsts - average.firsts - weights[:, None] * new.means
-    shifts = np.einsum("jab,jb->ja", whiteners, moments)
-    of_weights = noise.weight * np.sqrt(1 + average.weight_variances)
-    of_shifts = np.sqrt(noise.shift**2 + carried[0])[:, None]
-    differences = np.append(weights / of_weights, shifts / of_shifts)
+        return _Rates(ones, ones, ones)
+    differences = _differences(average, new, whiteners, noise, carried[0])
     noise_part, off = _part_by_noise(differences, average)
     # What noise of the step, and of the average, loses of log-likelihood, times twice the weights.
     d = new.means.shape[1]
@@ -209,22 +213,48 @@ def _rates(
     return _Rates(used, least, off)
 
 
-def _part_by_noise(differences: Floats, average: StepMoments) -> tuple[float, float]:
-    """Part of a step's `differences` from the average that is noise, and how likely it is off.
+def _differences(
+    average: StepMoments, new: StepMoments, whiteners: Floats, noise: StepNoise, carried: Floats
+) -> Floats:
+    """Means of the last 1, 2, 4, ... steps less the average, in deviations of their noise.
+
+    Weights and whitened shifts (n, k, 1 + d) of groups. A drift within the noise of a step is
+    beyond that of many steps.
+    """
+    steps, found = np.concatenate([average.steps, new.steps]), []
+    # Variances of noise on weights and shifts, of one step, and of the average for each such one.
+    of_new = np.square([noise.weight, noise.shift])[:, None]
+    of_past = np.array([np.full_like(carried, of_new[0, 0]), carried / average.weight_variances])
+    for n_last in 2 ** np.arange(len(average.steps).bit_length()):
+        shares = np.pad(-average.shares, ((0, 0), (0, 1)))
+        shares[:, -n_last:] += 1 / n_last
+        weights, firsts = np.split(np.einsum("js,sja->ja", shares, steps), [1], axis=1)
+        shifts = np.einsum("jab,jb->ja", whiteners, firsts - weights * new.means)
+        squares = np.square(shares)
+        variances = squares[:, -1] * of_new + squares[:, :-1].sum(axis=1) * of_past
+        of_weights, of_shifts = np.sqrt(variances)[:, :, None]
+        found.append(np.hstack([weights / of_weights, shifts / of_shifts]))
+    return np.array(found)
+
+
+def _part_by_noise(differences: Floats, average: StepMoments) -> tuple[Floats, Floats]:
+    """Parts (k,) of `differences` from the average that are noise, and how likely it is off.
 
     Differences are in deviations of their noise: from an average that is right they are noise
-    alone; from one that is off the part u of their variance that is noise is uniform a priori. A
-    step sets an average right in half of the cases, and after t steps takes it off once in t.
+    alone; from one that is off the part u of their variance that is noise is uniform a priori, in
+    one of the means of steps. A step sets an average right in half of the cases, and after t steps
+    takes that of one of the groups off once in t.
     """
-    squares = float(np.square(differences).sum())
+    _, k, n_coordinates = differences.shape
+    squares = np.square(differences).sum(axis=2)[:, :, None]
     # Likelihood of n differences of variance v / u over that of variance v: u^(n/2) e^((1-u) S/2v).
     parts = (np.arange(200) + 0.5) / 200  # u
-    log_odds = differences.size / 2 * np.log(parts) + (1 - parts) * squares / 2
-    largest = float(log_odds.max())
-    odds = np.exp(log_odds - largest)
-    prior = average.off / 2 + (1 - average.off) / (average.n_steps + 1)
-    off = float(expit(largest + np.log(odds.mean() * prior / (1 - prior))))
-    return off * float(parts @ odds / odds.sum()) + 1 - off, off
+    log_odds = n_coordinates / 2 * np.log(parts) + (1 - parts) * squares / 2
+    largest = log_odds.max(axis=(0, 2))
+    odds = np.exp(log_odds - largest[:, None]).mean(axis=0)
+    prior = average.off / 2 + (1 - average.off) / (k * len(average.steps) + k)
+    off = expit(largest + np.log(odds.mean(axis=1) * prior / (1 - prior)))
+    return off * (odds @ parts) / odds.sum(axis=1) + 1 - off, off
 
 
 def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
@@ -235,6 +265,7 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     weights, means, (k, d) = statistics.weights, model.means, model.means.shape
     moves = np.einsum("jab,jb->ja", model.factors, statistics.shifts / clip.shift_response)
     of_means = _products(means, moves) + _weighted_squares(weights, means)
+    firsts = weights[:, None] * means + moves
     counts, variances = weights, np.square([noise.shift, noise.shape, noise.size])
     if len(statistics.shapes) < k:  # sizes and shapes are of all groups together
         counts, of_means = weights.sum(keepdims=True), of_means.sum(axis=0, keepdims=True)
@@ -244,10 +275,11 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
     whitened = whitened + statistics.shapes / clip.shape_response
     factors, ones = model.factors[: len(whitened)], np.ones(k)
     return StepMoments(
-        weights=weights, firsts=weights[:, None] * means + moves,
+        weights=weights, firsts=firsts,
         seconds=factors @ whitened @ factors.swapaxes(1, 2) + of_means,
         means=means, frames=model.factors, variances=np.tile(variances[:, None], k),
-        weight_variances=ones, rates=ones[:, None], least_variances=ones,
+        steps=np.column_stack([weights, firsts])[None],
+        rates=ones[:, None], least_variances=ones, off=ones,
     )  # fmt: skip
 
 
