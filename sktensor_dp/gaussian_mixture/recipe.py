@@ -113,7 +113,7 @@ def release_mixture(
             left = unfinished(before, halfway, noise, observed_by_column(ball, second, halfway))
         of_ends = variances_of_ends(ball, plan, second, average.columns)
         found, tails, observed, most_observed = release_unclipped(
-            ask, ball, plan, halfway, replace(tails, missed=left), noise, of_ends
+            ask, ball, plan, second, halfway, replace(tails, missed=left), noise, of_ends
         )
         # All else that means err by is in `tails`, and sampling.
         noise = replace(noise.times(0.0), rates=np.ones(1))
@@ -358,8 +358,8 @@ class UnclippedGroup(NamedTuple):
 
 
 def release_unclipped(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians, tails: TailErrors,
-    noise: StepNoise, of_ends: Floats,
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
+    tails: TailErrors, noise: StepNoise, of_ends: Floats,
 ) -> UnclippedGroup:  # fmt: skip
     """Move one group to means in which no row of the ball is clipped; errors are added to `tails`.
 
@@ -370,7 +370,7 @@ def release_unclipped(
     if of_ends.any():
         narrower = replace(model, covariances=model.covariances - np.diag(of_ends))
         model = of_type(narrower, plan, radius)
-    rows = _release_filled_rows(ask, ball, plan, model)
+    rows = _release_filled_rows(ask, ball, plan, second, model)
     shares, noise_of_means = rows.observed, rows.sigma / rows.observed
     moves = (rows.means - at) / shares
     covariance = model.covariances[0].copy()
@@ -379,7 +379,7 @@ def release_unclipped(
     rest = 1 / np.diagonal(np.linalg.inv(covariance)) / before
     squares = rows.squares - 2 * at * rows.means + at**2
     squares = squares / (1 - (1 - shares) * rest) - np.square(moves)
-    of_size = radius / math.sqrt(scales_of_shifts(plan.n_features).size)
+    of_size = rows.limit / math.sqrt(scales_of_shifts(plan.n_features).size)
     of_squares = noise_of_means * np.hypot(of_size, 2 * (at + moves))
     beyond = squares - before
     covariance = covariance + np.diag(np.where(beyond > 2 * of_squares, beyond, 0.0))
@@ -403,13 +403,14 @@ class _FilledRows(NamedTuple):
     means: Floats  # (d,)
     squares: Floats  # (d,)
     sigma: float  # of noise on the means
+    limit: float  # length at which filled rows are clipped
     observed: Floats  # (d,): shares of cells that are observed
     most_observed: Floats  # (d,): the largest that these may be
     kept_fractions: Floats  # (d,): of missing cells as released, what noise does not explain
 
 
 def _release_filled_rows(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
+    ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians
 ) -> _FilledRows:
     """Release means over rows in several releases, each with another lift of filled cells.
 
@@ -417,16 +418,20 @@ def _release_filled_rows(
     filled.
     """
     radius, d = ball.radius, plan.n_features
+    n, lift = plan.n_steps - plan.n_steps // 2, radius / (4 * math.sqrt(d))
+    lifts = (-1.0) ** np.arange(n)
+    lifts = (lifts - lifts.mean()) / lifts.std()  # of mean 0 and mean square 1
+    # Rows of zeros and ones are as long as the ball allows, and lifts are beyond it.
+    lifted = d * (1 - observed_overall(ball, second))  # cells of a row
+    limit = 1 + math.sqrt(lifted) * lift * float(np.abs(lifts).max()) / radius
     query = MixtureStatistics(  # about the middle of the ball, where its rows are shortest
         np.zeros_like(model.means), np.eye(d)[None] / radius, np.zeros(1),
-        limit=1.0, centre=0.0, scales=scales_of_shifts(d), guard_radius=radius,
+        limit=limit, centre=0.0, scales=scales_of_shifts(d), guard_radius=radius,
         shape_part="diag" if d > 1 else "spherical", fill=model,
     )  # fmt: skip
-    n, lift = plan.n_steps - plan.n_steps // 2, radius / (4 * math.sqrt(d))
-    lifts = math.sqrt(2) * np.cos(2 * np.pi * np.arange(n) / n)  # of mean 0 and mean square 1
     answers = [ask(replace(query, lift=one * lift)) for one in lifts]
     values = np.array([clipped_statistics(answer) for answer in answers])
-    sigma = answers[0].sigma * radius / math.sqrt(n)
+    sigma = answers[0].sigma * limit * radius / math.sqrt(n)
     _, shifts, sizes, shapes = query.decoded(values.mean(axis=0))
     missing = np.clip(radius * query.decoded(lifts @ values / n).shifts[0] / lift, 1e-9, 1.0)
     most_observed = 1 - np.maximum(missing - SURE * sigma / lift - 1e-9, 0.0)  # sums are rounded
@@ -435,7 +440,9 @@ def _release_filled_rows(
     kept_fractions = 1 - by_noise**2
     observed = np.maximum(1 - kept_fractions * missing, LEAST_SHARE)
     squares = radius**2 * (np.diagonal(shapes[0]) + sizes[0] / d) - (1 - observed) * lift**2
-    return _FilledRows(radius * shifts[0], squares, sigma, observed, most_observed, kept_fractions)
+    return _FilledRows(
+        radius * shifts[0], squares, sigma, limit * radius, observed, most_observed, kept_fractions
+    )
 
 
 def clipped_statistics(answer: Answer) -> Floats:

@@ -234,6 +234,19 @@ def test_a_rare_value_with_missing_cells_has_its_average(seed):
     assert np.abs(sizes).max() < -ndtri(CHANCE / 8)
 
 
+def test_averages_of_yes_and_no_are_right_where_cells_are_missing(seed):
+    """Rows of zeros were clipped with what filled them: averages were four deviations too large."""
+    rng = np.random.default_rng(seed)
+    n, d = 20_000, 12
+    answers = np.where(2 * rng.standard_normal((n, 1)) + rng.standard_normal((n, d)) > 2.5, 1, -1)
+    X = np.where(rng.random((n, d)).argsort(axis=1) < 9, answers, np.nan)
+    model = PrivateGaussianMixture(1, data_norm=d**0.5, epsilon=4.0, random_state=0).fit(X)
+    low, high, _ = model._intervals(0.6827)
+    distances = ((model.means_ - answers.mean(axis=0)) * 2 / (high - low))[0]
+    assert abs(distances.mean()) < -ndtri(CHANCE / 2) / d**0.5
+    assert np.abs(distances).max() < -ndtri(CHANCE / d)
+
+
 def test_averages_beside_rare_values_are_right_where_rows_drop_out(seed):
     """Steps clipped rows with a rare one, by which cells of all columns are filled: averages were
     four deviations off."""
