@@ -213,7 +213,7 @@ def untold_of_weight(each: float) -> float:
 
 
 def excess_of_assumed(each: float) -> float:
-    """What a direction of the assumed variance adds to the second moment of units' weights."""
+    """Second moment of units' weights that a direction of the assumed variance adds."""
     least = 0.05  # units with next to no entries show nothing
     return max((1 - untold_of_weight(each)) ** 2, least)
 
@@ -232,25 +232,25 @@ def explained_variances(shown: Floats, each: float) -> Floats:
     # Near the largest diagonal that clips leave, s could be anything: components together then are
     # taken to explain half of the variance of values, the mean of a uniform prior.
     most = 0.5 / defaults.COMPONENT_VARIANCE
+    squares = chi2.ppf((np.arange(32) + 0.5) / 32, 1)[:, None]  # of a standard normal variate
+    squares /= squares.mean()
     s = np.full(len(shown), s_of_none)
-    diagonal = _clipped_diagonal(s, p) + assumed_excess * shown
+    diagonal = _clipped_diagonal(s, p, squares) + assumed_excess * shown
     for _ in range(n_steps):
-        s = (p + s) * diagonal / _clipped_diagonal(s, p) - p
+        s = (p + s) * diagonal / _clipped_diagonal(s, p, squares) - p
         s = np.clip(s, least_share * s_of_none, s_of_none + assumed_excess * most)
     explained = (s - s_of_none) / assumed_excess
     return np.asarray(explained * min(most / max(float(explained.clip(0).sum()), most), 1.0))
 
 
-def _clipped_diagonal(s: Floats, p: float) -> Floats:
+def _clipped_diagonal(s: Floats, p: float, squares: Floats) -> Floats:
     """Mean diagonal (r,) of clipped moments ``p I + w w'``, for normal weights w of variances `s`.
 
     They are clipped to the norm r, as by `clipped_moments`. The squared length of all weights but
     one is taken for a gamma variate of its mean and variance. Axes: weights, then quantiles of the
-    squares of one weight, then those of the others.
+    `squares` (n, 1) of one weight over its variance, then those of the others.
     """
     r = len(s)
-    squares = chi2.ppf((np.arange(32) + 0.5) / 32, 1)[:, None]  # of a standard normal variate
-    squares /= squares.mean()
     own, others = s[:, None, None] * squares, 0.0
     if r > 1:
         total, of_squares = s.sum() - s, (s**2).sum() - s**2

@@ -225,8 +225,9 @@ def _differences(
     # Variances of noise on weights and shifts, of one step, and of the average for each such one.
     of_new = np.square([noise.weight, noise.shift])[:, None]
     of_past = np.array([np.full_like(carried, of_new[0, 0]), carried / average.weight_variances])
+    of_average = np.pad(average.shares, ((0, 0), (0, 1)))
     for n_last in 2 ** np.arange(len(average.steps).bit_length()):
-        shares = np.pad(-average.shares, ((0, 0), (0, 1)))
+        shares = -of_average
         shares[:, -n_last:] += 1 / n_last
         weights, firsts = np.split(np.einsum("js,sja->ja", shares, steps), [1], axis=1)
         shifts = np.einsum("jab,jb->ja", whiteners, firsts - weights * new.means)

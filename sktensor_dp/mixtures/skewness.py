@@ -51,30 +51,33 @@ def log_normal_tails(clip: Clipping, early: Clipping) -> Tails:
     columns = np.exp(deviations * normal)
     columns -= columns.mean(axis=1, keepdims=True)
     columns /= columns.std(axis=1, keepdims=True)
+    # Squared lengths of the other, normal columns of a row.
+    others = np.zeros(1)
+    if clip.width > 1:
+        others = chi2.ppf((np.arange(24) + 0.5) / 24, clip.width - 1)
     # Means and deviations that clipped steps fit: a fixed point, as they are clipped in these.
     means, spreads = np.zeros_like(deviations), np.ones_like(deviations)
-    _, of_normal = _clipped_moments(normal, clip.limit, clip.width)
+    _, of_normal = _clipped_moments(normal, clip.limit, others)
     for _ in range(30):
         whitened = (columns - means) / spreads
-        shifts, _ = _clipped_moments(whitened, clip.far, clip.width)
-        _, squares = _clipped_moments(whitened, clip.limit, clip.width)
+        shifts, _ = _clipped_moments(whitened, clip.far, others)
+        _, squares = _clipped_moments(whitened, clip.limit, others)
         means = means + spreads * shifts / clip.shift_response
         spreads = spreads * np.sqrt(squares / of_normal)
-    shifts, _ = _clipped_moments((columns - means) / spreads, early.limit, clip.width)
+    shifts, _ = _clipped_moments((columns - means) / spreads, early.limit, others)
     tails = [-shifts / early.shift_response, -means / spreads, 1 / spreads]
     rising = np.maximum.accumulate(tails, axis=1)[..., 0]
     places = np.linspace(0, len(deviations) - 1, 151)  # between the deviations of logs
     return Tails(*(np.interp(places, np.arange(len(deviations)), one) for one in rising))
 
 
-def _clipped_moments(column: Floats, limit: float, width: int) -> tuple[Floats, Floats]:
+def _clipped_moments(column: Floats, limit: float, others: Floats) -> tuple[Floats, Floats]:
     """Mean and mean square of values of a column, in rows clipped at `limit`; (..., 1) each.
 
-    The other ``width - 1`` columns of the rows are standard normal.
+    The other columns of a row have one of the squared lengths `others`.
     """
-    of_others = chi2.ppf((np.arange(24) + 0.5) / 24, width - 1) if width > 1 else np.zeros(1)
     squares = np.square(column)
-    factors = np.minimum(1, limit / np.sqrt(squares[..., None] + of_others))
+    factors = np.minimum(1, limit / np.sqrt(squares[..., None] + others))
     mean = (column * factors.mean(axis=-1)).mean(axis=-1, keepdims=True)
     return mean, (squares * np.square(factors).mean(axis=-1)).mean(axis=-1, keepdims=True)
 
