@@ -166,22 +166,8 @@ def write_topic_page(
     model.top_words(1, feature_names)  # refuses names that do not fit
     feature_names = names_of_columns(model, feature_names, model.n_features_in_)
     report = model.privacy_report_ if report is None else report
-    if not isinstance(shares, Mapping):
-        shares = {} if shares is None else {"Topics by group": shares}
-    for one in shares.values():
-        if not isinstance(one, BaseEstimator):
-            raise TypeError(
-                "shares must be TopicShares, or a dict of several by their headings, got "
-                f"{type(one).__name__}."
-            )
-        if not all(row in report.rows for row in one.privacy_report_.rows):
-            raise ValueError(
-                "report must hold what shares cost, too: pass "
-                "counts.privacy_report_.followed_by(lda.privacy_report_)"
-                ".followed_by(shares.privacy_report_, delta=...), counts being a private choice "
-                "of words, if there was one."
-            )
-    shown = {row.name for one in (model, *shares.values()) for row in one.privacy_report_.rows}
+    by_heading = _checked_shares(shares, report)
+    shown = {row.name for one in (model, *by_heading.values()) for row in one.privacy_report_.rows}
     alone = ALONE if shown >= {row.name for row in report.rows} else ""
     topics = topics_of(model, feature_names)
     hidden = [topic.below_noise for topic in topics]
@@ -206,7 +192,7 @@ def write_topic_page(
         warnings=warned,
         explorer=section,
         topics="".join(_topic_row(topic, topics[0].weight) for topic in topics),
-        by_group="".join(_by_group(name, one._table()) for name, one in shares.items()),
+        by_group="".join(_by_group(name, one._table()) for name, one in by_heading.items()),
         promise=promise,
         **_releases(report),
         **_facts(report),
@@ -215,6 +201,28 @@ def write_topic_page(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page(title, [body], data), encoding="utf-8")
     return path
+
+
+def _checked_shares(
+    shares: BaseEstimator | Mapping[str, BaseEstimator] | None, report: PrivacyReport
+) -> Mapping[str, Any]:
+    """Shares by their headings; an error if they are none, or not in the report."""
+    if not isinstance(shares, Mapping):
+        shares = {} if shares is None else {"Topics by group": shares}
+    for one in shares.values():
+        if not isinstance(one, BaseEstimator):
+            raise TypeError(
+                "shares must be TopicShares, or a dict of several by their headings, got "
+                f"{type(one).__name__}."
+            )
+        if not all(row in report.rows for row in one.privacy_report_.rows):
+            raise ValueError(
+                "report must hold what shares cost, too: pass "
+                "counts.privacy_report_.followed_by(lda.privacy_report_)"
+                ".followed_by(shares.privacy_report_, delta=...), counts being a private choice "
+                "of words, if there was one."
+            )
+    return shares
 
 
 def page(title: str, sections: Sequence[str], data: str | None = None) -> str:
