@@ -71,7 +71,7 @@ class LastRun:
 
     @classmethod
     def left_to(cls, run: Run, asked: Mapping[str, str], made: Manifest) -> "LastRun":
-        """What the run that `made` lists leaves to a `run` of the settings `asked`."""
+        """Compare the run that `made` lists with a `run` of the settings `asked`."""
         names, is_finished = [*run.models], _is_finished(made)
         paid = [name for name in names if made.protected.get(f"{name}.model")]
         if not paid:  # else there is a statement, which is written before a model
@@ -206,11 +206,13 @@ def changed_since(file: Path | None, model: Path) -> str:
 
 def released_before(run: Run, path: Path) -> list[str]:
     """Warning of runs that added the same to the same models, by other files; none if none did."""
+    if not run.used.adds:
+        return []
     asked, kept = run.asked_for(), [f"{name}.model" for name in run.added_to]
     files = [
         f"{made.asked['file']} ({where})"
         for where, made in runs_with(path, kept)
-        if run.used.adds and made.protected.get(f"{run.added}.model")
+        if made.protected.get(f"{run.added}.model")
         and all(made.asked.get(name) == asked.get(name) for name in run.of_added)
     ]  # fmt: skip
     said = (

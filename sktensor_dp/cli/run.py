@@ -61,7 +61,7 @@ def _unspent(epsilon: float, delta: float) -> BudgetAccountant:
 
 @dataclass(frozen=True)
 class Used:
-    """What a run uses of an earlier one, which paid for it.
+    """Models that an earlier run paid for, and how a run uses them.
 
     Attributes
     ----------
@@ -363,7 +363,7 @@ class Run:
         return {**asked, "number": self.units, **digests}
 
     def of_check(self, asked: Mapping[str, str]) -> dict[str, str]:
-        """Those of the settings `asked` for on which the result of a check depends."""
+        """Settings, of those `asked` for, on which the result of a check depends."""
         aside = {"epsilon", "no_check", self.option, *self.used.stated}
         return {name: value for name, value in asked.items() if name not in aside}
 

@@ -69,7 +69,7 @@ class Line(NamedTuple):
 
 
 def _doubt_of_first(shown: Floats, shares: Floats) -> Floats:
-    """What the first release may show too much of effects (n_rows,), as it is clipped otherwise.
+    """Excess of effects (n_rows,) that the first release may show, as it is clipped otherwise.
 
     A regression of it on the mean of later ones tells the part, one for all rows.
     """
