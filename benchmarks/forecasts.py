@@ -7,7 +7,7 @@ The limit of *may be enough* follows from the law of eigenvalues that forecasts 
 the law comes from eigenvalues of texts: *strength* is that of the second moment for the topic of
 rank 3, 5, 10 and 20, times twice its rank, over the sum of squared word frequencies that forecasts
 assume (geometric means; a random half of the documents gives vectors, the other half values). A fit
-keeps a verdict where it finds, above the noise (``below_noise``),
+keeps a verdict where it finds, above the noise (``hidden()``),
 
 - *enough*: four fifths of the topics or more, and they predict held-out words better than exact
   word frequencies do;
@@ -176,7 +176,7 @@ def run(report: Report, folder: Path) -> None:
             frequencies = np.asarray(X.sum(axis=0)).ravel() + 0.01
             words = token_logarithms(test.sorted_indices(), frequencies / frequencies.sum())
             over = model.completion_perplexity(test) / math.exp(words)
-            found = int((~model.below_noise()).sum())
+            found = int((~model.hidden()).sum())
             kept = keeps(forecast.verdict, found / k, over < 1)
             rows.append([
                 which, name, X.shape[0], X.shape[1], length, k, epsilon, forecast.n_samples_needed,

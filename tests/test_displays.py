@@ -30,7 +30,7 @@ def test_topics_are_drawn_in_the_order_of_their_shares():
     places = zip(display.axes_, order, display.words, strict=True)
     for number, (axes, topic, words) in enumerate(places, start=1):
         assert axes.get_title(loc="left").startswith(f"Topic {number} · ")
-        hidden = bool(found.below_noise()[topic])
+        hidden = bool(found.hidden()[topic])
         assert axes.get_title(loc="left").endswith("· hidden") is hidden
         assert hidden is not bool(words)
         if hidden:

@@ -65,14 +65,14 @@ def test_page_states_guarantee_topics_and_every_release(tmp_path: Path) -> None:
     found = topics_of(model(), WORDS)
     assert [topic.number for topic in found] == [1, 2, 3, 4]
     assert sorted((topic.weight for topic in found), reverse=True) == [t.weight for t in found]
-    assert [bool(topic.distinctive) for topic in found] == [not t.below_noise for t in found]
+    assert [bool(topic.distinctive) for topic in found] == [not t.hidden for t in found]
     places = [words.index(" ".join(topic.distinctive)) for topic in found if topic.distinctive]
     assert places == sorted(places)
-    assert [bool(topic.words) for topic in found] == [not t.below_noise for t in found]
+    assert [bool(topic.words) for topic in found] == [not t.hidden for t in found]
     for topic in found:
         assert f"{100 * topic.weight:.1f} %" in words
         assert " ".join(topic.words) in words
-    assert words.count("Hidden by noise: no word") == sum(t.below_noise for t in found) == 1
+    assert words.count("Hidden by noise: no word") == sum(t.hidden for t in found) == 1
     for cell in ("moments", "means of pairs", "0.0123", "0.456", "0.02697", "gauss", "a note"):
         assert cell in words
     assert "ε = 2.5 at δ = 1e-6" in words

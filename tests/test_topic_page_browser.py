@@ -208,7 +208,7 @@ def test_table_is_sorted_and_downloaded(opened):
     ]
     assert [row["word"] for row in found] == [word for row in expected for word in row]
     assert float(found[0]["low"]) < float(found[0]["probability"]) < float(found[0]["high"])
-    assert {row["below_noise"] for row in found if row["topic"] == "4"} == {"yes"}
+    assert {row["hidden"] for row in found if row["topic"] == "4"} == {"yes"}
 
 
 @pytest.mark.parametrize("width", [390, 1280])

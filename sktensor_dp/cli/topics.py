@@ -148,7 +148,7 @@ class Topics(Run):
                 self._listed_groups, texts_per_person=texts, **common, **for_shares
             )
         self.models |= self.used.models  # fitted by an earlier run, in place of new ones
-        if self.used.adds and not _shares_say(self.models["topics"].below_noise()):
+        if self.used.adds and not _shares_say(self.models["topics"].hidden()):
             raise NotEnoughDataError(
                 "Of the topics of the finished run in this folder none can be seen above the noise,"
                 " or there is one alone: their shares say nothing. --again learns all anew. "
@@ -354,12 +354,12 @@ class Topics(Run):
 
     def helps(self, most_epsilon: float) -> list[str]:
         """Changes that would show more; fewer topics where noise hides some of those found."""
-        hides = any(topic.below_noise for topic in self._topics)
+        hides = any(topic.hidden for topic in self._topics)
         return [way for way in super().helps(most_epsilon) if hides or self.option not in way]
 
     def n_seen(self) -> int:
         """Number of topics above the noise."""
-        return sum(not topic.below_noise for topic in self._topics)
+        return sum(not topic.hidden for topic in self._topics)
 
     def on_seen(self) -> str:
         """Say how many topics are seen, and that there may be no more."""
@@ -399,7 +399,7 @@ class Topics(Run):
 
     def _hides_all(self) -> bool:
         """Return True once topics are found of which shares would say nothing."""
-        hidden = [topic.below_noise for topic in self._topics]
+        hidden = [topic.hidden for topic in self._topics]
         return bool(hidden) and not _shares_say(hidden)
 
     def on_hidden(self) -> list[str]:
@@ -428,12 +428,12 @@ class Topics(Run):
         notes = [meaning_of_share(self.unit)]
         rows = [
             (
-                f"{topic.number}{'*' if topic.below_noise else ''}", f"{topic.weight:.1%}",
+                f"{topic.number}{'*' if topic.hidden else ''}", f"{topic.weight:.1%}",
                 " ".join(topic.distinctive[:8]) or "-",
             )
             for topic in self._topics
         ]  # fmt: skip
-        if any(topic.below_noise for topic in self._topics):
+        if any(topic.hidden for topic in self._topics):
             notes.append(
                 "* hidden by noise: no word is known to be more likely in it than in all texts; do "
                 "not report it"
@@ -466,7 +466,7 @@ class Topics(Run):
         leading: list[list[object]] = []
         for topic, own_words in zip(self._topics, distinctive, strict=True):
             share = round(topic.weight, 3)  # as on the screen
-            hidden = YES[topic.below_noise]
+            hidden = YES[topic.hidden]
             leading += (
                 [topic.number, share, rank, word, YES[word in own_words], hidden]
                 for rank, word in enumerate(topic.words or [""], start=1)

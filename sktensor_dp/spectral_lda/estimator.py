@@ -132,7 +132,7 @@ class PrivateSpectralLDA(
         Number of topics fitted: fewer than asked for where noise or sampling hides the others;
         one, the word frequencies, where topics gain nothing over these.
     n_components_seen_ : int
-        Number of fitted topics that noise does not hide (:meth:`below_noise`); above `n_components`
+        Number of fitted topics that noise does not hide (:meth:`hidden`); above `n_components`
         where the released pairs of words show more, in the first batch of a stream. Words that come
         in bursts count, too.
     coherence_ : ndarray of shape (n_components_,) or None
@@ -524,7 +524,7 @@ class PrivateSpectralLDA(
         -------
         TopicShares
             It prints intervals of the shares. ``shares_`` (n_values, n_components_) are NaN where
-            noise hides how many documents there are (``below_noise_``); ``counts_``, fewer than
+            noise hides how many documents there are (``hidden_``); ``counts_``, fewer than
             there are where units beyond the bound are scaled down;
             ``noise_std_`` and ``sampling_std_``, standard errors by noise and, at most, by chance;
             ``interval(level)``, a ``table()``, ``save`` and ``privacy_report_``.

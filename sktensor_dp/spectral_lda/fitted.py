@@ -135,7 +135,7 @@ def warnings_of_noise(
     if numbers:
         which = f"{'topic' if len(numbers) == 1 else 'topics'} {', '.join(numbers)}"
         said.append(
-            f"Noise hides {which} of {len(hidden)}, by falling share (below_noise): no word is "
+            f"Noise hides {which} of {len(hidden)}, by falling share (hidden()): no word is "
             "known to be more likely there than overall, so none is listed."
         )
     see = "" if math.isinf(plan.releases.epsilon) else ": see forecast()"

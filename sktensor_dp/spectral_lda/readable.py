@@ -83,7 +83,7 @@ class ReadableTopics:
         _check_share("relevance", relevance)
         std = self.components_std_
         order = ranked_words(self.components_, self.unigram_, std, relevance, n_words)
-        empty = self.below_noise() & (len(order) > 1)  # a single topic is the word frequencies
+        empty = self.hidden() & (len(order) > 1)  # a single topic is the word frequencies
         return [
             [] if is_empty else [str(names[word]) for word in row]
             for row, is_empty in zip(order, empty, strict=True)
@@ -146,7 +146,7 @@ class ReadableTopics:
             One row per topic, numbered from 1 by falling share (index of pandas, or a column
             ``topic``): ``words``, the most probable, and ``distinctive_words``; ``uncertainty``,
             how much of its probability noise may have moved to other words; ``coherence``, UMass;
-            ``below_noise``, as :meth:`below_noise`; ``component``, its row in ``components_``; and
+            ``hidden``, as :meth:`hidden`; ``component``, its row in ``components_``; and
             ``share``, of the words and without an interval (``topic_prior_``).
 
         Raises
@@ -166,7 +166,7 @@ class ReadableTopics:
             "distinctive_words": map(" ".join, self.top_words(n_words, feature_names, relevance)),
             "uncertainty": self._moved_by_noise(),
             "coherence": unknown if coherence is None else coherence,
-            "below_noise": self.below_noise(), "component": np.arange(len(shares)),
+            "hidden": self.hidden(), "component": np.arange(len(shares)),
             "share": shares,  # pandas prints the first and the last columns where lines are short
         }  # fmt: skip
         columns = {name: list(values) for name, values in table.items()}
@@ -211,10 +211,10 @@ class ReadableTopics:
     @property
     def in_brief(self) -> str:
         """Say how many of the topics asked for can be seen."""
-        seen, asked = sum(~self.below_noise()), counted(self.n_components, "topic")
+        seen, asked = sum(~self.hidden()), counted(self.n_components, "topic")
         return f"{seen} of {asked} can be seen above the noise."
 
-    def below_noise(self) -> NDArray[np.bool_]:
+    def hidden(self) -> NDArray[np.bool_]:
         """Mask of topics that noise hides: no word is certainly more likely there than overall.
 
         So are topics that neither the released pairs of words nor all EM steps together show.
@@ -239,7 +239,7 @@ class ReadableTopics:
         """Return for each topic whether it is "seen", "half hidden" by noise, or "hidden"."""
         is_clear = self._moved_by_noise() <= 0.5  # False where the noise is not known
         words = np.where(is_clear, "seen", "half hidden")
-        return [str(word) for word in np.where(self.below_noise(), "hidden", words)]
+        return [str(word) for word in np.where(self.hidden(), "hidden", words)]
 
 
 def _check_share(name: str, value: float) -> None:

@@ -79,14 +79,14 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     ----------
     shares_ : ndarray of shape (n_values, n_topics)
         Average over the texts of each group of their topics' shares, for `confusion_`; NaN where
-        noise hides how many texts there are (`below_noise_`).
+        noise hides how many texts there are (`hidden_`).
     counts_ : ndarray of shape (n_values,)
         Texts of each group with a word of the model, as they were released: with noise, and
         after units beyond the bound were scaled down. There are at least as many, but for noise.
     noise_std_, sampling_std_ : ndarray of shape (n_values, n_topics)
         Standard errors of the shares: by noise, and by chance where texts stand for others that
         might have been written; the latter at most, about.
-    below_noise_ : ndarray of shape (n_values,)
+    hidden_ : ndarray of shape (n_values,)
         True where noise hides how many texts there are.
     texts_per_person_ : float
         Bound on what one unit adds, in texts of one topic and group: given or released.
@@ -104,7 +104,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         Shares expected in a text of one topic, a row for each, by the model: sums are of such, and
         `shares_` are what explains them.
     visibility_ : list of str of length n_topics
-        "seen"; "hidden" where noise hides the topic (``below_noise``); or "half hidden", where it
+        "seen"; "hidden" where noise hides the topic (``hidden``); or "half hidden", where it
         may have moved more than half of its words (``uncertainty`` of ``topic_table``): its shares,
         and their changes from group to group, are likely too small, by more than intervals say.
     privacy_report_ : PrivacyReport
@@ -221,7 +221,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
 
     def _warnings_by_attributes(self) -> tuple[Warning, ...]:
         """Warning, if any, of values whose shares noise hides."""
-        hidden = [shown(self.values[place]) for place in np.flatnonzero(self.below_noise_)]
+        hidden = [shown(self.values[place]) for place in np.flatnonzero(self.hidden_)]
         if not hidden:
             return ()
         more = f" and {len(hidden) - 5} more" if len(hidden) > 5 else ""
@@ -292,7 +292,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return np.asarray(self.sums_.sum(axis=1) + np.maximum(self.rest_sums_.sum(axis=1), 0.0))
 
     @property
-    def below_noise_(self) -> NDArray[np.bool_]:
+    def hidden_(self) -> NDArray[np.bool_]:
         """Mask of groups whose number of texts is hidden by noise."""
         # The noise of a count is that of its shares together.
         noise = HIDDEN * self.sigma_ * self.sums_.shape[1] ** 0.5
@@ -320,7 +320,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     @property
     def _seen(self) -> Floats:
         """Counts as a column; NaN where noise hides them."""
-        return np.where(self.below_noise_, np.nan, self.counts_)[:, None]
+        return np.where(self.hidden_, np.nan, self.counts_)[:, None]
 
     @cached_property
     def _inverse(self) -> Floats:
@@ -352,7 +352,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
         """Average shares in each group, and variances of their errors by noise."""
-        n, seen = self._seen, ~self.below_noise_
+        n, seen = self._seen, ~self.hidden_
         added = self.rest_sums_.sum(axis=1, keepdims=True)
         of_few = n - np.maximum(added, 0.0)
         shares = np.clip(self.sums_ @ self._inverse / of_few, 0.0, 1.0)
@@ -408,7 +408,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         root = np.sqrt(np.maximum(half**2 - square * end, 0.0))
         low = np.clip((half - root) / square, 0, 1)
         high = np.clip((half + root) / square, 0, 1)
-        # At a higher level than that of `below_noise_` the count may be hidden: any share will do.
+        # At a higher level than that of `hidden_` the count may be hidden: any share will do.
         is_hidden = n**2 <= noise * c
         return np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)
 
@@ -420,7 +420,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Intervals of the shares, and what they leave out."""
         low, high = self.interval()
         rows = []
-        for row, hidden in enumerate(self.below_noise_):
+        for row, hidden in enumerate(self.hidden_):
             group = f"{self.values[row]}{'*' if hidden else ''}"
             n = f"{max(self.counts_[row], 0):,.0f}"
             ends = zip(low[row], high[row], strict=True)
@@ -438,7 +438,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
                 f"{self.on_scaling()} A few texts of each person, drawn at random before the run, "
                 "avoid that, and their number is the bound: docs/how_to/topics_by_group.md."
             )
-        if self.below_noise_.any():
+        if self.hidden_.any():
             notes.append("* of a group: noise hides how many texts there are")
         if "half hidden" in self.visibility_:
             notes.append(f"? of a topic: {BLURRED}")
@@ -450,7 +450,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     @property
     def in_brief(self) -> str:
         """Say of how many groups shares can be seen, and what their intervals leave out."""
-        seen, groups = sum(~self.below_noise_), counted(len(self.values), "group")
+        seen, groups = sum(~self.hidden_), counted(len(self.values), "group")
         blurred = np.flatnonzero([one == "half hidden" for one in self.visibility_]) + 1
         of_topics = f"Of topic {', '.join(map(str, blurred))} {BLURRED}." if len(blurred) else ""
         said = f"Shares of topics can be seen of {seen} of {groups}.", of_topics, self.on_scaling()
@@ -501,7 +501,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return {
             "group": [value for value in self.values for _ in range(k)],
             "texts_scaled": np.repeat(np.maximum(self.counts_.round(), 0), k).tolist(),
-            "hidden": np.repeat(self.below_noise_, k).tolist(),
+            "hidden": np.repeat(self.hidden_, k).tolist(),
             "topic": n_groups * list(range(1, k + 1)),
             "visibility": n_groups * self.visibility_,
             **{name: cells.ravel().tolist() for name, cells in of_cells.items()},

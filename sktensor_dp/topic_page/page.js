@@ -298,7 +298,7 @@
     return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   byId("csv").addEventListener("click", () => {
-    const lines = [["topic", "share_of_words", "below_noise", "rank", "word", "probability",
+    const lines = [["topic", "share_of_words", "hidden", "rank", "word", "probability",
       "low", "high", "all_texts"]];
     for (const topic of topics) {
       ranked(topic).forEach((w, place) => lines.push([topic.number, Number(topic.share.toFixed(3)),

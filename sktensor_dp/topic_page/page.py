@@ -64,14 +64,14 @@ class Topic:
         Its number from 1, and its share of the words (``meaning_of_share``).
     words, distinctive : tuple of str
         Its most probable words, and those known to set it apart, the first ones first.
-    below_noise : bool
+    hidden : bool
         Whether noise hides it: no word is known to set it apart, and none is listed.
     """
 
     number: int
     weight: float
     words: tuple[str, ...]
-    below_noise: bool
+    hidden: bool
     distinctive: tuple[str, ...]
 
 
@@ -92,7 +92,7 @@ def topics_of(model: BaseEstimator, names: Sequence[str] | NDArray[Any]) -> list
     shares = model.topic_prior_ / model.topic_prior_.sum()
     words = model.top_words(10, names)
     distinctive = model.top_words(10, names, relevance=0.6)
-    hidden = model.below_noise()
+    hidden = model.hidden()
     return [
         Topic(
             row + 1, float(shares[row]), tuple(words[row]), bool(hidden[row]),
@@ -170,7 +170,7 @@ def write_topic_page(
     shown = {row.name for one in (model, *by_heading.values()) for row in one.privacy_report_.rows}
     alone = ALONE if shown >= {row.name for row in report.rows} else ""
     topics = topics_of(model, feature_names)
-    hidden = [topic.below_noise for topic in topics]
+    hidden = [topic.hidden for topic in topics]
     section, data = explorer(model, feature_names, hidden, _template("explorer.html"))
     warned = "".join(f"<li>{escape(printable(warning))}</li>" for warning in warnings)
     if warnings:
@@ -327,7 +327,7 @@ def _topic_row(topic: Topic, largest: float) -> str:
     apart = _words(topic.distinctive) if topic.distinctive else ""
     if topic.words != topic.distinctive:
         probable = f"<small>Most probable: {_words(topic.words)}</small>"
-    if topic.below_noise:
+    if topic.hidden:
         hidden = (
             '<small class="hidden">Hidden by noise: no word is known to be more likely here than '
             "in all texts.</small>"

@@ -372,7 +372,7 @@ def test_more_topics_than_were_asked_for_are_said(command, tmp_path):
 )
 def test_topics_found_and_hidden_are_counted(hidden, said):
     run = topics.Topics(parse(["topics"]))
-    run._topics = [SimpleNamespace(below_noise=one) for one in hidden]
+    run._topics = [SimpleNamespace(hidden=one) for one in hidden]
     assert run.on_hidden()[0] == f"{said} can be seen above the noise, or there are no more."
     assert run.doubts(50.0).startswith(
         f"{run.on_hidden()[0]} What would help: more texts, or a larger"
@@ -380,7 +380,7 @@ def test_topics_found_and_hidden_are_counted(hidden, said):
     assert ("a smaller --topics" in run.doubts(50.0)) is (any(hidden) and not all(hidden))
     # All that is left for another run is as much as this one had.
     assert "--epsilon" not in run.doubts(4.0)
-    run._topics = 10 * [SimpleNamespace(below_noise=False)]
+    run._topics = 10 * [SimpleNamespace(hidden=False)]
     assert run.doubts(50.0) == ""
 
 
@@ -627,7 +627,7 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
         done = command("topics", following, "--text", "post", "--shares", *more)
         assert "PRIVATE-document-shares-of-next.csv, " in done.out
         assert "words and topics were learned from posts.csv: they are applied to" in done.err
-    monkeypatch.setattr(PrivateSpectralLDA, "below_noise", lambda _: np.ones(2, bool))
+    monkeypatch.setattr(PrivateSpectralLDA, "hidden", lambda _: np.ones(2, bool))
     said = command(*run, "--epsilon", 1, *BY[:2], "--by-values", "jan,feb", status=2).err
     assert "their shares say nothing. --again learns all anew. Nothing" in said
     fresh = ("--epsilon", 4, *BY, "--output", "fresh")

@@ -217,7 +217,7 @@ def shown_to_people(model: Any) -> list[Any]:
     return [
         *of_public_rows(model), text, model.topic_table(names).to_csv(),
         model.top_words(5, names, relevance=0.3),
-        repr(model.to_pyldavis(names)), model.components_interval(), model.below_noise(),
+        repr(model.to_pyldavis(names)), model.components_interval(), model.hidden(),
         model.recommend(X, 4),
     ]  # fmt: skip
 

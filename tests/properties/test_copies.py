@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sktensor_dp import BudgetAccountant, BudgetError
 
 METHODS = ("transform", "predict", "score_samples", "score", "perplexity", "complete")
-NAMES = ("get_feature_names_out", "components_interval", "below_noise")
+NAMES = ("get_feature_names_out", "components_interval", "hidden")
 
 
 def answers(model, case: Case, data) -> dict:

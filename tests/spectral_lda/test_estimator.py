@@ -163,7 +163,7 @@ def test_topics_made_of_noise_are_hidden_and_said_to_be(seed):
     with pytest.warns(NotEnoughDataWarning) as told:
         model = PrivateSpectralLDA(8, epsilon=2.0).fit(X)
     assert f"Of 8 topics asked for, the data shows {model.n_components_seen_} at" in str(told[0])
-    assert model.n_components_seen_ == (~model.below_noise()).sum() <= 6
+    assert model.n_components_seen_ == (~model.hidden()).sum() <= 6
 
 
 @pytest.mark.usefixtures("seeded_noise")
@@ -172,7 +172,7 @@ def test_topics_that_noise_hides_are_named(seed):
     X = rng.multinomial(60, rng.dirichlet(np.full(8, 1 / 8), 1000) @ rng.dirichlet([0.2] * 600, 8))
     with pytest.warns(NotEnoughDataWarning) as told:
         model = PrivateSpectralLDA(8, epsilon=2.0, random_state=0).fit(X)
-    hidden = ", ".join(map(str, np.flatnonzero(model.below_noise()) + 1))
+    hidden = ", ".join(map(str, np.flatnonzero(model.hidden()) + 1))
     named = re.findall(r"Noise hides topics? ([0-9, ]+) of", " ".join(str(w.message) for w in told))
     assert named == ([hidden] if hidden and model.n_components_ > 1 else [])
 
@@ -183,7 +183,7 @@ def test_topics_that_noise_hides_are_named_where_pairs_show_as_many_as_were_aske
     plan = PrivateSpectralLDA(3)._plan(9000, 3)
     (said,) = warnings_of_noise(found, np.array([False, True, False]), plan, begins=True)
     assert "the data shows 2 at this epsilon; 3 were fitted. There may be no more." in str(said)
-    assert "Noise hides topic 2 of 3, by falling share (below_noise)" in str(said)
+    assert "Noise hides topic 2 of 3, by falling share (hidden())" in str(said)
     assert "Later batches" not in str(said)
     assert warnings_of_noise(found, np.zeros(3, dtype=bool), plan, begins=True) == ()
 

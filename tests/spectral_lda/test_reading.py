@@ -66,7 +66,7 @@ def test_words_that_set_a_topic_apart_are_more_likely_there_whatever_the_noise(m
             found = noisy.top_words(3, names, relevance=relevance)
             assert [sorted(row) for row in found] == [sorted(row) for row in apart]
         assert [len(row) for row in noisy.top_words(3, names)] == [3 * bool(row) for row in apart]
-        assert noisy.below_noise().tolist() == [not row for row in apart]
+        assert noisy.hidden().tolist() == [not row for row in apart]
 
 
 @pytest.mark.parametrize("epsilon", [1e9, math.inf])
@@ -106,7 +106,7 @@ def test_table_lists_topics_by_share_with_what_is_known_of_them(model):
     assert table["words"].tolist() == [" ".join(words[row]) for row in table["component"]]
     assert ((table["uncertainty"] > 0) & (table["uncertainty"] < 0.2)).all()
     assert (table["coherence"] < 0).all()
-    assert not table["below_noise"].any()
+    assert not table["hidden"].any()
     with pd.option_context("display.max_columns", 0, "display.width", 80):  # as in a terminal
         assert all(words[row][0] in str(table) for row in table["component"])
 

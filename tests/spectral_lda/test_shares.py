@@ -99,9 +99,7 @@ def test_noise_is_as_large_as_said_and_falls_with_persons_and_epsilon(neighbours
             errors.append((sums - exact.sums_) / sigma)
             ratios.append((found.shares_ - exact.shares_) / found.noise_std_)
             low, high = found.interval(0.9, sampling=False)
-            inside += [
-                *((low <= exact.shares_) & (exact.shares_ <= high))[~found.below_noise_].flat
-            ]
+            inside += [*((low <= exact.shares_) & (exact.shares_ <= high))[~found.hidden_].flat]
         assert abs(np.std(errors) - 1) < 0.27
         assert abs(np.mean(inside) - 0.9) < 0.08
         said.append((found.sigma_ + found.rest_sigma_) / found.texts_per_person_)
@@ -202,7 +200,7 @@ def test_intervals_hold_shares_where_few_persons_write_far_more(seed):
                 low, high = found.interval()
                 holds = (low <= truth + 1e-9) & (truth - 1e-9 <= high)
                 if (part, epsilon) != (0.01, 0.5):
-                    inside.append(holds[~found.below_noise_].mean())
+                    inside.append(holds[~found.hidden_].mean())
                 elif holds.mean() < 0.5:
                     assert found.most_beyond_ > 0.3 * is_busy.sum()
     assert np.mean(inside) > 0.76  # over seeds .925, with a deviation of .044
@@ -262,7 +260,7 @@ def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed, monkeypatc
     assert [entry.spender for entry in budget.entries] == ["TopicShares"] * 2
     # Noise shows an empty group once in 40; here none is.
     found.sums_[4:] = 0.0
-    assert not found.below_noise_[:4].any()
+    assert not found.hidden_[:4].any()
     assert np.isnan(found.shares_[4:]).all()
     assert np.isnan(found.interval(sampling=False)).sum() == 2 * 2 * K
     # At a very high level the count of a group that is seen may be hidden, too.
@@ -276,7 +274,7 @@ def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed, monkeypatc
     loaded = TopicShares.load(tmp_path / "shares.model")
     pd.testing.assert_frame_equal(loaded.table(0.5), found.table(0.5))
     assert "of a topic that was not found differ in these, too." in " ".join(str(found).split())
-    monkeypatch.setattr(TopicShares, "below_noise_", np.ones(4, bool))
+    monkeypatch.setattr(TopicShares, "hidden_", np.ones(4, bool))
     with pytest.warns(NotEnoughDataWarning, match="Are values written as in by?"):
         lda.shares_by(X, by, VALUES, groups=persons, epsilon=0.5)
 
@@ -287,7 +285,7 @@ def test_topics_that_noise_hides_by_half_are_marked_wherever_shares_are_read(tmp
     std[2] = np.where(LDA.components_[2] == LDA.components_[2].max(), 0.0, 0.4)
     assert LDA.shares_by(TEXTS, range(K), range(K), epsilon=math.inf).visibility_ == ["seen"] * K
     monkeypatch.setattr(LDA, "components_std_", std)
-    assert LDA.below_noise().tolist() == [False, True, False]
+    assert LDA.hidden().tolist() == [False, True, False]
     found = LDA.shares_by(TEXTS, range(K), range(K), epsilon=math.inf)
     assert found.visibility_ == ["seen", "hidden", "half hidden"]
     assert found.table().visibility.tolist() == found.visibility_ * K
