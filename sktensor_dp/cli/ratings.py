@@ -41,11 +41,11 @@ ORDER = (
     "that, --by-rating."
 )
 NONE_SOUGHT = "No direction will be sought: all is spent on averages, as with --rank 0."
-SOUGHT = (
-    "Directions are sought all the same: an average errs by about {:.2g} if none is found, by "
-    "{:.2g} if some are, as strong ones may be, and by {:.2g} with --rank 0."
+AT_A_COST = (
+    ": an average errs by about {:.2g} if none is found, by {:.2g} if some are, as strong ones may "
+    "be, and by {:.2g} with --rank 0"
 )
-BY_NOISE = "Averages of items {}differ by noise more than by ratings"
+BY_NOISE = "Averages of items {}differ by noise and chance more than by ratings"
 OF_AVERAGES = {
     "enough": "Enough to tell averages of items apart",
     "may be enough": BY_NOISE.format("may "),
@@ -235,9 +235,11 @@ class Ratings(Run):
             f"{of_average(forecast.bias_errors):.2g}, of which {forecast.mean_error:.2g} is the "
             f"same for all; items are assumed to differ by {forecast.bias_deviation:.2g}.",
         ]
-        if forecast.finds_components:
-            least = of_average(forecast.errors_alone())
-            notes.append(f"With --rank 0, which finds no direction, it is {least:.2g}.")
+        alone, if_found = map(
+            of_average, (forecast.bias_errors_alone, forecast.bias_errors_if_found)
+        )
+        if forecast.finds_components and if_found > alone:
+            notes.append(f"With --rank 0, which finds no direction, it is {alone:.2g}.")
         if verdict != "enough":
             n = counted(math.ceil(forecast.entries_to_tell), self.unit)
             notes.append(
@@ -246,11 +248,12 @@ class Ratings(Run):
             if ways := ", or ".join(self._for_averages()):
                 notes.append(f"Averages of most items are expected to be told apart with {ways}.")
         if self.options.rank > 0 and not forecast.finds_components:
-            cases = forecast.bias_errors, forecast.bias_errors_if_found, forecast.errors_alone()
-            sought = SOUGHT.format(*map(of_average, cases))
+            sought = "Directions are sought all the same"
+            if if_found > alone:
+                sought += AT_A_COST.format(of_average(forecast.bias_errors), if_found, alone)
             share = forecast.component_share
             assumed = f"Directions are assumed to hold {share:.0%} of how ratings vary."
-            notes += [assumed, sought if self._seeks_directions() else NONE_SOUGHT]
+            notes += [assumed, f"{sought}." if self._seeks_directions() else NONE_SOUGHT]
             if ways := ", or ".join(self._for_directions()):
                 notes.append(f"One could be seen with {ways}.")
         return [*listed, as_text(Table(title, head, rows, notes, head))]

@@ -344,6 +344,11 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 f"{unchanged} A search in vain would make biases err by more."
             )
         said = f"Components are not sought: {n_units:,} {noun} would show strong ones alone at"
+        if self.unit_mode is not None and self.delta == 0:
+            said, more = (
+                "Components are not sought: no release shows those of units at delta=0,",
+                "",
+            )
         return self._without_components(said, n_observed, shape, more)
 
     def _components_not_seen(
@@ -352,7 +357,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         """Warning that `n_observed` entries, of units as released, show no components. If the
         search `stopped`, biases got the rest of its budget.
         """
-        noun, more, seen = "entries", "", "none above the noise of"
+        noun, more, seen = "entries", "", "none above noise and chance at"
         if self.unit_mode is not None:
             noun, each = "units", f"{n_observed / n_units:,.3g}"
             more = (

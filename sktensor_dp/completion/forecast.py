@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -12,6 +13,7 @@ from sktensor_dp.completion.entry_errors import entry_errors
 from sktensor_dp.completion.person_errors import person_errors
 from sktensor_dp.completion.plan import Assumed, EntryPlan, PersonPlan
 from sktensor_dp.estimator.forecast import (
+    LARGEST_ADVISED,
     MOST_UNITS,
     InvertibleForecast,
     Question,
@@ -215,6 +217,8 @@ class CompletionForecast(InvertibleForecast):
             return f"One could be found if components hold {share} of the variance."
         parameters = self._asked().parameters
         of_units = parameters["unit_mode"] is not None
+        if of_units and parameters["delta"] == 0:
+            return "Components of units need a delta above 0."
         words = {
             "epsilon": "epsilon={:g}", "units": "{:,.0f} " + ("units" if of_units else "entries"),
             "each": "{:,.0f} entries of each unit",
@@ -233,9 +237,9 @@ class CompletionForecast(InvertibleForecast):
         if ways:
             found = f"If components hold {share} of the variance, one could be found with "
             return f"{found}{'; or with '.join(ways)}."
-        if of_units and parameters["delta"] == 0:
-            return "Components of units need a delta above 0."
-        return "Neither an epsilon of 10 nor more data would show components; fewer rows may."
+        is_largest = parameters["epsilon"] >= LARGEST_ADVISED
+        no_way = "Not even" if is_largest else f"Neither an epsilon of {LARGEST_ADVISED:g} nor"
+        return f"{no_way} more data would show components; fewer rows may."
 
     def _sized(self, n: int) -> dict[str, Any]:
         """Numbers of this forecast's question for `n` units, each with as many entries."""
@@ -283,16 +287,11 @@ class CompletionForecast(InvertibleForecast):
         most = (1 - ENOUGH_SEEN) * self.bias_deviation**2
         return {mode: error for mode, error in enumerate(self.bias_errors) if error**2 > most}
 
-    def errors_alone(self) -> tuple[float, ...]:
-        """`bias_errors` of a fit that seeks no components, as by ``PrivateCPCompletion(0)``.
-
-        Returns
-        -------
-        tuple of float
-            One per mode. Costs no privacy.
-        """
+    @cached_property
+    def bias_errors_alone(self) -> tuple[float, ...]:
+        """`bias_errors` of a fit that seeks no components, as by ``PrivateCPCompletion(0)``."""
         asked = self._asked()
-        if asked.parameters["unit_mode"] is None:
+        if asked.parameters["unit_mode"] is None or not self.seeks_components:
             return self.bias_errors
         kind: Any = getattr(asked.kind, "_of_rank_0", asked.kind)
         known = {name: asked.parameters[name] for name in kind._get_param_names()}
@@ -317,14 +316,14 @@ class CompletionForecast(InvertibleForecast):
                 error = f"{self.mean_error:.3g}"
                 return f"predict() will be no better than the mean, which errs by {error}."
             if self.of_predict > self.of_mean:
-                return "At this epsilon the mean is all there is, with noise in it."
-            return "At this epsilon predicting the mean is all there is."
+                return "The mean is all there is, with noise in it."
+            return "Predicting the mean is all there is."
         if unseen := self._unseen():
             errors = " and ".join(f"{error:.3g} in mode {mode}" for mode, error in unseen.items())
             said = (
-                f"Noise {'hides' if self.hidden_modes else 'may hide'} biases, which differ by "
-                f"{self.bias_deviation:.3g}: the expected error of a row with as many entries as "
-                f"others is {errors}."
+                f"Noise and chance {'' if self.hidden_modes else 'may '}hide biases, which differ "
+                f"by {self.bias_deviation:.3g}: the expected error of a row with as many entries "
+                f"as others is {errors}."
             )
             if self.verdict != "likely too few" and of_units:
                 said += f" Those of rows with {self.entries_to_tell:,.0f} entries or more err less."
@@ -336,7 +335,9 @@ class CompletionForecast(InvertibleForecast):
     def _of_rows(self) -> str:
         """Sentences on errors of biases, and on what the search for components takes from them."""
         is_tucker, taken, of_modes = hasattr(self._asked().kind, "_of_rank_0"), "", list[str]()
-        errors = zip(self.bias_errors, self.bias_errors_if_found, self.errors_alone(), strict=True)
+        errors = zip(
+            self.bias_errors, self.bias_errors_if_found, self.bias_errors_alone, strict=True
+        )
         for mode, (error, found, alone) in enumerate(errors):
             if math.isnan(error):
                 continue

@@ -68,8 +68,8 @@ def profiles(estimator: Any, mode: int) -> Floats:
     norms = np.sqrt(np.square(slices).sum(axis=1, keepdims=True))
     if not (norms > 0).any():
         raise ValueError(
-            "No components were found, so that no rows are alike: noise hides them at this "
-            "epsilon, or rank is 0. forecast() says so beforehand."
+            "No components were found, so that no rows are alike: noise and chance hide them, or "
+            "none were sought. forecast() says so beforehand."
         )
     return np.divide(slices, norms, out=np.full_like(slices, np.nan), where=norms > 0)
 

@@ -22,7 +22,7 @@ from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.groups import CENTRES, CLAMPED, ENDS, INTERVALS
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.cli.public_lists import listed_name
-from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_AVERAGES, ORDER, SOUGHT
+from sktensor_dp.cli.ratings import ESTIMATES, NONE_SOUGHT, OF_AVERAGES, ORDER
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 STARS = ("--person", "user", "--item", "film", "--rating", "stars", "--bounds", 1, 5)
@@ -236,7 +236,7 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
         assert "No check can say what rows can be used: noise would hide the result" in refused
     assert re.search("If --person and --item are exchanged.* a run needs --no-check", refused)
     hard = command("ratings", ratings, *STARS, *rest, "--no-check").err
-    noise = "Averages of items differ by noise more than by ratings."
+    noise = "Averages of items differ by noise and chance more than by ratings."
     found = "No direction was sought: all was spent on averages."
     assert re.search(f"{noise} {found} What would help: about [0-9,]+ persons, or --eps", hard)
     assert "edge" not in hard
@@ -767,8 +767,13 @@ def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said
     exactly = command("forecast", "ratings", *asked, "--epsilon", "inf").out
     assert exactly.startswith(OF_AVERAGES[exact])
     larger = ("--persons", 3000, "--items", 300, *asked[4:], "--epsilon")
-    sought_anyway = SOUGHT.partition(":")[0]  # others may have more ratings each
-    for epsilon, sought in ((3, NONE_SOUGHT), (4, sought_anyway)):
+    sought_anyway = "Directions are sought all the same"  # others may have more ratings each
+    # Without noise a search takes nothing from averages.
+    free = f"{sought_anyway}.\n"
+    assert (
+        free in command("forecast", "ratings", "--persons", 50, *asked[2:], "--epsilon", "inf").out
+    )
+    for epsilon, sought in ((3, NONE_SOUGHT), (4, f"{sought_anyway}: ")):
         assert sought in command("forecast", "ratings", *larger, epsilon).out
     # Strong directions are found where one of the assumed size is not, and averages pay for it.
     errors = re.search(

@@ -177,6 +177,8 @@ def test_modes_may_have_ranks_of_their_own(perturbation):
     ("model", "message"),
     [
         (PrivateCPCompletion(2, bounds=(0, 1), epsilon=0.1), "Components are not sought"),
+        (PrivateCPCompletion(2, bounds=(0, 1), shape=(60, 60), unit_mode=0, delta=0),
+         "sought: no release shows those of units at delta=0, epsilon=1. .* need a delta above 0"),
         (PrivateTuckerCompletion(51, bounds=(0, 1), shape=(60, 60), perturbation="input"),
          "will take minutes"),
     ],

@@ -292,6 +292,9 @@ def test_advice_names_what_helps_most_and_it_does():
     # No epsilon helps 943 people with 1,682 films; no number does without a delta.
     assert list(model.forecast(100_000, (943, 1682)).what_helps()) == ["units"]
     assert "delta above 0" in clone(model).set_params(delta=0).forecast(*asked).advice()
+    exact = clone(model).set_params(epsilon=math.inf, unit_mode=None).forecast(100, (50, 10))
+    assert exact.advice().startswith("Not even more data would show components")
+    assert "Noise and chance hide biases" in str(exact)
 
 
 @pytest.mark.parametrize("unit_mode", [0, None])
@@ -310,7 +313,7 @@ def test_forecasts_show_what_they_assume():
     alone = sliced(2.0).set_params(rank=0)
     tucker = build(PrivateTuckerCompletion, unit_mode=0, epsilon=2.0)
     searched, least = (one.forecast(120_000, TASTES) for one in (tucker, alone))
-    assert searched.errors_alone() == pytest.approx(least.bias_errors, nan_ok=True)
+    assert searched.bias_errors_alone == pytest.approx(least.bias_errors, nan_ok=True)
     assert f"and with PrivateCPCompletion(0) by {least.bias_errors[1]:.3g}" in str(searched)
     assert f"as others errs by {least.bias_errors[1]:.3g} in mode 1" in str(least)
     none = sliced(2.0).set_params(rank=1).forecast(12_000, TASTES)  # is sought in vain
@@ -320,7 +323,7 @@ def test_forecasts_show_what_they_assume():
     assert "deviation of 2," in str(sliced(2.0).forecast(120_000, TASTES))
     entries = PrivateCPCompletion(4, bounds=(-4, 4)).forecast(N * EACH, (N, D))
     few = sliced(0.7).forecast(8000, TASTES)
-    assert "Noise may hide biases, which differ by 0.8: the expected error" in str(few)
+    assert "Noise and chance may hide biases, which differ by 0.8: the expected error" in str(few)
     assert few.advice() in str(few)
     assert str(sliced(0.1).forecast(1200, TASTES)).startswith("predict() will be no better than")
     assert "own entries folded in" in str(entries)
@@ -335,7 +338,7 @@ def test_forecasts_cost_nothing(model):
     rich, poor = (build(model, accountant=accountant, epsilon=e) for e in (10.0, 0.01))
     assert rich.forecast(10**6, (1000, 1000)).finds_components
     assert poor.forecast(100, (50, 50)).mean_is_all
-    assert "the mean is all there is, with noise in it" in str(poor.forecast(100, (50, 50)))
+    assert "The mean is all there is, with noise in it" in str(poor.forecast(100, (50, 50)))
     for options in (SLICE, {"perturbation": "output"}, {"perturbation": "gradient"}):
         forecast = clone(poor).set_params(**options).forecast(100, SHAPE)
         # Of so few values noise hides the mean too, which may lie anywhere between the bounds, and
