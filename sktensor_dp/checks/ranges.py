@@ -23,25 +23,8 @@ def named_ranges(
     """Names of the columns of a fitted mixture, and their ranges (n_features, 2), if given."""
     n_columns = model.means_.shape[1]
     columns = getattr(model, "feature_names_in_", None)
-    # As a dict by name of the column, or by place where columns have no names.
-    if isinstance(ranges, Mapping):
-        fitted = "" if columns is None else f" {[*columns]}"
-        columns = [*ranges] if columns is None else [*columns]
-        if len(columns) != n_columns or not {*columns} <= {*ranges}:
-            raise ValueError(
-                f"ranges must map each of the {n_columns} columns{fitted} to (low, high); got "
-                f"those of {[*ranges]}."
-            )
-        ranges = {name: ranges[name] for name in columns}
-    elif ranges is not None:
-        if columns is not None:
-            raise ValueError(
-                f"ranges must map the columns {[*columns]} to (low, high): by place, a wrong order "
-                "shows nowhere."
-            )
-        ranges = dict(enumerate(ranges if isinstance(ranges, Iterable) else ()))
-        if len(ranges) != n_columns:
-            raise ValueError(f"ranges must have a (low, high) for each of {n_columns} columns.")
+    if ranges is not None:
+        columns = ranges = _by_column(ranges, columns, n_columns)
     if names is None:
         names = range(n_columns) if columns is None else columns
     if len(names) != n_columns:
@@ -52,3 +35,25 @@ def named_ranges(
     for name, ends in ranges.items():
         check_range(f"ranges[{name!r}]", ends)
     return names, np.array([*ranges.values()], dtype=np.float64)
+
+
+def _by_column(ranges: Any, columns: Any, n_columns: int) -> dict[Any, Any]:
+    """Ranges by name of the column, in the order of `columns`; by place if these have no names."""
+    if isinstance(ranges, Mapping):
+        fitted = "" if columns is None else f" {[*columns]}"
+        columns = [*ranges] if columns is None else [*columns]
+        if len(columns) != n_columns or not {*columns} <= {*ranges}:
+            raise ValueError(
+                f"ranges must map each of the {n_columns} columns{fitted} to (low, high); got "
+                f"those of {[*ranges]}."
+            )
+        return {name: ranges[name] for name in columns}
+    if columns is not None:
+        raise ValueError(
+            f"ranges must map the columns {[*columns]} to (low, high): by place, a wrong order "
+            "shows nowhere."
+        )
+    by_place = dict(enumerate(ranges if isinstance(ranges, Iterable) else ()))
+    if len(by_place) != n_columns:
+        raise ValueError(f"ranges must have a (low, high) for each of {n_columns} columns.")
+    return by_place

@@ -117,8 +117,8 @@ def _run(options: Namespace) -> int:
 
 
 def _refuse_or_write_budget(run: Run, folder: Folder) -> None:
-    """Write the folder's budget; raise an error if noise may hide what a run or its check finds."""
-    if run.options.budget is not None:  # it holds for later runs, also if this one stops
+    """Write the folder's budget before a first charge; ValueError if a run must not begin."""
+    if run.options.budget is not None:  # it holds for later runs, also if this one is refused
         folder.write_budget()
     if not run.is_paid:  # else it spends nothing
         _refuse_few(run, folder)

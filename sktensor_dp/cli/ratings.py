@@ -91,17 +91,7 @@ class Ratings(Run):
             )
         if options.title is not None and options.items is None:
             raise ValueError("--title needs --items FILE, which has the titles")
-        titles: list[list[str]] = []  # one list, or none
-        if options.items is None:
-            cells = sorted(set(rated))
-        elif suffix_of(options.items) in SUFFIXES:
-            columns = [(options.item, "item")]
-            columns += [(options.title, "title")] if options.title is not None else []
-            cells, *titles = public_columns(options.items, columns, options.encoding)
-        else:
-            cells = public_names(options.items, options.encoding)
-        names = list(map(listed_name, cells))
-        shown = titles[0] if titles else names
+        names, shown = _public_items(options, rated)
         if any(encodable(name) != name for name in (*names, *shown)):
             raise ValueError(
                 "some names of items have characters that no file can hold (surrogates): replace "
@@ -341,6 +331,21 @@ def _of_own_averages(forecast: CompletionForecast) -> float:
     _, error_of_items = forecast.bias_errors
     explained = forecast.bias_deviation**2 - error_of_items**2
     return math.sqrt(forecast.of_biases**2 + explained)
+
+
+def _public_items(options: argparse.Namespace, rated: list[str]) -> tuple[list[str], list[str]]:
+    """Names of items, and titles to show (their names if there are none), in the file's order."""
+    titles: list[list[str]] = []  # one list, or none
+    if options.items is None:
+        cells = sorted(set(rated))
+    elif suffix_of(options.items) in SUFFIXES:
+        columns = [(options.item, "item")]
+        columns += [(options.title, "title")] if options.title is not None else []
+        cells, *titles = public_columns(options.items, columns, options.encoding)
+    else:
+        cells = public_names(options.items, options.encoding)
+    names = list(map(listed_name, cells))
+    return names, titles[0] if titles else names
 
 
 def read_ratings(run: Run) -> tuple[list[str], Any]:

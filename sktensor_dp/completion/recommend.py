@@ -53,15 +53,7 @@ def profiles(estimator: Any, mode: int) -> Floats:
         core = model.weights if isinstance(model, CPCompletion) else model.core
         if not model.factors[shared.unit_mode].any() or not core.any():
             model = shared  # the model has no weights of units, as none were released
-    if isinstance(model, SharedModel):
-        factor, gram = _shared_factor(model, mode)
-    elif isinstance(model, CPCompletion):
-        others = [f.T @ f for m, f in enumerate(model.factors) if m != mode]
-        factor = model.factors[mode]
-        gram = math.prod(others, start=np.outer(model.weights, model.weights))
-    else:
-        unfolded = np.moveaxis(model.core, mode, 0).reshape(model.core.shape[mode], -1)
-        factor, gram = model.factors[mode], unfolded @ unfolded.T
+    factor, gram = _factor_and_gram(model, mode)
     # Slices a, b of the factor have the inner product a' gram b: that of their rows times its root.
     values, vectors = np.linalg.eigh(gram)
     slices = factor @ (vectors * np.sqrt(np.maximum(values, 0.0)))
@@ -74,8 +66,19 @@ def profiles(estimator: Any, mode: int) -> Floats:
     return np.divide(slices, norms, out=np.full_like(slices, np.nan), where=norms > 0)
 
 
+def _factor_and_gram(model: Any, mode: int) -> tuple[Floats, Floats]:
+    """Factor of a mode, and inner products of what each of its columns multiplies in the tensor."""
+    if isinstance(model, SharedModel):
+        return _shared_factor(model, mode)
+    if isinstance(model, CPCompletion):
+        others = [f.T @ f for m, f in enumerate(model.factors) if m != mode]
+        return model.factors[mode], math.prod(others, start=np.outer(model.weights, model.weights))
+    unfolded = np.moveaxis(model.core, mode, 0).reshape(model.core.shape[mode], -1)
+    return model.factors[mode], unfolded @ unfolded.T
+
+
 def _shared_factor(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
-    """Factor of a mode of a shared model, and inner products of what its columns multiply."""
+    """As `_factor_and_gram`, of a model whose units have no rows."""
     if mode == model.unit_mode:
         raise ValueError(
             f"mode must not be {mode}, that of units: nothing was released of a unit that could "

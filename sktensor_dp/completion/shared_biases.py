@@ -63,45 +63,45 @@ class EffectRelease:
 
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"], missed: Floats) -> "EffectRelease":
-        """Average of n releases as one, weighted in each row by the covariance of their errors.
+        """One release in place of n: counts by precision, sums of rows with least error of effects.
 
-        Each responds less to effects far from those it is about. `missed` is as for
-        `errors_of_releases`.
+        `missed` is as for `errors_of_releases`.
         """
+        sums = np.stack([one.sums for one in releases])
         sigmas = np.array([one.sigma for one in releases])
         responses = np.stack([one.response for one in releases])
         # Without noise all counts weigh the same.
         precisions = sigmas**-2.0 if sigmas.all() else np.ones(len(releases))
-        of_counts = precisions / precisions.sum()
-        counts = of_counts @ np.stack([one.counts for one in releases])
-        sigma = float(np.sqrt(of_counts**2 @ sigmas**2))
-        # Rows tell of errors by the least response to their effects.
-        of_rows = np.min(precisions[:, None] * responses**2, axis=0)
-        of_rows /= of_rows.sum()
+        count_weights = precisions / precisions.sum()
+        counts = count_weights @ np.stack([one.counts for one in releases])
+        sigma = float(np.sqrt(count_weights**2 @ sigmas**2))
+        # Rows tell of errors by the least response to effects: less far from those they are about.
+        row_weights = np.min(precisions[:, None] * responses**2, axis=0)
+        row_weights /= row_weights.sum()
         # Divided by its response, each release holds the same totals of effects in rows, with noise
         # of variance (sigma / response)^2. A constant in all effects is no difference of rows, by
         # which releases are weighed: subtract it.
         about = np.stack([one.about for one in releases])
-        totals = about * counts + np.stack([one.sums for one in releases]) / responses
-        constants = _constants(totals, counts, of_rows)
+        totals = about * counts + sums / responses
+        constants = _constants(totals, counts, row_weights)
         about -= constants - constants[-1]
         shown = Shown(
-            about - _constants(about * counts, counts, of_rows),
+            about - _constants(about * counts, counts, row_weights),
             totals - constants * counts, (sigmas[:, None] / responses) ** 2,
         )  # fmt: skip
-        errors = errors_of_releases(releases, shown, counts, of_rows, missed)
-        of_effects = weights_of_least_error(errors).T
+        errors = errors_of_releases(releases, shown, counts, row_weights, missed)
+        parts = weights_of_least_error(errors).T
         response = responses[-1]
         if sigma > 0:
             # Multiplied by this, sums have errors as large as the noise of counts.
-            response = sigma / np.sqrt(np.einsum("ij,jik,kj->j", of_effects, errors, of_effects))
-        of_sums = response * of_effects / responses
+            response = sigma / np.sqrt(np.einsum("ij,jik,kj->j", parts, errors, parts))
+        sum_parts = response * parts / responses
         return cls(
-            sums=np.sum(of_sums * np.stack([one.sums for one in releases]), axis=0),
+            sums=np.sum(sum_parts * sums, axis=0),
             counts=counts, sigma=sigma, response=response,
-            about=np.sum(of_effects * about, axis=0),
+            about=np.sum(parts * about, axis=0),
             # Of the same values.
-            spread=sum(part * one.spread for part, one in zip(of_sums, releases, strict=True)),
+            spread=sum(part * one.spread for part, one in zip(sum_parts, releases, strict=True)),
         )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ class Shown(NamedTuple):
 
 
 def errors_of_releases(
-    releases: Sequence[EffectRelease], shown_by_each: Shown, counts: Floats, of_rows: Floats,
+    releases: Sequence[EffectRelease], shown_by_each: Shown, counts: Floats, row_weights: Floats,
     missed: Floats,
 ) -> Floats:  # fmt: skip
     """Mean products (n_rows, n, n) of the errors that n releases have in each row's sum of effects.
@@ -122,28 +122,29 @@ def errors_of_releases(
     Beside noise these are shifts, by residuals that are not normal: the last release, clipped
     least, tells by how much beyond the expected `shift`. If rows of two modes meet unevenly, a
     release also holds a part of what effects of other modes then missed: `missed` (n, n) are mean
-    products of that in two releases. `counts` are averaged, `of_rows` are weights of rows.
+    products of that in two releases. `counts` are averaged, `row_weights` are
+    of sum 1.
     """
     about, shown, noise = shown_by_each
-    mean_noise = noise @ of_rows
+    mean_noise = noise @ row_weights
     by_noise = np.add.outer(mean_noise, mean_noise)
-    distances = _square_distances((of_rows * shown) @ shown.T)
+    distances = _square_distances((row_weights * shown) @ shown.T)
     # Beyond what noise adds to them, and the deviation of that, which few rows make large.
-    distances -= by_noise * (1 + math.sqrt(2 * of_rows @ of_rows))
+    distances -= by_noise * (1 + math.sqrt(2 * row_weights @ row_weights))
     distances = np.minimum(distances, LARGEST_ERROR)
-    own_moves = _square_distances((of_rows * counts**2 * about) @ about.T)
+    own_moves = _square_distances((row_weights * counts**2 * about) @ about.T)
     by_moves = np.stack([_square_distances(missed), own_moves])
     # At most all of it, as where a row of this mode meets one of another mode alone.
-    part = min(_part_by_first(distances, by_noise, by_moves), float(of_rows @ counts**2))
+    part = min(_part_by_first(distances, by_noise, by_moves), float(row_weights @ counts**2))
     # Rows that are shifted less than most are far from the constant that is subtracted.
     shift = np.stack([one.shift * counts for one in releases])
-    of_most = _constants(shift, counts, of_rows) * counts
-    shift = np.where(np.abs(shift) > np.abs(of_most), shift, of_most)
+    common_shift = _constants(shift, counts, row_weights) * counts
+    shift = np.where(np.abs(shift) > np.abs(common_shift), shift, common_shift)
     errors = part * missed + np.einsum("ij,kj->jik", shift, shift)
     # The rest of its distance from the last release is each release's own error, beside noise.
-    rest = (distances - _square_distances(np.tensordot(of_rows, errors, 1)))[-1].clip(0)
+    rest = (distances - _square_distances(np.tensordot(row_weights, errors, 1)))[-1].clip(0)
     rest[-1] = 0.0
-    largest = max(float(of_rows @ (shown**2).max(axis=0)), part * float(missed.max()))
+    largest = max(float(row_weights @ (shown**2).max(axis=0)), part * float(missed.max()))
     least = LEAST_RELATIVE_ERROR * largest + LEAST_ERROR
     diagonal = np.diagonal(errors, axis1=1, axis2=2)
     own_errors = np.maximum(noise.T + rest, np.maximum(least, LEAST_RELATIVE_ERROR * diagonal))
@@ -656,20 +657,21 @@ def cell_weights(biases: Sequence[SharedBiases], n_units: int) -> Floats:
     Cells are combinations of shared rows, whose biases know such weights by themselves; entries of
     a unit are taken to spread over rows independently.
     """
-    least_denominator = 0.01  # of n below, as noise may bring it to 0
     if len(biases) == 1:
         return biases[0].weights
+    n_cells = math.prod(len(one.shares) for one in biases)
+    # The least of them: near the largest w of a mode, 1 / |p|, any large n has about the same w.
+    n = min(*(_entries_of_unit(one, n_units, n_cells) for one in biases), float(n_cells))
+    shares = reduce(np.multiply.outer, [one.shares for one in biases]).ravel()
+    return n_units * math.sqrt(max(n, 1.0)) * shares  # n entries of n ** -0.5 each
+
+
+def _entries_of_unit(biases: SharedBiases, n_units: int, n_cells: int) -> float:
+    """Number n of entries of a unit of ordinary weight in one mode."""
     # A unit with n of N cells in rows of shares p weighs n over the norm of its counts. That norm
     # squared is n (1 - n / N) (1 - |p|^2) + n^2 |p|^2 on average, as its cells are distinct. With
     # the squared weight w, n = w (1 - |p|^2) / (1 - w |p|^2 + w (1 - |p|^2) / N).
-    n_cells = math.prod(len(one.shares) for one in biases)
-    n_entries = []  # of a unit, by each mode
-    for one in biases:
-        squared_weight = root_of_entries(one.weights, n_units) ** 2
-        same_row = float(one.shares @ one.shares)
-        denominator = 1 - squared_weight * same_row + squared_weight * (1 - same_row) / n_cells
-        n_entries.append(squared_weight * (1 - same_row) / max(denominator, least_denominator))
-    # The least of them: near the largest w of a mode, 1 / |p|, any large n has about the same w.
-    n = max(min(*n_entries, float(n_cells)), 1.0)
-    shares = reduce(np.multiply.outer, [one.shares for one in biases]).ravel()
-    return n_units * math.sqrt(n) * shares  # n entries of n ** -0.5 each
+    squared_weight = root_of_entries(biases.weights, n_units) ** 2
+    same_row = float(biases.shares @ biases.shares)
+    denominator = 1 - squared_weight * same_row + squared_weight * (1 - same_row) / n_cells
+    return squared_weight * (1 - same_row) / max(denominator, 0.01)  # noise may bring it to 0

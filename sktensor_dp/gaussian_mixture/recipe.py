@@ -361,12 +361,13 @@ def release_unclipped(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
     tails: TailErrors, noise: StepNoise, of_ends: Floats,
 ) -> UnclippedGroup:  # fmt: skip
-    """Move one group to means in which no row of the ball is clipped; errors are added to `tails`.
+    """Move one group to its means over all rows of the ball, none of which is clipped.
 
-    Variances lose those `of_ends`, and grow by what is seen beyond those of clipped steps.
+    Variances lose those `of_ends` first, and then grow to what these rows show beyond noise.
+    Errors of the means are added to those in `tails`.
     """
     radius, at = ball.radius, model.means[0]
-    wide = np.diagonal(model.covariances[0])
+    variances_of_steps = np.diagonal(model.covariances[0])
     if of_ends.any():
         narrower = replace(model, covariances=model.covariances - np.diag(of_ends))
         model = of_type(narrower, plan, radius)
@@ -375,24 +376,24 @@ def release_unclipped(
     moves = (rows.means - at) / shares
     covariance = model.covariances[0].copy()
     before = np.diagonal(covariance)
-    # Of a variance conditional means lack this part.
-    rest = 1 / np.diagonal(np.linalg.inv(covariance)) / before
-    squares = rows.squares - 2 * at * rows.means + at**2
-    squares = squares / (1 - (1 - shares) * rest) - np.square(moves)
-    of_size = rows.limit / math.sqrt(scales_of_shifts(plan.n_features).size)
-    of_squares = noise_of_means * np.hypot(of_size, 2 * (at + moves))
-    beyond = squares - before
-    covariance = covariance + np.diag(np.where(beyond > 2 * of_squares, beyond, 0.0))
+    # Cells are filled with conditional means, which lack this part of a variance.
+    unexplained = 1 / np.diagonal(np.linalg.inv(covariance)) / before
+    variances = rows.squares - 2 * at * rows.means + at**2
+    variances = variances / (1 - (1 - shares) * unexplained) - np.square(moves)
+    noise_of_size = rows.limit / math.sqrt(scales_of_shifts(plan.n_features).size)
+    noise_of_variances = noise_of_means * np.hypot(noise_of_size, 2 * (at + moves))
+    beyond = variances - before
+    covariance = covariance + np.diag(np.where(beyond > 2 * noise_of_variances, beyond, 0.0))
     moved = of_type(Gaussians(model.weights, (at + moves)[None], covariance[None]), plan, radius)
     # Rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share that has
-    # it: noise of (wide) covariances, by which cells are filled, moves a mean by no more than this.
-    of_filled = np.sqrt(wide * (1 - shares) / shares / 2) * noise.shape
-    # Of errors of means: with what noise may hide.
-    largest = before + np.hypot(np.maximum(beyond, 0.0), of_squares)
-    spread = np.sqrt(largest / np.diagonal(moved.covariances[0]))
+    # it: noise of the covariances by which cells are filled moves a mean by no more than this.
+    of_filling = np.sqrt(variances_of_steps * (1 - shares) / shares / 2) * noise.shape
+    # Errors of means are relative to deviations: those here, with what noise may hide of them.
+    largest_variances = before + np.hypot(np.maximum(beyond, 0.0), noise_of_variances)
+    spread = np.sqrt(largest_variances / np.diagonal(moved.covariances[0]))
     # The mean of a complete column fills no cells: what steps have left of it is gone.
     left = rows.kept_fractions * tails.missed
-    missed = np.sqrt(noise_of_means**2 + of_filled**2 + left**2)
+    missed = np.sqrt(noise_of_means**2 + of_filling**2 + left**2)
     tails = TailErrors(tails.skewness, missed, spread[None])
     return UnclippedGroup(moved, tails, shares, rows.most_observed)
 
@@ -412,28 +413,28 @@ class _FilledRows(NamedTuple):
 def _release_filled_rows(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians
 ) -> _FilledRows:
-    """Release means over rows in several releases, each with another lift of filled cells.
+    """Release means and mean squares of rows, with filled cells lifted and lowered in turn.
 
-    The lifts cancel in the mean of the releases; times their lifts they show how many cells were
-    filled.
+    Lifts cancel in the mean of the releases; their differences show how many cells were filled.
     """
     radius, d = ball.radius, plan.n_features
-    n, lift = plan.n_steps - plan.n_steps // 2, radius / (4 * math.sqrt(d))
-    lifts = (-1.0) ** np.arange(n)
-    lifts = (lifts - lifts.mean()) / lifts.std()  # of mean 0 and mean square 1
+    n_releases, lift = plan.n_steps - plan.n_steps // 2, radius / (4 * math.sqrt(d))
+    signs = (-1.0) ** np.arange(n_releases)
+    signs = (signs - signs.mean()) / signs.std()  # of mean 0 and mean square 1
     # Rows of zeros and ones are as long as the ball allows, and lifts are beyond it.
-    lifted = d * (1 - observed_overall(ball, second))  # cells of a row
-    limit = 1 + math.sqrt(lifted) * lift * float(np.abs(lifts).max()) / radius
+    n_filled = d * (1 - observed_overall(ball, second))  # cells of a row
+    limit = 1 + math.sqrt(n_filled) * lift * float(np.abs(signs).max()) / radius
     query = MixtureStatistics(  # about the middle of the ball, where its rows are shortest
         np.zeros_like(model.means), np.eye(d)[None] / radius, np.zeros(1),
         limit=limit, centre=0.0, scales=scales_of_shifts(d), guard_radius=radius,
         shape_part="diag" if d > 1 else "spherical", fill=model,
     )  # fmt: skip
-    answers = [ask(replace(query, lift=one * lift)) for one in lifts]
+    answers = [ask(replace(query, lift=sign * lift)) for sign in signs]
     values = np.array([clipped_statistics(answer) for answer in answers])
-    sigma = answers[0].sigma * limit * radius / math.sqrt(n)
+    sigma = answers[0].sigma * limit * radius / math.sqrt(n_releases)
     _, shifts, sizes, shapes = query.decoded(values.mean(axis=0))
-    missing = np.clip(radius * query.decoded(lifts @ values / n).shifts[0] / lift, 1e-9, 1.0)
+    lifted = query.decoded(signs @ values / n_releases).shifts[0]
+    missing = np.clip(radius * lifted / lift, 1e-9, 1.0)
     most_observed = 1 - np.maximum(missing - SURE * sigma / lift - 1e-9, 0.0)  # sums are rounded
     # Shrunk by two deviations of noise, so that next to all complete columns are taken as complete.
     by_noise = np.minimum(np.maximum(2 * sigma / lift, 1e-9) / missing, 1.0)

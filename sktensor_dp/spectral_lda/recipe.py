@@ -214,15 +214,15 @@ class _SpectralFit:
     def _frequencies_and_total(
         self, words: NDArray[np.intp] | None, product: Callable[[Floats], Floats]
     ) -> tuple[Floats, float, float]:
-        """Frequencies of words, deviation of their noise, and `total` of :class:`WhitenedPairs`."""
+        """Frequencies of words, their sigma, and `total`: pairs are released as this times E2."""
         if words is None:
             return self._frequencies.value, self._frequencies.sigma, self._length
-        # These documents were clipped anew. Entries of E2 sum to the square of the words' share of
-        # all tokens, released pairs to `total` times as much.
-        frequencies = self._unigram[words]
-        weight = float(product(np.ones((len(words), 1))).sum())
-        total = max(weight, 1e-12) / float(frequencies.sum()) ** 2  # noise may make it negative
-        return frequencies, 0.0, total  # denoised: no noise variance to subtract
+        frequencies = self._unigram[words]  # denoised: no noise variance to subtract
+        # Documents were clipped anew for these pairs. Entries of E2 sum to the square of the words'
+        # share of all tokens.
+        sum_of_pairs = float(product(np.ones((len(words), 1))).sum())
+        total = max(sum_of_pairs, 1e-12) / float(frequencies.sum()) ** 2  # noise may be negative
+        return frequencies, 0.0, total
 
     def _whitener(
         self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection

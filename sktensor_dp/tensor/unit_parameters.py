@@ -70,30 +70,32 @@ def fold_in_units(
     noise_variance: float,
     level_variance: float | None = None,
 ) -> Floats:
-    """Parameters (a, t, p, g) of each unit from its own entries; zeros where it has none."""
-    # x = level + b + a_u + t_u b + p_u f + g_u'z + N(0, noise_variance + var b), with b the
-    # shared effect of the entry, f its popularity and z its components: ridge regression in
-    # each unit by itself.
+    """Parameters (n_units, 3 + q) of each unit from its own entries; zeros where it has none.
+
+    Ridge regression, for each unit by itself, of ``x = level + b + a + t b + p f + g'z`` on the
+    effect b of an entry, its popularity f and its components z, with noise of `noise_variance` and
+    the variance of b.
+    """
     design = shared.design()
     prior = prior_variances(len(design), noise_variance)
     if level_variance is not None:
         prior[0] = max(level_variance, LEAST_VARIANCE * noise_variance)
+    targets = np.asarray(values, dtype=np.float64) - level - shared.effects
     # Scaled by prior deviations, each matrix is I plus a positive semidefinite one; `_solution`
     # adds the I.
     deviations = np.sqrt(prior)[:, None]
     design = deviations * design
     weighted = precisions(shared, noise_variance) * design
-    targets = np.asarray(values, dtype=np.float64) - level - shared.effects
 
     def sums(terms: Iterable[Floats]) -> Floats:
+        """Sums (n_terms, n_units) of terms over each unit's entries."""
         totals = [np.bincount(units, term, minlength=n_units) for term in terms]
         return np.array(totals, dtype=np.float64)
 
-    # Normal equations of each unit: packed matrices, and right-hand sides.
     pairs = zip(*np.triu_indices(len(design)), strict=True)
-    packed = sums(weighted[i] * design[j] for i, j in pairs)
+    matrices = triangle(sums(weighted[i] * design[j] for i, j in pairs), len(design))
     with np.errstate(all="ignore"):
-        means, _ = _solution(triangle(packed, len(design)), sums(weighted * targets))
+        means, _ = _solution(matrices, sums(weighted * targets))
         return (deviations * means).T
 
 

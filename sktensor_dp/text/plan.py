@@ -131,9 +131,6 @@ def plan_words(
     length: float = LENGTH,
 ) -> WordPlan:
     """Plan a vocabulary for units (`noun`) of about `length` words."""
-    # Votes of an ordinary document for a word, relative to equal votes for all its words: it votes
-    # for some of them only.
-    ordinary_votes = 2.0
     max_words, neighbours = vectorizer.max_words_per_document, vectorizer.neighbours
     limits = vectorizer.min_df, vectorizer.max_df
     are_numbers = [isinstance(limit, numbers.Integral) for limit in limits]  # not fractions
@@ -153,18 +150,27 @@ def plan_words(
     spent = releases.with_count() if neighbours == "add_remove" else releases
     # Votes of a document have the L2 norm sqrt(max_words), its buckets have norm 1.
     sensitivity = WordBuckets().sensitivity("l2", neighbours)
-    root = math.sqrt(max_words)
-    largest_vote, needed_votes = largest_weight(max_words, root * sensitivity, spent.cost_of(VOTES))
+    of_votes = math.sqrt(max_words) * sensitivity
+    largest_vote, needed_votes = largest_weight(max_words, of_votes, spent.cost_of(VOTES))
     needed_in_bucket = defaults.NEEDED * sensitivity / spent.cost_of(BUCKETS).mu
-    # A word needs enough in its bucket to get votes, and to get enough of them: documents vote the
-    # less for it, the less its bucket has of `AIM`. An ordinary document gives `in_bucket` to it.
-    in_bucket = 1 / math.sqrt(min(max_words, length))
-    for_votes = needed_votes * math.sqrt(defaults.AIM / ordinary_votes / max_words)
-    threshold = max(max(needed_in_bucket, for_votes) / in_bucket, needed_votes / largest_vote)
-    return replace(
+    plan = replace(
         plan, largest_vote=largest_vote, needed_votes=needed_votes,
-        needed_in_bucket=needed_in_bucket, length=min(max_words, length), threshold=threshold,
+        needed_in_bucket=needed_in_bucket, length=min(max_words, length),
     )  # fmt: skip
+    return replace(plan, threshold=_expected_threshold(plan))
+
+
+def _expected_threshold(plan: WordPlan) -> float:
+    """Documents of `plan.length` words that must have a word, about, for it to be kept."""
+    # Votes of an ordinary document for a word, relative to equal votes for all its words: it votes
+    # for some of them only.
+    ordinary_votes = 2.0
+    # A word needs enough in its bucket to get votes, and to get enough of them: documents vote the
+    # less for it, the less its bucket has of `AIM`.
+    for_votes = plan.needed_votes * math.sqrt(defaults.AIM / ordinary_votes / plan.max_words)
+    in_bucket = 1 / math.sqrt(plan.length)  # by an ordinary document
+    by_bucket = max(plan.needed_in_bucket, for_votes) / in_bucket
+    return max(by_bucket, plan.needed_votes / plan.largest_vote)
 
 
 def check_words(vectorizer: CountVectorizer, plan: WordPlan, n_documents: int | None) -> None:

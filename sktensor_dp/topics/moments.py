@@ -297,18 +297,17 @@ class MomentDistance:
         """Weighted squared error of the third moment, and its gradient in w_j mu_j."""
         c, basis = self._concentration, self._moments.basis
         scale = (1 + c) * (2 + c)
-        # Topics (k, m) and their mean (m,) in the basis; E3 by the equation at the file's head.
+        # In the basis: topics (k, m), their mean (m,) and M2; then E3 as at the head of this file.
         in_basis, middle = topics @ basis, mean @ basis
-        squares = (in_basis[:, :, None] * in_basis[:, None, :]).reshape(len(in_basis), -1)
         weighted = weights[:, None] * in_basis
         second = in_basis.T @ weighted
-        model = 2 * (weighted.T @ squares).reshape(self._moments.triples.shape)
-        model += c * symmetric_product(second, middle)
-        model += c**2 * np.einsum("a,b,c->abc", middle, middle, middle)
-        error = model / scale - self._moments.triples
+        squares = (in_basis[:, :, None] * in_basis[:, None, :]).reshape(len(in_basis), -1)
+        third = 2 * (weighted.T @ squares).reshape(self._moments.triples.shape)
+        third += c * symmetric_product(second, middle)
+        third += c**2 * np.einsum("a,b,c->abc", middle, middle, middle)
+        error = third / scale - self._moments.triples
         value = self._triple_precision * float((error**2).sum())
-        # With v_j = w_j mu_j and w_j the sum of its entries, w_j mu_j^3 = v_j^3 / w_j^2 has the
-        # derivative 3 mu_j^2 - 2 mu_j^3 in each entry, and w_j mu_j^2 below 2 mu_j - mu_j^2.
+        # Derivatives of <error, M3>, as at the head of this class.
         error_by_squares = squares @ error.reshape(len(error), -1).T  # error(mu_j, mu_j, .)
         through_weights = (error_by_squares * in_basis).sum(axis=1)
         slope = 2 * (3 * error_by_squares @ basis.T - 2 * through_weights[:, None])

@@ -117,9 +117,7 @@ def posterior_moments(
 ) -> tuple[Floats, Floats]:
     """Posterior means and variances of noisy numbers, random multiples of positive `centres`."""
     # Before noise a number is normal of mean r c and deviation s(r) c, c being its centre and r one
-    # of the `RATIOS`. Probabilities of the ratios are a mixture of rows of `_RATIO_PRIOR` whose
-    # weights are fitted to all numbers. Axes: numbers, 1, ratios (or rows of the prior); products
-    # over the last one are rounded for each number by itself.
+    # of the `RATIOS`. Axes: numbers, 1, ratios.
     if np.max(sigma) <= 0:
         return noisy, np.zeros_like(noisy)
     noise_variance = np.square(_column(sigma))[..., None]
@@ -129,17 +127,25 @@ def posterior_moments(
     away, kept = noisy[:, None, None] - around * RATIOS, prior_variance / variance
     exponents = -0.5 * (away**2 / variance + np.log(variance))
     likelihood = np.exp(exponents - exponents.max(axis=(1, 2), keepdims=True))
-    by_prior = likelihood @ _RATIO_PRIOR.T  # likelihood under each row of the prior
+    probabilities = _posterior_of_ratios(likelihood)
+    # Given its ratio a number has these means, and the variance kept * noise_variance.
+    means = around * RATIOS + kept * away
+    mean = (probabilities * means).sum(axis=(1, 2))
+    squares = kept * noise_variance + (means - mean[:, None, None]) ** 2
+    return mean, (probabilities * squares).sum(axis=(1, 2))
+
+
+def _posterior_of_ratios(likelihood: Floats) -> Floats:
+    """Posterior probabilities (n, 1, n_ratios) of each number's ratio, from their likelihood."""
+    # Prior: a mixture of rows of `_RATIO_PRIOR`, whose weights are fitted to all numbers. Products
+    # over the last axis are rounded for each number by itself.
+    by_row = likelihood @ _RATIO_PRIOR.T
     weights = _starting_weights(len(_RATIO_PRIOR))
-    posterior, _ = _fit_mixture(by_prior.reshape(len(noisy), -1), weights, TOPIC_STEPS)
-    # Posteriors of the ratios: likelihood times prior, by the posteriors of rows of the prior.
-    odds = posterior.reshape(by_prior.shape) / np.maximum(by_prior, 1e-300)
-    posterior_ratios = likelihood * (odds @ _RATIO_PRIOR)
-    moved = around * RATIOS + kept * away
-    mean = (posterior_ratios * moved).sum(axis=(1, 2))
-    # Given its ratio the number has the variance kept * noise_variance.
-    squares = kept * noise_variance + (moved - mean[:, None, None]) ** 2
-    return mean, (posterior_ratios * squares).sum(axis=(1, 2))
+    posterior, _ = _fit_mixture(by_row.reshape(len(likelihood), -1), weights, TOPIC_STEPS)
+    # Likelihood times prior, by the posteriors of rows of the prior.
+    return likelihood * (
+        (posterior.reshape(by_row.shape) / np.maximum(by_row, 1e-300)) @ _RATIO_PRIOR
+    )
 
 
 class _DeviationPosterior(NamedTuple):
