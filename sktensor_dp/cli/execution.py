@@ -70,6 +70,7 @@ def _run(options: Namespace) -> int:
     run, progress, folder = RUNS[options.command](options), Progress(), None
     # Without a file it shows what it does, on built-in texts.
     path = options.output or Path(f"private-{options.command}" if options.file else "demo-output")
+    options.output = path
     column_before = UNIT_COLUMN.set(options.person)
     try:
         run.build()

@@ -9,7 +9,7 @@ from typing import Any
 from sktensor_dp.cli.folder import Folder, earlier_runs, runs_with
 from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.officer import PAGES
-from sktensor_dp.cli.run import BUILT_IN, Run, Used
+from sktensor_dp.cli.run import Run, Used
 from sktensor_dp.exceptions import BudgetError
 
 # Settings, in words, that a run which uses models of another takes from it.
@@ -236,7 +236,7 @@ def _is_finished(made: Manifest) -> bool:
 
 def _source(run: Run, made: Manifest) -> str:
     """Name of the file that models of `made` were learned from; "" if it is that of the run."""
-    source = made.asked.get(LEARNED, made.asked.get("file", BUILT_IN))
+    source = made.asked.get(LEARNED, made.asked["file"])
     return source if source != run.file_name else ""
 
 

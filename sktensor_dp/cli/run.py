@@ -3,7 +3,9 @@
 import argparse
 import hashlib
 import math
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -177,8 +179,15 @@ class Run:
 
     @property
     def file_name(self) -> str:
-        """Name of the file of the data."""
-        return self.options.file.name if self.options.file else BUILT_IN
+        """Path of the file of the data from where the output folder lies, in whatever place a run
+        starts. It comes from the command line: a digest would tell what the file holds.
+        """
+        file, output = self.options.file, self.options.output
+        if file is None:
+            return BUILT_IN
+        with suppress(ValueError):  # on another drive of Windows
+            file = Path(os.path.relpath(file, os.path.dirname(os.path.abspath(output))))
+        return file.as_posix()
 
     @property
     def units(self) -> str:
@@ -336,7 +345,7 @@ class Run:
         if self.checked is not None:
             accepted = " Accepted by --no-check." if self.checked.too_few else ""
             stated["checked first"] = f"{self.checked}{accepted * self.options.no_check}"
-        return {**stated, **self.used.stated}
+        return {**stated, "file": self.file_name, **self.used.stated}
 
     def asked_for(self) -> dict[str, str]:
         """Settings, in words, with which another run may go on with models that this one paid for.
@@ -360,7 +369,7 @@ class Run:
             name: hashlib.sha256(repr(own).encode()).hexdigest()
             for name, own in parameters.items() if own
         }  # fmt: skip
-        return {**asked, "number": self.units, **digests}
+        return {**asked, "file": self.file_name, "number": self.units, **digests}
 
     def of_check(self, asked: Mapping[str, str]) -> dict[str, str]:
         """Settings, of those `asked` for, on which the result of a check depends."""

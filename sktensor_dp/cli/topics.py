@@ -78,7 +78,8 @@ class Topics(Run):
                     f"nothing is at {options.stop_words!r}: --stop-words takes a file of words, or "
                     "none; without it English ones are dropped"
                 )
-            self._stop_words = _stop_words(Path(options.stop_words), options.encoding)
+            options.stop_words = Path(options.stop_words)  # whose name is stated
+            self._stop_words = _stop_words(options.stop_words, options.encoding)
         if options.by is not None:
             self._listed_groups = public_values(options.by_values, options.encoding)
         if options.vocabulary is not None:
@@ -499,7 +500,8 @@ class Topics(Run):
         """
         name = DOCUMENT_SHARES
         if self.used.source:  # else the shares of another file would be replaced
-            name = f"{Path(DOCUMENT_SHARES).stem}-of-{self.file_name.removesuffix('.csv')}.csv"
+            of_file = self.file_name.removesuffix(".csv").replace("/", "-")
+            name = f"{Path(DOCUMENT_SHARES).stem}-of-{of_file}.csv"
         if (path := folder.path / name).exists() and not self._ids:
             with path.open(encoding="utf-8", newline="") as file:
                 column, *_ = next(csv.reader(file), ["text"])

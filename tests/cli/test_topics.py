@@ -573,10 +573,12 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
     said = command(*asked, "--epsilon", 8, *BY, status=2).err
     assert "would add shares alone to the models of" in said
     assert re.search(r"--epsilon \d\.\d+ is left", said)
-    following, (head, *rows) = dated.with_name("next.csv"), dated.read_text("utf-8").splitlines()
+    # Another file of the same name.
+    following, (head, *rows) = Path("next", dated.name), dated.read_text("utf-8").splitlines()
+    following.parent.mkdir()
     of_1000 = [row for row in rows if re.search(r"author\d{1,3},", row)]
     following.write_text("\n".join([head, *of_1000]), "utf-8")
-    others = "next.csv is of other persons, a budget of their own needs Python"
+    others = "next/posts.csv is of other persons, a budget of their own needs Python"
     assert others not in said
     of_others = ("topics", following, *asked[2:])
     assert others in command(*of_others, "--epsilon", 8, *BY, status=2).err
@@ -606,7 +608,7 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
         checks.append(re.search("checked first: .*", page)[0])
     assert checks[0] not in checks[1:]
     html = (folder / "topics.html").read_text("utf-8")  # has all that was paid for
-    for of in ("next.csv", "posts.csv (earlier-2)"):
+    for of in ("next/posts.csv", "posts.csv (earlier-2)"):
         assert f"<h2>Topics by month of {of}</h2>" in html
     # The whole epsilon is for shares, but for the part of a check.
     budget = BudgetAccountant(path=folder / LEDGER)
@@ -625,7 +627,7 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
     # Shares of texts are free, and need no more than the texts.
     for more in ((), (*BY, "--epsilon", 8, "--person", "author")):
         done = command("topics", following, "--text", "post", "--shares", *more)
-        assert "PRIVATE-document-shares-of-next.csv, " in done.out
+        assert "PRIVATE-document-shares-of-next-posts.csv, " in done.out
         assert "words and topics were learned from posts.csv: they are applied to" in done.err
     monkeypatch.setattr(PrivateSpectralLDA, "hidden", lambda _: np.ones(2, bool))
     said = command(*run, "--epsilon", 1, *BY[:2], "--by-values", "jan,feb", status=2).err
