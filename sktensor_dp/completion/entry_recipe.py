@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sktensor_dp.completion.gradient_steps import fit_by_gradient
 from sktensor_dp.completion.model import AT_EDGE, EntryModel, SharedModel, unexplained_variance
-from sktensor_dp.completion.plan import ASSUMED, EntryPlan, ModelOptions, residual_clip
+from sktensor_dp.completion.plan import ASSUMED, EntryPlan, ModelOptions
 from sktensor_dp.data.entries import IndexSet
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.exceptions import DoubtfulParameterWarning
@@ -28,6 +28,7 @@ from sktensor_dp.tensor.shared_parameters import (
     SharedEffects,
     clipped_response,
     clipped_variance,
+    residual_clip,
 )
 from sktensor_dp.tensor.tucker_completion import complete_tucker, orthonormalised, tucker_of_cp
 

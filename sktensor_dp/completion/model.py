@@ -77,7 +77,7 @@ def _largest_rank(core: Floats, n_modes: int) -> int:
 
 def attributes_of_units(model: "SharedModel", n_units: int, ranks: Sequence[int]) -> dict[str, Any]:
     """Fitted attributes from a model that units share; those of the units' own rows are 0."""
-    mode, biases = model.unit_mode, [effects.effects for effects in model.effects]
+    mode, biases = model.unit_mode, [effects.means for effects in model.effects]
     biases.insert(mode, np.zeros(n_units))
     attributes = {"mean_": model.level, "biases_": biases}
     if model.components is None:
@@ -112,12 +112,12 @@ class SharedModel:
         # One more row of each mode stands for unknown rows: it has the prior's moments.
         extended = [
             SharedEffects(
-                np.append(mode.effects, 0.0), np.append(mode.variances, mode.prior_variance),
+                np.append(mode.means, 0.0), np.append(mode.variances, mode.prior_variance),
                 np.append(mode.popularity, 0.0), mode.prior_variance,
             )
             for mode in self.effects
         ]  # fmt: skip
-        unknown = [len(effects.effects) for effects in self.effects]
+        unknown = [len(effects.means) for effects in self.effects]
         rows = np.where(shared < 0, unknown, np.minimum(shared, unknown))
         if self.components is None:
             return effects_at_entries(extended, rows)
@@ -139,7 +139,7 @@ WAYS = ("sufficient_statistics", "gradient", "input", "output")
 SHARED = Part(
     SharedModel, level=Real(), noise_variance=Real("+"), unit_mode=Whole(),
     effects=Items(Part(
-        SharedEffects, effects=Numbers("S"), variances=Numbers("S+"),
+        SharedEffects, means=Numbers("S"), variances=Numbers("S+"),
         popularity=Numbers("S"), prior_variance=Real("+"),
     )),
     components=Maybe(Part(
@@ -241,7 +241,7 @@ def check_parts(
     mode = model.unit_mode
     require(mode < len(shape), "unit_mode must be a mode")
     others = [*np.delete(shape, mode)]
-    lengths = [len(effects.effects) for effects in model.effects]
+    lengths = [len(effects.means) for effects in model.effects]
     require(lengths == others, "effects must be as many as rows of the shared modes")
     require(model.noise_variance > 0, "the variance must be positive")
     if model.components is not None:

@@ -17,12 +17,9 @@ from sktensor_dp.completion.component_search import (
 )
 from sktensor_dp.completion.entry_errors import Errors
 from sktensor_dp.completion.plan import (
-    UNCLIPPED,
     Assumed,
     PersonPlan,
     judged_sweeps,
-    ratio_to_largest,
-    residual_clip,
     row_weight,
     trial_sweeps,
 )
@@ -46,7 +43,13 @@ from sktensor_dp.queries.person_entries import (
 )
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.largest_of_noise import edge_of_noise
-from sktensor_dp.tensor.shared_parameters import clipped_response, clipped_variance
+from sktensor_dp.tensor.shared_parameters import (
+    UNCLIPPED,
+    clipped_response,
+    clipped_variance,
+    ratio_to_largest,
+    residual_clip,
+)
 
 
 def person_errors(

@@ -61,11 +61,11 @@ class Levels:
         shift = 0.0  # of the middle of the range
         if about is not None:
             # Values less effects lie as far beyond the bounds as effects go.
-            middles = [float(one.effects.max() + one.effects.min()) / 2 for one in about.effects]
-            half += sum(float(np.ptp(one.effects)) / 2 for one in about.effects)
+            middles = [float(one.means.max() + one.means.min()) / 2 for one in about.effects]
+            half += sum(float(np.ptp(one.means)) / 2 for one in about.effects)
             shift = -sum(middles)
             about = replace(about, effects=tuple(
-                replace(one, effects=one.effects - middle)
+                replace(one, means=one.means - middle)
                 for one, middle in zip(about.effects, middles, strict=True)
             ))  # fmt: skip
         answer = ask(UnitLevels(half, about))

@@ -28,7 +28,7 @@ from sktensor_dp.queries.person_entries import (
     UnitLevels,
 )
 from sktensor_dp.tensor.defaults import VECTORS
-from sktensor_dp.tensor.shared_parameters import GRID_SIZE, clipped_response
+from sktensor_dp.tensor.shared_parameters import GRID_SIZE, clipped_response, residual_clip
 
 
 @dataclass(frozen=True)
@@ -124,35 +124,6 @@ ASSUMED = Assumed()
 
 # Number of steps of gradient descent.
 STEPS = 30
-# Clip of residuals, in standard deviations, that does not change a table of two equally frequent
-# values.
-UNCLIPPED = 2.0
-# Least distance of a mean from the nearer bound, relative to half the range.
-LEAST_ROOM = 1e-6
-
-
-def clip_of_two_values(half: float, mean: float) -> float:
-    """Clip, in standard deviations, of residuals about `mean` that changes no table of two values.
-
-    The two are the ends of a range; `half` is half of its width.
-    """
-    # The rarer one is as many deviations from their mean as the root of this.
-    return UNCLIPPED * math.sqrt((half + abs(mean)) / max(half - abs(mean), LEAST_ROOM * half))
-
-
-def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
-    """Clip of residuals about `mean`, in standard deviations; `half` is half the range.
-
-    It is `clip_of_two_values` where all values are at the bounds, and falls with their variance: a
-    small clip leaves signs of residuals, which noise hides least, but which tell medians.
-    """
-    clip = clip_of_two_values(half, mean) * ratio_to_largest(deviation, half, mean)
-    return min(clip, 2 * half / deviation)
-
-
-def ratio_to_largest(deviation: float, half: float, mean: float = 0.0) -> float:
-    """Variance of values over the largest that values of this `mean` can have."""
-    return deviation**2 / max(half**2 - mean**2, deviation**2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -400,7 +400,7 @@ def log_choices(model: SharedModel, mode: int, values: Floats) -> Floats:
     log_weights = 2 * rows.popularity
     shares = np.exp(2 * (rows.popularity - rows.popularity.max()))
     shares /= shares.sum()
-    about = rows.effects - shares @ rows.effects
+    about = rows.means - shares @ rows.means
     # Slope of the log weights on effects. They hold slope * effects already, and `above_mean` holds
     # the effects too: take them out once.
     slope = max(float(shares @ (about * log_weights)) / max(float(shares @ about**2), LEAST), 0.0)
@@ -409,7 +409,7 @@ def log_choices(model: SharedModel, mode: int, values: Floats) -> Floats:
     above_mean = values - (values @ shares)[:, None]
     # A choice: recall@10 of liked items of MovieLens or jester falls by up to .03 with the sum of
     # both slopes, or with either alone.
-    return np.asarray(log_weights - slope * rows.effects + max(slope, liking) * above_mean)
+    return np.asarray(log_weights - slope * rows.means + max(slope, liking) * above_mean)
 
 
 def rows_of_units(

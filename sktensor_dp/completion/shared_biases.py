@@ -12,7 +12,6 @@ from scipy.optimize import brentq, minimize_scalar, nnls
 
 from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.model import LEAST_SHARE_OF_NOISE, unexplained_variance
-from sktensor_dp.completion.plan import clip_of_two_values, ratio_to_largest, residual_clip
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import ReleasedEffects, SharedRowSums
 from sktensor_dp.queries.query import Query
@@ -20,9 +19,12 @@ from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.shared_parameters import (
     SharedEffects,
+    clip_of_two_values,
     clipped_response,
     clipped_variance,
     mean_response,
+    ratio_to_largest,
+    residual_clip,
     shared_effects,
 )
 
@@ -57,7 +59,7 @@ class EffectRelease:
         sigma = self.sigma * float(np.linalg.norm(weights))
         return replace(self, sums=weights @ self.sums, counts=weights @ self.counts, sigma=sigma)
 
-    def shown(self, counts: Floats) -> Floats:
+    def estimates(self, counts: Floats) -> Floats:
         """Effects that sums show, for these `counts`."""
         return self.about + self.sums / self.response / counts
 
@@ -85,11 +87,11 @@ class EffectRelease:
         totals = about * counts + sums / responses
         constants = _constants(totals, counts, row_weights)
         about -= constants - constants[-1]
-        shown = Shown(
+        compared = _Compared(
             about - _constants(about * counts, counts, row_weights),
             totals - constants * counts, (sigmas[:, None] / responses) ** 2,
         )  # fmt: skip
-        errors = errors_of_releases(releases, shown, counts, row_weights, missed)
+        errors = errors_of_releases(releases, compared, counts, row_weights, missed)
         parts = weights_of_least_error(errors).T
         response = responses[-1]
         if sigma > 0:
@@ -105,7 +107,7 @@ class EffectRelease:
         )  # fmt: skip
 
 
-class Shown(NamedTuple):
+class _Compared(NamedTuple):
     """Arrays (n, n_rows) of what n releases show of how rows differ."""
 
     about: Floats  # effects that they are about
@@ -114,7 +116,7 @@ class Shown(NamedTuple):
 
 
 def errors_of_releases(
-    releases: Sequence[EffectRelease], shown_by_each: Shown, counts: Floats, row_weights: Floats,
+    releases: Sequence[EffectRelease], compared: _Compared, counts: Floats, row_weights: Floats,
     missed: Floats,
 ) -> Floats:  # fmt: skip
     """Mean products (n_rows, n, n) of the errors that n releases have in each row's sum of effects.
@@ -122,13 +124,12 @@ def errors_of_releases(
     Beside noise these are shifts, by residuals that are not normal: the last release, clipped
     least, tells by how much beyond the expected `shift`. If rows of two modes meet unevenly, a
     release also holds a part of what effects of other modes then missed: `missed` (n, n) are mean
-    products of that in two releases. `counts` are averaged, `row_weights` are
-    of sum 1.
+    products of that in two releases. `counts` are averaged, `row_weights` are of sum 1.
     """
-    about, shown, noise = shown_by_each
+    about, sums, noise = compared
     mean_noise = noise @ row_weights
     by_noise = np.add.outer(mean_noise, mean_noise)
-    distances = _square_distances((row_weights * shown) @ shown.T)
+    distances = _square_distances((row_weights * sums) @ sums.T)
     # Beyond what noise adds to them, and the deviation of that, which few rows make large.
     distances -= by_noise * (1 + math.sqrt(2 * row_weights @ row_weights))
     distances = np.minimum(distances, LARGEST_ERROR)
@@ -144,7 +145,7 @@ def errors_of_releases(
     # The rest of its distance from the last release is each release's own error, beside noise.
     rest = (distances - _square_distances(np.tensordot(row_weights, errors, 1)))[-1].clip(0)
     rest[-1] = 0.0
-    largest = max(float(row_weights @ (shown**2).max(axis=0)), part * float(missed.max()))
+    largest = max(float(row_weights @ (sums**2).max(axis=0)), part * float(missed.max()))
     least = LEAST_RELATIVE_ERROR * largest + LEAST_ERROR
     diagonal = np.diagonal(errors, axis1=1, axis2=2)
     own_errors = np.maximum(noise.T + rest, np.maximum(least, LEAST_RELATIVE_ERROR * diagonal))
@@ -266,11 +267,11 @@ class _Round(NamedTuple):
 
     release: EffectRelease
     clip: float  # of its residuals
-    effects: list[Floats]  # of all modes at the time
+    means: list[Floats]  # of effects of all modes at the time
 
     def of_others(self, place: int) -> Floats:
         """Effects of all modes but the one at `place`, one after the other."""
-        return _joined(self.effects[:place] + self.effects[place + 1 :])
+        return _joined(self.means[:place] + self.means[place + 1 :])
 
 
 class SharedBiases:
@@ -326,13 +327,13 @@ class SharedBiases:
             noisy = self._ask.with_all_left_of(all_left_of, query).as_sum()
         self._noise_of_sum = noisy.sigma / query.l2_sensitivity
         sums, counts = noisy.value
-        release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.effects, spread)
-        of_modes = [one.effects.effects for one in biases]
-        self._rounds.append(_Round(release, clip * deviation, of_modes))
+        release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.means, spread)
+        means = [one.effects.means for one in biases]
+        self._rounds.append(_Round(release, clip * deviation, means))
 
     def explained(self) -> float:
         """Variance of values about a unit's level that biases explain."""
-        return float(self.shares @ self.effects.effects**2)
+        return float(self.shares @ self.effects.means**2)
 
     def gain_of(self, ratio: float) -> float:
         """Variance that more releases of biases would explain, at `ratio` times the past budget."""
@@ -356,7 +357,7 @@ class SharedBiases:
         least = residual_clip(self.deviation, self.half, self.level)
         if not self._rounds:  # a single release is in proportion to effects, not to their signs
             return least if n_left else min(clip_of_two_values(self.half, self.level), widest)
-        apart = math.sqrt(np.mean((self.weights * self._apart()) ** 2)) / residual
+        apart = math.sqrt(np.mean((self.weights * self._distances_to_medians()) ** 2)) / residual
         # Releases from the second on are clipped alike, and are averaged. This one is `precision`
         # times as precise as the last.
         n_alike = len(self._rounds) - 1 + n_left + precision
@@ -367,9 +368,9 @@ class SharedBiases:
         """Variance of values over the largest at their mean: 1 if all are at the bounds."""
         return ratio_to_largest(self.deviation, self.half, self.level)
 
-    def _apart(self) -> Floats:
+    def _distances_to_medians(self) -> Floats:
         """Distances of rows' means from their medians."""
-        return mean_to_median(self._share_at_bounds, self.level + self.effects.effects, self.half)
+        return mean_to_median(self._share_at_bounds, self.level + self.effects.means, self.half)
 
     def fit(self, biases: Sequence["SharedBiases"]) -> None:
         """Fit effects to all releases so far, given the effects of other modes."""
@@ -395,10 +396,10 @@ class SharedBiases:
         self.total_variance = 2 * len(self.shares) * release.sigma**2
         # Clipped residuals show whether values are above the unit's level, not how far. If values
         # are skewed most are above, which would add a constant to all effects: subtract it.
-        mean = float(self.shares @ (found.effects - excess))
+        mean = float(self.shares @ (found.means - excess))
         widest = 2 * self.half
         self.effects = replace(
-            found, effects=np.clip(found.effects - mean, -widest, widest),
+            found, means=np.clip(found.means - mean, -widest, widest),
             variances=np.minimum(found.variances + release.by_step, widest**2),
         )  # fmt: skip
 
@@ -429,7 +430,7 @@ class SharedBiases:
         place = biases.index(self)
         others = [*biases[:place], *biases[place + 1 :]]
         shares = _joined(one.shares for one in others)
-        now = _joined(one.effects.effects for one in others)
+        now = _joined(one.effects.means for one in others)
         of_others = np.stack([one.of_others(place) for one in self._rounds])
         missed = now - of_others
         uncertain = float(shares @ _joined(one.effects.variances for one in others))
@@ -461,7 +462,7 @@ class SharedBiases:
         least = float(np.mean([one.effects.prior_variance for one in known])) / self.half**2
         largest = kernel_defaults.LEVEL_VARIANCE * (self.deviation / self.half) ** 2
         means, variances = fixed_point(lines, positions, least, largest)
-        found = release.shown(counts) @ line.coefficients
+        found = release.estimates(counts) @ line.coefficients
         # Of one mode alone noise may have chosen the line, if it is most of the moves.
         direction = line.direction * (line.part if len(biases) == 1 else 1.0)
         steps = (self.half * means[known.index(self)] - found) * direction
@@ -486,11 +487,11 @@ class SharedBiases:
         # The first release aside, it takes two to show a move.
         if len(linear) < 3 or (lead is not self and lead._line is None):
             return None
-        shown = np.stack([one.shown(counts) for one in linear]) / self.half
+        shown = np.stack([one.estimates(counts) for one in linear]) / self.half
         noise = np.stack([one.sigma / one.response / counts / self.half for one in linear]) ** 2
         sampling = weight_each * (release.spread / release.response / self.half) ** 2 / counts
         if lead is self:
-            past = np.stack([one.effects[biases.index(self)] for one in self._rounds[1:]])
+            past = np.stack([one.means[biases.index(self)] for one in self._rounds[1:]])
             past /= self.half
             line = Line.along(past - past.mean(axis=0), shown, noise, counts, sampling)
         else:
@@ -508,7 +509,7 @@ class SharedBiases:
         found = np.empty((n, len(known)))
         for column, one in zip(found.T, known, strict=True):
             if one._line is not None:
-                effects = [past.effects[biases.index(one)] for past in self._rounds[:n]]
+                effects = [past.means[biases.index(one)] for past in self._rounds[:n]]
                 column[:] = np.stack(effects) @ one._line.coefficients / self.half
         return found
 
@@ -522,14 +523,14 @@ class SharedBiases:
         deviations = np.sqrt(of_rows + self.effects.variances)
         # Farther off responses are too flat to tell anything.
         reach = clip + deviations
-        shifts = np.clip(self.effects.effects - released.about, -reach, reach)
+        shifts = np.clip(self.effects.means - released.about, -reach, reach)
         mean, slopes = self._response(clip, shifts, deviations)
         response, deviation = np.maximum(slopes, LEAST_RESPONSE / clip), math.sqrt(variance)
         spread = np.sqrt(clipped_variance(clip / np.sqrt(of_rows)))
         of_clip = shift_by_clip(clip / deviation, 2 * self.half / deviation)
         return replace(
             released, response=response, about=released.about + shifts - mean / response,
-            spread=spread, shift=of_clip * self._apart(),
+            spread=spread, shift=of_clip * self._distances_to_medians(),
         )  # fmt: skip
 
     def _residual_variances(self, by_others: float) -> tuple[float, Floats]:
@@ -537,7 +538,7 @@ class SharedBiases:
         by_error = float(self.shares @ self.effects.variances)
         variance = unexplained_variance(self.deviation, by_others + self.explained() + by_error)
         # Between bounds variances are in proportion to the room that means leave.
-        room = np.maximum(self.half**2 - (self.level + self.effects.effects) ** 2, 0.0)
+        room = np.maximum(self.half**2 - (self.level + self.effects.means) ** 2, 0.0)
         room /= max(float(self.shares @ room), LEAST_WEIGHT)
         of_rows = variance * (np.maximum(room, LEAST_SHARE_OF_NOISE) + self.by_level)
         return variance * (1 + self.by_level), of_rows
@@ -591,7 +592,7 @@ def add_errors_of_deviation(
         others = [copy(one) for one in biases]
         fit_by_corrected_deviation(others, partial(measured, at=at), n_units)
         for found, own, other in zip(squares, biases, others, strict=True):
-            moves = other.effects.effects - own.effects.effects
+            moves = other.effects.means - own.effects.means
             found.append(other.effects.variances + moves**2)
     for own, (low, high) in zip(biases, squares, strict=True):
         own.effects = replace(own.effects, variances=(low + high) / 2)

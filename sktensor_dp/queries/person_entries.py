@@ -107,7 +107,7 @@ class ReleasedEffects:
             )
         parts = [np.array([self.level / scale])]
         for mode in self.effects:
-            parts += [mode.effects / scale, mode.variances / scale**2, mode.popularity]
+            parts += [mode.means / scale, mode.variances / scale**2, mode.popularity]
         if not all((np.abs(part) <= LARGEST).all() for part in parts):
             raise ValueError(f"released numbers must lie within {LARGEST} scales.")
         if not all((mode.variances >= 0).all() for mode in self.effects):
@@ -118,7 +118,7 @@ class ReleasedEffects:
         shared = [n for mode, n in enumerate(shape) if mode != chunk.unit_mode]
         lengths = [
             [len(getattr(mode, part)) for mode in self.effects]
-            for part in ("effects", "variances", "popularity")
+            for part in ("means", "variances", "popularity")
         ]
         if chunk.shape != shape or lengths != [shared] * 3:
             raise ValueError(
@@ -235,7 +235,7 @@ class SharedFactorSums(Query):
         if not np.abs(self.components).max(initial=0.0) <= LARGEST * self.scale:
             raise ValueError(f"released numbers must lie within {LARGEST} scales.")
         n_cells = len(self.components)
-        n_possible = math.prod(len(mode.effects) for mode in self.about.effects)
+        n_possible = math.prod(len(mode.means) for mode in self.about.effects)
         if n_cells != n_possible or n_cells > MOST_CELLS:
             raise ValueError(
                 f"components must have a row for each of at most {MOST_CELLS} cells of a unit, for "

@@ -25,6 +25,11 @@ _LEAST_PROBABILITY, _LEAST_RATIO = 1e-12, 5e-4
 _STEPS, _EM_STEPS, _LEAST_GAIN = 11, 5, 1e-5
 # Least variance of a sum, for rows of weight 0 without noise.
 _TINY = 1e-100
+# Clip of residuals, in standard deviations, that does not change a table of two equally frequent
+# values.
+UNCLIPPED = 2.0
+# Least distance of a mean from the nearer bound, relative to half the range.
+LEAST_ROOM = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +98,8 @@ def components_of_cells(
 class SharedEffects:
     """Posterior of the effects (biases) of the rows of one shared mode."""
 
-    # (n_rows,): posterior means and variances.
-    effects: Floats
-    variances: Floats
+    means: Floats  # (n_rows,)
+    variances: Floats  # (n_rows,)
     # (n_rows,): posterior mean of half the logarithm of a row's weight over the mean weight.
     popularity: Floats
     prior_variance: float  # of the effects
@@ -103,7 +107,31 @@ class SharedEffects:
     @property
     def is_hidden(self) -> bool:
         """True if effects, weighted by rows' popularity, vary less than they are uncertain."""
-        return float(np.exp(2 * self.popularity) @ (self.effects**2 - self.variances)) <= 0
+        return float(np.exp(2 * self.popularity) @ (self.means**2 - self.variances)) <= 0
+
+
+def clip_of_two_values(half: float, mean: float) -> float:
+    """Clip, in standard deviations, of residuals about `mean` that changes no table of two values.
+
+    The two are the ends of a range; `half` is half of its width.
+    """
+    # The rarer one is as many deviations from their mean as the root of this.
+    return UNCLIPPED * math.sqrt((half + abs(mean)) / max(half - abs(mean), LEAST_ROOM * half))
+
+
+def residual_clip(deviation: float, half: float, mean: float = 0.0) -> float:
+    """Clip of residuals about `mean`, in standard deviations; `half` is half the range.
+
+    It is `clip_of_two_values` where all values are at the bounds, and falls with their variance: a
+    small clip leaves signs of residuals, which noise hides least, but which tell medians.
+    """
+    clip = clip_of_two_values(half, mean) * ratio_to_largest(deviation, half, mean)
+    return min(clip, 2 * half / deviation)
+
+
+def ratio_to_largest(deviation: float, half: float, mean: float = 0.0) -> float:
+    """Variance of values over the largest that values of this `mean` can have."""
+    return deviation**2 / max(half**2 - mean**2, deviation**2)
 
 
 def clipped_response(clip: float, deviation: float = 1.0) -> float:

@@ -53,7 +53,7 @@ def effects_at_entries(
     pairs = list(zip(fitted, columns, strict=True))
     zero = np.zeros(columns.shape[1])
     return EntryEffects(
-        effects=sum((mode.effects[rows] for mode, rows in pairs), zero),
+        effects=sum((mode.means[rows] for mode, rows in pairs), zero),
         variances=sum((mode.variances[rows] for mode, rows in pairs), zero),
         popularity=sum((mode.popularity[rows] for mode, rows in pairs), zero),
         components=components,

@@ -49,10 +49,10 @@ def test_recommended_are_likely_to_be_chosen_and_liked(unit_mode, shape, model):
         shared = shared_model(fitted)
         rows = shared.effects[0]
         log_n, weights = 2 * rows.popularity, np.exp(2 * rows.popularity)
-        slope, _ = np.polyfit(rows.effects, log_n, 1, w=np.sqrt(weights))
+        slope, _ = np.polyfit(rows.means, log_n, 1, w=np.sqrt(weights))
         above = expected - np.average(expected, axis=1, weights=weights)[:, None]
         liking = norm.pdf(0) / norm.cdf(0) / np.sqrt(shared.noise_variance)
-        score = log_n - max(slope, 0) * rows.effects + max(slope, liking) * above
+        score = log_n - max(slope, 0) * rows.means + max(slope, liking) * above
         found = fitted.recommend(of, 4, exclude=exclude, context=context)
         for place in range(shape[0]):
             best = found.rows[place][found.rows[place] >= 0]

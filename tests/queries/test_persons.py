@@ -42,7 +42,7 @@ def released(rng):
 
 
 def less_effects(places, values, about):
-    return values - sum(of.effects[places[:, m]] for m, of in enumerate(about.effects, 1))
+    return values - sum(of.means[places[:, m]] for m, of in enumerate(about.effects, 1))
 
 
 def test_unit_levels(seed):

@@ -64,7 +64,7 @@ WRONG = [
     (lambda: replace(ROWS, scale=0.0), "scale must be from"),
     (lambda: replace(ROWS, scale=math.nan), "scale must be from"),
     (lambda: about(FIRST, SECOND, level=math.inf), "within 1e\\+20 scales"),
-    (lambda: about(FIRST, replace(SECOND, effects=np.full(3, np.nan))), "within 1e\\+20 scales"),
+    (lambda: about(FIRST, replace(SECOND, means=np.full(3, np.nan))), "within 1e\\+20 scales"),
     (lambda: about(FIRST, replace(SECOND, variances=-np.ones(3))), "variances of released"),
     (lambda: replace(ROWS, order=3), "order must be"),
     # The units' own mode is never released.
@@ -72,7 +72,7 @@ WRONG = [
     # A part that is too short would fail only where a unit has entries in its last rows.
     (lambda: about(FIRST).total(SLICES), "those of the shared modes"),
     *((lambda part=part: about(FIRST, replace(SECOND, **{part: np.ones(2)})).total(SLICES),
-       "those of the shared modes") for part in ("effects", "variances", "popularity")),
+       "those of the shared modes") for part in ("means", "variances", "popularity")),
     (lambda: replace(FACTORS, components=np.ones((22, 2))), "a row for each of at most"),
     (lambda: replace(FACTORS, components=np.full((21, 2), 1e21)), "within 1e\\+20 scales"),
     (lambda: replace(FACTORS, about=replace(FACTORS.about, noise_variance=0.0)),

@@ -67,7 +67,7 @@ def unit_part(asked, X, y):
     rows = np.unravel_index(cells, SHARED)
     b, var, f = (
         sum(getattr(of, part)[row] for of, row in zip(asked.about.effects, rows, strict=True))
-        for part in ("effects", "variances", "popularity")
+        for part in ("means", "variances", "popularity")
     )
     noise, level = asked.about.noise_variance, asked.about.level
     prior = [LEVEL_VARIANCE * noise, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise, *np.ones(RANK)]

@@ -167,7 +167,7 @@ def test_effects_are_near_the_best_estimate(seed):
     slope = GAIN * weights
     best = slope * SCALE / (slope**2 * SCALE + noise**2 + weights * each) * sums
     # It leaves some .7 of 0's error; ratios divided by noisy weights are far worse.
-    error = rms(fitted.effects - effects)
+    error = rms(fitted.means - effects)
     assert error < 1.15 * rms(best - effects)
     assert error < 0.9 * rms(effects)
     assert fitted.prior_variance == pytest.approx(SCALE, rel=0.5)
@@ -187,7 +187,7 @@ def test_errors_of_rows_of_little_weight_count_how_far_they_are_drawn(seed):
         sums, reported, noise_std=3.0, weight_each=N_UNITS / max(reported.sum(), N_UNITS),
         response=GAIN, effect_variance=0.1,
     )  # fmt: skip
-    off = (fitted.effects - effects)[rare]
+    off = (fitted.means - effects)[rare]
     assert np.mean(np.abs(off) < 1.96 * np.sqrt(fitted.variances[rare])) > 0.9
     # Effects are 0 in the mean over entries, and so are estimates less what is drawn.
     assert abs(off.mean() - drawn[rare].mean()) < 0.35 * off.mean()
@@ -223,7 +223,7 @@ def test_noise_alone_is_shrunk_away(seed):
     sums, weights = 20.0 * rng.standard_normal((2, 500))
     fitted = fitted_effects(sums, weights, 20.0)
     # Of a prior deviation of .32 almost nothing follows the sums.
-    assert rms(fitted.effects) < 0.1
+    assert rms(fitted.means) < 0.1
 
 
 def test_a_small_variance_is_the_likeliest():
@@ -244,8 +244,8 @@ def test_exact_sums(seed):
     variance = weights * each + 1e-100
     slope = GAIN * weights
     gain = slope**2 * fitted.prior_variance / (slope**2 * fitted.prior_variance + variance)
-    np.testing.assert_allclose(fitted.effects, gain * effects, atol=1e-10)
-    np.testing.assert_array_equal(fitted.effects[:3], 0.0)
+    np.testing.assert_allclose(fitted.means, gain * effects, atol=1e-10)
+    np.testing.assert_array_equal(fitted.means[:3], 0.0)
     # How far means are drawn to 0 may add to variances.
     assert (fitted.variances[:3] >= fitted.prior_variance * (1 - 1e-12)).all()
     assert np.isfinite(fitted.popularity).all()
