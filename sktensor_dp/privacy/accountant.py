@@ -298,11 +298,11 @@ class BudgetAccountant(TableDisplay):
         Returns
         -------
         tuple of float
-            The composed epsilon, and ``self.delta``. It is above the budget where that was
-            lowered later.
+            The composed epsilon, and ``self.delta``; zeros before any charge. It is above the
+            budget where that was lowered later.
         """
         now = self._ledger.balance()
-        return now.spent_epsilon, now.delta
+        return now.spent_epsilon, now.delta * any(now.spent.cost.amounts)
 
     def remaining(self, k: int = 1, kind: str = "gaussian") -> FitBudget:
         """Return what each of ``k`` further fits of one kind of noise may ask for.
@@ -443,8 +443,8 @@ class BudgetAccountant(TableDisplay):
 
     def check_charge(self, entries: Sequence[LedgerEntry]) -> None:
         """Raise the BudgetError that :meth:`charge` would, and record nothing."""
+        self._check_split(entries)  # a repeated step is told so, however little is left
         self._check(self._ledger.balance(), entries)
-        self._check_split(entries)
 
     def check_together(self, entries: Sequence[LedgerEntry], reason: str) -> None:
         """Raise BudgetError, beginning with `reason`, if the budget does not cover several fits."""
@@ -509,7 +509,7 @@ class BudgetAccountant(TableDisplay):
         for part in unpaid:
             if now.covers(now.spent.plus(_as_charges([*payable, part]))):
                 payable.append(part)
-        if not now.covers(now.spent.plus([*entries, *_as_charges(payable)])):
+        if payable and not now.covers(now.spent.plus([*entries, *_as_charges(payable)])):
             epsilons = ", ".join(f"{part.epsilon:.3g}" for part in payable)
             raise BudgetError(
                 f"This would leave too little for {counted(len(payable), 'part')} of split(), of "

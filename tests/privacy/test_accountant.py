@@ -57,7 +57,7 @@ def spend(budget: BudgetAccountant, kind: str, part: FitBudget) -> None:
 
 def test_total_entries_and_repr():
     budget = BudgetAccountant(3.0, 1e-6)
-    assert budget.total() == (0.0, 1e-6)
+    assert budget.total() == (0.0, 0.0)
     fit(budget, 1.0, 1e-6)
     assert budget.total() == (pytest.approx(1.0, rel=1e-9), 1e-6)
     assert [(e.spender, e.release, e.uses) for e in budget.entries] == [
@@ -354,7 +354,7 @@ def test_a_forecast_warns_of_a_fit_that_the_accountant_would_refuse():
 def test_a_part_of_a_split_pays_for_fits_of_its_kind_alone(kind):
     """Others would take delta from the other parts, or leave some, which is found later."""
     budget = BudgetAccountant(40.0, 1e-6)
-    part, _ = budget.split([0.3, 0.7], [kind, "vocabulary" if kind == "gaussian" else "gaussian"])
+    part, _ = budget.split([0.7, 0.3], [kind, "vocabulary" if kind == "gaussian" else "gaussian"])
     options = {"accountant": budget, **part}
     rows = np.ones((400, 4))
     fits = {
@@ -371,6 +371,8 @@ def test_a_part_of_a_split_pays_for_fits_of_its_kind_alone(kind):
             spend_it()
     assert budget.entries == ()
     own()
+    with pytest.raises(BudgetError, match=r"for 1 part of.*If this step was fitted before"):
+        own()  # although the rest could not pay for it at all
     assert budget.total()[0] > 0
 
 
@@ -542,7 +544,7 @@ def test_other_objects_of_a_file_see_its_units(tmp_path):
         assert file.execute("SELECT COUNT(*) FROM charges").fetchone() == (2,)
     # A file for persons refuses all others, also where it is opened without a word.
     persons = tmp_path / "persons.sqlite"
-    assert BudgetAccountant(4.0, path=persons, units="person").total() == (0.0, 1e-6)
+    assert BudgetAccountant(4.0, path=persons, units="person").total() == (0.0, 0.0)
     for units in ("one", "person"):
         with pytest.raises(BudgetError, match=r"'sample', but this budget was made to .*'person'"):
             charge(BudgetAccountant(path=persons, units=units), "sample")
