@@ -43,8 +43,7 @@ WHY = (
 SEVERAL_ROWS = "groups of several rows"
 HARDLY_ANY = (
     "Hardly any person has more than one row: are groups (--person in the command) the column of "
-    "persons? If each person has one row, leave it out, which protects the same; where other fits "
-    "of the budget protect persons, keep it, and go on: then all add up."
+    "persons? If each person has one row, go on with them, as this check was charged for persons."
 )
 
 
@@ -365,7 +364,7 @@ def check_inputs(
             "To go on all the same, fit with the rest of the budget: the check is paid for."
         )
         if strict := [*{*check.too_few} - {*may_fail}]:
-            error.add_note(f"If nearly half of the rows may fail, pass may_fail={strict}.")
+            error.add_note(f"If so many may fail, pass may_fail={strict}.")
         raise error
     return check
 

@@ -89,6 +89,7 @@ FILES = {"recommend": "FOLDER FILE"}
 REQUIRED, LIST, ANY = object(), object(), object()
 RUNS, FORECASTS = "topics ratings groups", "forecast-topics forecast-ratings forecast-groups"
 READS = f"{RUNS} recommend"
+STATED = "output folder of a run, statement.json, or a model of Python"
 # Options: commands; name and placeholder of the value; reader or choices; default as written; help.
 OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ...] = (
     ("topics", "FILE", Path, None, "texts; some built-in ones if there is none"),
@@ -168,8 +169,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     (READS, "--quoting HOW", ("standard", "none"), None, "whether cells are quoted"),
     ("ratings recommend groups", "--decimal C", (".", ","), None, "decimal mark; else a point"),
     (READS, "--encoding NAME", str, None, "such as cp1252; utf-8 if not given"),
-    ("report-check report-show report-page", "FILE", str, LIST,
-     "output folder of a run, statement.json, or a model of Python"),
+    ("report-check report-show", "FILE", Path, LIST, STATED),
+    ("report-page", "FILE", Path, REQUIRED, STATED),
     ("report-page", "--output FOLDER", Path, None, "where to write; beside FILE if not given"),
     ("report-check report-show", "--at-most E", POSITIVE, math.inf,
      "refuse a larger epsilon, of all runs in the folder too, and what protects nothing"),

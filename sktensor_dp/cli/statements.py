@@ -62,9 +62,9 @@ def check_statements(options: argparse.Namespace) -> int:
         print(schema_text(), end="")
         return 0
     at_most, kind = options.at_most or math.inf, options.kind
-    paths = [Path(file) for file in options.file]
-    if kind in ("check", "show"):
-        paths = [one for path in paths for one in (path, *earlier_runs(path))]
+    paths = [options.file]
+    if kind != "page":
+        paths = [one for path in options.file for one in (path, *earlier_runs(path))]
     checked = [_check(path, at_most, kind, options.output) for path in paths]
     status = max(status for status, _ in checked)
     totals = {total.source: total for _, total in checked if total is not None}

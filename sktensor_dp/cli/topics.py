@@ -27,7 +27,7 @@ from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.input_check import sigma_of_length
+from sktensor_dp.input_check import SEVERAL_ROWS, sigma_of_length
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
@@ -126,7 +126,9 @@ class Topics(Run):
         if self.options.file is not None:
             of_list = " of --vocabulary" if self._public_words else ""
             of_groups = [] if self.options.by is None else ["texts of a group of --by-values"]
-            self.tests = self.may_fail = [f"texts of two words{of_list} or more", *of_groups]
+            self.tests = [f"texts of two words{of_list} or more", *of_groups]
+            each_has_one = [SEVERAL_ROWS] if self.options.texts_per_person == 1 else []
+            self.may_fail = [*self.tests, *each_has_one]
         common: dict[str, Any] = {"accountant": accountant, "neighbours": self.neighbours}
         budgets = self.split()
         for_shares = budgets.pop() if self._has_groups() else None
@@ -329,12 +331,11 @@ class Topics(Run):
     def _forecast_of_groups(self) -> str:
         """Forecast of the noise of shares by group."""
         noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
-        if self.unit != "person":
-            if_uneven = ""
-        elif bound := self.options.texts_per_person:
+        bound, if_uneven = self.options.texts_per_person or 0, ""
+        if bound > 1:
             one = min(noise * bound, 1)
-            if_uneven = f" if each person writes {bound:,} texts, by {one:.0%} if each writes one"
-        else:
+            if_uneven = f" if each person writes {bound:,} texts, by {one:.1%} if each writes one"
+        elif self.unit == "person" and not bound:
             if_uneven = (
                 f", by {min(2 * noise, 1):.1%} or {min(16 * noise, 1):.0%} where some write far "
                 "more, of the same topics or of others (a few who write very much stay hidden, and "

@@ -548,14 +548,17 @@ def test_ids_of_rows_are_no_persons(command, request, file, asked):
     kind, *rest = asked
     table_of_rows = request.getfixturevalue(file)
     head, *rows = table_of_rows.read_text("utf-8").splitlines()
-    named = [f"row{n},{row}" for n, row in enumerate(rows)]
-    table_of_rows.write_text("\n".join([f"id,{head}", *named]), "utf-8")
-    done = command(kind, table_of_rows, *rest, "--person", "id", "--epsilon", "inf", status=2)
-    said = done.err.splitlines()[-1]
+    named = [f"row{n},jan,{row}" for n, row in enumerate(rows)]
+    table_of_rows.write_text("\n".join([f"id,month,{head}", *named]), "utf-8")
+    by_id = (kind, table_of_rows, *rest, "--person", "id", "--epsilon", "inf")
+    said = command(*by_id, status=2).err.splitlines()[-1]
     assert "Hardly any person has more than one row: are groups (--person" in said
+    assert "leave it out" not in said  # the folder's budget would refuse that
     assert said.endswith(
         "To go on all the same: --no-check, which does not pay again for the check"
     )
+    if kind == "topics":  # where it is public that each has one text
+        command(*by_id, "--by", "month", "--by-values", "jan,", "--texts-per-person", 1)
 
 
 def test_laboratory_values_are_analysed_as_logs(command, tmp_path):

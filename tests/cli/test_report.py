@@ -80,6 +80,8 @@ def test_a_page_for_the_officer_is_made_of_any_statement(path, report, command):
     BudgetAccountant(9.0, path=path.with_name(LEDGER), units="patient").spend(3, 0)
     checked = report("check", path.parent).out
     assert checked.endswith("are the run's; name a folder with manifest.json for that.\n")
+    report("page", path.parent, path, "--output", "whole", status=2)  # one page is of one
+    assert not Path("whole").exists()
     report("page", path.parent, "--output", "whole")
     page = Path("whole", written.name).read_text("utf-8")
     assert "all rows with the same value in column 'patient' are one person" in page

@@ -543,6 +543,8 @@ def test_groups_are_a_public_list(command, dated, tmp_path):
         "about (.*)% [(].* 20 texts, by (.*)% if", command(*asked, *given).err
     ).groups()
     assert float(many) == pytest.approx(20 * float(few), rel=0.2)
+    said = command(*asked, *given[:2], "--texts-per-person", 1, "--forecast").err
+    assert "% (one deviation); by more in a smaller group" in said  # of one text is said once
     for values, why in (
         ("jan,jan", "values must be different, and none empty"),
         ("jan,,", "values must be different, and none empty"),
