@@ -74,6 +74,7 @@ class InputCheck(HasAccountant):
     delta: float
     accountant: BudgetAccountant | None
     may_fail: Collection[str] = ()
+    least: float = 0.5  # fraction of rows that must pass tests of may_fail, beside noise
     fractions: dict[str, float] = field(init=False)
     sigma: float = field(init=False)
     n_units: float = field(init=False)
@@ -202,13 +203,13 @@ class InputCheck(HasAccountant):
     def too_few(self) -> dict[str, float]:
         """Fractions that a fit needs, for each test that fewer rows pass.
 
-        Of tests that may fail most rows for certain; of others all but what noise explains or does
-        no harm, as wrong data cost the whole epsilon of a fit, and a stop costs nothing more.
+        Of tests that may fail more than `least` for certain; of others all but what noise explains
+        or does no harm, as wrong data cost the whole epsilon of a fit, and a stop costs no more.
         """
         if self.is_hidden:
             return {}
         strict, optional = self._by_kind()
-        needed = dict.fromkeys(optional, 0.5 + 2 * self.sigma)
+        needed = dict.fromkeys(optional, self.least + 2 * self.sigma)
         needed |= dict.fromkeys(strict, 1 - most_failing(self.sigma, self.n_units, len(strict)))
         if SEVERAL_ROWS in {*self.fractions} - {*self.may_fail}:
             needed[SEVERAL_ROWS] = 2 * self.sigma

@@ -133,8 +133,8 @@ OPTIONS: tuple[tuple[str, str, Reader | type | tuple[str, ...], object, str], ..
     ("groups", "--range COLUMN LOW HIGH", str, ANY, "column to use, its public range; for each"),
     ("groups", "--log-range COLUMN LOW HIGH", str, ANY, "column of positive numbers whose logs "
      "are to be used, such as a laboratory value; for each"),
-    ("groups", "--category COLUMN VALUE...", str, ANY, "column of categories and its public ones. "
-     "Groups may follow it alone: first fit without"),
+    ("groups", "--category COLUMN VALUE...", str, ANY, "column of categories and its public ones; "
+     "'not given' counts missing cells. Groups may follow it alone: first fit without"),
     ("groups", "--person COLUMN", str, None, "column of whose row it is, such as a patient or "
      "household: all their rows count as one, and are protected; not if each has one row"),
     ("ratings recommend groups", "--missing CELL...", str, None,

@@ -27,10 +27,11 @@ CENTRES = (
     "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
     "A cloud of another form may be several groups; noise moves averages and shares.",
 )
-NOT_GIVEN = "not given"  # value of a category in cells that are empty, or list a missing one
+NOT_GIVEN = "not given"  # value of a category in missing cells, if it is listed
 CATEGORY = (
-    "An average of a category is the share of rows that have it{}; what its column lacks to 1 is "
-    "noise, and rows of no category shown."
+    "An average of a category is the share of rows that have it{}; rows with a missing cell count "
+    "as others tell of them, unless 'not given' is listed; what a column lacks to 1 is noise, and "
+    "rows of no category listed."
 )
 CLAMPED = (
     "Averages and intervals are of numbers clamped to their ranges: a tail beyond is not counted."
@@ -54,6 +55,8 @@ class Groups(Run):
 
     noun, option = "group", "groups"
     mistake = "a range is in other units, or a code such as -9 stands for missing values"
+    cure = "--missing declares codes; --category must list every value that its column can have."
+    least_passing = 0.0  # missing cells stop a run only where no row is certain to have a value
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
@@ -79,7 +82,7 @@ class Groups(Run):
             f"{column} in its {'log range, so above 0' if of_log else 'range'}"
             for column, of_log in zip(self._numbers, self._of_logs, strict=False)
         ]
-        within += [f"{column} in its categories" for column in self._public]
+        within += [f"{column} listed by --category" for column in self._public]
         self.tests = [*self.may_fail, *within]
 
     def _refuse_columns(self) -> None:
@@ -124,8 +127,7 @@ class Groups(Run):
     def settings(self) -> Mapping[str, object]:
         """Options of the run, and how cells and rows count."""
         rows = {
-            "an empty cell": "is missing: the row counts by its other cells; of a category it is "
-            f"{NOT_GIVEN!r}, a value like others",
+            "an empty cell": "is missing: the row counts by its other cells",
             "a number outside its range": "counts as the nearest end",
         }
         if self.options.person is not None:
@@ -167,7 +169,7 @@ class Groups(Run):
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield a mask of rows for each of `tests`: first, by column, the cells that are given.
-        Then, by column, those in its range or categories; missing cells count as inside.
+        Then, by column, those in its range or listed categories, or missing.
         """
         missing = [*map(np.isnan, self._values)]
         missing += [self._texts[column] == NOT_GIVEN for column in self._public]
@@ -261,6 +263,9 @@ class Groups(Run):
         table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], tiniest))
         size = len(table), len(self._categories)
         table[:, self._are_shares] += as_generator(random_state=None).uniform(-0.5, 0.5, size)
+        for place, (column, _) in enumerate(self._categories, start=len(self._numbers)):
+            if NOT_GIVEN not in self._public[column]:
+                table[self._texts[column] == NOT_GIVEN, place] = math.nan
         return table
 
     def _take_averages(self, model: PrivateGaussianMixture) -> None:

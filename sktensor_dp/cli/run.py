@@ -109,7 +109,8 @@ class Run:
     n_units = n_items = 0
     models: dict[str, Any]
     tests: Sequence[str] = ()  # of rows against public lists and ranges, in words
-    may_fail: Sequence[str] = ()  # those of them that up to half of the rows may fail
+    may_fail: Sequence[str] = ()  # those of them that rows may fail, but for `least_passing`
+    least_passing = 0.5
     groups: Labels | None = None  # of persons
     free = ""  # option of a file that costs nothing once a run is finished
     has_lengths = False  # True where the check releases the typical length of a unit
@@ -294,7 +295,7 @@ class Run:
             matches = dict(zip(self.tests, self.matches(), strict=True))
             check = InputCheck(
                 self.ledger_unit, self.neighbours, **for_check, accountant=folder.ledger,
-                may_fail=self.may_fail,
+                may_fail=self.may_fail, least=self.least_passing,
             )  # fmt: skip
             check.release(matches, self.groups, self.lengths())
             folder.keep_check(check, self.of_check(folder.made.asked))
@@ -305,10 +306,11 @@ class Run:
         n_strict, sigma = len({*self.tests} - {*self.may_fail}), self.sigma_ahead()
         if not (n_strict and sigma):
             return []
-        most = most_failing(sigma, self.n_units, n_strict)
+        most, least = most_failing(sigma, self.n_units, n_strict), self.least_passing + 2 * sigma
         return [
             f"A check comes first, and stops the run where over about {most:.1%} of rows are not "
-            "as declared: fewer, as of a code such as -9, may pass, and move averages."
+            "as declared: fewer, as of a code such as -9, may pass, and move averages. It stops, "
+            f"too, for a column of which under {least:.1%} of rows have a value."
         ]
 
     def refusal(self) -> str:

@@ -345,9 +345,8 @@ def test_groups_have_sizes_and_averages(command, visits, tmp_path):
         "missing: 'NA', '?', '-999'; " in done.err
     )
     assert (
-        "an empty cell: is missing: the row counts by its other cells; of a category it is "
-        "'not given', a value like others; a number outside its range: counts as the nearest end; "
-        "rows of one person: " in done.err
+        "an empty cell: is missing: the row counts by its other cells; a number outside its range: "
+        "counts as the nearest end; rows of one person: " in done.err
     )
     assert "of one size, well apart; smaller or closer ones need more" in done.err
     assert "is --range right?" not in done.err
@@ -390,7 +389,7 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path):
     page = (tmp_path / "private-groups" / "for-the-officer.md").read_text("utf-8")
     assert "Groups may follow --category alone" in done.err
     assert "\nMay be enough: 3,000 persons for" in done.err
-    assert "share of rows that have it, averaged over persons; what" in done.out
+    assert "share of rows that have it, averaged over persons; rows with a missing cell" in done.out
     assert "also where a cell is missing: in the average of a column, persons" in done.out
     assert not re.search(r"\beast\b", done.err + done.out + page)
     found = {row["group"]: row for row in table(tmp_path / "private-groups" / "groups.csv")}
@@ -407,7 +406,7 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path):
         assert told in again.err
 
 
-def test_categories_that_are_not_given_are_one_of_their_own(command, visits, tmp_path):
+def test_categories_that_are_not_given_are_missing_or_one_of_their_own(command, visits, tmp_path):
     """Four in five are not given: averages of the rows that are in a group add up to 1."""
     head, *rows = visits.read_text("utf-8").splitlines()
     chances = {"": 0.4, "NA": 0.4, "low": 0.05, "high": 0.15}
@@ -425,6 +424,14 @@ def test_categories_that_are_not_given_are_one_of_their_own(command, visits, tmp
     # Deviations of noise are about .02 and .007.
     np.testing.assert_allclose(averages.sum(axis=1), 1, atol=0.1)
     np.testing.assert_allclose(shares @ averages, [0.15, 0.05, 0.8], atol=0.05)
+    # Otherwise they are missing, and no check stops a run for that.
+    asked = (*columns[:-1], "--groups", 1, *asked[11:-1], "--output", "o")
+    done = command("groups", visits, *asked)
+    told = re.search(r"([\d.]+)% fail 'test given', as they may", done.err)
+    assert float(told[1]) == pytest.approx(80, abs=3)
+    (row,) = table(tmp_path / "o" / "groups.csv")
+    for name, share in zip(names, (0.75, 0.25), strict=False):
+        assert abs(float(row[name]) - share) < 0.15
 
 
 def test_averages_at_the_edge_of_a_range_are_doubted(command, visits, tmp_path):
