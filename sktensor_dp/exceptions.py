@@ -1,5 +1,7 @@
 """Errors and warnings that users may want to catch by name."""
 
+from typing import Any
+
 
 class BudgetError(ValueError):
     """A release would cost more than the budget has left; nothing was computed or charged."""
@@ -14,7 +16,16 @@ class ModelFileError(ValueError):
 
 
 class NotEnoughDataError(ValueError):
-    """Public numbers, or values released before, show that nothing useful can be released."""
+    """Public numbers, or values released before, show that nothing useful can be released.
+
+    Attributes
+    ----------
+    check : InputCheck or None
+        What :func:`check_inputs` released before it raised this: its ``fractions``, and the
+        ``privacy_report_`` of what it cost.
+    """
+
+    check: Any = None
 
 
 class StatementError(ValueError):

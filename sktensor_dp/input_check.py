@@ -329,8 +329,8 @@ def check_inputs(
         and than ``0.5 / sqrt(n)`` of `n` units, which move an average by less than the units may
         differ by chance; if it is not certain of those in `may_fail` that most rows pass; with
         `groups`, that any person has several rows. The message shows released and needed fractions.
-        The check is charged all the same: to go on, fit with the rest of the budget. Uncharged, if
-        noise will hide the result.
+        The check is charged all the same, and is the error's ``check``: to go on, fit with the
+        rest of the budget. Uncharged, if noise will hide the result.
     ValueError
         If `matches` are no booleans, groups are malformed, or `may_fail` names no test; nothing is
         charged.
@@ -361,6 +361,7 @@ def check_inputs(
     check.release(matches, groups, lengths)
     if refusal := check.refusal:
         error = NotEnoughDataError(f"{refusal} Only this check was charged.")
+        error.check = check
         error.add_note(  # in Python
             "To go on all the same, fit with the rest of the budget: the check is paid for."
         )

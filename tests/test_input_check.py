@@ -43,6 +43,9 @@ def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed:
         with pytest.raises(NotEnoughDataError, match=r"Too few rows match \(listed: ") as raised:
             check_inputs({"listed": rng.random(len(PERSONS)) < share, "in bounds": listed}, **given)
         assert "in bounds" not in str(raised.value)
+        check = raised.value.check
+        assert abs(check.fractions["listed"] - share) < 5 * check.sigma + 0.02
+        assert check.privacy_report_.epsilon == pytest.approx(part["epsilon"], rel=1e-3)
     tests = {"listed": rng.random(len(PERSONS)) < 0.7, "in bounds": listed}
     said = r"(?s)\(listed: (7.|6\d).\d%, and 9.*%.*paid for.*may_fail=\['listed'\]"
     with pytest.raises(NotEnoughDataError, match=said):
