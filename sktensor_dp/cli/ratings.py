@@ -237,13 +237,17 @@ class Ratings(Run):
             )
             if ways := ", or ".join(self._for_averages()):
                 notes.append(f"Averages of most items are expected to be told apart with {ways}.")
+        if self.options.rank > 0:
+            share = forecast.component_share
+            notes.append(
+                f"Directions are assumed to hold {share:.0%} of how ratings vary: of weaker ones "
+                "none may be found."
+            )
         if self.options.rank > 0 and not forecast.finds_components:
             sought = "Directions are sought all the same"
             if if_found > alone:
                 sought += AT_A_COST.format(of_average(forecast.bias_errors), if_found, alone)
-            share = forecast.component_share
-            assumed = f"Directions are assumed to hold {share:.0%} of how ratings vary."
-            notes += [assumed, f"{sought}." if self._seeks_directions() else NONE_SOUGHT]
+            notes.append(f"{sought}." if self._seeks_directions() else NONE_SOUGHT)
             if ways := ", or ".join(self._for_directions()):
                 notes.append(f"One could be seen with {ways}.")
         return [*listed, as_text(Table(title, head, rows, notes, head))]
