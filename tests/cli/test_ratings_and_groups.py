@@ -785,7 +785,7 @@ def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said
     )
     for epsilon, sought in ((3, NONE_SOUGHT), (4, f"{sought_anyway}: ")):
         assert sought in command("forecast", "ratings", *larger, epsilon).out
-    enough = command("forecast", "ratings", *larger, 20).out
+    enough = command("forecast", "ratings", "--persons", 9000, *larger[2:], 20).out
     assert "may be enough for one direction" in enough
     assert "8% of how ratings vary: of weaker ones none may be found" in enough
     # Strong directions are found where one of the assumed size is not, and averages pay for it.
