@@ -4,7 +4,9 @@ Mixtures: 20,000 samples of three Gaussians of unit variance, 4 or 6 apart, in 8
 zero or three from it along each axis; the error is the mean distance of a mean from its estimate,
 and a good public norm is the one that one sample in a hundred exceeds. Ratings: root mean square
 error of held-out ratings at rank 10, for persons by fold_in; the first 5000 people of Jester.
-Medians of noise seeds, which are `random_state` too.
+Medians of noise seeds, which are `random_state` too. Bounds of shares of topics by group: 6000
+people of 1 + Poisson(1) texts, and some who write far more, or all of one text; draws of the
+histogram alone.
 
     python -m benchmarks chosen_ranges
     python -m benchmarks chosen_ranges --quick     three seeds, no goodbooks
@@ -22,12 +24,21 @@ from benchmarks.ratings import RANK, Ratings, goodbooks, jester, movielens
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import NotEnoughDataWarning, PrivateCPCompletion, PrivateGaussianMixture
+from sktensor_dp.privacy.answer import Answer
+from sktensor_dp.privacy.conversions import gaussian_mu
+from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.queries.query import bins_of
+from sktensor_dp.spectral_lda import defaults
+from sktensor_dp.spectral_lda.shares import EDGES
 
 __all__ = ["run"]
 
 N_SAMPLES, N_FEATURES, N_GROUPS, EPSILONS = 20_000, 8, 3, (1.0, 5.0)
 COLUMNS = ["data", "epsilon", "error, known", "error, chosen", "ratio", "chosen"]
 # Distance of the means of a mixture, and how far it is from zero along each axis.
+BOUNDS = ["busy people", "at epsilon 2", "texts of each", "all hidden", "4 times too large"]
+N_OTHERS, N_DRAWS = 6000, 4000  # people who write little, and draws of noise
+BUSY = {"60": (60, 60), "30 to 90": (30, 90), "10 to 200": (10, 200)}  # texts of those who do not
 MIXTURES = ((4.0, 0.0), (4.0, 3.0), (6.0, 0.0), (6.0, 3.0))
 
 
@@ -68,10 +79,40 @@ def rating_errors(ratings: Ratings, unit: str, epsilon: float, seed: int) -> tup
     return (*found, "{:g} to {:g}".format(*model.bounds_))
 
 
+def bounds_of_texts(n_busy: int, texts: tuple[int, int], mu: float) -> tuple[float, float]:
+    """Fractions of bounds that scale all busy people down, or are over 4 times too large."""
+    rng, n_hidden, n_large = np.random.default_rng(0), 0, 0
+    part = mu * np.sqrt(defaults.FRACTIONS["shares_by_group"]["norm_histogram"])
+    n_draws, n_bins, n = N_DRAWS, len(EDGES) - 1, N_OTHERS + n_busy
+    for _ in range(n_draws):
+        busy = np.exp(rng.uniform(*np.log(texts), n_busy))
+        people = np.append(1 + rng.poisson(float(n_busy > 0), N_OTHERS), busy)
+        shares = np.bincount(bins_of(people, EDGES), minlength=n_bins) / n
+        sensitivity = np.sqrt(2) / n
+        sigma = sensitivity / part
+        noisy = shares + sigma * rng.standard_normal(n_bins)
+        bound = Answer(noisy, sigma, sensitivity, PrivacyCost(mu=part), n).last_edge(EDGES)
+        n_hidden += n_busy > 0 and bound < busy.min()
+        n_large += bound > 4 * people.max()
+    return n_hidden / n_draws, n_large / n_draws
+
+
+def busy_people(report: Report) -> None:
+    """Measure how often the bound of shares by group hides people who write far more."""
+    rows: list[list[Cell]] = []
+    mu = gaussian_mu(2.0, 1e-6)
+    for number in (0, 13, 20, 26, 40):
+        for name, texts in BUSY.items() if number else [("1, as all", (1, 1))]:
+            n_busy = round(number / mu)
+            rows.append([f"{number} / mu", n_busy, name, *bounds_of_texts(n_busy, texts, mu)])
+    report.table("bounds", BOUNDS, rows, file="busy_people", how=f"{N_DRAWS} draws")
+
+
 def run(report: Report, data: Path) -> None:
-    """Measure mixtures, and the ratings that are there."""
+    """Measure mixtures, bounds of texts, and the ratings that are there."""
     warnings.simplefilter("ignore", NotEnoughDataWarning)
     norms(report)
+    busy_people(report)
     rows: list[list[Cell]] = []
     sets = {"ml-100k": movielens, "jester": jester, "goodbooks": goodbooks}
     for folder, make in sets.items():
