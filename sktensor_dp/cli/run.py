@@ -274,7 +274,7 @@ class Run:
         return []
 
     def unchecked(self) -> str:
-        """Sentence on a check that was asked for and that noise would hide; "" if there is none."""
+        """Say that noise would hide the result of a check that is asked for; "" if it would not."""
         unneeded = self.options.no_check or (self.used.models and not self.used.adds)
         if not self.tests or self._for_check or self.checked or unneeded:
             return ""
@@ -302,7 +302,7 @@ class Run:
             self.checked = check
 
     def check_ahead(self) -> list[str]:
-        """Say what a check to come may miss, or that its noise may decide."""
+        """Say what noise may make a check before the fit miss; nothing where there is no check."""
         n_strict, sigma = len({*self.tests} - {*self.may_fail}), self.sigma_ahead()
         if not (n_strict and sigma):
             return []
@@ -436,7 +436,7 @@ class Run:
         return self.verdict() not in HOPEFUL
 
     def verdict_by_guess(self) -> str:
-        """Verdicts by a public guess that nobody made, if they depend on it; "" if on none."""
+        """Verdicts by sizes that were guessed, if these decide; "" where no size is guessed."""
         return ""
 
     def is_enough(self) -> bool:

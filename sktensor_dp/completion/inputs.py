@@ -70,7 +70,7 @@ class NamedPersonReader(PersonReader):
         return numbers[known], values, None if labels is None else labels[known]
 
     def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
-        """Chunk of whole units, whose ids are numbered here if names are none of a list."""
+        """Chunk of whole units; where their ids are on no list of names, they are numbered here."""
         if self.has_ids:
             names, places = distinct(labels)
             self.check_number(len(names))

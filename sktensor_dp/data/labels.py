@@ -38,7 +38,7 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def as_labels(groups: object, n_rows: int | None, name: str = "groups") -> Labels:
-    """Validate one label (integer or string) for each row, if their number is known, or any."""
+    """Validate labels, integers or strings, of rows; `n_rows` is None where it is not known."""
     labels = read_labels(groups, n_rows, name)
     for label in set(labels.tolist()) if are_texts(labels) else ():
         if "\0" in label or label != label.strip():

@@ -116,7 +116,7 @@ def _mean_squares(differences: Floats, log_frames: Floats, noisy: Scatters) -> F
 
 
 def _round_or_not(common: Floats, noise_variance: float, n_shape: int) -> Floats:
-    """Common shape of determinant 1, shrunk to a round one as far as noise explains its shape."""
+    """Shape of determinant 1, moved towards a round one by the part of it that noise explains."""
     d = len(common)
     common = clip_eigenvalues(common, LEAST_OF_LARGEST, np.inf)  # noise may make some negative
     common /= np.exp(np.linalg.slogdet(common)[1] / d)

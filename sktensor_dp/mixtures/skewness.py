@@ -55,8 +55,19 @@ def log_normal_tails(clip: Clipping, early: Clipping) -> Tails:
     others = np.zeros(1)
     if clip.width > 1:
         others = chi2.ppf((np.arange(24) + 0.5) / 24, clip.width - 1)
-    # Means and deviations that clipped steps fit: a fixed point, as they are clipped in these.
-    means, spreads = np.zeros_like(deviations), np.ones_like(deviations)
+    means, spreads = _fitted_by_clipped_steps(columns, normal, clip, others)
+    shifts, _ = _clipped_moments((columns - means) / spreads, early.limit, others)
+    tails = [-shifts / early.shift_response, -means / spreads, 1 / spreads]
+    rising = np.maximum.accumulate(tails, axis=1)[..., 0]
+    places = np.linspace(0, len(deviations) - 1, 151)  # between the deviations of logs
+    return Tails(*(np.interp(places, np.arange(len(deviations)), one) for one in rising))
+
+
+def _fitted_by_clipped_steps(
+    columns: Floats, normal: Floats, clip: Clipping, others: Floats
+) -> tuple[Floats, Floats]:
+    """Means and deviations (m, 1) of columns (m, n): a fixed point, as steps clip in these."""
+    means, spreads = np.zeros((len(columns), 1)), np.ones((len(columns), 1))
     _, of_normal = _clipped_moments(normal, clip.limit, others)
     for _ in range(30):
         whitened = (columns - means) / spreads
@@ -64,11 +75,7 @@ def log_normal_tails(clip: Clipping, early: Clipping) -> Tails:
         _, squares = _clipped_moments(whitened, clip.limit, others)
         means = means + spreads * shifts / clip.shift_response
         spreads = spreads * np.sqrt(squares / of_normal)
-    shifts, _ = _clipped_moments((columns - means) / spreads, early.limit, others)
-    tails = [-shifts / early.shift_response, -means / spreads, 1 / spreads]
-    rising = np.maximum.accumulate(tails, axis=1)[..., 0]
-    places = np.linspace(0, len(deviations) - 1, 151)  # between the deviations of logs
-    return Tails(*(np.interp(places, np.arange(len(deviations)), one) for one in rising))
+    return means, spreads
 
 
 def _clipped_moments(column: Floats, limit: float, others: Floats) -> tuple[Floats, Floats]:

@@ -54,7 +54,7 @@ class StoppingAccountant(TrialAccountant):
     """Accountant that stops a fit of a search where it would be charged."""
 
     def charge(self, entries: Sequence[LedgerEntry], ticket: str | None = None) -> Any:
-        """Record charges of nothing; of others raise StoppedAtCharge, or BudgetError as a trial."""
+        """Raise BudgetError as a trial would at this charge, else StoppedAtCharge if it pays."""
         super().charge(entries, ticket)
         if entries:
             raise StoppedAtCharge

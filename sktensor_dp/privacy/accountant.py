@@ -704,16 +704,21 @@ class BudgetAccountant(TableDisplay):
     def _check(
         self, now: Balance, entries: Sequence[LedgerEntry], unpaid: str = "", advice: str = ""
     ) -> None:
-        """Raise BudgetError if charges exceed the budget, or protect another kind of unit; for
-        the former the message begins with `unpaid`, and says `advice` on a smaller charge.
+        """Raise BudgetError if charges exceed the budget, or protect another kind of unit.
+
+        Where they exceed it, the message begins with `unpaid`, and says `advice` on a smaller one.
         """
         after = now.spent.plus(entries)
         if self.units != "any":
-            by_fits = now.spent.cost != PrivacyCost() or not now.spent.units
+            has_charges = now.spent.cost != PrivacyCost() or not now.spent.units
             units = frozenset(entry.protects for entry in entries if entry.unit)
-            check_one_unit(now.spent.units, units, by_fits=by_fits)
-        if now.covers(after):
-            return
+            check_one_unit(now.spent.units, units, by_fits=has_charges)
+        if not now.covers(after):
+            raise BudgetError(f"{unpaid}{self._shortage(now, after, advice)}")
+
+    @staticmethod
+    def _shortage(now: Balance, after: Spending, advice: str) -> str:
+        """Say which of epsilon and delta is short for the spending `after` a charge."""
         lacks_delta, spent = now.lacks_delta(after), now.spent_epsilon
         # Where delta is short, epsilon is compared as if no delta were set aside.
         without_delta = replace(after, delta=0) if lacks_delta and now.delta > 0 else after
@@ -723,14 +728,13 @@ class BudgetAccountant(TableDisplay):
         nothing = f"Nothing {more}was charged. {advice or now.advice(kind)}"
         delta_too = "; delta is short, too" if lacks_delta else ""
         if not lacks_delta or spent == now.epsilon or lacks_epsilon_too:
-            raise BudgetError(
-                f"{unpaid}Epsilon is what is short: the budget is {now.epsilon:g}, of which "
-                f"{spent:.6g} is spent, and this would bring it to "
-                f"{without_delta.epsilon_at(now.delta):.6g} at delta {plain(now.delta)}"
-                f"{delta_too}. {nothing}use a larger budget."
+            return (
+                f"Epsilon is what is short: the budget is {now.epsilon:g}, of which {spent:.6g} is "
+                f"spent, and this would bring it to {without_delta.epsilon_at(now.delta):.6g} at "
+                f"delta {plain(now.delta)}{delta_too}. {nothing}use a larger budget."
             )
-        raise BudgetError(
-            f"{unpaid}Delta is what is short: of the budget's {plain(now.delta)}, "
+        return (
+            f"Delta is what is short: of the budget's {plain(now.delta)}, "
             f"{now.spent.cost.delta:.3g} is used up; of its epsilon {now.epsilon:g}, {spent:.6g}. "
             f"{USES_DELTA.get(kind, 'Gaussian noise needs some')}. "
             f"{nothing}use a budget of larger delta."

@@ -386,7 +386,7 @@ def column_of(unit: str) -> str:
 
 
 def person_of(column: object) -> str:
-    """Unit of a person whom a column names, where its name is text that can be shown."""
+    """Name of persons as units, with that of the column of their labels if it can be shown."""
     shown = isinstance(column, str) and column.isprintable()
     return f"{PERSON}: {column}" if shown and column else PERSON
 

@@ -35,7 +35,7 @@ class FoldRows(np.ndarray[Any, np.dtype[np.intp]]):
 
     @classmethod
     def dealt(cls, rows: Any, groups: object, place: tuple[int, int]) -> "FoldRows":
-        """Rows of a fold that was dealt by the labels `groups`; by None, row by row."""
+        """Rows of a fold that keeps rows of equal labels `groups` together; None cuts anywhere."""
         whose = "" if groups is None else person_of(getattr(groups, "name", None))
         return cls._of(rows, whose, place)
 
@@ -133,7 +133,7 @@ class SearchAround(NamedTuple):
 
 
 def search_around(tools: Sequence[Tool]) -> SearchAround | None:
-    """Search among `tools`, if it says how many fits it makes, which cost the same."""
+    """Search that makes a fit; None unless its frame says how many, and all cost the same."""
     frame = validation_frame(tools)
     fold, (candidate, n_candidates) = _fold_of(frame), candidate_of(frame)
     if fold is None or {"epsilon", "delta"} & parameters_of(frame):

@@ -211,7 +211,7 @@ def run_in_batches(work: Callable[[slice], None], counts: sp.csr_matrix, n_compo
 def columns(
     counts: sp.csr_matrix, batch: slice
 ) -> tuple[Singles, NDArray[np.integer], NDArray[np.bool_]]:
-    """Counts and words of a batch, one column per document, padded; and the mask of words."""
+    """Counts and words (longest, n_padded), a document per column; mask (n, longest) of words."""
     ends = counts.indptr[batch.start : batch.stop + 1]
     per_row = np.diff(ends)
     n, longest = len(per_row), int(per_row[-1])  # rows are sorted by their number of words

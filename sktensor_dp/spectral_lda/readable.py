@@ -95,9 +95,9 @@ class ReadableTopics:
         Parameters
         ----------
         level : float, default=0.9
-            About this share of them or more, among words above the noise, holds what an EM step
-            without noise makes of these topics. Another fit may find others. Of topics that noise
-            may have made, intervals reach to the frequency of the word in all texts.
+            Among words above the noise, about this share of intervals or more hold the probability
+            that an EM step without noise would give these topics. Another fit may find others. Of
+            topics that noise may have made, intervals reach to the word's frequency in all texts.
 
         Returns
         -------

@@ -528,13 +528,13 @@ def _best_bound(persons: Floats, n: int, shape: tuple[int, int], noise: float) -
 
 
 def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Shrink the groups' common move of shares, and each one's own beyond it; means, variances."""
+    """Posterior means and variances of moves of groups: one common to all, and each one's own."""
     if not variance.any():
         return moves, variance
     common_variance = 1 / (1 / variance).sum(axis=0)
     common = (moves / variance).sum(axis=0) * common_variance
     noise = np.sqrt(common_variance)
-    mean, left = deviation_moments(common, noise, noise)
+    mean, left = deviation_moments(common, noise, noise)  # `left`: variance
     own = np.sqrt(np.maximum(variance - common_variance, LEAST_OWN**2 * variance)).ravel()
     own_mean, own_left = deviation_moments((moves - common).ravel(), own, own)
     return mean + own_mean.reshape(moves.shape), left + own_left.reshape(moves.shape)
