@@ -7,7 +7,7 @@ import numpy as np
 
 from sktensor_dp.mixtures.clipping import Clipping, Scales
 from sktensor_dp.mixtures.gaussians import Gaussians
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, Integers
 
 # Candidates for each sphere's centre. In q directions they are apart by the part 64^(-1/q) of what
 # centres are, a quarter in three: more would move a centre by less than its own sphere.
@@ -97,12 +97,7 @@ def spheres_after_step(
     shares = np.maximum(weights, LEAST_WEIGHT)
     shares /= shares.sum()
     if not drops:
-        for j in np.flatnonzero(~alive):  # to a random point as far from the heaviest as its rows
-            heavy = int(shares.argmax())
-            step = rng.standard_normal(width)
-            centres[j] = centres[heavy] + math.sqrt(variance * width) * step / np.linalg.norm(step)
-            shares[heavy] /= 2
-            shares[j] = shares[heavy]
+        _put_beside_heaviest(np.flatnonzero(~alive), shares, centres, variance, rng)
     elif alive.any():
         shares, centres = shares[alive] / shares[alive].sum(), centres[alive]
     centres = scaled_to_radius(centres, 2 * radius)
@@ -139,3 +134,17 @@ def scaled_to_radius(points: Floats, radius: float) -> Floats:
     """Rows of `points`, scaled down to `radius`."""
     lengths = np.linalg.norm(points, axis=1, keepdims=True)
     return points * (radius / np.maximum(lengths, max(radius, 1e-300)))
+
+
+def _put_beside_heaviest(
+    unsupported: Integers, shares: Floats, centres: Floats, variance: float,
+    rng: np.random.Generator,
+) -> None:  # fmt: skip
+    """Move each sphere to a random point as far from the heaviest as its rows; halve its share."""
+    width = centres.shape[1]
+    for j in unsupported:
+        heavy = int(shares.argmax())
+        step = rng.standard_normal(width)
+        centres[j] = centres[heavy] + math.sqrt(variance * width) * step / np.linalg.norm(step)
+        shares[heavy] /= 2
+        shares[j] = shares[heavy]

@@ -9,6 +9,7 @@ import numpy as np
 
 from sktensor_dp.mixtures.gaussians import (
     Gaussians,
+    ObservedPart,
     observed_part,
     patterns_of,
     responsibilities,
@@ -179,18 +180,7 @@ def _information(
         of_cells = observed_part(model.factors, model.log_scales, pattern)
         for rows in spans(ALIKE * len(places), len(information)):
             chosen = rng.choice(k, size=rows.stop - rows.start, p=model.weights)
-            whitened = whitened_rows(model.sample(chosen, rng), model.means, of_cells.whiteners)
-            squares = np.einsum("nkd,nkd->nk", whitened, whitened)
-            shares = responsibilities(of_cells.log_scales - squares / 2)
-            outer = whitened[..., :, None] * whitened[..., None, :]
-            products = _entries(outer - of_cells.projectors)
-            # Scores of a row in weights, means and shapes: its shares times 1, E y, and E yy' less
-            # what is expected of it, given the cells that are there.
-            ones = np.ones((len(shares), k, 1))
-            scores = np.concatenate([ones, whitened, products], axis=2) * shares[:, :, None]
-            scores[:, :, 0] -= model.weights
-            # Scores of labelled rows are then uncorrelated, of variance 1.
-            scores /= np.sqrt(model.weights)[:, None]
+            scores, shares = _scores(model, model.sample(chosen, rng), of_cells)
             held.append(scores.reshape(len(scores), -1))
             overlaps += shares.T @ shares
             if sum(map(len, held)) >= TOGETHER:
@@ -200,3 +190,20 @@ def _information(
     stacked = np.concatenate([*held, np.zeros((1, len(information)))])
     information += stacked.T @ stacked
     return information / (ALIKE * n_patterns), overlaps / (ALIKE * n_patterns)
+
+
+def _scores(model: Gaussians, rows: Floats, of_cells: ObservedPart) -> tuple[Floats, Floats]:
+    """Scores of rows in weights, means and shapes, (n, k, n_scores / k); responsibilities (n, k).
+
+    Scores of labelled rows are uncorrelated, of variance 1.
+    """
+    whitened = whitened_rows(rows, model.means, of_cells.whiteners)
+    squares = np.einsum("nkd,nkd->nk", whitened, whitened)
+    shares = responsibilities(of_cells.log_scales - squares / 2)
+    outer = whitened[..., :, None] * whitened[..., None, :]
+    products = _entries(outer - of_cells.projectors)
+    # A row's shares times 1, E y, and E yy' less what is expected of it, given the cells there.
+    ones = np.ones((*shares.shape, 1))
+    scores = np.concatenate([ones, whitened, products], axis=2) * shares[:, :, None]
+    scores[:, :, 0] -= model.weights
+    return scores / np.sqrt(model.weights)[:, None], shares

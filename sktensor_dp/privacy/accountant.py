@@ -632,10 +632,10 @@ class BudgetAccountant(TableDisplay):
         delta_left = max(self.delta - spent.cost.delta, 0.0)
         delta_used = self._delta_used(n_using, delta_left, now.epsilon, spent)
         gaussian_delta = delta_left - delta_used * n_using
-        earlier_epsilon = gaussian_epsilon(spent.cost.mu, gaussian_delta)
+        spent_on_gaussian = gaussian_epsilon(spent.cost.mu, gaussian_delta)
         epsilon_left = now.epsilon
         if spent != Spending() and math.isfinite(now.epsilon):
-            epsilon_left -= spent.cost.epsilon + earlier_epsilon
+            epsilon_left -= spent.cost.epsilon + spent_on_gaussian
             if epsilon_left <= now.epsilon * ROUNDING:
                 raise BudgetError(f"Nothing is left to divide of the budget.{self._so_far()}")
         epsilons = [epsilon_left * fraction / whole for fraction in fractions]
@@ -647,11 +647,11 @@ class BudgetAccountant(TableDisplay):
         # Epsilons of pure noise and searches are added to that of all Gaussian noise together.
         pairs = list(zip(fractions, kinds, strict=True))
         gaussian_fraction = math.fsum(part for part, kind in pairs if kind in GAUSSIAN_KINDS)
-        mu = 0.0
+        mu = 0.0  # of all parts with Gaussian noise together
         if gaussian_fraction:
-            epsilon_of_noise = earlier_epsilon + epsilon_left * (gaussian_fraction / whole)
-            mu_in_all = gaussian_mu(epsilon_of_noise, gaussian_delta)
-            mu = math.sqrt((mu_in_all - spent.cost.mu) * (mu_in_all + spent.cost.mu))
+            epsilon_on_gaussian = spent_on_gaussian + epsilon_left * (gaussian_fraction / whole)
+            with_spent = gaussian_mu(epsilon_on_gaussian, gaussian_delta)
+            mu = math.sqrt((with_spent - spent.cost.mu) * (with_spent + spent.cost.mu))
         deltas = {
             "pure": self.delta, "search": delta_used, "gaussian": gaussian_delta,
             "vocabulary": delta_used / THRESHOLD_FRACTION,  # of which it sets `delta_used` aside

@@ -136,9 +136,9 @@ def _propose(density: Density, samples: Integers, bits: int, words: Words) -> ND
 def _propose_block(
     density: Density, samples: Integers, bits: int, words: Words
 ) -> NDArray[np.intp]:
-    """Propose samples for at most one block, as `_propose` does."""
-    # `magnitude` is a cell above CELL_SHIFT bits of place; the table leaves a lot in the low bits,
-    # which the word's own lot is compared with.
+    """Propose samples for at most one block, as `_propose`: cells, places, verdicts, signs."""
+    # `magnitude` is a cell above CELL_SHIFT bits of place; the table leaves a lot in the low bits.
+    # A proposal is accepted where the word's own lot is below it, else waits for a second look.
     word = words(samples.size)
     magnitude = np.take(density.table, (word >> np.uint64(64 - CHOICE_BITS)).view(np.int64))
     waiting = np.flatnonzero((word & LOT_MASK) >= (magnitude.view(np.uint64) & LOT_MASK))
@@ -156,7 +156,7 @@ def _propose_block(
     samples >>= UNIT_BITS - bits
     if waiting.size:
         place_bits = CELL_SHIFT if bits > ONE_WORD_BITS else PLACE_BITS
-        for which in np.flatnonzero(look.open).tolist():
+        for which in np.flatnonzero(look.open).tolist():  # double precision left these open
             at = waiting[which]
             place = int(magnitude[at]) % 2**CELL_SHIFT
             revealed = _Revealed(place >> (CELL_SHIFT - place_bits), place_bits)

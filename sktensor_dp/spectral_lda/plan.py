@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -326,16 +327,11 @@ def forecast_topics(
     for planned in releases.planned:
         if planned.name not in table:
             continue
-        query, norm, noise, signal = table[planned.name]
-        # Deviation of noise on a sum at epsilon, or mu, of 1.
-        sigma = query.sensitivity_of(norm, neighbours=neighbours)
-        if pure and planned.name == plan.triples:
-            n_dims = plan.n_words if plan.triples == "triple_moments" else k
-            sigma *= spherical_spread(n_unique(n_dims, 3))
-        elif pure:  # Laplace noise of scale 1 has a deviation of sqrt(2)
-            sigma = math.sqrt(2) * query.sensitivity_of(norm, order=1, neighbours=neighbours)
+        compared = table[planned.name]
+        sigma = _sigma_at_one(planned.name, compared, plan, pure, neighbours)
         sigma /= n_samples * (planned.cost.epsilon or planned.cost.mu)
-        rows.append(ReleaseForecast(planned.name, sigma, sigma * noise, signal))
+        noise = sigma * compared.noise
+        rows.append(ReleaseForecast(planned.name, sigma, noise, compared.signal))
     pairs = next(row for row in rows if row.name == "pair_moments")
     # Half the edge of the spectrum that sampling alone gives pairs.
     frequencies = 1 / (np.arange(n_words) + OFFSET) / math.log1p(n_features / OFFSET)
@@ -358,6 +354,20 @@ def _relative_number(noise: float, sampling: float) -> float:
     square of the number and with the number.
     """
     return (sampling**2 + math.hypot(sampling**2, 2 * noise)) / 2
+
+
+def _sigma_at_one(
+    name: str, compared: Compared, plan: TopicPlan, pure: bool, neighbours: str
+) -> float:
+    """Deviation of noise on the sum of a release at mu, or if `pure` epsilon, of 1."""
+    sensitivity_of = partial(compared.query.sensitivity_of, compared.norm, neighbours=neighbours)
+    if pure and name != plan.triples:  # Laplace noise of scale 1 has a deviation of sqrt(2)
+        return math.sqrt(2) * sensitivity_of(order=1)
+    spread = 1.0
+    if pure:
+        n_dims = plan.n_words if plan.triples == "triple_moments" else plan.n_components
+        spread = spherical_spread(n_unique(n_dims, 3))
+    return sensitivity_of() * spread
 
 
 def _compared(

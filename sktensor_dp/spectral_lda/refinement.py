@@ -116,6 +116,15 @@ def release_steps(
             fitted, *average.without_echo(), frequencies=frequencies.value,
             frequencies_sigma=frequencies.sigma, public_frequencies=options.word_frequencies,
         )  # fmt: skip
+    fitted = _finished(ask, options, pairs, fitted, average)
+    return replace(fitted, shown=candidates.shown(average.centres()))
+
+
+def _finished(
+    ask: Session, options: TopicOptions, pairs: WhitenedPairs, fitted: FittedTopics,
+    average: StepAverage,
+) -> FittedTopics:  # fmt: skip
+    """Topics after the last step, with the concentration by pairs and standard deviations."""
     if options.concentration is None and fitted.concentration > 0:
         released = pairs.for_estimates(fitted.unigram, fitted.length, ask.n_units)
         words = slice(None) if pairs.words is None else pairs.words
@@ -126,7 +135,6 @@ def release_steps(
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
         fitted = replace(fitted, topics=smoothed(topics, fitted.unigram))
-    fitted = replace(fitted, shown=candidates.shown(average.centres()))
     return with_deviations(fitted, *average.without_echo())
 
 

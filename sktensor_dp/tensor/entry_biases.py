@@ -154,6 +154,24 @@ class RowRegression:
         return np.asarray(features @ coefficients, dtype=np.float64)
 
 
+def _fitted_biases(
+    rows: Any, sums: Floats, regression: RowRegression, mode: int, prior_variance: float
+) -> tuple[Floats, Floats, float]:
+    """Biases of a mode by one EM step, their variances, and their mean square about a regression.
+
+    `sums` are about the mean and the biases of other modes.
+    """
+    totals = rows.weight_totals
+    # For the regression, the variance of biases about it counts as noise.
+    shrunk_gains = rows.gains / (1.0 + rows.gains * totals * prior_variance)
+    expected = regression.means(mode, shrunk_gains * totals, shrunk_gains * sums)
+    about_expected, variances = rows.posterior(sums - totals * expected, prior_variance)
+    if not (observed := totals > 0).any():
+        return about_expected + expected, variances, prior_variance
+    squares = (about_expected**2 + variances)[observed]
+    return about_expected + expected, variances, float(squares.mean())
+
+
 def fit_row_sums(
     entries: SortedEntries, sums: Sequence[ArrayLike], weights: Sequence[ArrayLike],
     noise_variance: float, value_variance: float, *, center: float = 0.0,
@@ -178,21 +196,13 @@ def fit_row_sums(
     for _ in range(max_iter):
         moment, information = 0.0, 1 / mean_variance
         for mode, rows in enumerate(all_rows):
-            gains, totals = rows.gains, rows.weight_totals
             residuals = rows.without_others(biases)
-            # For the regression, the variance of biases about it counts as noise.
-            about_mean = residuals - totals * mean
-            shrunk_gains = gains / (1.0 + gains * totals * prior_variances[mode])
-            expected = regression.means(mode, shrunk_gains * totals, shrunk_gains * about_mean)
-            about_expected, variances[mode] = rows.posterior(
-                about_mean - totals * expected, prior_variances[mode]
+            biases[mode], variances[mode], mean_square = _fitted_biases(
+                rows, residuals - rows.weight_totals * mean, regression, mode, prior_variances[mode]
             )
-            biases[mode] = about_expected + expected
-            if (observed := totals > 0).any():
-                squares = (about_expected**2 + variances[mode])[observed]
-                prior_variances[mode] = max(float(squares.mean()), least_variance)
-            moment += float(gains @ (residuals - totals * biases[mode]))
-            information += float(gains @ totals)
+            prior_variances[mode] = max(mean_square, least_variance)
+            moment += float(rows.gains @ (residuals - rows.weight_totals * biases[mode]))
+            information += float(rows.gains @ rows.weight_totals)
         mean = moment / information if information > 0 else 0.0
     return CPCompletion(
         mean=center + mean, biases=biases, factors=[np.zeros((n, 0)) for n in entries.shape],
