@@ -205,7 +205,7 @@ def changed_since(file: Path | None, model: Path) -> str:
 
 
 def released_before(run: Run, path: Path) -> list[str]:
-    """Warning of runs that added the same to the same models, by other files; none if none did."""
+    """Warning, if any, that runs with other files added the same to these models before."""
     if not run.used.adds:
         return []
     asked, kept = run.asked_for(), [f"{name}.model" for name in run.added_to]

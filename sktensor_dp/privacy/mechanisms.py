@@ -187,7 +187,7 @@ class Piecewise:
         self.points = POINTS
         # Window of nearly the least variance, for values spread evenly over their range.
         self.reach = round(POINTS * math.exp(-epsilon / 3))
-        # A point of the window is `ratio` times as probable as one of the 2 M beyond it. Rounded
+        # A point of the window is `ratio` times as probable as one of the others. Rounded
         # down here and again to a multiple of 1 / WHOLE, so that it never exceeds e^epsilon.
         ratio = 1 + Fraction(math.expm1(epsilon)) * (1 - RELATIVE_ERROR)
         weight = self.window * ratio

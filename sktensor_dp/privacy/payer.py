@@ -89,10 +89,10 @@ class Payer:
             check_folds(self.tools, entries, units, given_groups=given_groups)
 
     def check_several(self, own: Sequence[LedgerEntry], later: Sequence[LedgerEntry] = ()) -> None:
-        """Raise BudgetError for the first of several fits that the budget cannot pay.
+        """Raise BudgetError, at the first of several fits, unless the budget can pay them all.
 
-        They are those of `later` steps of a pipeline, or all fits and scores of a search of
-        scikit-learn.
+        They are this one and those of `later` steps of a pipeline, or all fits and scores of a
+        search of scikit-learn.
         """
         self._check_tools(own)
         budget, search = self.accountant, search_around(self.tools)

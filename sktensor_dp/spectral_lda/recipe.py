@@ -8,7 +8,7 @@ all pairs, and the pairs tell the concentration. 5. `plan.n_refinements` EM step
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -228,8 +228,6 @@ class _SpectralFit:
         self, released: ReleasedPairs, corrected: Moment, correction: PriorCorrection
     ) -> NoisyWhitener:
         """Whitener of the `corrected` second moment by what noise and sampling do not explain."""
-        # An eigenvalue x of E2 becomes scale * x + shift in M2.
-        scale, shift = correction.pair_scale, correction.pair_shift
         n_words, ask = len(correction.frequencies), self._ask
         errors = PairErrors(
             released.sigma, released.diagonal_sigma,
@@ -242,13 +240,13 @@ class _SpectralFit:
             "n_iter": FEW_PRODUCTS if self._plan.multiplies_pairs else MANY_PRODUCTS,
         }  # fmt: skip
         # Largest eigenvalue of M2 that noise and sampling give: expected, and at most.
-        edge, most_by_chance = (scale * x + shift for x in errors.edges())
+        edge, most_by_chance = map(correction.edge, errors.edges())
         # Below the edge may be topics that noise hides, of which those above this are kept: a joint
         # fit finds how many there are, and EM steps find them unless sampling explains them.
         hidden_above = -math.inf if self._plan.match_moments else edge
         if self._plan.triples is None:
             by_sampling = replace(errors, sigma=0.0, diagonal_sigma=0.0).edges()
-            hidden_above = scale * by_sampling.expected + shift
+            hidden_above = correction.edge(by_sampling.expected)
         white = noisy_whitener(
             corrected, wanted, edge=edge, most_by_chance=most_by_chance, hidden_above=hidden_above,
             **search,
@@ -256,16 +254,23 @@ class _SpectralFit:
         if white.n_resolved >= wanted:  # of products alone no others are counted
             n_seen = wanted if callable(corrected) else self._n_seen(corrected, correction, errors)
             return replace(white, n_resolved=n_seen)
-        # If sampling is most of what varies, frequent words hide topics of rare ones: search again
-        # with words weighted so that all entries vary about alike.
-        weights, weighted_most = errors.weighted_edge(ask.n_units)
+        return self._with_topics_of_rare_words(white, corrected, correction, errors, search)
+
+    def _with_topics_of_rare_words(
+        self, white: NoisyWhitener, corrected: Moment, correction: PriorCorrection,
+        errors: PairErrors, search: Mapping[str, Any],
+    ) -> NoisyWhitener:  # fmt: skip
+        """Whitener of as many topics as words show if all their entries vary about alike."""
+        # If sampling is most of what varies, frequent words hide topics of rare ones.
+        weights, weighted_most = errors.weighted_edge(self._ask.n_units)
 
         def weighted(V: Floats) -> Floats:
+            """Product of the weighted second moment with `V`."""
             return weights[:, None] * product_of(corrected, weights[:, None] * V)
 
+        wanted = min(self._plan.n_components, len(weights))
         values, _ = top_eigenpairs(weighted, wanted, **search)
-        most_by_chance = scale * weighted_most + shift * float(weights.max()) ** 2
-        n_weighted = int((values > most_by_chance).sum())
+        n_weighted = int((values > correction.edge(weighted_most, weights)).sum())
         # One eigenvalue is always above chance: that of the word frequencies.
         if n_weighted <= max(white.n_resolved, 1):
             return white
@@ -280,7 +285,7 @@ class _SpectralFit:
 
         def n_above(most: float, weights: Floats) -> int:
             """Number of eigenvalues of the weighted moment above the edge of noise of `most`."""
-            edge = correction.pair_scale * most + correction.pair_shift * float(weights.max()) ** 2
+            edge = correction.edge(most, weights)
             return n_eigenvalues_above(weights[:, None] * corrected * weights, edge)
 
         def n_seen_beside(n_topics: int) -> int:

@@ -71,7 +71,12 @@ class PriorCorrection:
         self.frequencies = frequencies
         self.variance = sigma**2
         # What the term of `variance` adds to eigenvalues of M2, except along the frequencies.
-        self.pair_shift = self.pair_scale * self._a * self.variance
+        self._pair_shift = self.pair_scale * self._a * self.variance
+
+    def edge(self, of_errors: float, weights: Floats | None = None) -> float:
+        """Eigenvalue of M2, of words times `weights`, for one of the errors of E2 alone."""
+        largest = 1.0 if weights is None else float(weights.max())
+        return self.pair_scale * of_errors + self._pair_shift * largest**2
 
     def pairs(self, product: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
         """Given the function V -> E2 V, return the function V -> M2 V, for V of shape (d, b)."""
