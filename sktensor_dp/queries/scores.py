@@ -70,8 +70,9 @@ class HeldOutScores(Signed):
         if n_rows == 0:
             return np.zeros(1)  # models refuse what has no rows
         # Whether a warning occurs may depend on one unit.
-        with np.errstate(all="ignore"):
-            returned = self._row_scores(chunk)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            returned = self.score(chunk.X, chunk.y)
             # The original message could quote data.
             scores = call_unquoted(
                 lambda: np.asarray(returned, dtype=np.float64), "The score",
@@ -88,12 +89,6 @@ class HeldOutScores(Signed):
         # Clip again: rounding may carry a mean of many rows out of the bounds.
         means = np.clip(chunk.units.means(centred), -half, half)
         return np.array([math.fsum(means.tolist())])
-
-    def _row_scores(self, chunk: HeldOutChunk) -> Any:
-        """Scores of the rows of `chunk` by `score`, with its warnings silenced."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return self.score(chunk.X, chunk.y)
 
 
 @dataclass(frozen=True, eq=False)
