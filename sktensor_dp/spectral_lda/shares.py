@@ -263,9 +263,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         least = least_epsilon(
             lambda epsilon: self.shows_counts(n_units, n_topics, grouped, epsilon)
         )
-        ways = ["fewer values", "more units"]
-        if least is not None:
-            ways.append(f"epsilon={least:g}")
+        ways = ["fewer values", "more units", *([] if least is None else [f"epsilon={least:g}"])]
         raise NotEnoughDataError(
             f"Noise would hide how many texts each of {counted(len(self.values), 'group')} has: of "
             f"{counted(n_units, 'unit')}, spread evenly, at this epsilon. Nothing was charged for "
@@ -427,17 +425,18 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             rows.append((group, n, *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in ends)))
         marks = [MARKS[visibility] for visibility in self.visibility_]
         topics = (f"topic {number}{mark}" for number, mark in enumerate(marks, start=1))
-        of_persons = self.privacy_report_.unit == "person"
-        head = ("group", "texts, at least about" if of_persons else "texts, about", *topics)
+        scaling = self.on_scaling()
+        head = ("group", "texts, at least about" if scaling else "texts, about", *topics)
         notes = [
             "Within (90%), for noise and chance, under these topics: groups that write more than "
             "others of a topic that was not found differ in these, too."
         ]
-        if of_persons:
-            notes.append(
-                f"{self.on_scaling()} A few texts of each person, drawn at random before the run, "
-                "avoid that, and their number is the bound: docs/how_to/topics_by_group.md."
+        if scaling and self.texts_per_person == "auto":
+            scaling += (
+                " A few texts of each person, drawn at random before the run, avoid that, and "
+                "their number is the bound: docs/how_to/topics_by_group.md."
             )
+        notes += filter(None, [scaling])
         if self.hidden_.any():
             notes.append("* of a group: noise hides how many texts there are")
         if "half hidden" in self.visibility_:
