@@ -31,10 +31,10 @@ from sktensor_dp.completion.entry_recipe import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.inputs import (
     LARGEST_SIZE,
+    as_coordinates,
     checked_bounds,
     checked_values,
-    coordinates_of,
-    coordinates_or_unknown,
+    read_coordinates,
     read_entries,
     refuse_beyond,
     refuse_entries,
@@ -491,7 +491,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def _coordinates(self, X: ArrayLike) -> NDArray[np.intp]:
         """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
         check_is_fitted(self)
-        coordinates = coordinates_or_unknown(coordinates_of(self, X, self._indices))
+        coordinates = as_coordinates(read_coordinates(self, X, self._indices))
         refuse_beyond(coordinates, self._given_shape, "X", but=self.unit_mode)
         return coordinates
 

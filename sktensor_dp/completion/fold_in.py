@@ -16,13 +16,13 @@ from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import refuse_other_columns, refuse_other_row_order, taken
 from sktensor_dp.completion.inputs import (
     OF_NUMBERS,
+    as_coordinates,
     checked_values,
-    columns_to_numbers,
-    coordinates_of,
-    coordinates_or_unknown,
-    of_own_units,
+    encoded_columns,
     plain_numbers,
+    read_coordinates,
     refuse_beyond,
+    with_index_of_units,
 )
 from sktensor_dp.completion.model import SharedModel
 from sktensor_dp.completion.row_names import Indices, names_of
@@ -153,8 +153,8 @@ class UnitParameters:
         if self._indices is None:
             given = plain_numbers(call_unquoted(lambda: np.asarray(X), "X"), "X", OF_NUMBERS)
         else:
-            given = columns_to_numbers(X, self._indices)
-        coordinates = coordinates_or_unknown(given)
+            given = encoded_columns(X, self._indices)
+        coordinates = as_coordinates(given)
         if coordinates.shape[1] != len(self._shared.effects) + 1:
             raise ValueError(
                 f"X must have {len(self._shared.effects) + 1} columns, got {given.shape[1]}."
@@ -213,13 +213,13 @@ class FoldInMixin:
         refuse_other_columns(X, self._columns)
         refuse_other_row_order(X, y, "y")
         if indices is not None:
-            indices = of_own_units(indices, shared.unit_mode, X)
+            indices = with_index_of_units(indices, shared.unit_mode, X)
             if indices[shared.unit_mode] is None:
                 raise ValueError("X and y hold no entries; nobody is there to fold in.")
-        given = coordinates_of(self, X, indices)
+        given = read_coordinates(self, X, indices)
         values = checked_values(self, y)
         # Entries of unknown rows are kept: they show a unit's own level.
-        coordinates = coordinates_or_unknown(given)
+        coordinates = as_coordinates(given)
         _, values, _ = as_entries(np.maximum(coordinates, 0), values)
         if (coordinates[:, shared.unit_mode] < 0).any():
             raise ValueError("X must have coordinates >= 0 of units; some are negative.")

@@ -35,6 +35,22 @@ from sktensor_dp.tensor.arrays import Floats
 
 # Squares of values in this range, and their ratios, neither overflow nor underflow.
 LEAST_WIDTH, LARGEST_SIZE = 1e-50, 1e50
+WITHOUT_NAMES = (
+    "X must have integer coordinates in column {mode}, for which row_names has None. Give "
+    "row_names[{mode}]=RowIndex.from_public(names) with a list of names that is public, never one "
+    "that is read off the data."
+)
+REPEATED = (
+    "X must have different coordinates in every row: some are repeated, as in a bootstrap sample, "
+    "where a value that is drawn k times would be protected k times less. If they belong to "
+    "different values, pass repeated='distinct' to fit, or tell them apart by a mode of its own, "
+    "such as a day."
+)
+CATEGORIES = (
+    "for names give row_names=, a tuple with a public list of the names of each mode, or None for "
+    "numbers and for ids of the unit_mode; count days or weeks from a public first one"
+)
+OF_NUMBERS = f"X must have integer coordinates; {CATEGORIES}."
 
 
 class Parameters(Protocol):
@@ -44,87 +60,6 @@ class Parameters(Protocol):
     shape: Sequence[int] | None
     epsilon: float
     unit_mode: int | None
-
-
-@dataclass(frozen=True)
-class NamedPersonReader(PersonReader):
-    """Public parameters by which workers read entries by names; units without an index have ids."""
-
-    indices: Indices = ()
-
-    @property
-    def has_ids(self) -> bool:
-        """True where units have ids instead of numbers."""
-        return self.indices[self.unit_mode] is None
-
-    def _read(self, X: object, y: object) -> tuple[Any, Any, Labels | None]:
-        """Coordinates and values of a partition's known rows; labels where the fit numbers ids."""
-        id_mode = self.unit_mode if self.has_ids else None
-        numbers = columns_to_numbers(X, self.indices, nobody=id_mode)
-        labels = None
-        if id_mode is not None:
-            numbers[:, id_mode] = 0  # until all entries of a unit are in one place
-            labels = as_labels(_columns(X)[id_mode], len(numbers), f"column {id_mode} of X")
-        known = (numbers >= 0).all(axis=1)
-        values = np.asarray(as_numbers(y, "a partition"))[known]
-        return numbers[known], values, None if labels is None else labels[known]
-
-    def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
-        """Chunk of whole units; where their ids are on no list of names, they are numbered here."""
-        if self.has_ids:
-            names, places = distinct(labels)
-            self.check_number(len(names))
-            table = table.copy()
-            table[:, self.unit_mode] = places
-        return super()._chunk(table, labels)
-
-
-def lazy_persons(
-    estimator: Parameters,
-    X: Any,
-    y: Any,
-    indices: Indices | None,
-    shape: Sequence[int],
-    unit_mode: int,
-    bounds: tuple[float, float],
-) -> LazyPersons:
-    """Check a Dask table of entries by its metadata and return its units; nothing is computed."""
-    import dask
-
-    X = checked_columns(estimator, X, reset=True, text=CATEGORIES if indices is None else None)
-    reader = PersonReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
-    if indices is not None:
-        reader = NamedPersonReader(reader.shape, unit_mode, bounds, indices=indices)
-    if is_dask(y):
-        refuse_other_kinds(y._meta, "y", "encode it first")
-    parts = row_partitions(X)
-    values = partitions_beside(y, X, len(parts), "y", "value")
-    delayed = dask.delayed(error_or)
-    pieces = [
-        delayed("Reading entries", reader.split, *X_and_y, len(parts))
-        for X_and_y in zip(parts, values, strict=True)
-    ]
-    return LazyPersons(DaskPartitions.rearranged(pieces, reader.gather), reader)
-
-
-WITHOUT_NAMES = (
-    "X must have integer coordinates in column {mode}, for which row_names has None. Give "
-    "row_names[{mode}]=RowIndex.from_public(names) with a list of names that is public, never one "
-    "that is read off the data."
-)
-
-REPEATED = (
-    "X must have different coordinates in every row: some are repeated, as in a bootstrap sample, "
-    "where a value that is drawn k times would be protected k times less. If they belong to "
-    "different values, pass repeated='distinct' to fit, or tell them apart by a mode of its own, "
-    "such as a day."
-)
-
-CATEGORIES = (
-    "for names give row_names=, a tuple with a public list of the names of each mode, or None for "
-    "numbers and for ids of the unit_mode; count days or weeks from a public first one"
-)
-OF_NUMBERS = f"X must have integer coordinates; {CATEGORIES}."
 
 
 def checked_bounds(estimator: Parameters) -> tuple[float, float]:
@@ -202,7 +137,7 @@ def checked_entries(
     """
     refuse_other_row_order(X, y, "y")
     if indices is None:
-        given, values = coordinate_array(checked, X, reset=True), checked_values(checked, y)
+        given, values = checked_coordinates(checked, X, reset=True), checked_values(checked, y)
     else:
         values = checked_values(checked, y)
         given, values, shape = _known_entries(checked, X, values, indices, shape)
@@ -226,7 +161,17 @@ def refuse_entries(
         as_entries(np.where(of_units, 0, coordinates), values, shape)
 
 
-def coordinate_array(estimator: Parameters, X: Any, *, reset: bool) -> NDArray[Any]:
+def read_coordinates(estimator: Any, X: Any, indices: Indices | None) -> NDArray[Any]:
+    """Coordinates for a fitted estimator, shape (n, n_modes), from numbers or from names."""
+    if indices is None:
+        return checked_coordinates(estimator, X, reset=False)
+    model = estimator._model
+    # The model knows nothing of single units, so their ids are ignored.
+    nobody = model.unit_mode if isinstance(model, SharedModel) else None
+    return coordinates_of_names(estimator, X, indices, reset=False, nobody=nobody)
+
+
+def checked_coordinates(estimator: Parameters, X: Any, *, reset: bool) -> NDArray[Any]:
     """Coordinates as an array of shape (n, n_modes) from an array, a frame or a list.
     `reset` is True in a fit, where coordinates below 0 raise a ValueError and columns are stored.
     """
@@ -274,7 +219,107 @@ def empty_list_as_table(X: object, n_modes: int) -> Any:
     return np.zeros((0, n_modes), dtype=object) if empty else X
 
 
-def coordinates_or_unknown(given: NDArray[Any]) -> NDArray[np.intp]:
+def _known_entries(
+    checked: Parameters, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
+) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
+    """Coordinates and values of the entries all of whose names are rows, and the public shape."""
+    unit_mode, with_ids = checked.unit_mode, indices
+    if unit_mode is not None:
+        X = empty_list_as_table(X, len(indices))
+        if indices[unit_mode : unit_mode + 1] == (None,):  # also where there are too few indices
+            with_ids = with_index_of_units(indices, unit_mode, X)
+    numbers = coordinates_of_names(checked, X, with_ids, reset=True)
+    if shape is None:
+        shape = _shape_of_entries(indices, numbers)
+    # Ids of units were numbered from X itself.
+    if unit_mode is not None and with_ids is not indices:
+        n_ids, most = len(with_ids[unit_mode] or ()), shape[unit_mode]
+        if n_ids > most:
+            raise ValueError(MORE_IDS.format(mode=unit_mode, most=most))
+    named = [mode for mode, index in enumerate(with_ids) if index is not None]
+    known = (numbers[:, named] >= 0).all(axis=1)
+    # The caller checks that there are as many values as rows.
+    if len(values) != len(numbers) or known.all():
+        return numbers, values, shape
+    return numbers[known], values[known], shape
+
+
+def _shape_of_entries(indices: Indices, numbers: NDArray[Any]) -> Sequence[int]:
+    """Lengths of the modes: of lists of names, or else one more than the largest coordinate."""
+    lengths = []
+    for column, index in zip(numbers.T, indices, strict=True):
+        # Values that are no coordinates are refused later, when all columns are checked.
+        largest = np.max(column, initial=0.0)
+        length = int(largest) + 1 if np.isfinite(largest) else 1
+        lengths.append(length if index is None else len(index))
+    return lengths
+
+
+def coordinates_of_names(
+    estimator: Parameters, X: object, indices: Indices, *, reset: bool, nobody: int | None = None
+) -> NDArray[Any]:
+    """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
+
+    `reset` stores the columns on the estimator, else compares them. `nobody` is as for
+    `encoded_columns`.
+    """
+    if reset or "feature_names_in_" in column_attributes(estimator):
+        call_unquoted(lambda: validate_data(estimator, X, reset=reset, skip_check_array=True), "X")
+    return encoded_columns(X, indices, nobody)
+
+
+def encoded_columns(X: object, indices: Indices, nobody: int | None = None) -> NDArray[Any]:
+    """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
+    Without an index, mode `nobody` gets -1 everywhere: of its rows nothing is known.
+    """
+    columns = _columns(X)
+    if len(columns) != len(indices):
+        raise ValueError(
+            f"X must have a column for each of the {len(indices)} elements of row_names; it has "
+            f"{len(columns)}."
+        )
+    numbers: list[NDArray[Any]] = []
+    for mode, (column, index) in enumerate(zip(columns, indices, strict=True)):
+        if index is not None:
+            numbers.append(index.encode(column))
+        elif mode == nobody:
+            numbers.append(np.full(len(column), -1, dtype=np.intp))
+        else:
+            given = call_unquoted(partial(np.asarray, column), "X")
+            numbers.append(plain_numbers(given, "X", WITHOUT_NAMES.format(mode=mode)))
+    return np.column_stack(numbers)
+
+
+def _columns(X: Any) -> list[Any]:
+    """List of the columns of a frame, an array or a list of rows."""
+    refuse_lazy(X, "X")
+    if hasattr(X, "iloc"):
+        column_names(X)  # for its error
+        return [X.iloc[:, place] for place in range(X.shape[1])]
+    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
+    if isinstance(names, list):
+        return [X[name] for name in names]
+    rows = call_unquoted(lambda: np.asarray(X, dtype=None if hasattr(X, "dtype") else object), "X")
+    if rows.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got X of {rows.ndim} dimension(s). X must have one row per entry "
+            "and one column per mode."
+        )
+    return list(rows.T)
+
+
+def with_index_of_units(indices: Indices, mode: int, X: object) -> Indices:
+    """Copy of `indices` that numbers the ids of units in `X`."""
+    # Only the holder of X sees these ids: they are numbered, and no fit keeps them.
+    columns = _columns(X)
+    if mode >= len(columns) or len(columns[mode]) == 0:
+        return indices  # too few columns are refused by whoever reads all
+    labels = as_labels(columns[mode], len(columns[mode]), f"column {mode} of X")
+    ids = RowIndex.from_public(distinct(labels)[0])
+    return (*indices[:mode], ids, *indices[mode + 1 :])
+
+
+def as_coordinates(given: NDArray[Any]) -> NDArray[np.intp]:
     """Coordinates as integers; negative ones, for rows of which nothing is known, become -1."""
     unknown, filled = np.zeros(given.shape, dtype=bool), given
     if given.dtype.kind in "iuf":  # `as_entries` refuses all others
@@ -328,15 +373,6 @@ def _column(y: object) -> NDArray[Any]:
     return np.asarray(column_or_1d(given, warn=True))
 
 
-def _without_lengths(estimator: Parameters, message: str) -> Callable[[str], str | None]:
-    """Function that replaces an error's message by `message` if it tells a number of entries.
-
-    It returns None for other messages, which are then shown as they are.
-    """
-    private = estimator.unit_mode is not None
-    return lambda said: message if private and "shape" in said else None
-
-
 def plain_numbers(array: NDArray[Any], name: str, message: str) -> NDArray[Any]:
     """Numeric array from one of numbers or objects; ValueError with `message` for text or time."""
     if array.dtype.kind in "USmM":
@@ -351,57 +387,20 @@ def plain_numbers(array: NDArray[Any], name: str, message: str) -> NDArray[Any]:
     )  # fmt: skip
 
 
-def _known_entries(
-    checked: Parameters, X: Any, values: NDArray[Any], indices: Indices, shape: Sequence[int] | None
-) -> tuple[NDArray[Any], NDArray[Any], Sequence[int]]:
-    """Coordinates and values of the entries all of whose names are rows, and the public shape."""
-    unit_mode, with_ids = checked.unit_mode, indices
-    if unit_mode is not None:
-        X = empty_list_as_table(X, len(indices))
-        if indices[unit_mode : unit_mode + 1] == (None,):  # also where there are too few indices
-            with_ids = of_own_units(indices, unit_mode, X)
-    numbers = named_numbers(checked, X, with_ids, reset=True)
-    if shape is None:
-        shape = _shape_of_entries(indices, numbers)
-    # Ids of units were numbered from X itself.
-    if unit_mode is not None and with_ids is not indices:
-        n_ids, most = len(with_ids[unit_mode] or ()), shape[unit_mode]
-        if n_ids > most:
-            raise ValueError(MORE_IDS.format(mode=unit_mode, most=most))
-    named = [mode for mode, index in enumerate(with_ids) if index is not None]
-    known = (numbers[:, named] >= 0).all(axis=1)
-    # The caller checks that there are as many values as rows.
-    if len(values) != len(numbers) or known.all():
-        return numbers, values, shape
-    return numbers[known], values[known], shape
+def _without_lengths(estimator: Parameters, message: str) -> Callable[[str], str | None]:
+    """Function that replaces an error's message by `message` if it tells a number of entries.
 
-
-def _shape_of_entries(indices: Indices, numbers: NDArray[Any]) -> Sequence[int]:
-    """Lengths of the modes: of lists of names, or else one more than the largest coordinate."""
-    lengths = []
-    for column, index in zip(numbers.T, indices, strict=True):
-        # Values that are no coordinates are refused later, when all columns are checked.
-        largest = np.max(column, initial=0.0)
-        length = int(largest) + 1 if np.isfinite(largest) else 1
-        lengths.append(length if index is None else len(index))
-    return lengths
-
-
-def coordinates_of(estimator: Any, X: Any, indices: Indices | None) -> NDArray[Any]:
-    """Coordinates for a fitted estimator, shape (n, n_modes), from numbers or from names."""
-    if indices is None:
-        return coordinate_array(estimator, X, reset=False)
-    model = estimator._model
-    # The model knows nothing of single units, so their ids are ignored.
-    nobody = model.unit_mode if isinstance(model, SharedModel) else None
-    return named_numbers(estimator, X, indices, reset=False, nobody=nobody)
+    It returns None for other messages, which are then shown as they are.
+    """
+    private = estimator.unit_mode is not None
+    return lambda said: message if private and "shape" in said else None
 
 
 def unit_labels(X: object, mode: int, indices: Indices | None) -> NDArray[Any]:
     """Number or id of the unit of each entry, (n,)."""
     if indices is None:
         numbers = plain_numbers(call_unquoted(lambda: np.asarray(X), "X"), "X", OF_NUMBERS)
-        return coordinates_or_unknown(numbers)[:, mode]
+        return as_coordinates(numbers)[:, mode]
     if mode < len(indices) and indices[mode] is not None:
         raise ValueError(
             f"row_names[{mode}], that of the units, must be None in a search and in a private "
@@ -422,65 +421,62 @@ def with_numbered_units(X: Any, mode: int) -> Any:
     return table
 
 
-def of_own_units(indices: Indices, mode: int, X: object) -> Indices:
-    """Copy of `indices` that numbers the ids of units in `X`."""
-    # Only the holder of X sees these ids: they are numbered, and no fit keeps them.
-    columns = _columns(X)
-    if mode >= len(columns) or len(columns[mode]) == 0:
-        return indices  # too few columns are refused by whoever reads all
-    labels = as_labels(columns[mode], len(columns[mode]), f"column {mode} of X")
-    ids = RowIndex.from_public(distinct(labels)[0])
-    return (*indices[:mode], ids, *indices[mode + 1 :])
+@dataclass(frozen=True)
+class NamedPersonReader(PersonReader):
+    """Public parameters by which workers read entries by names; units without an index have ids."""
+
+    indices: Indices = ()
+
+    @property
+    def has_ids(self) -> bool:
+        """True where units have ids instead of numbers."""
+        return self.indices[self.unit_mode] is None
+
+    def _read(self, X: object, y: object) -> tuple[Any, Any, Labels | None]:
+        """Coordinates and values of a partition's known rows; labels where the fit numbers ids."""
+        id_mode = self.unit_mode if self.has_ids else None
+        numbers = encoded_columns(X, self.indices, nobody=id_mode)
+        labels = None
+        if id_mode is not None:
+            numbers[:, id_mode] = 0  # until all entries of a unit are in one place
+            labels = as_labels(_columns(X)[id_mode], len(numbers), f"column {id_mode} of X")
+        known = (numbers >= 0).all(axis=1)
+        values = np.asarray(as_numbers(y, "a partition"))[known]
+        return numbers[known], values, None if labels is None else labels[known]
+
+    def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
+        """Chunk of whole units; where their ids are on no list of names, they are numbered here."""
+        if self.has_ids:
+            names, places = distinct(labels)
+            self.check_number(len(names))
+            table = table.copy()
+            table[:, self.unit_mode] = places
+        return super()._chunk(table, labels)
 
 
-def named_numbers(
-    estimator: Parameters, X: object, indices: Indices, *, reset: bool, nobody: int | None = None
-) -> NDArray[Any]:
-    """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
+def lazy_persons(
+    estimator: Parameters,
+    X: Any,
+    y: Any,
+    indices: Indices | None,
+    shape: Sequence[int],
+    unit_mode: int,
+    bounds: tuple[float, float],
+) -> LazyPersons:
+    """Check a Dask table of entries by its metadata and return its units; nothing is computed."""
+    import dask
 
-    `reset` stores the columns on the estimator, else compares them. `nobody` is as for
-    `columns_to_numbers`.
-    """
-    if reset or "feature_names_in_" in column_attributes(estimator):
-        call_unquoted(lambda: validate_data(estimator, X, reset=reset, skip_check_array=True), "X")
-    return columns_to_numbers(X, indices, nobody)
-
-
-def columns_to_numbers(X: object, indices: Indices, nobody: int | None = None) -> NDArray[Any]:
-    """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
-    Without an index, mode `nobody` gets -1 everywhere: of its rows nothing is known.
-    """
-    columns = _columns(X)
-    if len(columns) != len(indices):
-        raise ValueError(
-            f"X must have a column for each of the {len(indices)} elements of row_names; it has "
-            f"{len(columns)}."
-        )
-    numbers: list[NDArray[Any]] = []
-    for mode, (column, index) in enumerate(zip(columns, indices, strict=True)):
-        if index is not None:
-            numbers.append(index.encode(column))
-        elif mode == nobody:
-            numbers.append(np.full(len(column), -1, dtype=np.intp))
-        else:
-            given = call_unquoted(partial(np.asarray, column), "X")
-            numbers.append(plain_numbers(given, "X", WITHOUT_NAMES.format(mode=mode)))
-    return np.column_stack(numbers)
-
-
-def _columns(X: Any) -> list[Any]:
-    """List of the columns of a frame, an array or a list of rows."""
-    refuse_lazy(X, "X")
-    if hasattr(X, "iloc"):
-        column_names(X)  # for its error
-        return [X.iloc[:, place] for place in range(X.shape[1])]
-    names = getattr(X, "column_names", None) or getattr(X, "columns", None)
-    if isinstance(names, list):
-        return [X[name] for name in names]
-    rows = call_unquoted(lambda: np.asarray(X, dtype=None if hasattr(X, "dtype") else object), "X")
-    if rows.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got X of {rows.ndim} dimension(s). X must have one row per entry "
-            "and one column per mode."
-        )
-    return list(rows.T)
+    X = checked_columns(estimator, X, reset=True, text=CATEGORIES if indices is None else None)
+    reader = PersonReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
+    if indices is not None:
+        reader = NamedPersonReader(reader.shape, unit_mode, bounds, indices=indices)
+    if is_dask(y):
+        refuse_other_kinds(y._meta, "y", "encode it first")
+    parts = row_partitions(X)
+    values = partitions_beside(y, X, len(parts), "y", "value")
+    delayed = dask.delayed(error_or)
+    pieces = [
+        delayed("Reading entries", reader.split, *X_and_y, len(parts))
+        for X_and_y in zip(parts, values, strict=True)
+    ]
+    return LazyPersons(DaskPartitions.rearranged(pieces, reader.gather), reader)
