@@ -70,7 +70,7 @@ class LastRun:
     hinders: Sequence[str] = ()
 
     @classmethod
-    def left_to(cls, run: Run, asked: Mapping[str, str], made: Manifest) -> "LastRun":
+    def compared(cls, run: Run, asked: Mapping[str, str], made: Manifest) -> "LastRun":
         """Compare the run that `made` lists with a `run` of the settings `asked`."""
         names, is_finished = [*run.models], _is_finished(made)
         paid = [name for name in names if made.protected.get(f"{name}.model")]
@@ -82,12 +82,12 @@ class LastRun:
         others = _others(run, asked, made, counts=counts)
         may_add = is_finished and any(name in asked for name in run.of_added)
         of_rest = [name for name in others if name not in {*run.of_added, *OF_ROWS, "epsilon"}]
-        hinders = _in_words(of_rest, made) if may_add else []
+        hinders = _names_in_words(of_rest, made) if may_add else []
         adds = may_add and bool(others) and not hinders
         first = names[:-1] if adds else []
         if is_finished and others == [run.option]:
             first = [name for name in paid if name in independent]
-        return cls(paid, is_finished, _in_words(others, made), first, adds, hinders)
+        return cls(paid, is_finished, _names_in_words(others, made), first, adds, hinders)
 
     def usable(self, *, again: bool) -> Sequence[str]:
         """Models that a run uses without paying: those of a run that stopped, to go on from there;
@@ -134,7 +134,7 @@ def take_up(run: Run, folder: Folder) -> LastRun:
         run.take_settings(made.asked, {name: load(name) for name in run.added_to})
         run.build()
     settings = run.asked_for()
-    last = LastRun.left_to(run, settings, made)
+    last = LastRun.compared(run, settings, made)
     if not again:
         run.take_check(folder, settings)
     if last.is_finished and vars(options).get(run.free) and not (again and last.differs):
@@ -185,14 +185,14 @@ def _refuse_to_pay_again(run: Run, path: Path, asked: Mapping[str, str], last: L
     """Raise BudgetError if the last run, or an earlier one, paid for what is asked for."""
     runs = [(path, last, run.free)] if last.is_in_the_way() else []
     for earlier in earlier_runs(path):
-        left = LastRun.left_to(run, asked, Manifest.of(earlier))
-        if left.is_finished and not left.differs:
-            runs.append((earlier, left, ""))
+        before = LastRun.compared(run, asked, Manifest.of(earlier))
+        if before.is_finished and not before.differs:
+            runs.append((earlier, before, ""))
     if runs:
-        where, left, free = runs[0]
-        changed = changed_since(run.options.file, where / f"{left.paid[0]}.model")
+        where, before, free = runs[0]
+        changed = changed_since(run.options.file, where / f"{before.paid[0]}.model")
         advice = "To pay for all again: --again. Nothing was spent."
-        said = [f"{left.told(where, free)}.", changed, advice]
+        said = [f"{before.told(where, free)}.", changed, advice]
         raise BudgetError(" ".join(filter(None, said)))
 
 
@@ -254,7 +254,7 @@ def _others(run: Run, asked: Mapping[str, str], made: Manifest, *, counts: bool)
     return [name for name in names if made.asked.get(name) != asked.get(name)]
 
 
-def _in_words(names: Sequence[str], made: Manifest) -> list[str]:
+def _names_in_words(names: Sequence[str], made: Manifest) -> list[str]:
     """Settings of these names as a run had them; that a public list differs if nothing else."""
     told = [
         f"{name.replace('_', ' ')}: {made.asked.get(name, 'not given')}"

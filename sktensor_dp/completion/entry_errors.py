@@ -18,7 +18,7 @@ from sktensor_dp.queries.entries import EntryPairs, RowSums
 from sktensor_dp.tensor.arrays import Floats
 
 # Number of iterations of the equations for components.
-STEPS = 200
+ITERATIONS = 200
 
 
 class Errors(NamedTuple):
@@ -71,7 +71,7 @@ def entry_errors(
     )
     folded = math.sqrt(of_row + math.fsum(biases[1:]))
     # Below the threshold of a spiked model cosines fall to 0, at it as one over the steps.
-    are_seen = math.prod(cosines) > 1 / STEPS
+    are_seen = math.prod(cosines) > 1 / ITERATIONS
     if plan.with_pairs:
         are_seen = variance * cosine > 0
     finds = plan.seeks_components and count > 0 and are_seen
@@ -86,7 +86,7 @@ def squared_cosines(per_row: list[float], variance: float, noise: float, count: 
     """
     # State evolution of a spiked model with normal factors (Lesieur, Krzakala and Zdeborova 2017).
     cosines = [1.0] * len(per_row)
-    for _ in range(STEPS):
+    for _ in range(ITERATIONS):
         residual = noise - count * variance * math.prod(cosines)
         for mode, n in enumerate(per_row):
             others = math.prod(cosines[:mode] + cosines[mode + 1 :])
@@ -119,7 +119,7 @@ def _fold_in_variance(
     # Of a component of variance a entries tell the fraction r / (1 + r), r = n a / noise; the noise
     # is all that is left of values: a fixed point.
     explained = 0.0
-    for _ in range(STEPS):
+    for _ in range(ITERATIONS):
         noise = residual - explained
         ratios = [n * variance / noise for variance in variances]
         explained = math.fsum(a * r / (1 + r) for a, r in zip(variances, ratios, strict=True))

@@ -262,7 +262,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
                 fitted, n_observed = fit_entries(ask, plan, options), n_units
         warnings = (*unseen, *fitted.warnings)
         # Warnings of a fit of persons doubt names or bounds, for which more budget is no advice.
-        if unit is None or not fitted.warnings:
+        if isinstance(plan, EntryPlan) or not fitted.warnings:
             warnings += self._warnings_of_noise(fitted.attributes, plan, n_units, n_observed, shape)
         n_found, most = count_components(fitted.attributes), max(ranks)
         notes = (f"Components found: {n_found} of {most}.",) if most > 0 else ()

@@ -123,7 +123,7 @@ ASSUMED = Assumed()
 
 
 # Number of steps of gradient descent.
-STEPS = 30
+DESCENT_STEPS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ def plan_entries(
             of_pairs = pair_fraction(n_observed, shape, left, delta)
     match perturbation:
         case "gradient":
-            n_steps, name = STEPS if max_iter is None else max_iter, EntryGradients.name
+            n_steps, name = DESCENT_STEPS if max_iter is None else max_iter, EntryGradients.name
             planned = ReleasePlan.split(left, delta, {name: 1.0}, {name: n_steps}).planned
         case "input":
             planned = (PlannedRelease(Entries.name, PrivacyCost(epsilon=left)),)

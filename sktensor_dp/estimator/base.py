@@ -92,8 +92,8 @@ class FittedStateMixin:
         return {name: value for name, value in vars(self).items() if self._is_fitted_state(name)}
 
 
-class Documented(OwnErrors):
-    """Mixin that names the nearest parameter for a wrong one."""
+class KnownParameters(OwnErrors):
+    """Mixin that refuses parameters that do not exist, and names the nearest."""
 
     def __new__(cls, *args: object, **parameters: object) -> Self:
         """Make an estimator; TypeError names the nearest parameter for one that does not exist."""
@@ -215,7 +215,7 @@ def check_output(estimator: object) -> None:
         importlib.import_module(container)
 
 
-class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFileMixin):
+class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, ModelFileMixin):
     """Base of private estimators: the parameters of the guarantee, and the life of a fit.
 
     Its parameters are ``epsilon, delta, accountant, random_state, verbose``. A subclass lists its
@@ -327,7 +327,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
         """
         return LARGEST_UNIT_COUNT if self._number_is_private else chunks.n_units
 
-    def _expected_plan(self) -> ReleasePlan:
+    def _plan_by_parameters(self) -> ReleasePlan:
         """Plan that costs as much as a fit, by the parameters alone."""
         facts = self._public_facts()
         delta = 0.0 if facts.is_pure else self.delta
@@ -342,7 +342,7 @@ class PrivateEstimatorMixin(Documented, HasAccountant, FittedStateMixin, ModelFi
 
     def _warn_of_budget(self, plan: ReleasePlan | None = None) -> None:
         """Warn where the estimator's accountant would refuse a fit, of a plan or of its epsilon."""
-        plan = self._expected_plan() if plan is None else plan
+        plan = self._plan_by_parameters() if plan is None else plan
         payer = Payer(type(self).__name__, self.accountant)
         try:
             payer.check_charges(payer.charges(plan, self.neighbours))

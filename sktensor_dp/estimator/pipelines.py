@@ -27,7 +27,7 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
         later_names = [*steps][[*steps].index(fitted) + 1 :]
         for name in later_names:
             step = steps[name]
-            if not hasattr(step, "_expected_plan") or step._public_facts().releases_nothing:
+            if not hasattr(step, "_plan_by_parameters") or step._public_facts().releases_nothing:
                 continue
             step._check_parameters()
             accountant = step._accountant_to_charge()
@@ -38,7 +38,7 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
                     "others, or fit in a `with BudgetAccountant(...)` block."
                 )
             groups_of_fitted, groups = _groups_of(routed[fitted]), _groups_of(routed[name])
-            is_private = hasattr(steps[fitted], "_expected_plan")
+            is_private = hasattr(steps[fitted], "_plan_by_parameters")
             if is_private and not _are_same(groups_of_fitted, groups):
                 raise ValueError(
                     "groups must be the same for all private steps of a pipeline, which protect "
@@ -53,7 +53,7 @@ def charges_of_later_steps(payer: Payer, neighbours: str) -> Iterator[LedgerEntr
             if accountant is payer.accountant:
                 unit = unit_of(step._unit, grouped=groups is not None)
                 spender = replace(payer, spender=type(step).__name__)
-                charges = spender.charges(step._expected_plan(), neighbours, unit)
+                charges = spender.charges(step._plan_by_parameters(), neighbours, unit)
                 spender.check_charges(charges)
                 yield from charges
 

@@ -30,7 +30,6 @@ from sktensor_dp.gaussian_mixture.fitted import SavedMixture, doubts_of_ends, ga
 from sktensor_dp.gaussian_mixture.plan import (
     check_memory,
     forecast_mixture,
-    minus_mean,
     no_intervals_by,
     parameters_of_group,
     plan_mixture,
@@ -635,4 +634,6 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         """Neighbours of an audit, told apart by their mean along the axis where they differ."""
-        return worst_samples(self, n_units, minus_mean)
+        return worst_samples(
+            self, n_units, lambda fitted: -float(fitted.weights_ @ fitted.means_[:, 0])
+        )

@@ -19,7 +19,7 @@ from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.tensor.symmetric import n_unique
 
 # Numbers of EM steps: the fewest, the most, and without noise.
-FEWEST, MOST, WITHOUT_NOISE = 5, 40, 60
+FEWEST_STEPS, MOST_STEPS, EXACT_STEPS = 5, 40, 60
 # Rows times mu for each group and column, and rows for each group, that forecasts ask for.
 ROWS_NEEDED, LEAST_NEEDED = 25.0, 50.0
 # Most matrices of all features that a fit holds at once. For each sphere when spheres are merged:
@@ -70,11 +70,11 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
     chooses_norm = estimator.data_norm == "auto"
     if chooses_norm:
         fractions = with_histogram(NormHistogram.name, fractions)
-    n_steps, mu = WITHOUT_NOISE, strength(estimator.epsilon, estimator.delta)
+    n_steps, mu = EXACT_STEPS, strength(estimator.epsilon, estimator.delta)
     if mu < math.inf:
-        # From FEWEST - 1 on, a step for each `ROWS_A_STEP` of rows times mu.
+        # From FEWEST_STEPS - 1 on, a step for each `ROWS_A_STEP` of rows times mu.
         allowed = n_samples * mu / (k * n_features) / defaults.ROWS_A_STEP
-        n_steps = int(min(max(round(FEWEST - 1 + allowed), FEWEST), MOST))
+        n_steps = int(min(max(round(FEWEST_STEPS - 1 + allowed), FEWEST_STEPS), MOST_STEPS))
     # Spent by `release_steps` and `release_unclipped`, `release_tails`, `release_start`.
     n_statistics = n_steps + 1 + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
@@ -163,8 +163,3 @@ def parameters_of_group(covariance_type: str, n_features: int) -> int:
     """Number of parameters of one group: weight, mean, and a covariance of its own."""
     of_shape = {"full": n_unique(n_features, 2), "tied": 0, "diag": n_features, "spherical": 1}
     return 1 + n_features + of_shape[covariance_type]
-
-
-def minus_mean(fitted: Any) -> float:
-    """Minus the mean along the first axis."""
-    return -float(fitted.weights_ @ fitted.means_[:, 0])

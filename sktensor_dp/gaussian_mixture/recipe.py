@@ -54,7 +54,7 @@ from sktensor_dp.tensor.arrays import Floats, as_generator
 # Rows are scaled down to this many radii of the ball: far from overflow, and few rows change.
 MOST_RADII = 8.0
 # Released statistics are clipped here, in units of their scales: without noise none is far above 1.
-MOST = 4.0
+LARGEST_STATISTIC = 4.0
 # Least share of cells that is taken as observed.
 LEAST_SHARE = 1e-4
 # Least gain of an EM step to the nearest mixture of fewer groups, in nats a row. Where groups
@@ -448,7 +448,7 @@ def _release_filled_rows(
 
 def clipped_statistics(answer: Answer) -> Floats:
     """Released statistics, clipped to a range that holds all values without noise."""
-    return np.clip(answer.value, -MOST, MOST)
+    return np.clip(answer.value, -LARGEST_STATISTIC, LARGEST_STATISTIC)
 
 
 def of_type(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:

@@ -155,10 +155,10 @@ def carried_variances(
     of_sizes = (trace / d) ** 2 * sizes + mixed / d * shapes + (trace / d - 1) ** 2 * of_weights
     of_shapes = (kept * shapes + mixed * d * (sizes + of_weights)) / max(n_shape, 1)
     moves = np.einsum("jab,jb->ja", model.whiteners, model.means - average.means)
-    return _moved(np.array([trace / d * firsts, of_shapes, of_sizes]), moves, of_weights)
+    return _after_moves(np.array([trace / d * firsts, of_shapes, of_sizes]), moves, of_weights)
 
 
-def _moved(variances: Floats, moves: Floats, of_weights: Floats) -> Floats:
+def _after_moves(variances: Floats, moves: Floats, of_weights: Floats) -> Floats:
     """Variances of noise of first and second moments about means after their `moves`.
 
     A move s adds w s to a first moment a of weight w, and s a' + a s' + w s s' to the second.
@@ -304,7 +304,7 @@ def gaussians_after_step(
     weight_noise = noise.weight * np.sqrt(average.weight_variances)
     counts = np.maximum(average.weights, np.maximum(RESOLVED * weight_noise, LEAST_WEIGHT))
     shifts = _shifts(model, average, counts, np.sqrt(average.variances[0]), statistics.clipping.far)
-    variances = _moved(average.variances, shifts, weight_noise**2)
+    variances = _after_moves(average.variances, shifts, weight_noise**2)
     means = model.means + np.einsum("jab,jb->ja", model.factors, shifts)
     means *= np.minimum(1, radius / np.maximum(np.linalg.norm(means, axis=1), 1e-300))[:, None]
     whitened = scatters(model, average, counts, shifts)

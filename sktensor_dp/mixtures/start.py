@@ -7,14 +7,13 @@ import numpy as np
 
 from sktensor_dp.mixtures.clipping import Clipping, Scales
 from sktensor_dp.mixtures.gaussians import Gaussians
+from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST
 from sktensor_dp.tensor.arrays import Floats, Integers
 
 # Candidates for each sphere's centre. In q directions they are apart by the part 64^(-1/q) of what
 # centres are, a quarter in three: more would move a centre by less than its own sphere.
 TRIES = 64
 LONGEST = 1.4  # largest distance of a centre, in roots of the number of directions
-# Least eigenvalue of a released second moment, relative to its largest.
-LEAST_OF_LARGEST = 1e-4
 # A sphere's weight has to exceed its noise by this many standard deviations.
 RESOLVED = 3.0
 LEAST_WEIGHT = 1e-4

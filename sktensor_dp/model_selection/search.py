@@ -31,8 +31,8 @@ from sktensor_dp.data.labels import distinct
 from sktensor_dp.estimator.base import (
     COLUMNS,
     LARGEST_EPSILON,
-    Documented,
     FittedStateMixin,
+    KnownParameters,
     PrivateEstimatorMixin,
     check_arguments,
     check_output,
@@ -93,7 +93,7 @@ def _model_has(name: str) -> Callable[[Any], bool]:
 
 
 class PrivateSearchCV(
-    Documented, HasAccountant, FittedStateMixin, MetaEstimatorMixin, BaseEstimator
+    KnownParameters, HasAccountant, FittedStateMixin, MetaEstimatorMixin, BaseEstimator
 ):
     """Random search over hyperparameters that is private as a whole.
 

@@ -38,7 +38,7 @@ def holds(case: Case) -> None:
     if report.composition.kind == "releases":  # no batches, nor a search
         assert model.accountant.earlier_fit(entries) == entries[0]
         if "output" not in case.model:  # which divides epsilon between two kinds of noise
-            assert model._expected_plan().cost.amounts == pytest.approx(cost.amounts)
+            assert model._plan_by_parameters().cost.amounts == pytest.approx(cost.amounts)
     told = epsilon_elsewhere(cost, report.delta)
     assert abs(told - report.epsilon) <= 1e-3 * report.epsilon
 
