@@ -628,10 +628,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             is_pure=self.unit_mode is None and (self.perturbation in pure or self._chooses_bounds),
             target_range=None if isinstance(self.bounds, str) else self.bounds,
             scored_by=frozenset({"bounds"}),
-            worst_case=partial(
-                worst_entries, bounds=self.bounds, shape=self.shape, unit_mode=self.unit_mode,
-                row_names=self.row_names,
-            ),
+            worst_case=partial(worst_entries, self),
         )  # fmt: skip
 
     def _forecast_verdict(

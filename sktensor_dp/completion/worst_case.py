@@ -1,6 +1,5 @@
 """Neighbouring entries that an audit of a completion tells apart."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,20 +8,14 @@ from sktensor_dp.completion.row_names import indices_of, names_at
 from sktensor_dp.estimator.facts import Neighbours
 
 
-def worst_entries(
-    n_units: int | None,
-    *,
-    bounds: tuple[float, float] | str | None,
-    shape: Sequence[int] | None,
-    row_names: Sequence[Any] | None,
-    unit_mode: int | None,
-) -> Neighbours:
+def worst_entries(completion: Any, n_units: int | None) -> Neighbours:
     """Data, their neighbour, and the statistic of a fit that tells them apart best."""
     # Values are at the two bounds, in one entry or in the entries of one unit.
+    bounds, shape, unit_mode = completion.bounds, completion.shape, completion.unit_mode
     if bounds is None:
         raise ValueError("bounds must be given: values are made of both.")
     low, high = (-1.0, 1.0) if isinstance(bounds, str) else map(float, bounds)
-    indices = indices_of(row_names)
+    indices = indices_of(completion.row_names)
     if shape is None and indices is not None:
         lengths = [0 if index is None else len(index) for index in indices]
         shape = lengths if unit_mode is None or all(lengths) else None

@@ -377,6 +377,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         )  # fmt: skip
         relation = neighbours or self.neighbours
         charged = plan.charged(relation)
+        counts_units = charged != plan  # the number of units is private, and is released
         if chunks.read_before_charge and not payer.paid_by_earlier_batch:
             payer.check_charges(payer.charges(charged, relation))
             with np.errstate(all="ignore"):  # as where the session reads them
@@ -395,7 +396,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
             expected = *payer.warnings_of_repetition(charges), *expected
         check_scoring_of_tools(self, payer.tools, grouped=chunks.grouped)
         self._warn(expected)
-        if charged == plan and not paid_by_earlier_batch:
+        if not (counts_units or paid_by_earlier_batch):
             self._warn(self._warnings_of_delta(plan, chunks.n_units, unit))
         # Products are small or limited by memory. On a busy machine more threads made fits ten
         # times slower, and on an idle one no faster.
@@ -407,7 +408,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         ):
             ask.count_units(plan)
             yield ask
-        if charged != plan:  # the number of units was released
+        if counts_units:
             ask.warnings.extend(self._warnings_of_delta(plan, ask.n_units, unit))
 
     def _with_report(

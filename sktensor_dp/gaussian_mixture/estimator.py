@@ -26,7 +26,12 @@ from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.rows import PrivateRowsMixin
 from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
 from sktensor_dp.exceptions import DoubtfulParameterWarning, NotEnoughDataWarning
-from sktensor_dp.gaussian_mixture.fitted import SavedMixture, doubts_of_ends, gaussians_of, names_of
+from sktensor_dp.gaussian_mixture.fitted import (
+    SavedMixture,
+    doubts_of_ends,
+    gaussians_of,
+    names_where,
+)
 from sktensor_dp.gaussian_mixture.plan import (
     check_memory,
     forecast_mixture,
@@ -545,14 +550,14 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
             reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
             doubt = f"There are no intervals: {reason}."
             std = np.full(self.means_.shape, np.nan)
-        elif skewed := names_of(self, np.isnan(std[0])):
+        elif skewed := names_where(self, np.isnan(std[0])):
             doubt = (
                 f"There are no intervals of {' and '.join(skewed)}: groups are skewed there, or "
                 "have nearly one value, as by many zeros or a long tail; how they share it is not "
                 "known."
             )
-        elif rare := names_of(self, self._observed < 0.5):
-            seen = names_of(self, self._most_observed < 0.5)
+        elif rare := names_where(self, self._observed < 0.5):
+            seen = names_where(self, self._most_observed < 0.5)
             most = "Most" if seen else "Noise may hide that most"
             doubt = (
                 f"{most} rows lack {' and '.join(seen or rare)}: if they do for values that are "

@@ -148,7 +148,7 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
     return {**attributes, "_step_noise": found.noise, **by_column, **by_group}
 
 
-def names_of(estimator: Any, columns: NDArray[np.bool_]) -> list[str]:
+def names_where(estimator: Any, columns: NDArray[np.bool_]) -> list[str]:
     """Names of some columns, by a mask."""
     numbers = [f"column {place}" for place in range(len(columns))]
     names = column_attributes(estimator).get("feature_names_in_", numbers)
@@ -199,7 +199,7 @@ def doubts_of_ends(estimator: Any, ranges: Floats | None = None) -> str:
     return " ".join(
         said.format(" and ".join(names))
         for said, columns in found.items()
-        if (names := names_of(estimator, columns))
+        if (names := names_where(estimator, columns))
     )
 
 
