@@ -2,7 +2,8 @@
 
 # Number of releases of biases if persons are the units, each about the biases so far.
 ROUNDS = 6
-# Fraction of the budget for the level and the deviation of persons' values, released twice.
+# Fraction of the budget for the level and the deviation of persons' values beside a search for
+# components; half of it is for a start, in all fits.
 LEVEL_FRACTION = 0.02
 # Fraction of the budget for components of persons, and the number of releases.
 DIRECTION_FRACTION = 0.9

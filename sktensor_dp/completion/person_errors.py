@@ -4,7 +4,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from sktensor_dp.completion import defaults
 from sktensor_dp.completion.component_search import (
@@ -61,20 +60,21 @@ def person_errors(
     each = n_observed / n_units
     rows = _errors_of_rows(each, shape, plan, assumed)
     if_found = biases = _bias_variances(rows, assumed)
-    explained = None
+    explained, of_level = None, 0
     if plan.n_sweeps > 0:
-        # Biases get what the trial leaves of the sweeps' budget if it finds no components.
-        n_left = plan.n_sweeps - trial_sweeps(plan.n_sweeps)
-        more_rows = _errors_of_rows(each, shape, plan, assumed, n_left)
+        # The level and biases get what the trial leaves of the sweeps' budget if it finds no
+        # components.
+        for_level, for_biases = plan.rest_of_search
+        more_rows = _errors_of_rows(each, shape, plan, assumed, for_biases)
         more_biases = _bias_variances(more_rows, assumed)
         gain_of_biases = math.fsum(biases) - math.fsum(more_biases)
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
         if explained is None:
-            rows, biases = more_rows, more_biases
+            rows, biases, of_level = more_rows, more_biases, for_level
     residual, of_biases = assumed.about_biases, math.fsum(biases)
     error = math.sqrt(residual + _level_variance(each, assumed) + of_biases)
     model = error if explained is None else math.sqrt(error**2 - explained)
-    mean_error = _mean_error(shape, plan, assumed)
+    mean_error = _mean_error(shape, plan, assumed, of_level)
     # Of a unit without own entries nothing is known but the mean.
     of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + of_biases)
     of_modes = np.insert([biases, if_found], plan.unit_mode, math.nan, axis=1)
@@ -92,14 +92,11 @@ def _level_variance(each: float, assumed: Assumed) -> float:
     return (by_shrinkage + by_entries) / (each + prior) ** 2
 
 
-def _mean_error(shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed) -> float:
+def _mean_error(shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, n_sweeps: int) -> float:
     """Standard error of the released mean in a range of width 1: noise, shrunk, and chance."""
-    cost, n_units = plan.releases.cost_of(UnitLevels.name), shape[plan.unit_mode]
-    # Levels go as far beyond the bounds as the largest of normal biases do (Blom, 1958).
-    n_rows = np.delete(shape, plan.unit_mode)
-    largest = float(ndtri((n_rows - 3 / 8) / (n_rows + 1 / 4)).sum())
-    levels = UnitLevels(half=0.5 + assumed.bias_deviation * largest)
-    sigma = sigma_of_mean(levels, cost, n_units, "replace_one")
+    n_units = shape[plan.unit_mode]
+    levels = UnitLevels(assumed.half_of_levels(np.delete(shape, plan.unit_mode)))
+    sigma = sigma_of_mean(levels, plan.cost_of_level(n_sweeps), n_units, "replace_one")
     shrunk = sigma / math.sqrt(1 + 12 * sigma**2)  # by a uniform prior, of variance 1 / 12
     return math.hypot(shrunk, assumed.deviation / math.sqrt(n_units))
 

@@ -26,6 +26,7 @@ from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.privacy.answer import LITTLE, Answer, is_at_end
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import ReleasedEffects, SharedFactorSums, UnitLevels
+from sktensor_dp.queries.query import Query
 from sktensor_dp.tensor import defaults as kernel_defaults
 from sktensor_dp.tensor.shared_parameters import SharedComponents, components_of_cells
 
@@ -55,8 +56,14 @@ class Levels:
     half: float  # of the width of the range of values, less effects if there are any
 
     @classmethod
-    def release(cls, ask: Session, about: ReleasedEffects | None = None) -> "Levels":
-        """Release levels of units' values, or of these less the effects of their rows."""
+    def release(
+        cls, ask: Session, about: ReleasedEffects | None = None,
+        pooled: int = 1, paid_by: type[Query] = UnitLevels,
+    ) -> "Levels":  # fmt: skip
+        """Release levels of units' values, or of these less the effects of their rows.
+
+        So many planned uses, `pooled`, of the query `paid_by` pay for it.
+        """
         of_bounds = half = ask.public("half")
         shift = 0.0  # of the middle of the range
         if about is not None:
@@ -68,7 +75,7 @@ class Levels:
                 replace(one, means=one.means - middle)
                 for one, middle in zip(about.effects, middles, strict=True)
             ))  # fmt: skip
-        answer = ask(UnitLevels(half, about))
+        answer = ask(UnitLevels(half, about), pooled, paid_by)
         found_mean, _, found_half = answer.value.tolist()
         # Share of units that have values: as far below 1, which the shape states, as noise allows,
         # by a uniform prior, whose variance is 1 / 12. Those without values add 0 to all sums.
@@ -123,20 +130,22 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
                 one.fit(biases)
         fit_by_corrected_deviation(biases, of_values.deviation, n_with_values)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
-    about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
-    level = Levels.release(ask, about)
-    for one in biases:
-        one.level = level.mean
+    level = release_level(ask, biases, plan.n_levels - 1)
     components = None
     if plan.n_sweeps == 0:
         noise_variance = residual_variance(biases)
     elif found := release_components(ask, n_with_values, biases, plan, options):
         components, noise_variance = found
-    else:  # what is left of their budget pays for more biases
-        precision = plan.n_rounds * plan.rest_of_search
-        biases[plan.longest].release(biases, all_left_of=SharedFactorSums, precision=precision)
+    else:  # what is left of their budget pays for better biases and a better level
+        for_level, for_biases = plan.rest_of_search
+        precision = plan.n_rounds * plan.rest_of_biases
+        biases[plan.longest].release(
+            biases, pooled=for_biases, paid_by=SharedFactorSums, precision=precision
+        )
         for one in biases:
             one.fit(biases)
+        if for_level:
+            level = release_level(ask, biases, for_level, SharedFactorSums)
         noise_variance = residual_variance(biases)
     add_errors_of_deviation(biases, of_values.deviation, n_with_values)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
@@ -158,6 +167,17 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     if plan.n_sweeps:
         n_entries = round(entries_each(biases, n_with_values) * n_with_values)
     return FitResult(state, _doubts(of_values, biases[0].measured_part)), n_entries
+
+
+def release_level(
+    ask: Session, biases: Sequence[SharedBiases], pooled: int, paid_by: type[Query] = UnitLevels
+) -> Levels:
+    """Release the level of values less biases, and centre the next releases of `biases` by it."""
+    about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
+    level = Levels.release(ask, about, pooled, paid_by)
+    for one in biases:
+        one.level = level.mean
+    return level
 
 
 def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
@@ -197,7 +217,7 @@ def release_components(
     for step in range(plan.n_sweeps):
         search.release_sweep()
         if step + 1 == trial:
-            more_of_biases = biases[plan.longest].gain_of(plan.rest_of_search)
+            more_of_biases = biases[plan.longest].gain_of(plan.rest_of_biases)
             if not search.is_worth(more_of_biases):
                 return None
     factor = search.factor()

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.special import ndtri
 
 from sktensor_dp.checks.parameters import Number, Numbers, check_feasible, shown
 from sktensor_dp.completion import defaults
@@ -28,7 +30,13 @@ from sktensor_dp.queries.person_entries import (
     UnitLevels,
 )
 from sktensor_dp.tensor.defaults import VECTORS
-from sktensor_dp.tensor.shared_parameters import GRID_SIZE, clipped_response, residual_clip
+from sktensor_dp.tensor.shared_parameters import (
+    GRID_SIZE,
+    UNCLIPPED,
+    clipped_response,
+    clipped_variance,
+    residual_clip,
+)
 
 
 @dataclass(frozen=True)
@@ -112,7 +120,13 @@ class Assumed:
         """Variance of values about mean and biases."""
         return self.deviation**2 - self.n_biased * self.bias_deviation**2
 
-    def shrunk(self, noise: Sequence[float]) -> list[float]:
+    def half_of_levels(self, lengths: NDArray[Any]) -> float:
+        """Half of the range of values less biases of shared modes of these `lengths`."""
+        # Levels go as far beyond the bounds as the largest of normal biases do (Blom, 1958).
+        largest = float(ndtri((lengths - 3 / 8) / (lengths + 1 / 4)).sum())
+        return 0.5 + self.bias_deviation * largest
+
+    def shrunk(self, noise: Sequence[Any]) -> list[Any]:
         """Error variance of a bias of each mode after shrinkage, from that by `noise` before it."""
         # A noise variance v leaves prior * v / (prior + v).
         prior = self.bias_deviation**2
@@ -345,6 +359,8 @@ class PersonPlan:
     unit_mode: int
     n_sweeps: int  # releases of `shared_factor_sums`, the first of which decide on the others
     releases: ReleasePlan
+    level_fraction: float  # of what is not for components: for levels, by which averages err least
+    n_levels: int  # releases of `unit_levels`: the first is a start, the others pay for the level
     n_rounds: int  # releases of the effects of each shared mode
     uses_by_mode: tuple[int, ...]  # planned releases of effects that one of each shared mode takes
     perturbation: ClassVar[str] = "sufficient_statistics"
@@ -365,13 +381,27 @@ class PersonPlan:
         return [PrivacyCost.total([(each, n * self.n_rounds)]) for n in self.uses_by_mode]
 
     @property
-    def rest_of_search(self) -> float:
-        """Budget of the sweeps after the trial over that of all rounds of the longest mode."""
+    def rest_of_search(self) -> tuple[int, int]:
+        """Sweeps after the trial, which pay for levels and for biases if it finds no components."""
+        n_left = self.n_sweeps - trial_sweeps(self.n_sweeps)
+        of_levels = round(self.level_fraction * n_left)
+        return of_levels, n_left - of_levels
+
+    def cost_of_level(self, n_sweeps: int) -> PrivacyCost:
+        """Cost of the level, which `n_sweeps` of a search pay if there are any."""
+        name, uses = (
+            (SharedFactorSums.name, n_sweeps) if n_sweeps else (UnitLevels.name, self.n_levels - 1)
+        )
+        return PrivacyCost.total([(self.releases.cost_of(name), uses)])
+
+    @property
+    def rest_of_biases(self) -> float:
+        """Budget of biases from the rest of a search, over that of the longest mode's rounds."""
         mu_of_sweep = self.releases.cost_of(SharedFactorSums.name).mu
         if math.isinf(mu_of_sweep):  # without noise biases are known
             return 0.0
         mu_of_biases = max(cost.mu for cost in self.costs_of_biases())
-        return (self.n_sweeps - trial_sweeps(self.n_sweeps)) * mu_of_sweep**2 / mu_of_biases**2
+        return self.rest_of_search[1] * mu_of_sweep**2 / mu_of_biases**2
 
 
 def plan_persons(
@@ -390,27 +420,60 @@ def plan_persons(
     # in them; with pure noise the division of epsilon costs more than that.
     has_rounds = delta > 0 or math.isinf(epsilon)
     n_rounds = defaults.ROUNDS if has_rounds else 1
-    of_levels = defaults.LEVEL_FRACTION
-    if not has_rounds:
-        # Errors a / f + b / (1 - f) of two parts of mu squared add up to least at the ratio
-        # f / (1 - f) = (a / b)^(1/2); a / f^2 + b / (1 - f)^2 of parts of epsilon at (a / b)^(1/3).
-        ratio = (of_levels / (1 - of_levels)) ** (2 / 3)
-        of_levels = ratio / (1 + ratio)
-    shares = {UnitLevels.name: of_levels, SharedRowSums.name: 1 - of_levels}
     # Errors of effects are, as noise, in proportion to the number of rows if entries of a unit are
     # spread: their squares add up to least if mu squared is too.
     lengths = np.delete(shape, unit_mode)
     uses_by_mode = tuple(round(n / min(lengths)) for n in lengths)
-    # Levels are released before biases and after.
-    uses = {UnitLevels.name: 2, SharedRowSums.name: sum(uses_by_mode) * n_rounds}
+    of_levels = level_fraction = _level_fraction(shape, unit_mode, epsilon, delta)
+    of_components = 0.0
     if n_sweeps:
-        shares[SharedFactorSums.name] = defaults.DIRECTION_FRACTION
-        shares[SharedRowSums.name] -= shares[SharedFactorSums.name]
+        of_levels, of_components = defaults.LEVEL_FRACTION, defaults.DIRECTION_FRACTION
+    # Levels are released before biases, for a start, and after: the latter gets the rest.
+    n_levels = round(2 * of_levels / defaults.LEVEL_FRACTION) if has_rounds else 2
+    shares = {UnitLevels.name: of_levels, SharedRowSums.name: 1 - of_levels - of_components}
+    uses = {UnitLevels.name: n_levels, SharedRowSums.name: sum(uses_by_mode) * n_rounds}
+    if n_sweeps:
+        shares[SharedFactorSums.name] = of_components
         uses[SharedFactorSums.name] = n_sweeps
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    return PersonPlan(unit_mode, n_sweeps, releases, n_rounds, uses_by_mode)
+    return PersonPlan(
+        unit_mode, n_sweeps, releases, level_fraction, n_levels, n_rounds, uses_by_mode
+    )
+
+
+def _level_fraction(shape: Sequence[int], unit_mode: int, epsilon: float, delta: float) -> float:
+    """Fraction of the budget for the level, and not for biases, by which averages err least.
+
+    An average is the level plus a bias of each shared mode; biases get half of the budget at least.
+    """
+    pure = delta == 0
+    budget = epsilon if pure else gaussian_mu(epsilon, delta)
+    if math.isinf(budget):
+        return defaults.LEVEL_FRACTION
+    # Deviations of noise in widths of the bounds, for a budget of 1. Those of biases are for
+    # residuals clipped as in a first round, and units as in `snr_in_person_sums`.
+    lengths, n_units = np.delete(shape, unit_mode), shape[unit_mode]
+    each = max(ASSUMED.observed_share * math.prod(lengths.tolist()), 1.0)
+    levels, laplace = UnitLevels(ASSUMED.half_of_levels(lengths)), math.sqrt(2)
+    of_level = (levels.l1_sensitivity * laplace if pure else levels.l2_sensitivity) / n_units
+    clip = UNCLIPPED if pure else 1.0
+    farthest = SharedRowSums.largest_distance(math.sqrt(clipped_variance(clip)))
+    of_sum = 4 * laplace if pure else farthest
+    weight = n_units * (1.0 if pure else math.sqrt(each)) / lengths
+    of_biases = of_sum * ASSUMED.residual / clipped_response(clip) / weight
+
+    def variances(noise: Any, fraction: Any) -> Any:
+        """Variances by `noise` for a fraction of the budget."""
+        return (noise / (budget * (fraction if pure else np.sqrt(fraction)))) ** 2
+
+    fractions = np.arange(defaults.LEVEL_FRACTION, 0.5, defaults.LEVEL_FRACTION / 2)
+    by_level = variances(of_level, fractions)
+    errors = by_level / (1 + 12 * by_level)  # shrunk by a uniform prior, of variance 1 / 12
+    for noise, part in zip(of_biases, lengths / lengths.sum(), strict=True):
+        errors = errors + ASSUMED.shrunk([variances(noise, part * (1 - fractions))])[0]
+    return float(fractions[np.argmin(errors)])
 
 
 def trial_sweeps(n_sweeps: int) -> int:

@@ -306,13 +306,13 @@ class SharedBiases:
 
     def release(
         self, biases: Sequence["SharedBiases"], n_left: int = 0, pooled: int = 1,
-        all_left_of: type[Query] | None = None, precision: float = 1.0,
+        paid_by: type[Query] = SharedRowSums, precision: float = 1.0,
     ) -> None:  # fmt: skip
         """Release sums of residuals about all biases so far.
 
         `biases` are of all shared modes, and `n_left` releases of this mode are to come. So many
-        planned uses, `pooled`, pay, or `all_left_of` another release: `precision` times as much,
-        in mu squared, as for the last release of this mode.
+        planned uses, `pooled`, of the query `paid_by` pay: `precision` times as much, in mu
+        squared, as for the last release of this mode.
         """
         variance = residual_variance(biases)
         known = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
@@ -321,10 +321,7 @@ class SharedBiases:
         spread = math.sqrt(clipped_variance(clip))
         most = 1.0 if self._order == 1 else longest_sum(clip)  # which costs nothing in L1
         query = SharedRowSums(self.mode, self._shape, known, clip * deviation, self._order, most)
-        if all_left_of is None:
-            noisy = self._ask(query, pooled).as_sum()
-        else:
-            noisy = self._ask.with_all_left_of(all_left_of, query).as_sum()
+        noisy = self._ask(query, pooled, paid_by).as_sum()
         self._noise_of_sum = noisy.sigma / query.l2_sensitivity
         sums, counts = noisy.value
         release = EffectRelease(sums, counts, noisy.sigma, 1.0, self.effects.means, spread)

@@ -100,16 +100,12 @@ class Session(AbstractContextManager["Session"]):
             self._payer.add_charge_to(error)
         self._chunks, self._is_open = None, False
 
-    def __call__(self, query: Query, pooled: int = 1) -> Answer:
-        """Answer a planned query with noise; so many of its planned uses, `pooled`, pay for it."""
-        return self._answer(query, self._admit(query, pooled))
+    def __call__(self, query: Query, pooled: int = 1, paid_by: type[Query] | None = None) -> Answer:
+        """Answer a planned query with noise; so many planned uses, `pooled`, pay for it.
 
-    def with_all_left_of(self, planned: type[Query], query: Query) -> Answer:
-        """Answer a query with noise; what is left of another that is `planned` pays for it."""
-        return self._answer(query, self._admit(query, self.left(planned), planned))
-
-    def _answer(self, query: Query, release: _Admitted) -> Answer:
-        """Answer to an admitted query, with the noise that was paid for."""
+        They are its own, or those of the query `paid_by`.
+        """
+        release = self._admit(query, pooled, paid_by)
         # Cap on released sums, in sensitivities; larger values are noise alone and could overflow.
         largest_released = 2.0**53
         mechanism, sensitivity, cost = release.mechanism, release.sensitivity, release.cost

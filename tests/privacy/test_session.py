@@ -271,10 +271,10 @@ def plan_of_two(uses: int, mu: float = 0.5, pure: float = 0.0) -> ReleasePlan:
 def test_what_is_left_of_a_release_pays_for_one_more_once(plan, release, payer, ratio):
     with person_session(plan) as ask:
         usual = ask(release)
-        assert ask.with_all_left_of(payer, release).sigma == pytest.approx(ratio * usual.sigma)
+        assert ask(release, ask.left(payer), payer).sigma == pytest.approx(ratio * usual.sigma)
         for spent in (payer, type(release)):
             with pytest.raises(RuntimeError, match="used up"):
-                ask.with_all_left_of(spent, release)
+                ask(release, ask.left(spent), spent)
         with pytest.raises(RuntimeError, match="used up"):
             ask(release)
         report = ask.report()
@@ -305,12 +305,12 @@ def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
     with person_session(plan_of_two(2, 0.1)) as ask:
         ask(SUMS)
         with Interrupting() as seen:
-            ask.with_all_left_of(SharedFactorSums, SUMS)
+            ask(SUMS, ask.left(SharedFactorSums), SharedFactorSums)
     for place in range(len(seen.calls)):
         with person_session(plan_of_two(2, 0.1)) as ask:
             ask(SUMS)
             with pytest.raises(Interrupted), Interrupting(place):
-                ask.with_all_left_of(SharedFactorSums, SUMS)
+                ask(SUMS, ask.left(SharedFactorSums), SharedFactorSums)
             with pytest.raises(RuntimeError, match="used up"):
                 ask(SUMS)
 
@@ -326,7 +326,7 @@ def test_what_is_refused_or_interrupted_leaves_no_use_beside_the_plan():
 )
 def test_what_the_rest_does_not_pay_for_is_refused_before_it_is_answered(plan, release):
     with person_session(plan) as ask, pytest.raises(RuntimeError):
-        ask.with_all_left_of(SharedFactorSums, release)
+        ask(release, ask.left(SharedFactorSums), SharedFactorSums)
     assert ask.report().rows == ()
 
 
