@@ -119,7 +119,7 @@ class Ratings(Run):
         return {**super().settings(), **counts}
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
-        """Yield whether each rating is given, its item listed, and it missing or within bounds."""
+        """Yield masks of ratings, by test: given; of a listed item; within bounds or missing."""
         yield self._is_given
         if not self.options.items_are_public:
             yield np.fromiter(map(self._items.__contains__, self._entries[:, 1]), bool)

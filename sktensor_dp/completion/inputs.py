@@ -397,7 +397,7 @@ def _without_lengths(estimator: Parameters, message: str) -> Callable[[str], str
 
 
 def unit_labels(X: object, mode: int, indices: Indices | None) -> NDArray[Any]:
-    """Number or id of the unit of each entry, (n,)."""
+    """Number of the unit of each entry, or its id where `indices` name rows; (n,)."""
     if indices is None:
         numbers = plain_numbers(call_unquoted(lambda: np.asarray(X), "X"), "X", OF_NUMBERS)
         return as_coordinates(numbers)[:, mode]

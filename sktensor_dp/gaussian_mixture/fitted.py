@@ -165,31 +165,17 @@ def doubts_of_ends(estimator: Any, ranges: Floats | None = None) -> str:
     spreads = 2 * np.sqrt(estimator.variances_) / (high - low)
     if ranges is not None:
         means = np.clip(means, -1, 1)
-    to_end = 1 - np.abs(means)
-    # From one to ten in spread on, nine in ten rows of two groups of one mean and size are parted
-    # by this column alone.
-    narrow = spreads < 0.1 * spreads.max(axis=0)
-    narrow &= ~narrow.all(axis=1, keepdims=True)  # a small cloud, not one value of a column
     # Rows scaled by ranges have this norm at most; others have no ends that are known.
     is_scaled = ranges is not None or math.isclose(
         getattr(estimator, "data_norm_", estimator.data_norm),
         math.sqrt(means.shape[1]),
         rel_tol=0.01,
     )
-    at_end = (np.abs(to_end) < 0.02) & is_scaled  # within a hundredth of the range
-    # Normal groups three deviations from an end have 0.1 % of their values beyond it: a group at
-    # the end is no tail of these.
-    at_one_end = at_end.all(axis=0) & (np.ptp(np.sign(means), axis=0) == 0)
-    gap = (at_end | (to_end > 3 * spreads)).all(axis=0) & ~at_one_end
-    parted = (at_end & (narrow | gap)).any(axis=0)
-    # Ones among zeros and counts of rare events may have the low end as their average: they vary
-    # by as much as that. The end is 0, if it is known.
-    varies_less = (spreads**2 < np.maximum(to_end, 0.0004)).any(axis=0)
-    may_not_be_low = low != 0 if ranges is not None else varies_less & at_one_end
-    beyond = (at_end & (may_not_be_low | (means > 0))).any(axis=0) & ~parted
+    low_is_zero = None if ranges is None else low == 0
+    one_valued, parted, beyond = _columns_in_doubt(means, spreads, low_is_zero, has_ends=is_scaled)
     found = {
         "A group has nearly one value of {}. Groups may part by it alone, and hide others, which a "
-        "fit without it shows.": (narrow & ~at_end).any(axis=0),
+        "fit without it shows.": one_valued,
         "A group has nearly one value of {}, at the end of its range: many zeros, a code of "
         "missing cells such as -9, or logs not taken? Groups may part by it alone, and hide "
         "others, which a fit without it shows.": parted,
@@ -201,6 +187,32 @@ def doubts_of_ends(estimator: Any, ranges: Floats | None = None) -> str:
         for said, columns in found.items()
         if (names := names_where(estimator, columns))
     )
+
+
+def _columns_in_doubt(
+    means: Floats, spreads: Floats, low_is_zero: Any, *, has_ends: bool
+) -> tuple[NDArray[np.bool_], ...]:
+    """Masks of columns: a group has one value; has it at an end; has its average there otherwise.
+
+    Averages and spreads (k, d) are of columns scaled to [-1, 1].
+    """
+    to_end = 1 - np.abs(means)
+    at_end = (np.abs(to_end) < 0.02) & has_ends  # within a hundredth of the range
+    # From one to ten in spread on, nine in ten rows of two groups of one mean and size are parted
+    # by this column alone.
+    narrow = spreads < 0.1 * spreads.max(axis=0)
+    narrow &= ~narrow.all(axis=1, keepdims=True)  # a small cloud, not one value of a column
+    # Normal groups three deviations from an end have 0.1 % of their values beyond it: a group at
+    # the end is no tail of these.
+    at_one_end = at_end.all(axis=0) & (np.ptp(np.sign(means), axis=0) == 0)
+    gap = (at_end | (to_end > 3 * spreads)).all(axis=0) & ~at_one_end
+    parted = (at_end & (narrow | gap)).any(axis=0)
+    # Ones among zeros and counts of rare events may have the low end as their average: they vary
+    # by as much as that. The end is 0, if it is known.
+    varies_less = (spreads**2 < np.maximum(to_end, 0.0004)).any(axis=0)
+    may_not_be_low = varies_less & at_one_end if low_is_zero is None else ~low_is_zero
+    beyond = (at_end & (may_not_be_low | (means > 0))).any(axis=0) & ~parted
+    return (narrow & ~at_end).any(axis=0), parted, beyond
 
 
 def warnings_of_noise(found: FittedMixture, plan: MixturePlan) -> tuple[Warning, ...]:

@@ -59,20 +59,19 @@ class Candidates:
         # Sure topics get the words of the others.
         sure = joint[: self.n_sure]
         sure = sure * (frequencies / np.maximum(sure.sum(axis=0), 1e-300))
+        # Draw documents of sure topics twice, which shows the error of drawing, and of all topics.
         first, second, of_all = (
             _drawn_counts(query, noisy.value, probabilities, start.length, rng)
             for probabilities in (sure, sure, joint)
         )
-        expected, apart = (first + second) / 2, (first - second) / 2
-        excess, foreseen = (
-            (noisy.value - expected)[self.n_sure :],
-            (of_all - expected)[self.n_sure :],
-        )
+        of_sure, drawing_error = (first + second) / 2, (first - second) / 2
+        excess = (noisy.value - of_sure)[self.n_sure :]
+        foreseen = (of_all - of_sure)[self.n_sure :]
         # Documents that no topic fits add words of all kinds to each.
         overall = frequencies / (1.0 if query.scales is None else query.scales)
         overall /= np.linalg.norm(overall)
         excess -= np.outer(np.maximum(excess @ overall, 0.0), overall)
-        variance = noisy.sigma**2 + float(np.mean(apart[self.n_sure :] ** 2))
+        variance = noisy.sigma**2 + float(np.mean(drawing_error[self.n_sure :] ** 2))
         n = len(self.excess)
         return replace(
             self, excess=(*self.excess, _Excess(excess, foreseen)),
