@@ -35,12 +35,11 @@ from sktensor_dp.power_method.plan import (
     PERTURBATIONS,
     check_memory,
     forecast_moments,
-    minus_moment,
     plan_moments,
     plan_tensor,
 )
-from sktensor_dp.power_method.recipe import fit_entries, fit_moments
-from sktensor_dp.power_method.stream import fit_batch, random_batches, warnings_of_stream
+from sktensor_dp.power_method.recipe import fit_moments, fit_to_tensor
+from sktensor_dp.power_method.stream import fit_power_step, random_batches, warnings_of_stream
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.noise_on_grid import OneProcess
 from sktensor_dp.privacy.payer import around_fit
@@ -312,7 +311,7 @@ class PrivateTensorPowerMethod(
         earlier = None if stream is None else self.privacy_report_  # on the batches so far
         # No warning of a stream that is not complete: more batches may come.
         return self._publish_result(
-            self._fitted_by_batch(batch, stream, base.column_attributes(checked), earlier)
+            self._fitted_to_batch(batch, stream, base.column_attributes(checked), earlier)
         )
 
     def fit_tensor(self, T: ArrayLike, **unsupported: object) -> Self:
@@ -360,7 +359,7 @@ class PrivateTensorPowerMethod(
             neighbours=f"tensors that differ by {bound:g} in each of the six orders of one entry",
             expected=capped,
         ) as ask:  # fmt: skip
-            fitted = fit_entries(ask, plan, bound)
+            fitted = fit_to_tensor(ask, plan, bound)
         return self._publish_result(self._with_report(ask, fitted, columns))
 
     def transform(self, X: ArrayLike | sp.spmatrix) -> Any:
@@ -529,7 +528,7 @@ class PrivateTensorPowerMethod(
         for batch in read_each(batches, "The source of chunks"):
             process.check()
             # The first batch pays for all: nobody else has a copy of this stream.
-            state = self._fitted_by_batch(
+            state = self._fitted_to_batch(
                 batch, state.get("_stream"), base.column_attributes(checked),
                 state.get("privacy_report_"), paid_by_earlier_batch=bool(state),
             ).attributes  # fmt: skip
@@ -539,7 +538,7 @@ class PrivateTensorPowerMethod(
             base.FitResult(state, warnings_of_stream(state["_stream"], self.n_components))
         )
 
-    def _fitted_by_batch(
+    def _fitted_to_batch(
         self,
         batch: SampleChunks,
         stream: ComponentStream | None,
@@ -566,7 +565,7 @@ class PrivateTensorPowerMethod(
             batch, plan.releases, ticket=ticket, paid_by_earlier_batch=paid_by_earlier_batch,
             expected=expected,
         ) as ask:  # fmt: skip
-            fitted = fit_batch(ask, plan, stream)
+            fitted = fit_power_step(ask, plan, stream)
         return self._with_report(ask, fitted, columns, earlier)
 
     def _public_facts(self) -> PublicFacts:
@@ -577,7 +576,12 @@ class PrivateTensorPowerMethod(
 
     def _worst_case(self, n_units: int | None) -> Neighbours:
         shuffled_by = self.random_state if self.perturbation == "stream" else None
-        return worst_samples(self, n_units, minus_moment, shuffled_by)
+        return worst_samples(self, n_units, _minus_moment, shuffled_by)
+
+
+def _minus_moment(fitted: Any) -> float:
+    """Minus the fitted third moment along the first axis, which a worst case makes large."""
+    return -float(np.sum(fitted.weights_ * fitted.components_[:, 0] ** 3))
 
 
 def symmetric_tensor(T: ArrayLike, bound: float) -> Floats:

@@ -5,8 +5,6 @@ import numbers
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.parameters import check_feasible
 from sktensor_dp.estimator.forecast import Forecast, Question, ReleaseForecast, counted_releases
@@ -200,8 +198,3 @@ def _expected_release(name: str, plan: MomentPlan, neighbours: str) -> _Expected
     # All third moments: k orthogonal components together, and noise where it counts.
     noise, signal = math.sqrt(n_unique(k if plan.whiten else size, 3)), eigenvalue * math.sqrt(k)
     return _ExpectedRelease(n_unique(size, 3), cubes, noise, signal)
-
-
-def minus_moment(fitted: Any) -> float:
-    """Minus the fitted third moment along the first axis, which a worst case makes large."""
-    return -float(np.sum(fitted.weights_ * fitted.components_[:, 0] ** 3))

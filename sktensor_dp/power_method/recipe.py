@@ -52,7 +52,7 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     if plan.perturbation == "iteration":
         components = fit_by_steps(ask, plan, PowerIterations, radius)
     else:
-        components = fit_components(ask, radius, plan)
+        components = fit_by_moments(ask, radius, plan)
     warned = warnings_of_noise(components, plan.n_components, plan.releases.epsilon)
     attributes = attributes_of(components, plan)
     if plan.chooses_norm:
@@ -60,15 +60,15 @@ def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
     return FitResult(attributes, (*unseen, *warned))
 
 
-def fit_entries(ask: Session, plan: MomentPlan, bound: float) -> FitResult:
+def fit_to_tensor(ask: Session, plan: MomentPlan, bound: float) -> FitResult:
     """Components of a tensor, by power steps: one entry of it may change by `bound`."""
     components = fit_by_steps(ask, plan, TensorPowerIterations, bound)
     warned = warnings_of_noise(components, plan.n_components, plan.releases.epsilon)
     return FitResult(attributes_of(components, plan), warned)
 
 
-def fit_components(ask: Session, radius: float, plan: MomentPlan) -> FittedComponents:
-    """Components of ``E[x (x) x (x) x]``, unit vectors, from released moments."""
+def fit_by_moments(ask: Session, radius: float, plan: MomentPlan) -> FittedComponents:
+    """Components of ``E[x (x) x (x) x]`` from releases of that moment and of the second."""
     white, n_components, n_resolved, sampling = _release_space(ask, radius, plan)
     third = release_third_moments(ask, radius, plan, white)
     # Deflation is one start of simultaneous iterations.

@@ -20,7 +20,7 @@ from sktensor_dp.queries.samples import PowerIterations
 from sktensor_dp.tensor.arrays import Floats
 
 
-def fit_batch(ask: Session, plan: MomentPlan, stream: ComponentStream | None) -> FitResult:
+def fit_power_step(ask: Session, plan: MomentPlan, stream: ComponentStream | None) -> FitResult:
     """Make one power step on a batch that no other step reads; return fitted attributes."""
     settings = plan.releases.epsilon, plan.releases.delta, plan.radius
     # Copy: if the step fails, the stream must be unchanged.

@@ -164,7 +164,7 @@ class Session(AbstractContextManager["Session"]):
         self.divide(plan)
 
     def divide(self, plan: ReleasePlan) -> None:
-        """Divide the charge as in a `plan` that was made with `n_units`, before other releases."""
+        """Divide the charge as in a `plan` by `n_units`; until a release another may replace it."""
         if not self.number_is_private:
             if plan != self._plan:
                 raise RuntimeError("the plan by the public number of units is another one.")

@@ -44,7 +44,7 @@ from sktensor_dp.spectral_lda.public_words import expected_frequencies
 from sktensor_dp.spectral_lda.readable import ReadableTopics
 from sktensor_dp.spectral_lda.recipe import fit_topics
 from sktensor_dp.spectral_lda.shares import TopicShares
-from sktensor_dp.spectral_lda.stream import fit_batch
+from sktensor_dp.spectral_lda.stream import fit_em_step
 from sktensor_dp.tensor.arrays import Floats, TopRows, top_rows_by_parts
 from sktensor_dp.topics.inference import (
     log_likelihoods,
@@ -655,7 +655,7 @@ class PrivateSpectralLDA(
         frequencies = self._public_words(batch.n_features, columns)
         expected = warnings_of_persons(self.privacy_report_)
         with self._session(batch, plan, ticket=stream.ticket, expected=expected) as ask:
-            fitted = fit_batch(
+            fitted = fit_em_step(
                 ask, stream, self.clip_norm_, frequencies,
                 min(self.n_components, batch.n_features),
             )  # fmt: skip

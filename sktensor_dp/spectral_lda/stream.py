@@ -14,7 +14,7 @@ from sktensor_dp.spectral_lda.refinement import m_step, query_of_step, with_devi
 from sktensor_dp.tensor.arrays import Floats
 
 
-def fit_batch(
+def fit_em_step(
     ask: Session,
     stream: TopicStream,
     limits: Mapping[str, float],
