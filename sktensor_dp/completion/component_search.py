@@ -292,15 +292,15 @@ def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:
 def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     """Variance, in units of the assumed one, that directions fitted to noise seem to explain."""
     each = root_of_entries(weights, n_units) ** 2
-    # The mean square of a weight is its posterior variance p plus the variance of its posterior
-    # mean: together 1 if directions explain the variance assumed, and p + p (1 - p) if nothing.
+    # The mean square of a weight is its posterior variance p plus that of its posterior mean w:
+    # together 1 if directions explain the variance assumed, and p + p (1 - p) if nothing.
     p = untold_of_weight(each)
-    square_of_none = 1 - (1 - p) ** 2
+    if_nothing = 1 - (1 - p) ** 2
     quantiles = chi2.ppf((np.arange(100) + 0.5) / 100, n_columns)
 
-    def clipped_square(explained: float) -> float:
+    def clipped_square(of_means: float) -> float:
         """Mean square of a weight in moments ``p I + w w'`` clipped to the norm n_columns."""
-        squares = (square_of_none - p + (1 - square_of_none) * explained) * quantiles  # of w
+        squares = of_means * quantiles  # of w, by chance in each unit
         clips = np.maximum(np.sqrt((p + squares) ** 2 + (n_columns - 1) * p**2) / n_columns, 1.0)
         return float(np.mean((p + squares / n_columns) / clips))
 
@@ -308,7 +308,8 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
     # the fitted one, where it is largest, in units of the variance of one entry.
     largest = largest_of_noise(n_units, _effective_rows(weights))
     of_fitted = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
-    return (clipped_square(of_fitted) - clipped_square(0.0)) / (1 - square_of_none)
+    of_noise = if_nothing - p + (1 - if_nothing) * of_fitted
+    return (clipped_square(of_noise) - clipped_square(if_nothing - p)) / (1 - if_nothing)
 
 
 def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) -> int:
