@@ -388,7 +388,7 @@ def earlier_runs(folder: Path) -> list[Path]:
 
 
 def runs_with(path: Path, names: Sequence[str]) -> Iterator[tuple[Path, Manifest]]:
-    """Runs of a folder, the last one first, whose files of these names are the same as its."""
+    """Yield runs of a folder, the last first, that have the same files of these names as it."""
     last = Manifest.of(path).protected
     for folder in (path, *earlier_runs(path)):
         made = Manifest.of(folder)

@@ -50,7 +50,7 @@ def warn_once(more: str) -> None:
 
 
 def warn_where_scored(model: object) -> None:
-    """Warn, as of a score, if a scorer of scikit-learn asks for predictions."""
+    """Warn as `score` does, where predictions are for a scorer of scikit-learn."""
     if locals_of(tools_around(), SCORING):
         warn_of_score(model)
 

@@ -144,18 +144,19 @@ def carried_variances(
     squares = frames @ frames.swapaxes(1, 2)
     trace, norm = np.trace(squares, axis1=1, axis2=2), np.square(squares).sum(axis=(1, 2))
     firsts, shapes, sizes = average.variances
-    # For a symmetric E of normal coordinates of variance 1, or a diagonal one, and frames F, F E F'
-    # has the squared norm `whole`, of which E without its trace and without that of F E F' leaves
-    # `kept`, and its mean eigenvalue gets `mixed` / d.
+    ratios = trace / d  # of sizes
+    # Noise E of shapes becomes F E F' in frames F. If coordinates of E have the variance 1, the
+    # squared norm is `whole`; less what is due to the trace of E, and to that of F E F', it is
+    # `kept` by shapes; `mixed` / d is the variance of the mean eigenvalue.
     whole = (trace**2 + norm) / 2 if n_shape >= d else norm
-    kept = whole - 2 * norm / d + (trace / d) ** 2
+    kept = whole - 2 * norm / d + ratios**2
     mixed = np.maximum(norm - trace**2 / d, 0) / d
     # Weights w bring w (F F' - I), as rows without a size or shape were taken for normal ones.
     of_weights = average.weight_variances * statistics.noise.weight**2
-    of_sizes = (trace / d) ** 2 * sizes + mixed / d * shapes + (trace / d - 1) ** 2 * of_weights
+    of_sizes = ratios**2 * sizes + mixed / d * shapes + (ratios - 1) ** 2 * of_weights
     of_shapes = (kept * shapes + mixed * d * (sizes + of_weights)) / max(n_shape, 1)
     moves = np.einsum("jab,jb->ja", model.whiteners, model.means - average.means)
-    return _after_moves(np.array([trace / d * firsts, of_shapes, of_sizes]), moves, of_weights)
+    return _after_moves(np.array([ratios * firsts, of_shapes, of_sizes]), moves, of_weights)
 
 
 def _after_moves(variances: Floats, moves: Floats, of_weights: Floats) -> Floats:

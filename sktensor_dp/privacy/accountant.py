@@ -151,6 +151,15 @@ class SplitPart(NamedTuple):
         )
 
 
+def _unpaid(parts: Sequence[SplitPart], costs: Iterable[PrivacyCost]) -> list[SplitPart]:
+    """Parts of a split that no fit of these costs takes; each fit takes one."""
+    unpaid = list(parts)
+    for cost in costs:
+        if (part := next((part for part in unpaid if part.pays(cost)), None)) is not None:
+            unpaid.remove(part)
+    return unpaid
+
+
 def _as_charges(parts: Sequence[SplitPart]) -> list[LedgerEntry]:
     """Charges of fits that spend these parts."""
     return [LedgerEntry("caller", "spend", uses=1, cost=part.cost) for part in parts]
@@ -501,12 +510,9 @@ class BudgetAccountant(TableDisplay):
         if not splits:
             return
         now, paid, _ = self._ledger.contents()
-        unpaid = list(splits[-1])
-        for cost in (cost_of_fit, *map(_cost_of, charges_by_fit(paid))):
-            if (part := next((part for part in unpaid if part.pays(cost)), None)) is not None:
-                unpaid.remove(part)
+        costs = [cost_of_fit, *map(_cost_of, charges_by_fit(paid))]
         payable: list[SplitPart] = []  # by what is left now
-        for part in unpaid:
+        for part in _unpaid(splits[-1], costs):
             if now.covers(now.spent.plus(_as_charges([*payable, part]))):
                 payable.append(part)
         if payable and not now.covers(now.spent.plus([*entries, *_as_charges(payable)])):
