@@ -172,7 +172,7 @@ def _use(run: Run, folder: Folder, made: Manifest, last: LastRun, models: dict[s
 
 
 def _stated(made: Manifest, last: LastRun, used: Sequence[str]) -> dict[str, str]:
-    """Settings of the last run to state with those of one that uses models of these names."""
+    """Settings of the `last` run that one which uses its models of names `used` has to state."""
     stated = {one: made.asked[one] for one in OF_PAYER if one in made.asked and one != LEARNED}
     if last.first:  # a finished run, of which this one uses the first models
         stated[COUNTED] = f"the run whose {' and '.join(used)} it uses"
