@@ -77,8 +77,8 @@ class SampleChunk(RowChunk):
             self._scales = radius, scales
         return scales
 
-    def half_observed(self, rows: slice) -> Floats:
-        """``(1 + fraction of observed cells) / 2`` of each of some rows."""
+    def squared_constants(self, rows: slice) -> Floats:
+        """Squared constants of rows over that of complete ones: ``(1 + observed fraction) / 2``."""
         if self.observed is None:
             return np.ones(rows.stop - rows.start)
         return np.asarray((1 + self.observed[rows].mean(axis=1)) / 2)

@@ -38,7 +38,7 @@ def warn_of_score(model: object) -> None:
 
 @cache  # once in a process, unless the warning is raised as an error
 def warn_once(more: str) -> None:
-    """Warn as `warn_of_score`."""
+    """Warn that a score shows an exact number of rows, and of what `more` says."""
     warnings.warn(
         UnprotectedScoreWarning(
             "A score shows an exact number of the rows handed in, which no noise protects: show "

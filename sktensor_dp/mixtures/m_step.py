@@ -80,7 +80,7 @@ class StepMoments:
 
     @property
     def shares(self) -> Floats:
-        """Weights (k, n_steps) of steps in the average."""
+        """Weights (k, n_steps) of steps in the average: their rates, of what later steps keep."""
         kept = np.cumprod(1 - self.rates[:, :0:-1], axis=1)[:, ::-1]
         return self.rates * np.column_stack([kept, np.ones(len(kept))])
 

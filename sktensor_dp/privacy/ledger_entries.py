@@ -200,10 +200,12 @@ class Spending:
         """Epsilon and delta that a budget leaves for each of `k` further searches."""
 
         def epsilon_left(delta_each: float) -> float:
+            """Epsilon that is left for each if all take this much of delta."""
             later = replace(self, delta=self.delta + k * _decimal_units(delta_each))
             return later.pure_left(k, epsilon, delta)
 
         def mu_of_search(delta_each: float) -> float:
+            """Strength of each, as the mu of Gaussian noise of this epsilon and delta."""
             each = epsilon_left(delta_each)
             return gaussian_mu(each, delta_each) if each else 0.0
 

@@ -91,7 +91,7 @@ class SecondMoments(query.NonNegative):
                 inner += block.T @ block
         if offset > 0:
             # The constant is less for rows with missing cells, which shows how many these are.
-            squares = chunk.half_observed(part)
+            squares = chunk.squared_constants(part)
             weights = scales[part] * share[part] * np.sqrt(squares)
             mean = offset * np.asarray(rows_of(X, part).T @ weights)
             result[n_features, :n_features] = result[:n_features, n_features] = mean
