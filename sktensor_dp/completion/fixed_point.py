@@ -124,6 +124,30 @@ def fixed_point(
     shown = np.concatenate([line.shown for line in lines])
     noise = np.concatenate([line.noise for line in lines])
     noise += LEAST_RELATIVE_VARIANCE * np.mean(shown**2) + TINY
+    c, J = _possible_draws(design, shown, noise, n)
+    gaps = np.eye(n) - J
+    inverses = np.linalg.inv(gaps)
+    points = (inverses @ c[..., None])[..., 0]
+    # The prior of a fixed point in place of one of c, which has the determinant as its density. Its
+    # scale is any: with the largest alone, small effects would show slopes near 1 of large ones.
+    scales = np.geomspace(least, largest, N_SCALES)
+    squares = np.sum(points**2, axis=1)[:, None] / scales + n * np.log(scales)
+    logs = logsumexp(-squares / 2, axis=1) - np.linalg.slogdet(gaps)[1]
+    weights = np.exp(logs - logs.max())
+    mean = np.average(points, axis=0, weights=weights)
+    variance = np.average((points - mean) ** 2, axis=0, weights=weights)
+    # Beside noise, entries of units leave a variance of G^-1 in units of those without J.
+    by_entries = np.average(inverses.diagonal(axis1=1, axis2=2), axis=0, weights=weights) - 1
+    by_entries = np.maximum(by_entries, 0) * [line.sampling for line in lines]
+    return mean, variance + by_entries
+
+
+def _possible_draws(design: Floats, shown: Floats, noise: Floats, n: int) -> tuple[Floats, Floats]:
+    """Draws of c (m, n) and J (m, n, n) from the posterior of a regression, if J is below 1.
+
+    `design` has n columns for c, and then those for the upper triangle of J.
+    """
+    first, second = np.triu_indices(n)
     products, right = (design.T / noise) @ design, (design.T / noise) @ shown
     # Next to no prior of c, which that of the fixed point replaces. Slopes of this deviation have
     # eigenvalues up to about 1 (Wigner 1958).
@@ -137,25 +161,11 @@ def fixed_point(
         precisions, axes = np.linalg.eigh(products / factor + prior)
         means = (axes.T @ right) / factor / precisions
         drawn = (means + standard_normal * precisions**-0.5) @ axes.T
-        slopes_drawn = np.zeros((len(drawn), n, n))
-        slopes_drawn[:, first, second] = slopes_drawn[:, second, first] = drawn[:, n:]
-        possible = np.abs(np.linalg.eigvalsh(slopes_drawn)).max(axis=1) < 1
+        J = np.zeros((len(drawn), n, n))
+        J[:, first, second] = J[:, second, first] = drawn[:, n:]
+        possible = np.abs(np.linalg.eigvalsh(J)).max(axis=1) < 1
         factor *= 2
-    gaps = np.eye(n) - slopes_drawn[possible]
-    inverses = np.linalg.inv(gaps)
-    points = (inverses @ drawn[possible, :n, None])[..., 0]
-    # The prior of a fixed point in place of one of c, which has the determinant as its density. Its
-    # scale is any: with the largest alone, small effects would show slopes near 1 of large ones.
-    scales = np.geomspace(least, largest, N_SCALES)
-    squares = np.sum(points**2, axis=1)[:, None] / scales + n * np.log(scales)
-    logs = logsumexp(-squares / 2, axis=1) - np.linalg.slogdet(gaps)[1]
-    weights = np.exp(logs - logs.max())
-    mean = np.average(points, axis=0, weights=weights)
-    variance = np.average((points - mean) ** 2, axis=0, weights=weights)
-    # Beside noise, entries of units leave a variance of G^-1 in units of those without J.
-    by_entries = np.average(inverses.diagonal(axis1=1, axis2=2), axis=0, weights=weights) - 1
-    by_entries = np.maximum(by_entries, 0) * [line.sampling for line in lines]
-    return mean, variance + by_entries
+    return drawn[possible, :n], J[possible]
 
 
 @cache
