@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import NormalDist
@@ -39,8 +39,9 @@ WHY = (
     "Is it the right column, are list and bounds the right ones, or are cells missing, perhaps "
     "with a code such as -9?"
 )
-# Test of each group that comes with the tests of rows.
-SEVERAL_ROWS = "groups of several rows"
+# Test of each group that comes with the tests of rows; and, where several of these may not fail,
+# test of rows that pass them all, which fails for a code in any column.
+SEVERAL_ROWS, ALL = "groups of several rows", "all that rows must match"
 HARDLY_ANY = (
     "Hardly any person has more than one row: are groups (--person in the command) the column of "
     "persons? If each person has one row, go on with them, as this check was charged for persons."
@@ -55,9 +56,10 @@ class InputCheck(HasAccountant):
     ----------
     fractions : dict of str to float
         Mean over units of the fraction of their rows that match, for each test, with noise; and
-        with groups the fraction of "groups of several rows".
-    sigma : float
-        Standard deviation of that noise.
+        with groups the fraction of "groups of several rows", and with several tests that are not in
+        `may_fail` that of rows that pass them all.
+    sigma, sigma_of_all : float
+        Standard deviation of that noise, and that of the last one if there is it, else `sigma`.
     too_few : dict of str to float
         Fractions that a fit needs, for each test that fewer rows pass.
     n_units, count_sigma : float
@@ -77,6 +79,7 @@ class InputCheck(HasAccountant):
     least: float = 0.5  # fraction of rows that must pass tests of may_fail, beside noise
     fractions: dict[str, float] = field(init=False)
     sigma: float = field(init=False)
+    sigma_of_all: float = field(init=False)
     n_units: float = field(init=False)
     count_sigma: float = field(init=False)
     privacy_report_: PrivacyReport = field(init=False)
@@ -91,11 +94,12 @@ class InputCheck(HasAccountant):
             tests.append(SEVERAL_ROWS)
         if isinstance(self.may_fail, str) or not {*self.may_fail} <= {*tests}:
             raise ValueError(f"may_fail must name tests of matches, got {self.may_fail!r}.")
-        query = MatchingRows(chunk.X.shape[1])
+        n_released = chunk.X.shape[1]
+        query, n_copies = MatchingRows(n_released), n_released - len(tests) - (lengths is not None)
         if self.neighbours == "replace_one":
             if not chunk.n_units:
                 raise ValueError("matches must hold at least one row, got none.")
-            self._refuse_noise(query, chunk.n_units)
+            self._refuse_noise(query, chunk.n_units, n_copies)
         plan = self._plan()
         payer = Payer(
             CHECK, self._accountant_to_charge(), column=column_of_units(self, X=None, groups=groups)
@@ -111,11 +115,16 @@ class InputCheck(HasAccountant):
         # Where the divisor is a noisy count, too, it changes a fraction by at most the middle (the
         # largest distance from the middle) times its own relative error.
         self.count_sigma = sum(row.sigma for row in report.rows if row.name == COUNT)
-        self.sigma = math.hypot(answer.sigma, query.middle * self.count_sigma / self.n_units)
-        means = np.clip(query.middle + answer.value, 0.0, 1.0).tolist()
+        by_count = query.middle * self.count_sigma / self.n_units
+        self.sigma = math.hypot(answer.sigma, by_count)
+        self.sigma_of_all = math.hypot(answer.sigma / math.sqrt(max(n_copies, 1)), by_count)
+        released = query.middle + answer.value
+        means = np.clip(released, 0.0, 1.0).tolist()
         self.fractions = dict(zip(tests, means, strict=False))
+        if n_copies:
+            self.fractions[ALL] = float(np.clip(released[-n_copies:].mean(), 0.0, 1.0))
         if lengths is not None and not self.is_hidden:
-            self.length = math.expm1(means[-1] * LOG_LONGEST)
+            self.length = math.expm1(means[len(tests)] * LOG_LONGEST)
             self.length_sigma = sigma_of_length(self.length, self.sigma)
         self.privacy_report_ = replace(report, notes=(*report.notes, str(self)))
 
@@ -135,8 +144,8 @@ class InputCheck(HasAccountant):
     def _chunk(self, matches: Any, groups: Any, lengths: Any) -> HeldOutChunk:
         """Rows with a column in [0, 1] for each test.
 
-        If `groups` are given, one more column marks units of several rows; if `lengths` are, the
-        last one is the logarithm of the unit's length.
+        If `groups` are given, one more column marks units of several rows; if `lengths` are, one is
+        the logarithm of the unit's length. Copies of `ALL` are the last ones.
         """
         flags = _flags(matches)
         sizes = None if lengths is None else _lengths(lengths, len(flags))  # of rows, then units
@@ -155,6 +164,12 @@ class InputCheck(HasAccountant):
         if sizes is not None:
             log_lengths = np.log1p(np.minimum(sizes, LONGEST)) / LOG_LONGEST
             flags = np.column_stack([flags, log_lengths])
+        # As many copies as other columns: the mean of their noise is as small as if there were two
+        # columns alone, and that of the others larger by the root of 2.
+        strict = [place for place, name in enumerate(matches) if name not in self.may_fail]
+        passes_all = flags[:, strict].all(axis=1, keepdims=True)
+        n_copies = n_copies_of_all(flags.shape[1], len(strict))
+        flags = np.column_stack([flags, np.repeat(passes_all, n_copies, axis=1)])
         return HeldOutChunk(flags, y=None, units=units)
 
     def _plan(self, epsilon: float | None = None) -> ReleasePlan:
@@ -162,12 +177,13 @@ class InputCheck(HasAccountant):
         epsilon = self.epsilon if epsilon is None else epsilon
         return ReleasePlan.split(epsilon, self.delta, {MatchingRows.name: 1.0})
 
-    def _refuse_noise(self, query: MatchingRows, n_units: int) -> None:
+    def _refuse_noise(self, query: MatchingRows, n_units: int, n_copies: int) -> None:
         """Raise NotEnoughDataError, uncharged, if noise will hide whether rows match."""
 
         def sigma_at(epsilon: float) -> float:
             cost = self._plan(epsilon).cost_of(query.name)
-            return sigma_of_mean(query, cost, n_units, self.neighbours)
+            sigma = sigma_of_mean(query, cost, n_units, self.neighbours)
+            return sigma / math.sqrt(max(n_copies, 1))
 
         if sigma_at(self.epsilon) > USELESS:
             least = least_epsilon(lambda epsilon: sigma_at(epsilon) <= USELESS)
@@ -181,21 +197,28 @@ class InputCheck(HasAccountant):
     @property
     def is_hidden(self) -> bool:
         """Return True if noise hides whether rows match."""
-        return self.sigma > USELESS
+        return self.sigma_of_all > USELESS
 
     @property
     def failing(self) -> dict[str, float]:
         """Fractions of rows that fail, by test, where it is more than noise explains."""
         if self.is_hidden:
             return {}
-        return {
-            name: 1 - self.fractions[name] for names in self._by_kind() for name in names
-            if 1 - self.fractions[name] > quantile(len(names)) * self.sigma
-        }  # fmt: skip
+        strict, optional = self._by_kind()
+        found = self._beyond(strict, self.sigma)
+        if ALL in self.fractions:
+            of_all = self._beyond([ALL], self.sigma_of_all)
+            found = of_all and (found or of_all)
+        return found | self._beyond(optional, self.sigma)
+
+    def _beyond(self, names: Sequence[str], sigma: float) -> dict[str, float]:
+        """Fractions of rows that fail tests of these names, where more do than noise explains."""
+        failing = {name: 1 - self.fractions[name] for name in names}
+        return {name: one for name, one in failing.items() if one > quantile(len(names)) * sigma}
 
     def _by_kind(self) -> tuple[list[str], list[str]]:
         """Names of the tests of rows, apart those that may fail."""
-        tests = [name for name in self.fractions if name != SEVERAL_ROWS]
+        tests = [name for name in self.fractions if name not in (SEVERAL_ROWS, ALL)]
         optional = [name for name in tests if name in self.may_fail]
         return [name for name in tests if name not in optional], optional
 
@@ -209,10 +232,17 @@ class InputCheck(HasAccountant):
         if self.is_hidden:
             return {}
         strict, optional = self._by_kind()
-        needed = dict.fromkeys(optional, self.least + 2 * self.sigma)
-        needed |= dict.fromkeys(strict, 1 - most_failing(self.sigma, self.n_units, len(strict)))
-        if SEVERAL_ROWS in {*self.fractions} - {*self.may_fail}:
-            needed[SEVERAL_ROWS] = 2 * self.sigma
+        needed = {}
+        if self.sigma <= USELESS:
+            needed = dict.fromkeys(optional, self.least + 2 * self.sigma)
+            if SEVERAL_ROWS in {*self.fractions} - {*self.may_fail}:
+                needed[SEVERAL_ROWS] = 2 * self.sigma
+        least = 1 - most_failing(self.sigma_of_all, self.n_units)
+        if strict and self.fractions[ALL if ALL in self.fractions else strict[0]] <= least:
+            found = self._beyond(strict, self.sigma)
+            needed |= dict.fromkeys(
+                [one for one in found if 1 - found[one] <= least] or [ALL], least
+            )
         return {name: least for name, least in needed.items() if self.fractions[name] <= least}
 
     @property
@@ -225,15 +255,19 @@ class InputCheck(HasAccountant):
             f"{name}: {self.fractions[name]:.1%}, and {least:.1%} are needed"
             for name, least in too_few.items()
         )
-        return f"Too few rows match ({shown}; noise has a deviation of {self.sigma:.1%}). {WHY}"
+        sigma = self.sigma
+        if ALL in too_few:
+            sigma, (strict, _) = self.sigma_of_all, self._by_kind()
+            shown += f"; the fewest seem to match {min(strict, key=self.fractions.__getitem__)!r}"
+        return f"Too few rows match ({shown}; noise has a deviation of {sigma:.1%}). {WHY}"
 
     def __repr__(self) -> str:
         if self.is_hidden:
             return f"Noise hides how many rows match: {', '.join(map(repr, self.fractions))}."
-        failing = self.failing
+        failing, (strict_tests, may_fail) = self.failing, self._by_kind()
         strict, optional = (
             ", ".join(f"{failing[name]:.1%} fail {name!r}" for name in names if name in failing)
-            for names in self._by_kind()
+            for names in ([*strict_tests, ALL], may_fail)
         )
         said = f"Of rows perhaps {strict}" if strict else "All rows may match"
         if optional:
@@ -340,8 +374,10 @@ def check_inputs(
     **Privacy.** *Unit*: a row; with `groups` all rows of a group, by any number of others.
     *Public*: the number of units, unless they come and go, names and number of tests. *Releases*:
     ``matching_rows``, whose noise has a standard deviation of ``sqrt(n_tests) / (n mu)`` for `n`
-    units (with groups one test more, with lengths one more), and ``unit_count`` where their
-    number is private. *Not covered*: tests whose answer for a row depends on other rows.
+    units (with groups one test more, with lengths one more), or, with several tests not in
+    `may_fail`, ``sqrt(2 n_tests) / (n mu)``, and ``sqrt(2) / (n mu)`` of rows that pass all of
+    these; and ``unit_count`` where their number is private. *Not covered*: tests whose answer for
+    a row depends on other rows.
 
     Examples
     --------
@@ -365,7 +401,7 @@ def check_inputs(
         error.add_note(  # in Python
             "To go on all the same, fit with the rest of the budget: the check is paid for."
         )
-        if strict := [*{*check.too_few} - {*may_fail}]:
+        if strict := [*{*check.too_few} - {*may_fail, ALL}]:
             error.add_note(f"If so many may fail, pass may_fail={strict}.")
         raise error
     return check
@@ -384,9 +420,9 @@ def harmless(n_units: float) -> float:
     return 0.5 / math.sqrt(max(n_units, 1))
 
 
-def most_failing(sigma: float, n_units: float, n_tests: int) -> float:
-    """Largest fraction of rows that may fail any of `n_tests`, by noise and without harm."""
-    return math.hypot(quantile(n_tests) * sigma, harmless(n_units))
+def most_failing(sigma_of_all: float, n_units: float) -> float:
+    """Largest fraction of rows that may fail a test, by noise and without harm."""
+    return math.hypot(quantile(1) * sigma_of_all, harmless(n_units))
 
 
 def sigma_of_length(length: float, sigma: float) -> float:
@@ -394,19 +430,30 @@ def sigma_of_length(length: float, sigma: float) -> float:
     return (1 + length) * LOG_LONGEST * sigma
 
 
-def sigma_of_check(n_units: int, mu: float, n_tests: int, neighbours: str) -> float:
-    """Deviation of the noise of the fractions that a check at `mu` releases."""
-    query = MatchingRows(n_tests)
-    sensitivity = query.sensitivity("l2", neighbours)
+def n_copies_of_all(n_columns: int, n_strict: int) -> int:
+    """Number of copies of `ALL` beside other columns, by the number of tests that may not fail."""
+    return n_columns if n_strict > 1 else 0
+
+
+def sigmas_of_check(
+    n_units: int, mu: float, n_columns: int, n_strict: int, neighbours: str
+) -> tuple[float, float]:
+    """Deviations of the noise of a check at `mu`: of each fraction, and of rows that pass all."""
+    n_copies = n_copies_of_all(n_columns, n_strict)
+    query = MatchingRows(n_columns + n_copies)
+    sensitivity, by_count = query.sensitivity("l2", neighbours), 0.0
     if neighbours == "add_remove":  # the count's noise as in `ask`
-        sensitivity = math.hypot(sensitivity, query.middle / math.sqrt(COUNT_FRACTION))
-    return sensitivity / (n_units * mu)
+        by_count = query.middle / math.sqrt(COUNT_FRACTION)
+    of_all = math.hypot(sensitivity / math.sqrt(max(n_copies, 1)), by_count)
+    return math.hypot(sensitivity, by_count) / (n_units * mu), of_all / (n_units * mu)
 
 
-def fraction_of_check(n_units: int, mu: float, n_tests: int, neighbours: str) -> float:
+def fraction_of_check(
+    n_units: int, mu: float, n_columns: int, n_strict: int, neighbours: str
+) -> float:
     """Fraction of a budget `mu` (of its square) that a check takes; 0 where it would be no use."""
-    sigma = sigma_of_check(n_units, mu, n_tests, neighbours)
+    _, sigma = sigmas_of_check(n_units, mu, n_columns, n_strict, neighbours)
     # Finer noise would find no more: at a fraction f of mu^2 its deviation is `sigma / sqrt(f)`.
-    enough = (sigma * quantile(n_tests) / harmless(n_units)) ** 2
+    enough = (sigma * quantile(1) / harmless(n_units)) ** 2
     fraction = min(MOST_FRACTION, enough) or MOST_FRACTION  # without noise the latter
     return fraction if sigma <= USELESS * math.sqrt(fraction) else 0.0

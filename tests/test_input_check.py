@@ -1,7 +1,7 @@
 """A check of data against public lists, charged for itself."""
 
 import re
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,7 @@ import pytest
 
 from sktensor_dp import BudgetAccountant, NotEnoughDataError, check_inputs
 from sktensor_dp.input_check import (
+    ALL,
     LONGEST,
     MOST_FRACTION,
     USELESS,
@@ -16,7 +17,7 @@ from sktensor_dp.input_check import (
     fraction_of_check,
     harmless,
     most_failing,
-    sigma_of_check,
+    sigmas_of_check,
 )
 from sktensor_dp.privacy.conversions import gaussian_mu
 
@@ -28,7 +29,7 @@ def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed:
     rng, budget = np.random.default_rng(seed), BudgetAccountant(20.0, 1e-6)
     mu = gaussian_mu(20.0, 1e-6)
     fraction = 0.05  # more than checks take of a budget
-    assert 0 < fraction_of_check(10_000, mu, 2, neighbours) < fraction
+    assert 0 < fraction_of_check(10_000, mu, 3, 2, neighbours) < fraction
     part, _ = budget.split([fraction, 1 - fraction])
     given = {"groups": PERSONS, "neighbours": neighbours, "accountant": budget, **part}
     listed = pd.Series(rng.random(len(PERSONS)) < 0.998)
@@ -140,41 +141,52 @@ def test_its_part_of_a_budget_follows_from_public_numbers() -> None:
     mu = gaussian_mu(1.0, 1e-6)
     sigmas = []
     for n in (100, 1_000, 10_000, 1_000_000):
-        fraction = fraction_of_check(n, mu, 2, "replace_one")
+        fraction = fraction_of_check(n, mu, 2, 2, "replace_one")
         assert 0 <= fraction <= MOST_FRACTION
         sigmas.append(np.sqrt(2 / fraction) / (n * mu) if fraction else np.inf)
-    finest = sigma_of_check(10_000, mu * sqrt(MOST_FRACTION), 2, "replace_one")
+    _, finest = sigmas_of_check(10_000, mu * sqrt(MOST_FRACTION), 2, 2, "replace_one")
     assert sigmas[:3] == pytest.approx([np.inf, 10 * finest, finest], rel=1e-4)
     assert sigmas[1] < USELESS
     # Of many units it takes no more than finds what moves an average by its standard error.
-    assert most_failing(sigmas[3], 1_000_000, 2) == pytest.approx(sqrt(2) * harmless(1_000_000))
+    assert most_failing(sigmas[3], 1_000_000) == pytest.approx(sqrt(2) * harmless(1_000_000))
 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(3000, 4), (20_000, 0.5), (20_000, 4), (1_000_000, 1)])
-def test_codes_that_spoil_averages_stop_a_fit_and_clean_rows_do_not(n, epsilon, seed) -> None:
-    """Four fractions, of which two are of rows that may not fail: as of ratings by persons."""
-    rng, mu = np.random.default_rng(seed), gaussian_mu(epsilon, 1e-6)
-    mu *= sqrt(fraction_of_check(n, mu, 4, "replace_one"))
-    check = InputCheck("sample", "replace_one", epsilon, 1e-6, None)
-    check.sigma, check.n_units = sigma_of_check(n, mu, 4, "replace_one"), n
+@pytest.mark.parametrize("n_columns", [2, 10])
+def test_codes_that_spoil_averages_stop_a_fit_and_clean_rows_do_not(n, epsilon, n_columns, seed):
+    """Codes in one column of several, and as many fractions again of cells that may be missing."""
+    tests, may_fail = ([f"{of} {one}" for one in range(n_columns)] for of in ("within", "given"))
+    sizes, mu = (2 * n_columns, n_columns, "replace_one"), gaussian_mu(epsilon, 1e-6)
+    rows = dict.fromkeys([*may_fail, *tests], np.ones(3000, bool))
+    rows["within 1"] = np.arange(3000) % 3 > 0
+    check = InputCheck("sample", "replace_one", 1.0, 1e-6, BudgetAccountant(inf), may_fail)
+    check.release(rows, None)
+    of_this = sigmas_of_check(3000, gaussian_mu(1.0, 1e-6), *sizes)
+    assert (check.sigma, check.sigma_of_all) == pytest.approx(of_this, rel=1e-3)
+    assert abs(check.fractions[ALL] - 2 / 3) < 5 * check.sigma_of_all
+    check.n_units, names = n, [*check.fractions]
+    mu *= sqrt(fraction_of_check(n, mu, *sizes))
+    check.sigma, check.sigma_of_all = sigmas_of_check(n, mu, *sizes)
+    sigmas = [check.sigma_of_all if name == ALL else check.sigma for name in names]
+    noises = np.random.default_rng(seed).normal(0, sigmas, (500, len(names)))
 
     def n_stopped(failing: float) -> int:
-        """Of 2,000 checks where so many fail one test."""
+        """Of 500 checks where so many fail one test."""
         refused = 0
-        for noise in rng.normal(0, check.sigma, (2000, 2)):
-            check.fractions = dict(zip(("listed", "within"), 1 - noise - [0, failing], strict=True))
+        for noise in noises:
+            fails = [failing * (name in ("within 1", ALL)) for name in names]
+            check.fractions = dict(zip(names, 1 + noise - fails, strict=True))
             refused += bool(check.refusal)
-            # What it names as failing goes on only where it moves averages by little.
-            assert check.refusal or sum(check.failing.values()) < 2 * most_failing(
-                check.sigma, n, 2
-            )
+            assert check.failing or not check.refusal
+            assert ("the fewest seem to match 'within" in check.refusal) is (ALL in check.too_few)
         return refused
 
     # In 1 of 40, and six deviations more.
-    assert n_stopped(0.0) < 50 + 6 * sqrt(50)
-    assert n_stopped(harmless(n) / 2) < 100 + 6 * sqrt(100)
-    # Of three in a hundred 97 % are found.
-    assert n_stopped(0.03) > 1940 - 6 * sqrt(60)
+    assert n_stopped(0.0) < 12.5 + 6 * sqrt(12.5)
+    assert n_stopped(harmless(n) / 2) < 25 + 6 * sqrt(25)
+    # Of three in a hundred 97 % are found, of one in a hundred of 20,000 rows 85 %.
+    assert n_stopped(0.03) > 485 - 6 * sqrt(15)
+    assert n < 20_000 or n_stopped(0.01) > 425 - 6 * sqrt(64)
 
 
 @pytest.mark.parametrize(

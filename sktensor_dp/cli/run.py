@@ -25,7 +25,7 @@ from sktensor_dp.input_check import (
     InputCheck,
     fraction_of_check,
     most_failing,
-    sigma_of_check,
+    sigmas_of_check,
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
 from sktensor_dp.privacy.conversions import gaussian_mu
@@ -248,18 +248,19 @@ class Run:
         if not (self.tests and self.n_units) or (self.options.no_check and self.checked is None):
             return 0.0
         mu = self._whole_cost(epsilon).mu
-        return fraction_of_check(self.n_units, mu, self._n_released(), self.neighbours)
+        return fraction_of_check(self.n_units, mu, *self._n_released(), self.neighbours)
 
-    def _n_released(self) -> int:
-        """Number of fractions and lengths that the check releases."""
-        return len(self.tests) + (self.options.person is not None) + self.has_lengths
+    def _n_released(self) -> tuple[int, int]:
+        """Number of fractions and lengths that the check releases, and of tests that decide."""
+        n_released = len(self.tests) + (self.options.person is not None) + self.has_lengths
+        return n_released, len({*self.tests} - {*self.may_fail})
 
-    def sigma_ahead(self) -> float:
-        """Deviation of the noise of a check to come; 0 without one."""
+    def sigmas_ahead(self) -> tuple[float, float]:
+        """Deviations of the noise of a check to come, as by `sigmas_of_check`; 0 without one."""
         if self.checked is not None or (for_check := self._for_check) is None:
-            return 0.0
+            return 0.0, 0.0
         mu = gaussian_mu(**for_check)
-        return sigma_of_check(self.n_units, mu, self._n_released(), self.neighbours)
+        return sigmas_of_check(self.n_units, mu, *self._n_released(), self.neighbours)
 
     def matches(self) -> Iterator[NDArray[np.bool_]]:
         """Yield for each of `tests` whether each row passes it."""
@@ -303,10 +304,10 @@ class Run:
 
     def check_ahead(self) -> list[str]:
         """Say what noise may make a check before the fit miss; nothing where there is no check."""
-        n_strict, sigma = len({*self.tests} - {*self.may_fail}), self.sigma_ahead()
+        (_, n_strict), (sigma, of_all) = self._n_released(), self.sigmas_ahead()
         if not (n_strict and sigma):
             return []
-        most, least = most_failing(sigma, self.n_units, n_strict), self.least_passing + 2 * sigma
+        most, least = most_failing(of_all, self.n_units), self.least_passing + 2 * sigma
         return [
             f"A check comes first, and stops the run where over about {most:.1%} of rows are not "
             "as declared: fewer, as of a code such as -9, may pass, and move averages. It stops, "
