@@ -41,9 +41,8 @@ from sktensor_dp.gaussian_mixture.plan import (
 )
 from sktensor_dp.gaussian_mixture.recipe import fit_mixture
 from sktensor_dp.mixtures.gaussians import log_density, responsibilities
-from sktensor_dp.mixtures.m_step import StepNoise
 from sktensor_dp.mixtures.places import places_of
-from sktensor_dp.mixtures.uncertainty import std_of_means
+from sktensor_dp.mixtures.uncertainty import MeanErrors, std_of_means
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.tensor.arrays import Floats, Integers, as_generator
 from sktensor_dp.tensor.symmetric import n_unique
@@ -163,9 +162,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     _saved = SavedMixture
     _chunk_class = IncompleteChunks
     _input_tags = MappingProxyType({"sparse": True, "allow_nan": True})
-    _hidden_state = frozenset({
-        "_step_noise", "_moved", "_observed", "_most_observed", "_missed", "_spread",
-    })  # fmt: skip
+    _hidden_state = frozenset({"_mean_errors"})
     weights_: Floats
     means_: Floats
     covariances_: Floats
@@ -173,12 +170,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     n_components_: int
     n_iter_: int
     data_norm_: float
-    _step_noise: StepNoise
-    _moved: Floats
-    _observed: Floats
-    _most_observed: Floats
-    _missed: Floats
-    _spread: Floats
+    _mean_errors: MeanErrors
     _own_constraints: ClassVar[Mapping[str, Iterable[Constraint]]] = {
         "n_components": [Number(1, math.inf, integer=True)],
         "covariance_type": [OneOf(*TYPES)],
@@ -532,14 +524,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
 
     def _std_of_means(self) -> Floats | None:
         """Root mean squared errors of means, if they are known."""
-        if not hasattr(self, "_step_noise"):
+        if not hasattr(self, "_mean_errors"):
             return None
         n_units = max(round(self.privacy_report_.n_units), 2)
-        model, rng = gaussians_of(self), as_generator(0)
-        return std_of_means(
-            model, self._step_noise, self._moved, self._observed, self._missed, self._spread,
-            n_units, rng,
-        )  # fmt: skip
+        return std_of_means(gaussians_of(self), self._mean_errors, n_units, as_generator(0))
 
     def _intervals(self, level: float) -> tuple[Floats, Floats, str]:
         """Normal intervals around means, NaN where there are none, and a sentence on these."""
@@ -556,8 +544,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
                 "have nearly one value, as by many zeros or a long tail; how they share it is not "
                 "known."
             )
-        elif rare := names_where(self, self._observed < 0.5):
-            seen = names_where(self, self._most_observed < 0.5)
+        elif rare := names_where(self, self._mean_errors.observed < 0.5):
+            seen = names_where(self, self._mean_errors.most_observed < 0.5)
             most = "Most" if seen else "Noise may hide that most"
             doubt = (
                 f"{most} rows lack {' and '.join(seen or rare)}: if they do for values that are "

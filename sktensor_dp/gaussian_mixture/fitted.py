@@ -1,7 +1,7 @@
 """Fitted attributes of a mixture: as scikit-learn shapes them, in files, and back."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,20 +13,10 @@ from sktensor_dp.exceptions import NotEnoughDataWarning
 from sktensor_dp.gaussian_mixture.plan import MixturePlan
 from sktensor_dp.mixtures.gaussians import Gaussians
 from sktensor_dp.mixtures.m_step import StepNoise
-from sktensor_dp.mixtures.uncertainty import n_scores
+from sktensor_dp.mixtures.uncertainty import MeanErrors, n_scores
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import ABSENT, Numbers, Part, Real, SavedState, Whole
 from sktensor_dp.tensor.arrays import Floats
-
-
-@dataclass(frozen=True, eq=False)
-class TailErrors:
-    """Skewness of whitened columns, and what clips leave of their means and deviations."""
-
-    skewness: Floats  # (d,): in any group, where it is seen
-    # (k, d): of means what clips take and unfinished steps leave, and noise where none clips.
-    missed: Floats
-    spread: Floats  # (k, d): true deviation, whitened; 0 where groups share the tail of a column
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +26,8 @@ class FittedMixture:
     model: Gaussians
     gains: Floats  # log-density a row that 2, 3, ... groups gain over one group less
     mean_square: float  # of the norms of means that steps made
-    tails: TailErrors
-    noise: StepNoise  # of the averaged sums that parameters are made of
-    observed: Floats  # (d,): estimated shares of cells that are observed
-    most_observed: Floats  # (d,): the largest that noise lets them be
-    moved: Floats  # (k, p): how far the last half of steps moved parameters; 0 of one group
+    skewness: Floats  # (d,): of whitened columns, in any group, where it is seen
+    errors: MeanErrors
 
 
 @dataclass(kw_only=True)
@@ -55,15 +42,15 @@ class SavedMixture(SavedState):
     data_norm_: Annotated[float, Real("+")] = ABSENT
     gains_: Annotated[Floats, Numbers("m")]
     skewness_: Annotated[Floats, Numbers("d+")]
-    _step_noise: Annotated[StepNoise, Part(
-        StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
-        rates=Numbers("s+"),
+    _mean_errors: Annotated[MeanErrors, Part(
+        MeanErrors,
+        noise=Part(
+            StepNoise, weight=Real("+"), shift=Real("+"), size=Real("+"), shape=Real("+"),
+            rates=Numbers("s+"),
+        ),
+        moved=Numbers("kp"), missed=Numbers("kd+"), spread=Numbers("kd+"),
+        observed=Numbers("d+"), most_observed=Numbers("d+"),
     )] = ABSENT  # fmt: skip
-    _moved: Annotated[Floats, Numbers("kp")] = ABSENT
-    _observed: Annotated[Floats, Numbers("d+")] = ABSENT
-    _most_observed: Annotated[Floats, Numbers("d+")] = ABSENT
-    _missed: Annotated[Floats, Numbers("kd+")] = ABSENT
-    _spread: Annotated[Floats, Numbers("kd+")] = ABSENT
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if no mixture of this type can have them."""
@@ -71,11 +58,9 @@ class SavedMixture(SavedState):
         require(self.n_components_ > 0 and self.n_iter_ > 0, "groups and steps are 1 or more")
         k, d = self.means_.shape
         shape = in_sklearn_shape(np.empty((k, d, d)), estimator.covariance_type).shape
-        if self._step_noise is not ABSENT:
-            needed = (self._moved, self._observed, self._most_observed, self._missed, self._spread)
-            complete = all(part is not ABSENT for part in needed)
-            complete = complete and self._moved.shape == (k, n_scores(1, d))
-            require(complete, "noise of steps must have moves, shares and tails")
+        if self._mean_errors is not ABSENT:
+            is_whole = self._mean_errors.moved.shape == (k, n_scores(1, d))
+            require(is_whole, "steps must have moved all parameters")
         require(self.covariances_.shape == shape, "covariances_ must be of the covariance_type")
         whole = full_covariances(self.covariances_, estimator.covariance_type, k, d)
         symmetric = bool((whole == whole.swapaxes(1, 2)).all())
@@ -122,8 +107,8 @@ def move_to_units(estimator: Any, ranges: Floats) -> None:
     estimator.means_ = (low + high) / 2 + halves * model.means
     covariances = model.covariances * np.outer(halves, halves)
     estimator.covariances_ = in_sklearn_shape(covariances, estimator.covariance_type)
-    if hasattr(estimator, "_missed"):
-        estimator._missed = halves * estimator._missed
+    if (errors := vars(estimator).get("_mean_errors")) is not None:
+        estimator._mean_errors = replace(errors, missed=halves * errors.missed)
     estimator.set_params(data_norm=None)
 
 
@@ -138,14 +123,11 @@ def attributes_of(found: FittedMixture, plan: MixturePlan) -> dict[str, Any]:
         "n_components_": len(model.weights),
         "n_iter_": plan.n_steps,
         "gains_": np.append(0.0, np.cumsum(found.gains)),
-        "skewness_": found.tails.skewness,
+        "skewness_": found.skewness,
     }
-    if not plan.has_intervals:
-        return attributes
-    by_column = {"_observed": found.observed, "_most_observed": found.most_observed}
-    by_group = {"_moved": found.moved, "_missed": found.tails.missed, "_spread": found.tails.spread}
-    by_group = {name: value[order] for name, value in by_group.items()}
-    return {**attributes, "_step_noise": found.noise, **by_column, **by_group}
+    if plan.has_intervals:
+        attributes["_mean_errors"] = found.errors.in_order(order)
+    return attributes
 
 
 def names_where(estimator: Any, columns: NDArray[np.bool_]) -> list[str]:

@@ -14,7 +14,6 @@ from sktensor_dp.exceptions import DoubtfulParameterWarning
 from sktensor_dp.gaussian_mixture import defaults
 from sktensor_dp.gaussian_mixture.fitted import (
     FittedMixture,
-    TailErrors,
     attributes_of,
     warnings_of_noise,
 )
@@ -44,7 +43,7 @@ from sktensor_dp.mixtures.start import (
     small_spheres,
     spheres_after_step,
 )
-from sktensor_dp.mixtures.uncertainty import moved_from, observed_shares
+from sktensor_dp.mixtures.uncertainty import MeanErrors, moved_from, observed_shares
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.mixtures import MixtureGains, MixtureStatistics
@@ -80,7 +79,7 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     second = ask(SecondMoments(ball))
     found = release_mixture(ask, ball, plan, second)
     warnings = warnings_of_norm(second, ball, found.mean_square) or warnings_of_noise(found, plan)
-    is_seen = bool((found.most_observed < 1).any())
+    is_seen = bool((found.errors.most_observed < 1).any())
     is_uneven = grouped and (is_seen or observed_overall(ball, second) < 1)
     notes = (UNEVEN.format("are" if is_seen else "may be"),) if is_uneven else ()
     warnings += tuple(map(DoubtfulParameterWarning, notes))
@@ -113,7 +112,7 @@ def release_mixture(
             left = unfinished(before, halfway, noise, observed_by_column(ball, second, halfway))
         of_ends = variances_of_ends(ball, plan, second, average.columns)
         found, tails, observed, most_observed = release_unclipped(
-            ask, ball, plan, second, halfway, replace(tails, missed=left), noise, of_ends
+            ask, ball, plan, second, halfway, tails._replace(missed=left), noise, of_ends
         )
         # All else that means err by is in `tails`, and sampling.
         noise = replace(noise.times(0.0), rates=np.ones(1))
@@ -127,10 +126,11 @@ def release_mixture(
         tails = release_tails(ask, ball, plan, second, found, noise)
         # Groups share a tail, or clips take all but one value.
         shared = (tails.skewness > 0) | one_valued(found, ball.radius)
-        tails = replace(tails, spread=np.where(shared, 0.0, tails.spread))
+        tails = tails._replace(spread=np.where(shared, 0.0, tails.spread))
         observed, moved = observed_by_column(ball, second, found), moved_from(halfway, found)
         most_observed = most_observed_by_column(ball, second, observed)
-    return FittedMixture(found, gains, mean_square, tails, noise, observed, most_observed, moved)
+    errors = MeanErrors(noise, moved, tails.missed, tails.spread, observed, most_observed)
+    return FittedMixture(found, gains, mean_square, tails.skewness, errors)
 
 
 def release_number(
@@ -289,6 +289,14 @@ def observed_by_column(ball: LiftedBall, second: Answer, model: Gaussians) -> Fl
     squares, share = np.diagonal(second.value)[:-1], observed_overall(ball, second)
     found = observed_shares(model, squares, second.sigma, share)
     return np.maximum(found, LEAST_SHARE) if share < 1 else np.ones(len(found))
+
+
+class TailErrors(NamedTuple):
+    """Skewness of whitened columns, and what clips leave of their means and deviations."""
+
+    skewness: Floats  # (d,): in any group, where it is seen
+    missed: Floats  # (k, d), as in `MeanErrors`
+    spread: Floats  # (k, d), as in `MeanErrors`
 
 
 def release_tails(

@@ -3,6 +3,7 @@
 `means_interval` (`gaussian_mixture/estimator.py`) makes intervals of them.
 """
 
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from sktensor_dp.mixtures.gaussians import (
     whitened_rows,
 )
 from sktensor_dp.mixtures.m_step import StepNoise, shrunk_share
-from sktensor_dp.tensor.arrays import Floats, spans
+from sktensor_dp.tensor.arrays import Floats, Integers, spans
 from sktensor_dp.tensor.symmetric import n_unique
 
 # Rows drawn for each parameter of the information matrix, the least number of rows, rows that lack
@@ -24,6 +25,23 @@ from sktensor_dp.tensor.symmetric import n_unique
 ROWS, FEWEST, ALIKE, TOGETHER = 20, 10_000, 4, 500
 # Least part of what labels tell, far below 1 over any rates: steps are the same for all less.
 LEAST_PART = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class MeanErrors:
+    """Errors of the means of k groups that noise, steps and clips leave."""
+
+    noise: StepNoise  # of the averaged sums that parameters are made of
+    moved: Floats  # (k, p): how far the last half of steps moved parameters; 0 of one group
+    missed: Floats  # (k, d): what clips and unfinished steps leave, and noise where none clips
+    spread: Floats  # (k, d): true deviation, whitened; 0 where groups share the tail of a column
+    observed: Floats  # (d,): estimated shares of cells that are observed
+    most_observed: Floats  # (d,): the largest that noise lets them be
+
+    def in_order(self, order: Integers) -> "MeanErrors":
+        """Errors of the groups of the indices `order`."""
+        moved, missed, spread = self.moved[order], self.missed[order], self.spread[order]
+        return replace(self, moved=moved, missed=missed, spread=spread)
 
 
 def n_scores(k: int, d: int) -> int:
@@ -78,25 +96,25 @@ def observed_shares(model: Gaussians, squares: Floats, sigma: float, share: floa
 
 
 def std_of_means(
-    model: Gaussians, noise: StepNoise, moved: Floats, observed: Floats, missed: Floats,
-    spread: Floats, n_rows: int, rng: np.random.Generator,
-) -> Floats:  # fmt: skip
+    model: Gaussians, parts: MeanErrors, n_rows: int, rng: np.random.Generator
+) -> Floats:
     """Root mean squared errors (k, d) of means near the fixed point of EM.
 
-    They are by sampling of `n_rows`, by noise, by what steps and clips `missed`, and by tails that
-    groups share, of which `spread` is 0. Rows have shares `observed` of their cells.
+    They are by sampling of `n_rows`, by `parts`, and by tails that groups share.
     """
     k, d = model.means.shape
-    tail_is_shared = spread == 0
-    information, overlaps = _information(model, observed, rng)
-    unmoved, by_sampling, by_noise = _errors_of_steps(model, noise, moved, information, n_rows)
+    noise, missed, tail_is_shared = parts.noise, parts.missed, parts.spread == 0
+    information, overlaps = _information(model, parts.observed, rng)
+    unmoved, by_sampling, by_noise = _errors_of_steps(
+        model, noise, parts.moved, information, n_rows
+    )
     # A shift that is shorter than its noise is not made, and leaves as much at most.
     unmade_variance = np.square(noise.shift / model.weights)
     unmade_variance *= shrunk_share(np.sqrt(d * unmade_variance))
     errors = np.empty((k, d))
     for j, weight in enumerate(model.weights):
         factor = model.factors[j] / np.sqrt(weight)  # a score is a shift times the weight's root
-        sampled = np.maximum(spread[j], 1)[:, None] * by_sampling[j]
+        sampled = np.maximum(parts.spread[j], 1)[:, None] * by_sampling[j]
         by_chance = factor @ np.hstack([sampled, by_noise[j]])
         squares = np.square(by_chance).sum(axis=1) + np.square(factor @ unmoved[j])
         squares += np.diagonal(model.covariances[j]) * unmade_variance[j] + np.square(missed[j])

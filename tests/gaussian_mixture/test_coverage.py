@@ -1,5 +1,7 @@
 """Intervals hold the means of the law as often as they say, and name the columns that have none."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -133,15 +135,15 @@ def test_a_small_complete_table_is_taken_as_complete(seed):
         X = np.random.default_rng([seed, place]).normal(0, 0.2, (n, 3))
         made.append(PrivateGaussianMixture(1, data_norm=3**0.5, random_state=0).fit(X))
     # Two deviations of noise let one in forty of them lack cells.
-    as_complete = [model for model in made if model._step_noise.shift == 0]
+    as_complete = [model for model in made if model._mean_errors.noise.shift == 0]
     assert len(made) - len(as_complete) <= binom.isf(CHANCE, len(made), norm.cdf(-2))
     halves = [np.ptp(model.means_interval(), axis=0) / 2 for model in made]
     assert np.max(halves) < 2
     # Noise of half of the steps and of sampling, where that of other steps had been added, too.
     for model in as_complete:
         found = np.ptp(model.means_interval(0.6827), axis=0) / 2
-        sampling = model._spread * np.sqrt(model.variances_ / n)
-        np.testing.assert_allclose(found, np.hypot(model._missed, sampling), rtol=0.03)
+        sampling = model._mean_errors.spread * np.sqrt(model.variances_ / n)
+        np.testing.assert_allclose(found, np.hypot(model._mean_errors.missed, sampling), rtol=0.03)
 
 
 def test_means_are_those_of_all_rows_where_some_drop_out_for_what_is_seen(seed):
@@ -173,7 +175,7 @@ def test_means_are_those_of_all_rows_where_noise_hides_that_cells_are_missing(se
         model = PrivateGaussianMixture(1, data_norm=5**0.5, epsilon=3.0, random_state=0).fit(X)
         low, high = model.means_interval(0.6827)
         made.append((model.means_[0] * 2 / (high - low)[0])[4])
-        shares.append(model._observed[4])
+        shares.append(model._mean_errors.observed[4])
     # A sixth lacks it. The mean of the others is five deviations off.
     assert np.median(shares) == pytest.approx(0.82, abs=0.08)
     assert abs(np.mean(made)) < 0.5 - ndtri(CHANCE / 2) / 8**0.5
@@ -292,7 +294,7 @@ def test_gaps_of_one_column_do_not_widen_intervals_of_complete_ones(seed):
         X[rng.random(3000) < 0.4, 0] = np.nan
         model = PrivateGaussianMixture(1, data_norm=2.0, epsilon=3.0, random_state=0).fit(X)
         # Noise of means alone, which is the same for all.
-        found = model._missed[0, model._observed == 1]
+        found = model._mean_errors.missed[0, model._mean_errors.observed == 1]
         np.testing.assert_allclose(found, found[:1].repeat(len(found)))
         n_complete += len(found)
     # Two deviations of noise let one in forty of them lack cells.
@@ -326,8 +328,9 @@ def test_warnings_say_that_cells_are_missing_only_where_it_is_seen():
     for deviations, says in ((2.5, "Noise may hide that most"), (3.5, "Most")):
         value = np.diag([0.1, 0.1, 0.1, 0.25 - deviations * sigma])
         second = Answer(value, sigma, 0.0, PrivacyCost(), 1)
-        model._observed = np.full(3, 0.4)
-        model._most_observed = most_observed_by_column(ball, second, model._observed)
+        observed = np.full(3, 0.4)
+        most = most_observed_by_column(ball, second, observed)
+        model._mean_errors = replace(model._mean_errors, observed=observed, most_observed=most)
         with pytest.warns(NotEnoughDataWarning, match=f"^{says} rows lack column 0 and"):
             model.means_interval()
 

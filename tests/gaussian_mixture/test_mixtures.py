@@ -34,7 +34,7 @@ from sktensor_dp.mixtures.m_step import (
 from sktensor_dp.mixtures.places import places_of
 from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
 from sktensor_dp.mixtures.skewness import EARLY, seen_skewness, skewness_of_exponential
-from sktensor_dp.mixtures.uncertainty import n_scores, std_of_means
+from sktensor_dp.mixtures.uncertainty import MeanErrors, n_scores, std_of_means
 from sktensor_dp.plotting import MixtureDisplay
 from sktensor_dp.queries.samples import LiftedBall, SecondMoments
 from sktensor_dp.tensor.symmetric import coordinates_to_symmetric, n_unique
@@ -303,7 +303,7 @@ def test_noise_alone_gives_no_step_more_weight(seed):
     """
     X = np.random.default_rng(seed).standard_normal((20_000, 2))
     model = PrivateGaussianMixture(1, data_norm=4.0).fit(X)
-    assert model._step_noise.rates.sum() < 10
+    assert model._mean_errors.noise.rates.sum() < 10
 
 
 @pytest.mark.parametrize("size", [1.0, 0.3])
@@ -341,7 +341,7 @@ def test_missing_cells_are_missing(seed):
     whole, fitted = (PrivateGaussianMixture(3, data_norm=norm).fit(data) for data in (X, gaps))
     apart = np.linalg.norm(whole.means_[:, None] - fitted.means_, axis=2).min(axis=1)
     assert apart.max() < 0.15
-    np.testing.assert_allclose(fitted._observed, [1.0, 0.8, 1.0, 1.0], atol=0.1)
+    np.testing.assert_allclose(fitted._mean_errors.observed, [1.0, 0.8, 1.0, 1.0], atol=0.1)
     shares = fitted.predict_proba(gaps[:50])
     assert np.isfinite(shares).all()
     assert np.isfinite(fitted.score(gaps))
@@ -391,9 +391,9 @@ def test_what_steps_of_shapes_leave_is_an_error_of_means_of_groups_that_overlap(
 
     def std(way, rates):
         noise, rng = StepNoise(0.0, 0.0, 0.0, 0.0, rates), np.random.default_rng(0)
-        return std_of_means(
-            model, noise, way, np.ones(2), np.zeros((2, 2)), np.ones((2, 2)), 10_000, rng
-        )
+        none, ones = np.zeros((2, 2)), np.ones((2, 2))
+        errors = MeanErrors(noise, way, none, ones, observed=ones[0], most_observed=ones[0])
+        return std_of_means(model, errors, 10_000, rng)
 
     rates = np.full(90, 0.1)
     np.testing.assert_allclose(std(way, rates)[:, 0] / std(0 * way, rates)[:, 0], longer, rtol=0.06)
@@ -435,8 +435,8 @@ def test_means_are_as_precise_as_the_observed_cells_of_their_column():
     model, n_rows = Gaussians(np.ones(1), np.zeros((1, 2)), np.eye(2)[None]), 10_000
     noise, way = StepNoise(0.0, 0.0, 0.0, 0.0, np.ones(200)), np.zeros((1, n_scores(1, 2)))
     shares = np.array([0.25, 1.0])
-    rng = np.random.default_rng(0)
-    std = std_of_means(model, noise, way, shares, np.zeros((1, 2)), np.ones((1, 2)), n_rows, rng)
+    errors = MeanErrors(noise, way, np.zeros((1, 2)), np.ones((1, 2)), shares, shares)
+    std = std_of_means(model, errors, n_rows, np.random.default_rng(0))
     np.testing.assert_allclose(std[0], (n_rows * shares) ** -0.5, rtol=0.06)
 
 
