@@ -284,7 +284,7 @@ def names_of_words(X: object) -> dict[str, NDArray[np.object_]]:
 
 
 def without_names(estimator: Any, X: object) -> Any:
-    """Estimator to validate counts by, whose columns have no names, or scikit-learn would warn.
+    """Estimator to validate counts by: a copy without names, of which scikit-learn would warn.
 
     ValueError if they count other words than the model was fitted to.
     """

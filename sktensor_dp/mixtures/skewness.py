@@ -92,10 +92,11 @@ def _clipped_moments(column: Floats, limit: float, others: Floats) -> tuple[Floa
 def expected_tails(
     shifts: Floats, noise: Floats, clip: Clipping, early: Clipping
 ) -> tuple[Floats, Floats]:
-    """Root mean squares (k, d) of the part of means that is clipped, and of deviations.
+    """Root mean squares (k, d), over tails that `shifts` may show, of what steps clip off means;
+    and of deviations.
 
-    `shifts` of early clipped rows have normal `noise` (k,); each tail is as likely before they are
-    known. All are in deviations that were fitted.
+    `shifts` of early clipped rows have normal `noise` (k,); before they are known all tails are as
+    likely. All are in deviations that were fitted.
     """
     tails = log_normal_tails(clip, early)
     differences = np.abs(shifts)[..., None] - np.append(tails.skewness, -tails.skewness)

@@ -271,23 +271,19 @@ def checked_score_bounds(
     if bounds is None:
         bounds = _implied_bounds(scoring, step, texts=texts, n_features=n_features)
     if bounds is None:
-        example = "Errors of a completion of bounds (1, 5) are in (-4, 0), squared in (-16, 0)"
-        if scoring == "log_likelihood":
-            example = (
+        errors = "Errors of a completion of bounds (1, 5) are in (-4, 0), squared in (-16, 0)"
+        example = {
+            "log_likelihood":
                 "A column adds about -1.4 less the log of its standard deviation; scores of a "
-                "model's own rows cost nothing: model.score_samples(model.sample(10_000)[0])"
-            )
-        if scoring == "third_moment_fit":
-            example = (
+                "model's own rows cost nothing: model.score_samples(model.sample(10_000)[0])",
+            "third_moment_fit":
                 "With a component of weight w a row x along it, and nothing else, scores "
-                "2 w |x|^3 - w^2"
-            )
-        if scoring == "log_likelihood_per_token":
-            example = (
+                "2 w |x|^3 - w^2",
+            "log_likelihood_per_token":
                 f"Those of texts are ({math.log(UNKNOWN_WORD):.1f}, 0) by default, and of counts "
                 f"of d words ({-WORST_TOKEN:g} log(d), 0), which a search is told by "
-                "forecast(n_units, n_features=d)"
-            )
+                "forecast(n_units, n_features=d)",
+        }.get(scoring, errors)  # fmt: skip
         raise ValueError(
             f"{name} must be given: the public (low, high) that the score of a unit is clipped "
             f"to. The noise is in proportion to their distance. {example}."

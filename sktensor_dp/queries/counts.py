@@ -184,6 +184,7 @@ class WhitenedTripleNorm:
     def of(self, chunk: CountChunk) -> Floats:
         """Mean over each unit's documents of bounds on the norms of their moments; (n_units,)."""
         X = chunk.restricted(self.words).X
+        # Sums over a document's tokens of powers of their rows' norms.
         row_norms = np.linalg.norm(self.whitener, axis=1)
         p1, p2, p3 = (X @ row_norms**p for p in (1, 2, 3))
         triangle = triangle_of_terms(X @ self.whitener, p2, p3)

@@ -48,17 +48,23 @@ def fit_em_step(
         stream, fitted=fitted, mean=mean, variance=variance, precisions=precisions,
         ticket=ask.ticket,
     )  # fmt: skip
-    warned: tuple[Warning, ...] = ()
-    if len(fitted.topics) < n_components and noisy.n > stream.n_first:
-        warned = (
-            NotEnoughDataWarning(
-                f"No batch adds a topic: the first one, of {stream.n_first:,}, found "
-                f"{len(fitted.topics)} of {n_components}. This one, of {noisy.n:,}, could show "
-                "more: a stream that begins with it costs anew."
-            ),
-        )
     attributes, _ = attributes_of(fitted, n_components)
+    warned = _warnings_of_first(stream, noisy.n, n_components)
     return FitResult({**attributes, "clip_norm_": limits, "_stream": stream}, warned)
+
+
+def _warnings_of_first(stream: TopicStream, n: int, n_components: int) -> tuple[Warning, ...]:
+    """Warning, if any, that a batch of `n` could show more topics than the first one found."""
+    n_found = len(stream.fitted.topics)
+    if n_found >= n_components or n <= stream.n_first:
+        return ()
+    return (
+        NotEnoughDataWarning(
+            f"No batch adds a topic: the first one, of {stream.n_first:,}, found {n_found} of "
+            f"{n_components}. This one, of {n:,}, could show more: a stream that begins with it "
+            "costs anew."
+        ),
+    )
 
 
 def _rate(stream: TopicStream, noisy: Answer, sampling: float) -> tuple[float, tuple[float, float]]:

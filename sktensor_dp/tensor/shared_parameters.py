@@ -241,6 +241,7 @@ class _GridPosterior:
             mean_square = float(np.sum(squares)) / max(len(squares) - 1, 1)
             variance = self.prior_variance
             density += math.log(variance) / 2
+            # An EM step of the logarithm, made longer by the secant through the last one.
             step = math.log(max(mean_square, self._least_variance) / variance)
             longer = _secant_factor(last_step, step, moved=math.log(variance / last_variance))
             self.prior_variance = max(variance * math.exp(longer * step), self._least_variance)
