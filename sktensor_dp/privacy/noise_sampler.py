@@ -142,7 +142,7 @@ def _propose_block(
     word = words(samples.size)
     magnitude = np.take(density.table, (word >> np.uint64(64 - CHOICE_BITS)).view(np.int64))
     waiting = np.flatnonzero((word & LOT_MASK) >= (magnitude.view(np.uint64) & LOT_MASK))
-    magnitude &= ~LOWEST_BITS
+    magnitude &= ~LOWEST_BITS  # the cells, to which places are added
     magnitude |= (word & PLACE_MASK).view(np.int64)
     if bits > ONE_WORD_BITS:
         magnitude |= words((samples.size + 3) // 4).view(np.uint16)[: samples.size]
@@ -155,20 +155,27 @@ def _propose_block(
     np.add(magnitude, half_step, out=samples)
     samples >>= UNIT_BITS - bits
     if waiting.size:
-        place_bits = CELL_SHIFT if bits > ONE_WORD_BITS else PLACE_BITS
         for which in np.flatnonzero(look.open).tolist():  # double precision left these open
             at = waiting[which]
             place = int(magnitude[at]) % 2**CELL_SHIFT
-            revealed = _Revealed(place >> (CELL_SHIFT - place_bits), place_bits)
-            cell, look.accepted[which] = _settle(density, look, which, revealed, words)
-            exact = (cell << CELL_SHIFT) + place + half_step
-            samples[at] = min(exact >> (UNIT_BITS - bits), MAX_MAGNITUDE)
+            samples[at], look.accepted[which] = _exact(density, look, which, place, bits, words)
         waiting = waiting[~look.accepted]
     # The next bit is the sign: -1 or 0, and (x ^ -1) + 1 = -x.
     sign = (word << np.uint64(CHOICE_BITS)).view(np.int64) >> 63
     samples ^= sign
     samples -= sign
     return waiting
+
+
+def _exact(
+    density: Density, look: "_Look", which: int, place: int, bits: int, words: Words
+) -> tuple[int, bool]:
+    """Rounded magnitude of open draw `which` with this place in its cell, and its verdict."""
+    place_bits = CELL_SHIFT if bits > ONE_WORD_BITS else PLACE_BITS
+    revealed = _Revealed(place >> (CELL_SHIFT - place_bits), place_bits)
+    cell, is_accepted = _settle(density, look, which, revealed, words)
+    rounded = (cell << CELL_SHIFT) + place + (1 << (UNIT_BITS - 1 - bits))
+    return min(rounded >> (UNIT_BITS - bits), MAX_MAGNITUDE), is_accepted
 
 
 class _Look(NamedTuple):
