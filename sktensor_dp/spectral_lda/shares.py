@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +28,7 @@ from sktensor_dp.model_files.fields import Items, Numbers, Plain, Real, SavedSta
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.answer import EMPTY
 from sktensor_dp.privacy.plan import ReleasePlan
+from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.topic_shares import SharesByGroup, SharesNorm
 from sktensor_dp.spectral_lda import defaults
@@ -192,30 +193,23 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         is_given = chunks.grouped and self.texts_per_person != "auto"
         texts = float(self.texts_per_person) if is_given else 1.0
         with self._session(chunks, plan) as ask:
-            n = ask.n_units
             order = 1 if ask.is_pure else 2  # of the norm that noise is in proportion to
-            few, spread, most_beyond = texts, texts, float(n * is_given)
+            bounds = _Bounds(texts, texts, texts, float(ask.n_units * is_given))
             if ask.left(NormHistogram):
-                norms = ask(NormHistogram(SharesNorm(order), EDGES))
-                texts = norms.last_edge(EDGES)
-                within = EDGES[1:] <= texts
-                persons = np.maximum(norms.value[within], EMPTY)
-                few = _best_bound(persons, n, shape, self._noise_of_mean(n, plan))
-                spread = max(float(persons @ SIZES[within] ** 2 / (persons @ SIZES[within])), 1.0)
-                noise = 2 * norms.sigma * math.sqrt(len(persons))
-                most_beyond = n * min(max(1 - norms.value[within].sum(), 0.0) + noise, 1.0)
+                noise = self._noise_of_mean(ask.n_units, plan)
+                bounds = _release_bounds(ask, order, shape, noise)
+            largest, few = bounds.largest * NORM_SLACK, bounds.few * NORM_SLACK
             rest, rest_sigma, uses = np.zeros(shape), 0.0, ask.left(SharesByGroup)
-            if few < texts:
-                larger = ask(SharesByGroup(texts * NORM_SLACK, order, few * NORM_SLACK)).as_sum()
-                rest = larger.value.reshape(shape)
-                rest_sigma = larger.sigma
+            if few < largest:
+                beyond_few = ask(SharesByGroup(largest, order, few)).as_sum()
+                rest, rest_sigma = beyond_few.value.reshape(shape), beyond_few.sigma
                 uses = uses - 1
-            sums = ask(SharesByGroup(few * NORM_SLACK, order), pooled=uses).as_sum()
+            sums = ask(SharesByGroup(few, order), pooled=uses).as_sum()
         found = {
             "sums_": sums.value.reshape(shape), "sigma_": sums.sigma,
             "rest_sums_": rest, "rest_sigma_": rest_sigma,
-            "texts_per_person_": texts, "spread_": spread,
-            "most_beyond_": most_beyond, "confusion_": common, "visibility_": visibility,
+            "texts_per_person_": bounds.largest, "spread_": bounds.spread,
+            "most_beyond_": bounds.most_beyond, "confusion_": common, "visibility_": visibility,
         }  # fmt: skip
         return self._publish_result(self._with_report(ask, FitResult(found), {}))
 
@@ -507,6 +501,28 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "texts_per_person": [self.texts_per_person_] * n_groups * k,
             "scaled_down_at_most": [math.ceil(self.most_beyond_)] * n_groups * k,
         }
+
+
+class _Bounds(NamedTuple):
+    """Bounds on how many texts of a person count, and persons as they show."""
+
+    largest: float  # beyond it persons are scaled down
+    few: float  # up to it shares err least: texts from there to the largest are released apart
+    spread: float  # mean square of persons' texts over their mean
+    most_beyond: float  # persons beyond the largest, at most
+
+
+def _release_bounds(ask: Session, order: int, shape: tuple[int, int], noise: float) -> _Bounds:
+    """Release a histogram of persons by their texts; `noise` is as for `_best_bound`."""
+    norms = ask(NormHistogram(SharesNorm(order), EDGES))
+    largest = norms.last_edge(EDGES)
+    within = EDGES[1:] <= largest
+    persons = np.maximum(norms.value[within], EMPTY)
+    spread = max(float(persons @ SIZES[within] ** 2 / (persons @ SIZES[within])), 1.0)
+    noise_of_sum = 2 * norms.sigma * math.sqrt(len(persons))
+    most_beyond = min(max(1 - norms.value[within].sum(), 0.0) + noise_of_sum, 1.0)
+    few = _best_bound(persons, ask.n_units, shape, noise)
+    return _Bounds(largest, few, spread, ask.n_units * most_beyond)
 
 
 def _best_bound(persons: Floats, n: int, shape: tuple[int, int], noise: float) -> float:
