@@ -62,7 +62,7 @@ class Groups(Run):
         super().__init__(options)
         options.groups = options.groups or 3
         if options.command == "forecast":
-            self._columns = self._numbers = [""] * options.columns
+            self._columns = self._numeric = [""] * options.columns
             return
         if options.person is None:
             self.unit, self.ledger_unit = "row", "sample"
@@ -70,38 +70,38 @@ class Groups(Run):
         ranges = [*(("--range", *given) for given in options.range or ()), *logs]
         if not ranges:
             raise ValueError("--range COLUMN LOW HIGH must be given, for each column to use")
-        self._numbers, self._n_logs = [column for _, column, *_ in ranges], len(logs)
+        self._numeric, self._n_logs = [column for _, column, *_ in ranges], len(logs)
         self._bounds = [public_range(*given) for given in ranges]
         options.category = [[*map(listed_name, one)] for one in options.category or ()]
-        self._public = {column: values for column, *values in options.category}
+        self._categorical = {column: values for column, *values in options.category}
         self._categories = [(one, value) for one, *values in options.category for value in values]
-        self._arrange(self._categories)
+        self._arrange()
         self._refuse_columns()
-        self.may_fail = [f"{column} given" for column in [*self._numbers, *self._public]]
+        self.may_fail = [f"{column} given" for column in [*self._numeric, *self._categorical]]
         within = [
             f"{column} in its {'log range, so above 0' if of_log else 'range'}"
-            for column, of_log in zip(self._numbers, self._of_logs, strict=False)
+            for column, of_log in zip(self._numeric, self._of_logs, strict=False)
         ]
-        within += [f"{column} listed by --category" for column in self._public]
+        within += [f"{column} listed by --category" for column in self._categorical]
         self.tests = [*self.may_fail, *within]
 
     def _refuse_columns(self) -> None:
         """Raise ValueError for columns that are named twice, or named but not used."""
         options = self.options
-        own_codes = tuple(f"{column}=" for column in [*self._numbers, *self._public])
+        own_codes = tuple(f"{column}=" for column in [*self._numeric, *self._categorical])
         for code in options.missing or ():
             if "=" in code and not code.startswith(own_codes):
                 raise ValueError(f"--missing {code}: COLUMN=CELL names no column that is used")
-        named = [options.person, *self._numbers]
+        named = [options.person, *self._numeric]
         if len({*named}) < len(named):
             raise ValueError("--range names a column twice, or that of persons, which is no number")
-        for column, values in self._public.items():
+        for column, values in self._categorical.items():
             if not values or (len(values) == 1 and "," in values[0]):
                 raise ValueError(
                     f"--category {column} VALUE...: name all of its public values after it, with "
                     "blanks between them and no commas"
                 )
-        if both := {*self._public}.intersection([options.person, *self._numbers]):
+        if both := {*self._categorical}.intersection([options.person, *self._numeric]):
             raise ValueError(
                 f"--category {min(both)}: the column is one of --range or --person too; use it once"
             )
@@ -109,19 +109,19 @@ class Groups(Run):
         if len({*given}) < len(given) or len({*self._columns}) < len(self._columns):
             raise ValueError("--category names a column or a category twice: list all values once")
 
-    def _arrange(self, categories: Sequence[tuple[str, str]]) -> None:
+    def _arrange(self) -> None:
         """Set names, ranges and scaler of the columns: numbers, the last ones as logarithms, then
         one for each category.
         """
-        self._columns = [*self._numbers, *(f"{column}={value}" for column, value in categories)]
-        self._ranges = np.array(self._bounds + [(0.0, 1.0)] * len(categories))
+        self._columns = [*self._numeric, *map("=".join, self._categories)]
+        self._ranges = np.array(self._bounds + [(0.0, 1.0)] * len(self._categories))
         self._of_logs = np.zeros(len(self._columns), bool)
-        self._of_logs[len(self._numbers) - self._n_logs : len(self._numbers)] = True
+        self._of_logs[len(self._numeric) - self._n_logs : len(self._numeric)] = True
         self._ranges[self._of_logs] = np.log10(self._ranges[self._of_logs])
         # Of rows of one category alone a Gaussian would be singular, and steps would not settle:
         # uniform noise of width 1, which is of mean 0, makes ones and zeros continuous.
-        self._are_shares = np.arange(len(self._columns)) >= len(self._numbers)
-        self._reach = self._ranges + np.outer(self._are_shares, [-0.5, 0.5])
+        self._of_categories = np.arange(len(self._columns)) >= len(self._numeric)
+        self._reach = self._ranges + np.outer(self._of_categories, [-0.5, 0.5])
         self._scaler = scale_by_ranges(dict(enumerate(self._reach)))
 
     def settings(self) -> Mapping[str, object]:
@@ -134,7 +134,7 @@ class Groups(Run):
             rows["rows of one person"] = "weigh as much as one row, in equal parts, empty or not"
         categories = [
             f"{column!r} is {' or '.join(map(repr, values))}"
-            for column, values in self._public.items()
+            for column, values in self._categorical.items()
         ]
         listed = {"category": ", ".join(categories)} if categories else {}
         return {**super().settings(), **listed, **rows}
@@ -156,14 +156,14 @@ class Groups(Run):
 
     def read(self) -> None:
         """Read the columns; cells of categories that are missing are `NOT_GIVEN`."""
-        columns = [(name, "numbers") for name in self._numbers]
-        contents = self.columns([*columns, *((name, "text") for name in self._public)])
+        columns = [(name, "numbers") for name in self._numeric]
+        contents = self.columns([*columns, *((name, "text") for name in self._categorical)])
         self.count(contents[0])
-        self._values = contents[: len(self._numbers)]
+        self._values = contents[: len(self._numeric)]
         self._texts = {}
-        for name, cells in zip(self._public, contents[len(self._numbers) :], strict=True):
+        for name, cells in zip(self._categorical, contents[len(self._numeric) :], strict=True):
             # A public category may have the name NA, as Namibia has in tables of countries.
-            absent = {"", *self.codes(name)} - {*self._public[name]}
+            absent = {"", *self.codes(name)} - {*self._categorical[name]}
             values = [NOT_GIVEN if cell.strip() in absent else listed_name(cell) for cell in cells]
             self._texts[name] = np.array(values, object)
 
@@ -172,14 +172,14 @@ class Groups(Run):
         Then, by column, those in its range or listed categories, or missing.
         """
         missing = [*map(np.isnan, self._values)]
-        missing += [self._texts[column] == NOT_GIVEN for column in self._public]
-        as_declared = [
+        missing += [self._texts[column] == NOT_GIVEN for column in self._categorical]
+        declared = [
             (low <= values) & (values <= high)
             for values, (low, high) in zip(self._values, self._bounds, strict=True)
         ]
-        as_declared += [np.isin(self._texts[name], values) for name, values in self._public.items()]
+        declared += [np.isin(self._texts[one], values) for one, values in self._categorical.items()]
         yield from (~mask for mask in missing)
-        yield from (fits | mask for fits, mask in zip(as_declared, missing, strict=True))
+        yield from (fits | mask for fits, mask in zip(declared, missing, strict=True))
 
     def forecast(self) -> Any:
         """Forecast for groups of one size."""
@@ -200,7 +200,7 @@ class Groups(Run):
             )
         if why_none:
             lines.append(f"There will be no intervals around averages: {why_none}.")
-        if len(self._columns) > len(self._numbers):
+        if len(self._columns) > len(self._numeric):
             lines.append("Groups may follow --category alone: first fit without it.")
         return lines
 
@@ -226,16 +226,16 @@ class Groups(Run):
     def verdict(self) -> str:
         """Verdict on groups; those of categories are never sure."""
         verdict = super().verdict()
-        has_categories = len(self._columns) > len(self._numbers)
+        has_categories = len(self._columns) > len(self._numeric)
         return "may be enough" if has_categories and verdict == "enough" else verdict
 
     def doubts(self, most_epsilon: float) -> str:
         """Name columns and categories that part groups alone, or lie at the end of a range."""
-        shares = self._means[:, len(self._numbers) :]  # of each category in each group
+        shares = self._means[:, len(self._numeric) :]  # of each category in each group
         # A category that groups have nearly all or nothing of, to a tenth, has no spread, and
         # separates most.
         splits = (np.abs(shares - 0.5) >= 0.4).all(axis=0) & (np.ptp(shares, axis=0) > 0.5)
-        names = [self._columns[len(self._numbers) + place] for place in np.flatnonzero(splits)]
+        names = [self._columns[len(self._numeric) + place] for place in np.flatnonzero(splits)]
         doubts = [doubts_of_ends(self.models["groups"], self._reach)]
         if names:
             doubts.append(
@@ -262,9 +262,9 @@ class Groups(Run):
         table = np.column_stack([*self._values, *one_hot]).astype(float)
         table[:, self._of_logs] = np.log10(np.maximum(table[:, self._of_logs], tiniest))
         size = len(table), len(self._categories)
-        table[:, self._are_shares] += as_generator(random_state=None).uniform(-0.5, 0.5, size)
-        for place, (column, _) in enumerate(self._categories, start=len(self._numbers)):
-            if NOT_GIVEN not in self._public[column]:
+        table[:, self._of_categories] += as_generator(random_state=None).uniform(-0.5, 0.5, size)
+        for place, (column, _) in enumerate(self._categories, start=len(self._numeric)):
+            if NOT_GIVEN not in self._categorical[column]:
                 table[self._texts[column] == NOT_GIVEN, place] = math.nan
         return table
 
@@ -272,7 +272,7 @@ class Groups(Run):
         """Set shares of groups, averages with intervals, and spreads, in units of the columns."""
         self._shares = model.weights_
         # Uniform noise of width 1 has a variance of 1 / 12.
-        self._spreads = np.sqrt(np.maximum(model.variances_ - self._are_shares / 12, 0))
+        self._spreads = np.sqrt(np.maximum(model.variances_ - self._of_categories / 12, 0))
         self._means = np.clip(model.means_, *self._ranges.T)  # as fitted: some are logs
         low, high, doubt = model._intervals(0.9)
         self._on_intervals = [doubt] if doubt else []
@@ -283,7 +283,7 @@ class Groups(Run):
         # its interval reaches as far.
         columns = np.array([column for column, _ in self._categories])
         for column in {*columns.tolist()}:
-            places = len(self._numbers) + np.flatnonzero(columns == column)
+            places = len(self._numeric) + np.flatnonzero(columns == column)
             shares = self._averages[:, places]
             over = shares.sum(axis=1, keepdims=True) > 1
             self._averages[:, places] = np.where(over, project_rows(shares), shares)
@@ -310,9 +310,9 @@ class Groups(Run):
         gains = [self.on_seen()] if self.n_seen() > 1 and not self.on_hidden() else []
         notes = [*gains, *CENTRES, CLAMPED, *self.on_rows(), *self._on_intervals]
         if self._n_logs:
-            logs = ", ".join(self._numbers[-self._n_logs :])
+            logs = ", ".join(self._numeric[-self._n_logs :])
             notes.append(f"Averages of {logs} are geometric means.")
-        if len(self._columns) > len(self._numbers):
+        if len(self._columns) > len(self._numeric):
             notes.append(CATEGORY.format(", averaged over persons" if has_persons else ""))
         notes += [PERSONS] if has_persons else []
         notes += self._one_peak()

@@ -80,8 +80,8 @@ class LastRun:
         independent = [name for name in names[:1] if len(names) > 1]
         counts = not {*paid} <= {*independent}
         others = _others(run, asked, made, counts=counts)
-        may_add = is_finished and any(name in asked for name in run.of_added)
-        of_rest = [name for name in others if name not in {*run.of_added, *OF_ROWS, "epsilon"}]
+        may_add = is_finished and any(name in asked for name in run.added_settings)
+        of_rest = [one for one in others if one not in {*run.added_settings, *OF_ROWS, "epsilon"}]
         hinders = _names_in_words(of_rest, made) if may_add else []
         adds = may_add and bool(others) and not hinders
         first = names[:-1] if adds else []
@@ -213,7 +213,7 @@ def released_before(run: Run, path: Path) -> list[str]:
         f"{made.asked['file']} ({where})"
         for where, made in runs_with(path, kept)
         if made.protected.get(f"{run.added}.model")
-        and all(made.asked.get(name) == asked.get(name) for name in run.of_added)
+        and all(made.asked.get(name) == asked.get(name) for name in run.added_settings)
     ]  # fmt: skip
     said = (
         f"warning: {run.added} by the same column and values were released of "
@@ -246,9 +246,9 @@ def _others(run: Run, asked: Mapping[str, str], made: Manifest, *, counts: bool)
     How many topics or groups are asked for is one of these unless it `counts`.
     """
     ignored = {*OF_PAYER} if counts else {*OF_PAYER, run.option}
-    if not any(name in asked for name in run.of_added):
-        ignored |= {*run.of_added}
-    elif _is_finished(made) and any(name in made.asked for name in run.of_added):
+    if not any(name in asked for name in run.added_settings):
+        ignored |= {*run.added_settings}
+    elif _is_finished(made) and any(name in made.asked for name in run.added_settings):
         ignored |= {"epsilon"}  # another one alone pays for the same step again
     names = [name for name in {**made.asked, **asked} if name not in ignored]
     return [name for name in names if made.asked.get(name) != asked.get(name)]

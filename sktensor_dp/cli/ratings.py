@@ -263,7 +263,7 @@ class Ratings(Run):
             model.fit(entries, np.where(self._is_given, self._values, low))
             name_columns(model, [self.options.person, self.options.item])
             yield "ratings"
-        names, self._best = model.recommend(of=None, n=self.n_items, by=_order(self.options))
+        names, self._averages = model.recommend(of=None, n=self.n_items, by=_order(self.options))
         self._names, order = names.tolist(), index.encode(names)
         self._errors = np.hypot(model.mean_error_, model.bias_errors_[1][order])
         self._directions = np.zeros((len(order), 0))  # (n_items, n_directions)
@@ -275,7 +275,7 @@ class Ratings(Run):
         rows = [
             (f"{rating:.2f}", f"{error:.2g}", *self._name_and_title(name))
             for rating, error, name in zip(
-                self._best[:LISTED], self._errors, self._names, strict=False
+                self._averages[:LISTED], self._errors, self._names, strict=False
             )
         ]
         head = ("rating", "standard error", "item", "title")[: len(rows[0])]
@@ -294,7 +294,7 @@ class Ratings(Run):
 
     def write_and_draw(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
         """Write the items in order, with their places in each direction."""
-        best = zip(self._best, self._errors, self._names, self._directions, strict=True)
+        best = zip(self._averages, self._errors, self._names, self._directions, strict=True)
         rows = [
             [rating, error, *self._name_and_title(name), *places]
             for rating, error, name, places in best
@@ -308,7 +308,7 @@ class Ratings(Run):
         quantity = f"expected rating, of {low:g} to {high:g}"
         footer = "\n".join([*self._notes(), *self.on_hidden(), report.in_brief])
         display = BarDisplay(
-            titles, self._best[:15], title=TITLE, quantity=quantity, footer=footer
+            titles, self._averages[:15], title=TITLE, quantity=quantity, footer=footer
         ).plot()
         display.axes_[0].set_xlim(low, high)
         return display.figure_

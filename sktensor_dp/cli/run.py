@@ -116,7 +116,7 @@ class Run:
     has_lengths = False  # True where the check releases the typical length of a unit
     used = Used()
     added = ""  # model that may be added to those of a finished run, and settings for it alone
-    of_added: Collection[str] = ()
+    added_settings: Collection[str] = ()
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options

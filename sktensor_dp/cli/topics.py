@@ -56,7 +56,7 @@ class Topics(Run):
         "Texts without blanks between words, as in Chinese, must be cut into words before. Short "
         'messages of one word, such as "ok", show no topic: leave these rows out of the file.'
     )
-    added, of_added = "shares", ("by", "texts_per_person", "values")
+    added, added_settings = "shares", ("by", "texts_per_person", "values")
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
