@@ -773,7 +773,7 @@ def test_verdicts_on_ratings_by_what_can_be_seen_of_items(command, persons, said
     assert shown.startswith(f"{OF_AVERAGES[said]}; too few for one direction")
     assert NONE_SOUGHT in shown
     # An item that fewer rated has an average of noise.
-    assert ("The average of an item that 34 persons or more rated" in shown) is (said != "enough")
+    assert ("persons or more rated errs by less than items differ" in shown) is (said != "enough")
     exactly = command("forecast", "ratings", *asked, "--epsilon", "inf").out
     assert exactly.startswith(OF_AVERAGES[exact])
     larger = ("--persons", 3000, "--items", 300, *asked[4:], "--epsilon")
