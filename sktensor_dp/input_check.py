@@ -168,9 +168,8 @@ class InputCheck(HasAccountant):
         # columns alone, and that of the others larger by the root of 2.
         strict = [place for place, name in enumerate(matches) if name not in self.may_fail]
         passes_all = flags[:, strict].all(axis=1, keepdims=True)
-        n_copies = n_copies_of_all(flags.shape[1], len(strict))
-        flags = np.column_stack([flags, np.repeat(passes_all, n_copies, axis=1)])
-        return HeldOutChunk(flags, y=None, units=units)
+        copies = np.repeat(passes_all, flags.shape[1] * (len(strict) > 1), axis=1)
+        return HeldOutChunk(np.column_stack([flags, copies]), y=None, units=units)
 
     def _plan(self, epsilon: float | None = None) -> ReleasePlan:
         """Plan of the one release, at the check's or another epsilon."""
@@ -206,10 +205,8 @@ class InputCheck(HasAccountant):
             return {}
         strict, optional = self._by_kind()
         found = self._beyond(strict, self.sigma)
-        if ALL in self.fractions:
-            of_all = self._beyond([ALL], self.sigma_of_all)
-            found = of_all and (found or of_all)
-        return found | self._beyond(optional, self.sigma)
+        of_all = self._beyond([ALL], self.sigma_of_all) if ALL in self.fractions else found
+        return (of_all and (found or of_all)) | self._beyond(optional, self.sigma)
 
     def _beyond(self, names: Sequence[str], sigma: float) -> dict[str, float]:
         """Fractions of rows that fail tests of these names, where more do than noise explains."""
@@ -239,10 +236,8 @@ class InputCheck(HasAccountant):
                 needed[SEVERAL_ROWS] = 2 * self.sigma
         least = 1 - most_failing(self.sigma_of_all, self.n_units)
         if strict and self.fractions[ALL if ALL in self.fractions else strict[0]] <= least:
-            found = self._beyond(strict, self.sigma)
-            needed |= dict.fromkeys(
-                [one for one in found if 1 - found[one] <= least] or [ALL], least
-            )
+            failing = self._beyond(strict, self.sigma).items()
+            needed |= dict.fromkeys([name for name, x in failing if 1 - x <= least] or [ALL], least)
         return {name: least for name, least in needed.items() if self.fractions[name] <= least}
 
     @property
@@ -430,16 +425,11 @@ def sigma_of_length(length: float, sigma: float) -> float:
     return (1 + length) * LOG_LONGEST * sigma
 
 
-def n_copies_of_all(n_columns: int, n_strict: int) -> int:
-    """Number of copies of `ALL` beside other columns, by the number of tests that may not fail."""
-    return n_columns if n_strict > 1 else 0
-
-
 def sigmas_of_check(
     n_units: int, mu: float, n_columns: int, n_strict: int, neighbours: str
 ) -> tuple[float, float]:
     """Deviations of the noise of a check at `mu`: of each fraction, and of rows that pass all."""
-    n_copies = n_copies_of_all(n_columns, n_strict)
+    n_copies = n_columns * (n_strict > 1)
     query = MatchingRows(n_columns + n_copies)
     sensitivity, by_count = query.sensitivity("l2", neighbours), 0.0
     if neighbours == "add_remove":  # the count's noise as in `ask`

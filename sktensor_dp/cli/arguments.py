@@ -270,13 +270,9 @@ def _refuse_conflicts(parser: Parser, options: argparse.Namespace) -> None:
             parser.error(f"--{one} and --{other} both name column {parsed[one]!r}")
     if (options.by is None) != (options.by_values is None):
         parser.error("--by COLUMN and --by-values LIST go together: a public list of its values")
-    if (
-        options.command == "topics"
-        and options.texts_per_person
-        and not (options.by and options.person)
-    ):
+    if options.texts_per_person and not (options.by and options.person):
         parser.error("--texts-per-person needs --by COLUMN and --person COLUMN")
-    if options.command == "topics" and options.id is not None and not options.shares:
+    if options.id is not None and not options.shares:
         parser.error("--id needs --shares: no other file has names of texts")
     if options.command == "topics" and options.file is None:
         for name in ("text", "person", "by", "id", "delimiter", "quoting", "encoding"):

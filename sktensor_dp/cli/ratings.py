@@ -225,9 +225,7 @@ class Ratings(Run):
             f"{of_average(forecast.bias_errors):.2g}, of which {forecast.mean_error:.2g} is the "
             f"same for all; items are assumed to differ by {forecast.bias_deviation:.2g}.",
         ]
-        alone, if_found = map(
-            of_average, (forecast.bias_errors_alone, forecast.bias_errors_if_found)
-        )
+        alone, if_found = map(of_average, (forecast.errors_alone, forecast.bias_errors_if_found))
         if forecast.finds_components and if_found > alone:
             notes.append(f"With --rank 0, which finds no direction, it is {alone:.2g}.")
         if verdict != "enough":

@@ -219,8 +219,7 @@ class Topics(Run):
 
     def check_ahead(self) -> list[str]:
         """Say how often noise stops a run of texts as long as assumed, where it may decide."""
-        sigma, _ = self.sigmas_ahead()
-        if not sigma or self.options.anyway:
+        if not (sigma := self.sigmas_ahead()[0]) or self.options.anyway:
             return []
         least = self._least_length(1)
         noise = sigma_of_length(self.length, sigma)

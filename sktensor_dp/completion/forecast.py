@@ -13,7 +13,6 @@ from sktensor_dp.completion.entry_errors import entry_errors
 from sktensor_dp.completion.person_errors import person_errors
 from sktensor_dp.completion.plan import Assumed, EntryPlan, PersonPlan
 from sktensor_dp.estimator.forecast import (
-    LARGEST_ADVISED,
     MOST_UNITS,
     InvertibleForecast,
     Question,
@@ -237,8 +236,7 @@ class CompletionForecast(InvertibleForecast):
         if ways:
             found = f"If components hold {share} of the variance, one could be found with "
             return f"{found}{'; or with '.join(ways)}."
-        is_largest = parameters["epsilon"] >= LARGEST_ADVISED
-        no_way = "Not even" if is_largest else f"Neither an epsilon of {LARGEST_ADVISED:g} nor"
+        no_way = "Not even" if parameters["epsilon"] >= 10 else "Neither an epsilon of 10 nor"
         return f"{no_way} more data would show components; fewer rows may."
 
     def _sized(self, n: int) -> dict[str, Any]:
@@ -288,7 +286,7 @@ class CompletionForecast(InvertibleForecast):
         return {mode: error for mode, error in enumerate(self.bias_errors) if error**2 > most}
 
     @cached_property
-    def bias_errors_alone(self) -> tuple[float, ...]:
+    def errors_alone(self) -> tuple[float, ...]:
         """`bias_errors` of a fit that seeks no components, as by ``PrivateCPCompletion(0)``."""
         asked = self._asked()
         if asked.parameters["unit_mode"] is None or not self.seeks_components:
@@ -335,9 +333,7 @@ class CompletionForecast(InvertibleForecast):
     def _of_rows(self) -> str:
         """Sentences on errors of biases, and on what the search for components takes from them."""
         is_tucker, taken, of_modes = hasattr(self._asked().kind, "_of_rank_0"), "", list[str]()
-        errors = zip(
-            self.bias_errors, self.bias_errors_if_found, self.bias_errors_alone, strict=True
-        )
+        errors = zip(self.bias_errors, self.bias_errors_if_found, self.errors_alone, strict=True)
         for mode, (error, found, alone) in enumerate(errors):
             if math.isnan(error):
                 continue
