@@ -25,7 +25,7 @@ __all__ = ["FAMILIES", "SEEDS", "Ablation", "change", "constant", "shown"]
 # Modules that measure a family of estimators each, and benches of these names.
 FAMILIES = (
     "ablations_of_words", "ablations_of_components", "ablations_of_topics",
-    "ablations_of_completions", "ablations_of_mixtures",
+    "ablations_of_completions", "ablations_of_mixtures", "ablations_of_checks",
 )  # fmt: skip
 SEEDS = 5
 TITLE = "Change of the error without each part, percent"
