@@ -49,6 +49,7 @@ class MixturePlan:
     # Whether means have intervals: enough samples, and not too many parameters.
     has_intervals: bool
     clip: Clipping  # of whitened rows
+    noise: float  # of a coordinate of a group's means over its rows, averaged over steps
 
     @property
     def n_shape(self) -> int:
@@ -88,6 +89,7 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
         random_state=estimator.random_state, releases=releases,
         has_intervals=not no_intervals_by(estimator, n_samples, n_features),
         clip=clip_for(n_features, defaults.QUANTILE, noise, math.sqrt(2 * k / n_samples)),
+        noise=noise,
     )  # fmt: skip
 
 

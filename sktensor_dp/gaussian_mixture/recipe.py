@@ -18,7 +18,13 @@ from sktensor_dp.gaussian_mixture.fitted import (
     warnings_of_noise,
 )
 from sktensor_dp.gaussian_mixture.plan import MixturePlan, parameters_of_group
-from sktensor_dp.mixtures.clipping import Clipping, clipping_at, limits_of_fewer
+from sktensor_dp.mixtures.clipping import (
+    Clipping,
+    bounded_rows,
+    clip_for_rows,
+    clipping_at,
+    limits_of_fewer,
+)
 from sktensor_dp.mixtures.gaussians import (
     Gaussians,
     fitted_to,
@@ -110,9 +116,8 @@ def release_mixture(
         left = np.zeros_like(halfway.means)
         if observed_overall(ball, second) < 1:
             left = unfinished(before, halfway, noise, observed_by_column(ball, second, halfway))
-        of_ends = variances_of_ends(ball, plan, second, average.columns)
         found, tails, observed, most_observed = release_unclipped(
-            ask, ball, plan, second, halfway, tails._replace(missed=left), noise, of_ends
+            ask, ball, plan, second, halfway, tails._replace(missed=left), noise
         )
         # All else that means err by is in `tails`, and sampling.
         noise = replace(noise.times(0.0), rates=np.ones(1))
@@ -181,8 +186,6 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     if plan.n_components == 1:
         # EM steps correct a variance that is too large, but not one that is far too small.
         covariance = clip_eigenvalues(covariance, noise, radius**2)
-        columns = mean, np.diagonal(covariance)
-        covariance = covariance + np.diag(variances_of_ends(ball, plan, second, columns))
         one = Gaussians(np.ones(1), mean[None], covariance[None])
         return of_type(one, plan, radius)
     n_spheres = defaults.SPHERES * plan.n_components
@@ -216,34 +219,28 @@ def release_steps(
     # Of covariances, by which steps fill in what is missing: pairs are whole in a square of it.
     added = (observed_overall(ball, second) ** -2 - 1) * plan.n_steps / ask.n_units
     for _ in range(n_steps):
-        statistics = release_statistics(ask, ball, plan, model)
+        wider = with_wider_clip(ball, plan, second, model)
+        statistics = release_statistics(ask, ball, wider, model)
         average = moments = average_with_step(average, model, statistics, added)
         noise = moments.noise_of(statistics)
-        wider = moments.with_variances(variances_of_ends(ball, plan, second, moments.columns))
-        model = gaussians_after_step(model, wider, statistics, ball.radius, ask.n_units)
+        model = gaussians_after_step(model, moments, statistics, ball.radius, ask.n_units)
     return model, moments, noise
 
 
-def variances_of_ends(
-    ball: LiftedBall, plan: MixturePlan, second: Answer, columns: tuple[Floats, Floats]
-) -> Floats:
-    """Variances (d,) by which steps of a single group widen columns where cells are missing.
+def with_wider_clip(
+    ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians
+) -> MixturePlan:
+    """Plan whose steps clip fewer rows of one group, where missing cells are filled by them.
 
-    Steps that clip the rarer of two values would fill cells of all columns wrongly. Columns whose
-    values lie at both ends of their range are widened until the farther end is just not clipped.
+    Columns are taken to have the ends that `scale_by_ranges` gives them. Steps that clipped rows of
+    values at both ends would fill cells of all columns wrongly.
     """
-    means, variances = columns
-    d, square = len(means), ball.radius**2 / len(means)  # of half a range
-    if plan.n_components > 1 or observed_overall(ball, second) == 1:
-        return np.zeros(d)
-    # Values at both ends have the largest variance there is for their mean (Bhatia and Davis).
-    most = np.maximum(square - np.square(means), 0.0)
-    part = np.clip(variances, 0.0, most) / np.where(most > 0, most, 1.0)
-    farther_end = np.square(math.sqrt(square) + np.abs(means))
-    # The other columns of a row have a mean square of 1 each.
-    needed = farther_end / (plan.clip.limit**2 - (d - 1))
-    # The square of the part keeps columns that have a small one next to as they are.
-    return np.asarray(np.square(part) * np.maximum(needed - variances, 0.0))
+    alone = plan.n_components == 1 and plan.n_shape > 0
+    if not alone or observed_overall(ball, second) == 1:
+        return plan
+    half = ball.radius / math.sqrt(plan.n_features)
+    rows = bounded_rows(model.means[0] / half, model.covariances[0] / half**2)
+    return replace(plan, clip=clip_for_rows(plan.clip, rows, plan.noise, plan.n_shape))
 
 
 def unfinished(before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
@@ -367,18 +364,14 @@ class UnclippedGroup(NamedTuple):
 
 def release_unclipped(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
-    tails: TailErrors, noise: StepNoise, of_ends: Floats,
+    tails: TailErrors, noise: StepNoise,
 ) -> UnclippedGroup:  # fmt: skip
     """Move one group to its means over all rows of the ball, none of which is clipped.
 
-    Variances lose those `of_ends` first, and then grow to what these rows show beyond noise.
-    Errors of the means are added to those in `tails`.
+    Variances grow to what these rows show beyond noise. Errors of the means are added to those in
+    `tails`.
     """
     radius, at = ball.radius, model.means[0]
-    variances_of_steps = np.diagonal(model.covariances[0])
-    if of_ends.any():
-        narrower = replace(model, covariances=model.covariances - np.diag(of_ends))
-        model = of_type(narrower, plan, radius)
     rows = _release_filled_rows(ask, ball, plan, second, model)
     shares, noise_of_means = rows.observed, rows.sigma / rows.observed
     moves = (rows.means - at) / shares
@@ -395,7 +388,7 @@ def release_unclipped(
     moved = of_type(Gaussians(model.weights, (at + moves)[None], covariance[None]), plan, radius)
     # Rows that lack a cell differ by (s / (1 - s))^(1/2) deviations at most, s the share that has
     # it: noise of the covariances by which cells are filled moves a mean by no more than this.
-    of_filling = np.sqrt(variances_of_steps * (1 - shares) / shares / 2) * noise.shape
+    of_filling = np.sqrt(before * (1 - shares) / shares / 2) * noise.shape
     # Errors of means are relative to deviations: those here, with what noise may hide of them.
     largest_variances = before + np.hypot(np.maximum(beyond, 0.0), noise_of_variances)
     spread = np.sqrt(largest_variances / np.diagonal(moved.covariances[0]))

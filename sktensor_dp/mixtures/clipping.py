@@ -5,11 +5,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+import numpy as np
 from scipy.optimize import brentq
-from scipy.special import gammaln, lambertw
-from scipy.stats import chi2
+from scipy.special import gammaln, lambertw, ndtr
+from scipy.stats import beta, chi2
 
 from sktensor_dp.mixtures import defaults
+from sktensor_dp.tensor.arrays import Floats
+
+# Number of rows that are drawn to see what clips take, and of quantiles of their columns.
+N_ROWS, N_QUANTILES = 2000, 200
 
 
 class Scales(NamedTuple):
@@ -117,3 +122,47 @@ def clip_for(width: int, least: float, noise: float, by_sampling: float) -> Clip
     far = math.hypot(max(float(lambertw(1 / noise).real) - 1, 0.0), math.sqrt(width - 1))
     square = min(far**2, defaults.NOISE_OF_SQUARES * by_sampling / noise)
     return clipping_at(width, min(max(least, float(chi2.cdf(square, width))), most), far)
+
+
+def bounded_rows(means: Floats, covariance: Floats) -> Floats:
+    """Rows (N_ROWS, d) of columns in [-1, 1], of Beta laws with these means and variances.
+
+    They are from a normal law with the correlations; of columns of two values with those that give
+    these (Sheppard, 1899).
+    """
+    means, variances = np.clip(means, -0.999, 0.999), np.diagonal(covariance)
+    # Of the largest variance that there is for a mean (Bhatia and Davis, 2000).
+    parts = np.clip(variances / (1 - np.square(means)), 1e-3, 0.999)
+    correlations = covariance / np.sqrt(np.outer(variances, variances))
+    of_two = np.sqrt(np.outer(parts, parts))
+    of_normal = np.sin(np.pi / 2 * np.clip(correlations, -1, 1))
+    values, vectors = np.linalg.eigh((1 - of_two) * correlations + of_two * of_normal)
+    normal = np.random.default_rng(0).standard_normal((N_ROWS, len(means)))
+    normal = normal @ (vectors * np.sqrt(np.maximum(values, 0))).T
+    normal /= normal.std(axis=0)
+    a, b = (1 / parts - 1) * (1 + means) / 2, (1 / parts - 1) * (1 - means) / 2
+    places = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
+    quantiles = 2 * beta.ppf(places[:, None], a, b) - 1
+    each = zip(ndtr(normal).T, quantiles.T, strict=True)
+    return np.column_stack([np.interp(one, places, of_column) for one, of_column in each])
+
+
+def clip_for_rows(clip: Clipping, rows: Floats, noise: float, n_shape: int) -> Clipping:
+    """Clip, no earlier than `clip`, with the least squared error of covariances of `rows`.
+
+    They err by `noise`, of a coordinate of scale 1, and by what clips take of rows.
+    """
+    centred = rows - rows.mean(axis=0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(rows))
+    whitened = centred @ (vectors / np.sqrt(np.maximum(values, max(1e-9 * values[-1], 1e-300))))
+    squares = np.maximum(np.square(whitened).sum(axis=1), 1e-9)
+
+    def error(one: Clipping) -> float:
+        kept = np.minimum(1, one.limit**2 / squares)
+        taken = one.mean * np.eye(one.width) - (whitened * kept[:, None]).T @ whitened / len(rows)
+        by_noise = n_shape / one.scales(n_shape, alone=True).shape * (noise * one.limit**2) ** 2
+        return (float(np.square(taken).sum()) + by_noise) / one.shape_response**2
+
+    beyond = (1 - clip.quantile) * 10.0 ** -np.arange(0, 10, 0.5)
+    later = [min(1 - float(part), 1 - 1e-12) for part in beyond]
+    return min((clipping_at(clip.width, one, clip.far) for one in later), key=error)

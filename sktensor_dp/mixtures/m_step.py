@@ -89,18 +89,6 @@ class StepMoments:
         """Variances (k,) of noise on weights, over that of one step."""
         return np.asarray(np.square(self.shares).sum(axis=1))
 
-    @property
-    def columns(self) -> tuple[Floats, Floats]:
-        """Means and variances (d,) of the columns of the first group."""
-        means = self.firsts[0] / max(self.weights[0], LEAST_WEIGHT)
-        squares = np.diagonal(self.seconds[0]) / max(self.weights[0], LEAST_WEIGHT)
-        return means, squares - np.square(means)
-
-    def with_variances(self, variances: Floats) -> "StepMoments":
-        """Moments of groups whose columns vary by `variances` (d,) more."""
-        counts = self.weights.sum() if len(self.seconds) == 1 else self.weights[:, None, None]
-        return replace(self, seconds=self.seconds + counts * np.diag(variances))
-
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
         """Noise of the moments, by the statistics of the last step."""
         scale = float(np.sqrt(self.weight_variances.mean()))
