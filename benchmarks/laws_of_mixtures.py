@@ -184,6 +184,7 @@ def cover(fitted: Any, model: Gaussians) -> float:
 def run(report: Report) -> None:
     """Measure all laws."""
     seeds, laws = range(1 if report.quick else SEEDS), LAWS[: 2 if report.quick else None]
+    rows_that_end_after_a_no(report, seeds)
     beside = installed(report, "diffprivlib")
     worst, grows = {"Rand index": 0.0, "log-likelihood": 0.0}, -math.inf
     for law in laws:
@@ -215,6 +216,38 @@ def run(report: Report) -> None:
     )
     report.bar("and log-likelihood a sample behind it", worst["log-likelihood"], 0.1)
     report.bar("log-likelihood behind more than at less epsilon, beyond 3 s.e.", grows, 0.01)
+
+
+def held_after_a_no(n: int, d: int, epsilon: float, seed: int) -> tuple[float, float]:
+    """Error of the averages of `d` questions, and share of intervals that hold, of one cloud.
+
+    Answers of a person go together, and after a no one in three gives no further answer.
+    """
+    rng = np.random.default_rng([seed, n, d])
+    answers = rng.standard_normal((n, 1)) + 0.6 * rng.standard_normal((n, d))
+    X = np.where(answers + np.linspace(-0.3, 0.3, d) > -1, 1.0, -1.0)
+    exact, stays = X.mean(axis=0), rng.random((n, d - 1)) > np.where(X[:, :-1] > 0, 0.05, 0.35)
+    X[:, 1:][~np.logical_and.accumulate(stays, axis=1)] = np.nan
+    with reproducible_noise(seed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = PrivateGaussianMixture(1, data_norm=math.sqrt(d), epsilon=epsilon).fit(X)
+        low, high = fitted.means_interval(0.9)
+    held = (low <= exact) & (exact <= high)
+    return float((fitted.means_[0] - exact).mean()), float(held.mean())
+
+
+def rows_that_end_after_a_no(report: Report, seeds: range) -> None:
+    """Measure averages and intervals of one cloud of answers, where rows end after a no."""
+    sizes = ((800, 10), (4000, 4), (4000, 10), (10_000, 16))[: 1 if report.quick else None]
+    rows = []
+    for n, d in sizes:
+        for epsilon in (1.0, 2.0, 4.0):
+            runs = [held_after_a_no(n, d, epsilon, seed) for seed in seeds]
+            rows.append([f"{n:,} rows, {d} columns", epsilon, *np.mean(runs, axis=0).round(4)])
+    title = "yes (1) and no (-1), rows end after a no: one cloud, mean error and intervals (.9)"
+    report.table(title, ["answers", "epsilon", "error", "cover"], rows)
+    least = min(row[-1] for row in rows)
+    report.bar("rows end after a no: intervals that hold", least, 0.7, at_least=True)
 
 
 def _or_nothing(number: float) -> float | str:

@@ -218,27 +218,25 @@ def release_steps(
     """
     # Of covariances, by which steps fill in what is missing: pairs are whole in a square of it.
     added = (observed_overall(ball, second) ** -2 - 1) * plan.n_steps / ask.n_units
+    fills = plan.n_components == 1 and plan.n_shape > 0 and observed_overall(ball, second) < 1
     for _ in range(n_steps):
-        wider = with_wider_clip(ball, plan, second, model)
+        wider = with_wider_clip(plan, model, ball.radius) if fills else plan
         statistics = release_statistics(ask, ball, wider, model)
         average = moments = average_with_step(average, model, statistics, added)
         noise = moments.noise_of(statistics)
-        model = gaussians_after_step(model, moments, statistics, ball.radius, ask.n_units)
+        model = gaussians_after_step(
+            model, moments, statistics, ball.radius, ask.n_units, shrinks=not fills
+        )
     return model, moments, noise
 
 
-def with_wider_clip(
-    ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians
-) -> MixturePlan:
-    """Plan whose steps clip fewer rows of one group, where missing cells are filled by them.
+def with_wider_clip(plan: MixturePlan, model: Gaussians, radius: float) -> MixturePlan:
+    """Plan whose steps clip fewer rows of one group, by which missing cells are filled.
 
     Columns are taken to have the ends that `scale_by_ranges` gives them. Steps that clipped rows of
     values at both ends would fill cells of all columns wrongly.
     """
-    alone = plan.n_components == 1 and plan.n_shape > 0
-    if not alone or observed_overall(ball, second) == 1:
-        return plan
-    half = ball.radius / math.sqrt(plan.n_features)
+    half = radius / math.sqrt(plan.n_features)
     rows = bounded_rows(model.means[0] / half, model.covariances[0] / half**2)
     return replace(plan, clip=clip_for_rows(plan.clip, rows, plan.noise, plan.n_shape))
 

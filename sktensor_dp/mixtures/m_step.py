@@ -9,7 +9,7 @@ from scipy.special import expit
 from sktensor_dp.mixtures import defaults
 from sktensor_dp.mixtures.clipping import Clipping, Scales
 from sktensor_dp.mixtures.gaussians import Gaussians
-from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances
+from sktensor_dp.mixtures.shrinkage import Scatters, shrunk_covariances, unshrunk_covariances
 from sktensor_dp.tensor.arrays import Floats
 
 # Least divisor for a group's weight, absolute and in standard deviations of its noise.
@@ -286,9 +286,9 @@ def _weighted_squares(weights: Floats, a: Floats) -> Floats:
 
 def gaussians_after_step(
     model: Gaussians, average: StepMoments, statistics: WhitenedStatistics, radius: float,
-    n_rows: int,
+    n_rows: int, *, shrinks: bool = True,
 ) -> Gaussians:  # fmt: skip
-    """Gaussians after a step, by averaged moments, which are shrunk by their noise."""
+    """Gaussians after a step, by averaged moments; it `shrinks` covariances by their noise."""
     noise = statistics.noise
     weight_noise = noise.weight * np.sqrt(average.weight_variances)
     counts = np.maximum(average.weights, np.maximum(RESOLVED * weight_noise, LEAST_WEIGHT))
@@ -311,7 +311,8 @@ def gaussians_after_step(
         ),
         n_shape=statistics.n_shape,
     )  # fmt: skip
-    covariances = shrunk_covariances(noisy, LEAST_VARIANCE * radius**2, radius**2)
+    of_moments = shrunk_covariances if shrinks else unshrunk_covariances
+    covariances = of_moments(noisy, LEAST_VARIANCE * radius**2, radius**2)
     # `resize` repeats a covariance that all groups share.
     shape = model.covariances.shape
     return Gaussians(counts / counts.sum(), means, np.resize(covariances, shape))

@@ -50,6 +50,20 @@ def shrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
     )
 
 
+def unshrunk_covariances(noisy: Scatters, least: float, largest: float) -> Floats:
+    """Positive definite covariances (k, d, d) that are not shrunk, by which cells are filled.
+
+    Shrunk ones would fill cells with too little, and so be shrunk again by the filled cells. Where
+    noise is large, half of the frame stays in every direction.
+    """
+    d, found = noisy.whitened.shape[1], []
+    for frame, whitened, sigma in zip(noisy.frames, noisy.whitened, noisy.shape_sigma, strict=True):
+        moved = whitened - np.eye(d)
+        moved *= _safe_share(np.eye(d), whitened, 1.0, sigma, d)
+        found.append(clip_eigenvalues(frame @ (np.eye(d) + moved) @ frame.T, least, largest))
+    return np.array(found)
+
+
 def _shrunk_sizes(log_sizes: Floats, deviations: Floats) -> Floats:
     """Log sizes moved towards their mean, by how far they spread beyond their noise."""
     # Mean and variance of the true ones, by precision (DerSimonian and Laird, 1986).

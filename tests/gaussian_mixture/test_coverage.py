@@ -278,6 +278,23 @@ def test_averages_of_yes_and_no_are_right_where_rows_end_after_a_no(seed):
     assert abs(np.mean(made)) < -ndtri(CHANCE / 2) / 2**0.5
 
 
+def test_noise_takes_little_of_correlations_where_rows_drop_out(seed):
+    """Shrunk ones filled cells, and were shrunk again: of .69 a third was left, with chance of .02,
+    and averages were half way from those of all rows to those that had the column."""
+    found, n, d = [], 800, 10
+    for place in range(4):
+        rng = np.random.default_rng([seed, place])
+        X = rng.standard_normal((n, 1)) + 0.6 * rng.standard_normal((n, d))
+        X = np.clip(np.rint(X), -2, 2) / 2
+        stays = rng.random((n, d - 1)) > np.where(X[:, :-1] < 0, 0.35, 0.05)
+        X[:, 1:][~np.logical_and.accumulate(stays, axis=1)] = np.nan
+        model = PrivateGaussianMixture(1, data_norm=d**0.5, epsilon=4.0, random_state=0).fit(X)
+        spreads = np.sqrt(model.variances_[0])
+        correlations = model.covariances_[0] / np.outer(spreads, spreads)
+        found.append((correlations.sum() - d) / (d * (d - 1)))
+    assert np.mean(found) > 0.58 + 0.03 * ndtri(CHANCE)
+
+
 def test_averages_beside_rare_values_are_right_where_rows_drop_out(seed):
     """Steps clipped rows with a rare one, by which cells of all columns are filled: averages were
     four deviations off."""
