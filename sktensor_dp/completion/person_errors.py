@@ -94,9 +94,10 @@ def _level_variance(each: float, assumed: Assumed) -> float:
 
 def _mean_error(shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, n_sweeps: int) -> float:
     """Standard error of the released mean in a range of width 1: noise, shrunk, and chance."""
-    n_units = shape[plan.unit_mode]
-    levels = UnitLevels(assumed.half_of_levels(np.delete(shape, plan.unit_mode)))
-    sigma = sigma_of_mean(levels, plan.cost_of_level(n_sweeps), n_units, "replace_one")
+    n_units, cost = shape[plan.unit_mode], plan.cost_of_level(n_sweeps)
+    half = assumed.half_of_levels(np.delete(shape, plan.unit_mode))
+    levels = UnitLevels(half, order=2 if cost.mu > 0 else 1)
+    sigma = sigma_of_mean(levels, cost, n_units, "replace_one")
     shrunk = sigma / math.sqrt(1 + 12 * sigma**2)  # by a uniform prior, of variance 1 / 12
     return math.hypot(shrunk, assumed.deviation / math.sqrt(n_units))
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from sktensor_dp.completion.component_search import DirectionSearch, columns_worth
 from sktensor_dp.completion.model import AT_EDGE, SharedModel, attributes_of_units
@@ -19,6 +20,7 @@ from sktensor_dp.completion.shared_biases import (
     cell_weights,
     entries_each,
     fit_by_corrected_deviation,
+    order_of,
     residual_variance,
 )
 from sktensor_dp.estimator.base import FitResult
@@ -47,7 +49,7 @@ WIDE = (
 
 @dataclass(frozen=True)
 class Levels:
-    """Means over units of level and of deviation about it, without most of the noise."""
+    """Means over units of level and of variance about it, without most of the noise."""
 
     mean: float
     share: float  # of units that have values
@@ -75,8 +77,8 @@ class Levels:
                 replace(one, means=one.means - middle)
                 for one, middle in zip(about.effects, middles, strict=True)
             ))  # fmt: skip
-        answer = ask(UnitLevels(half, about), pooled, paid_by)
-        found_mean, _, found_half = answer.value.tolist()
+        answer = ask(UnitLevels(half, about, order_of(ask)), pooled, paid_by)
+        found_mean, _, found_half = answer.value[:3].tolist()
         # Share of units that have values: as far below 1, which the shape states, as noise allows,
         # by a uniform prior, whose variance is 1 / 12. Those without values add 0 to all sums.
         noise = answer.sigma / half
@@ -85,30 +87,38 @@ class Levels:
         share = min(max(share, noise, LEAST_SHARE), 1.0)
         found_mean = float(np.clip(found_mean / share, -half, half))
         sigma = answer.sigma / share * math.hypot(1.0, trust * found_mean / half)
-        # Shrink the mean, and later the deviation, by known noise towards the middle of the bounds,
-        # in which the prior is uniform: its variance is half**2 / 3.
+        # Shrink the mean by known noise towards the middle of the bounds, in which the prior is
+        # uniform: its variance is half**2 / 3.
         found_mean = float(np.clip(found_mean + shift, -of_bounds, of_bounds))
         shrinkage = of_bounds**2 / (of_bounds**2 + 3 * sigma**2)
         return cls(shrinkage * found_mean, share, shrinkage * sigma**2, answer, half)
 
-    def deviation(self, several: float = 1.0, at: float = 0.0) -> float:
-        """Posterior mean of units' mean deviation, moved by `at` deviations of the posterior.
+    def deviation(self, several: float = 1.0, at: float = 0.0) -> tuple[float, float]:
+        """Posterior mean of the root of units' mean variance, moved by `at` of its deviations.
 
-        Of the units with values a fraction `several` has several: only their values deviate.
+        Of the units with values a fraction `several` has several: only their values deviate. Also
+        returns the share of these that do, if all others have one value and these deviate alike.
         """
-        half, share = self.half, self.share * several
-        sigma = self.answer.sigma / share
-        shrinkage = half**2 / (half**2 + 3 * sigma**2)
-        found = half / 2 + shrinkage * (float(self.answer.value[1]) / share - half / 2)
-        least, scale = 2 * half * LEAST_DEVIATION, math.sqrt(shrinkage) * sigma
-        # The posterior is normal between these ends.
-        nearest = float(np.clip(found, least, half))
-        grid = np.linspace(max(nearest - 6 * scale, least), min(nearest + 6 * scale, half), 201)
-        squares = (grid - found) ** 2
-        weights = np.exp((squares.min() - squares) / (2 * scale**2 + LEAST_WEIGHT))
+        # In units of half the range. Of order 1 there is no mean deviation: no round will need it.
+        share, sigma = self.share * several, self.answer.sigma / (self.share * several * self.half)
+        found = self.answer.value / (share * self.half)
+        square, of_mean = float(found[1]), found[3] if len(found) > 3 else None
+        # The root has a uniform prior between these ends.
+        least = 2 * LEAST_DEVIATION
+        nearest = float(np.clip(square, least**2, 1.0))
+        ends = max(nearest - 6 * sigma, least**2), min(nearest + 6 * sigma, 1.0)
+        grid = np.linspace(math.sqrt(ends[0]), math.sqrt(ends[1]), 201)
+        logs = -((grid**2 - square) ** 2) / (2 * sigma**2 + LEAST_WEIGHT)
+        if of_mean is not None:  # it is any part of the root, from none to all
+            scale = max(sigma, math.sqrt(LEAST_WEIGHT))
+            none, whole = log_ndtr(-of_mean / scale), log_ndtr((grid - of_mean) / scale)
+            logs += whole + np.log(np.maximum(-np.expm1(none - whole), LEAST_WEIGHT) / grid)
+        weights = np.exp(logs - logs.max())
         mean = float(np.average(grid, weights=weights))
         deviation = math.sqrt(np.average((grid - mean) ** 2, weights=weights))
-        return float(np.clip(mean + at * deviation, least, half))
+        root = float(np.clip(mean + at * deviation, least, 1.0))
+        part = 1.0 if of_mean is None else float(np.clip(of_mean / root, 0.0, 1.0))
+        return self.half * root, part**2
 
 
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[FitResult, int]:
@@ -120,7 +130,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     of_values = Levels.release(ask)
     n_with_values = max(round(of_values.share * ask.n_units), 1)
     biases = [
-        SharedBiases(ask, mode, of_values.mean, of_values.deviation(), n_with_values)
+        SharedBiases(ask, mode, of_values.mean, of_values.deviation()[0], n_with_values)
         for mode in range(len(ask.public("shape"))) if mode != plan.unit_mode
     ]  # fmt: skip
     for n_left in reversed(range(plan.n_rounds)):
@@ -183,19 +193,19 @@ def release_level(
 def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
     """Warning, if any, by released `levels`: few units have values, or the range is doubtful.
 
-    The mean deviation of units' values is `measured_part` of the deviation of all values.
+    The mean variance of units' values is `measured_part` of the variance of values.
     """
     sigma, share, half = levels.answer.sigma, levels.share, levels.half
     if sigma >= LITTLE * half:  # noise tells nothing from chance
         return ()
-    mean, deviation, with_values = levels.answer.value.tolist()
+    mean, variance, with_values = levels.answer.value[:3].tolist()
     # Without values there is noise alone.
     if with_values <= 3 * sigma:
         return (DoubtfulParameterWarning(UNLISTED),)
     # Rare answers have such a mean too, but differ within persons.
-    if is_at_end(mean / share, sigma / share, half) and deviation <= 3 * sigma:
+    if is_at_end(mean / share, sigma / share, half) and variance <= 3 * sigma:
         return (DoubtfulParameterWarning(AT_EDGE),)
-    is_wide = deviation + 3 * sigma < 2 * half * LEAST_DEVIATION * share * measured_part
+    is_wide = variance + 3 * sigma < half * (2 * LEAST_DEVIATION) ** 2 * share * measured_part
     return (DoubtfulParameterWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide else ()
 
 

@@ -456,7 +456,8 @@ def _level_fraction(shape: Sequence[int], unit_mode: int, epsilon: float, delta:
     # residuals clipped as in a first round, and units as in `snr_in_person_sums`.
     lengths, n_units = np.delete(shape, unit_mode), shape[unit_mode]
     each = max(ASSUMED.observed_share * math.prod(lengths.tolist()), 1.0)
-    levels, laplace = UnitLevels(ASSUMED.half_of_levels(lengths)), math.sqrt(2)
+    levels = UnitLevels(ASSUMED.half_of_levels(lengths), order=1 if pure else 2)
+    laplace = math.sqrt(2)
     of_level = (levels.l1_sensitivity * laplace if pure else levels.l2_sensitivity) / n_units
     clip = UNCLIPPED if pure else 1.0
     farthest = SharedRowSums.largest_distance(math.sqrt(clipped_variance(clip)))

@@ -8,7 +8,7 @@ from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar, nnls
+from scipy.optimize import minimize_scalar, nnls
 
 from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.model import LEAST_SHARE_OF_NOISE, unexplained_variance
@@ -283,7 +283,8 @@ class SharedBiases:
     total_variance: float  # of all weights together, by noise
     n_alone: float  # weight of units with entries in one row alone: their number
     by_level: float = 0.0  # as `by_own_level`
-    measured_part: float  # of `deviation`: mean deviation of units' values about their own mean
+    share_varied: float = 1.0  # of units whose values deviate, if these do alike
+    measured_part: float  # of the variance of values: mean variance about units' own means
     _noise_of_sum: float  # of sensitivity 1, in the last release
     _line: Line | None = None  # along which effects are extrapolated
 
@@ -301,8 +302,7 @@ class SharedBiases:
 
     @property
     def _order(self) -> int:
-        """Order of `SharedRowSums`: 1 where noise needs a bound in L1."""
-        return 1 if self._ask.is_pure and not self._ask.is_exact else 2
+        return order_of(self._ask)
 
     def release(
         self, biases: Sequence["SharedBiases"], n_left: int = 0, pooled: int = 1,
@@ -367,7 +367,10 @@ class SharedBiases:
 
     def _distances_to_medians(self) -> Floats:
         """Distances of rows' means from their medians."""
-        return mean_to_median(self._share_at_bounds, self.level + self.effects.means, self.half)
+        effects = self.effects.means
+        skewed = mean_to_median(self._share_at_bounds, self.level + effects, self.half)
+        # Effects are those of the units that vary: the median of all has none, where few do.
+        return skewed + (1 - self.share_varied) * effects
 
     def fit(self, biases: Sequence["SharedBiases"]) -> None:
         """Fit effects to all releases so far, given the effects of other modes."""
@@ -553,13 +556,18 @@ class SharedBiases:
         return of_others * mean, of_others * slopes
 
 
+def order_of(ask: Session) -> int:
+    """Norm of the sensitivity of sums over persons: 1 where noise needs a bound in L1."""
+    return 1 if ask.is_pure and not ask.is_exact else 2
+
+
 def fit_by_corrected_deviation(
-    biases: Sequence[SharedBiases], measured: Callable[[float], float], n_units: int
+    biases: Sequence[SharedBiases], measured: Callable[[float], tuple[float, float]], n_units: int
 ) -> None:
     """Correct the deviation of values, and fit biases again by it.
 
-    Units' values have a mean deviation about their own mean, which is less the fewer they are:
-    `measured`, if the given fraction of units has several values.
+    Units' values have a mean variance about their own mean, which is less the fewer they are: its
+    root and the share of units that vary are `measured`, if the given fraction has several values.
     """
     # Where noise hides how many they are, they count as many.
     noise = max(one.total_variance for one in biases) / n_units**2
@@ -568,17 +576,20 @@ def fit_by_corrected_deviation(
     alone = min(one.n_alone for one in biases) / n_units - math.sqrt(noise)
     alone = min(max(alone, 0.0), 1 - LEAST_SEVERAL)
     each = max(((root - alone) / (1 - alone)) ** 2, 2.0)
-    found = measured(1 - alone)
-    deviation = deviation_of_values(found, biases[0].level, biases[0].half, each)
+    found, share_varied = measured(1 - alone)
+    deviation = min(found / math.sqrt(1 - 1 / each), biases[0].half)
+    by_level = by_own_level(each)
     for one in biases:
-        one.deviation, one.by_level = deviation, by_own_level(each)
-        one.measured_part = (1 - alone) * found / deviation
+        one.deviation, one.by_level = deviation, by_level
+        # Deviations of few normal values vary by chance, by half of this, relative to squares.
+        one.share_varied = min(share_varied * (1 + by_level / 2), 1.0)
+        one.measured_part = (1 - alone) * (1 - 1 / each)
     for one in biases:
         one.fit(biases)
 
 
 def add_errors_of_deviation(
-    biases: Sequence[SharedBiases], measured: Callable[..., float], n_units: int
+    biases: Sequence[SharedBiases], measured: Callable[..., tuple[float, float]], n_units: int
 ) -> None:
     """Add to variances of effects how far they move with the deviation of values, which errs too.
 
@@ -593,37 +604,6 @@ def add_errors_of_deviation(
             found.append(other.effects.variances + moves**2)
     for own, (low, high) in zip(biases, squares, strict=True):
         own.effects = replace(own.effects, variances=(low + high) / 2)
-
-
-def deviation_of_values(found: float, mean: float, half: float, n: float) -> float:
-    """Deviation of values between -half and half, by the mean deviation `found` of `n` of them.
-
-    That is about their own mean: it is smaller, if they are few or skewed.
-    """
-    # Mean deviations are at most the root of the mean square.
-    least, room = found / math.sqrt(1 - 1 / n), half**2 - mean**2
-    if least**2 >= room:
-        return min(least, half)
-
-    def excess(r: float) -> float:
-        return math.sqrt(r * room) * part_of_deviation(r, room / half**2, n) - found
-
-    r = 1.0 if excess(1.0) <= 0 else brentq(excess, least**2 / room / 2, 1.0)
-    return math.sqrt(r * room)
-
-
-def part_of_deviation(r: float, room: float, n: float) -> float:
-    """Mean deviation of `n` values from their own mean, over the root of their variance.
-
-    The variance is the part `r` of the largest at their mean, `room` in squares of half the range.
-    """
-    # The excess kurtosis of Beta distributed values gives the relative variance of the mean square
-    # deviation. Its mean root is less by an eighth of that if values are normal. If the mean square
-    # is mostly 0, as of one rare value among others, it is as 1 / sqrt(1 + variance).
-    s = 1 / r - 1
-    kurtosis = 6 * (4 * (1 - room) * (s + 1) / (room * (s + 2)) - 1) / (s + 3)
-    variance = max(kurtosis / n + 2 / (n - 1), 0.0)
-    return math.sqrt((1 - 1 / n) / (1 + variance * (1 + 3 * r**2) / 4))
 
 
 def _joined(parts: Iterable[Floats]) -> Floats:

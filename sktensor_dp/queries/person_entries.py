@@ -41,17 +41,19 @@ MOMENT_WEIGHT = 0.5
 
 @dataclass(frozen=True)
 class UnitLevels(Query):
-    """Sums over units of mean and standard deviation of a unit's values, and of who has any.
+    """Sums over units of mean and variance of a unit's values, of who has any, and of deviations.
 
-    Who has values counts as half the width of the range. Values may be less released effects.
+    Variances are in units of half the width of the range, and who has values counts as that half.
+    Values may be less released effects. Order 1 leaves out deviations, the roots of variances.
     """
 
     name, family = "unit_levels", "persons"
-    description = "mean over units of their level, of their deviation from it, and who has values"
+    description = "mean over units of their level, their variance and deviation, and who has values"
     laws = (GAUSSIAN, LAPLACE)
 
     half: float  # half of the width R of the range of values, less effects if any; public
     about: "ReleasedEffects | None" = None
+    order: int = 2  # norm in which contributions are near each other: 1 bounds the L1 norm too
 
     def __post_init__(self) -> None:
         check_number("half the range", self.half, HALF)
@@ -60,17 +62,19 @@ class UnitLevels(Query):
 
     @property
     def l2_sensitivity(self) -> float:
-        """Width R of the range: (mean, deviation) of a unit lies in a half disc of diameter R."""
-        # The contribution of a unit without values is at most R / sqrt(2) from those of others.
+        """Width R of the range, by which values and so means are apart at most.
+
+        Deviations cost nothing: they are less, the farther apart means are.
+        """
         return 2 * self.half * SUM_SLACK
 
     @property
     def l1_sensitivity(self) -> float:
-        """``(1 + sqrt 2) R / 2``: largest L1 distance in the half disc, and to no values."""
-        return (1 + math.sqrt(2)) * self.half * SUM_SLACK
+        """``9 R / 8`` for ``order=1``, also to no values; otherwise infinity."""
+        return 9 / 4 * self.half * SUM_SLACK if self.order == 1 else math.inf
 
     def total(self, chunk: PersonChunks) -> Floats:
-        """Sums of the units' means, of their deviations and of `half` where there are values."""
+        """Sums of the units' means, variances, `half` where there are values, and deviations."""
         values = chunk.values
         if self.about is not None:
             self.about.check_rows(chunk.shape, chunk)
@@ -79,10 +83,11 @@ class UnitLevels(Query):
         means = _unit_sums(chunk, values) / np.maximum(counts, 1.0)
         squares = _unit_sums(chunk, np.square(values - means[chunk.unit_of_entry]))
         deviations = np.sqrt(squares / np.maximum(counts, 1))
-        # Effects or rounding may carry a contribution out of the half disc.
+        # Effects or rounding may carry values out of the range.
         excess = np.maximum(np.hypot(means, deviations) / self.half, 1.0)
-        points = np.array([means / excess, deviations / excess, self.half * (counts > 0)])
-        return np.asarray(points.sum(axis=1))
+        means, deviations = means / excess, deviations / excess
+        points = [means, deviations**2 / self.half, self.half * (counts > 0), deviations]
+        return np.stack(points[: 2 + self.order]).sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,7 +121,7 @@ ROWS = [
     Row("entries", lambda _: Entries(HALF), costs=(GAUSSIAN,)),
     Row("value_histogram", lambda _: HISTOGRAM, slices=True, kind=", units"),
     Row("value_histogram", lambda _: HISTOGRAM),
-    Row("unit_levels", lambda _: UnitLevels(HALF), slices=True),
+    Row("unit_levels", lambda _: UnitLevels(HALF, order=1), slices=True),
     Row(
         "shared_row_sums", slices=True, query=lambda _: SharedRowSums(
             1, PERSONS, ReleasedEffects(NO_EFFECTS, 0.1, 1.0), 0.5, order=1

@@ -101,11 +101,15 @@ def histogram(rng: Rng, world: World) -> ValueHistogram:
     return ValueHistogram(np.sort(rng.uniform(*world.limits, 9)))
 
 
-def levels(rng: Rng, world: World) -> UnitLevels:
+def levels(order: int) -> Callable[[Rng, World], UnitLevels]:
     """Of values, or of these less effects of any size, in a range as wide or wider."""
-    if rng.random() < 0.5:
-        return UnitLevels(world.half)
-    return UnitLevels(world.half * rng.uniform(1, 3), about_any(rng, world))
+
+    def build(rng: Rng, world: World) -> UnitLevels:
+        if rng.random() < 0.5:
+            return UnitLevels(world.half, order=order)
+        return UnitLevels(world.half * rng.uniform(1, 3), about_any(rng, world), order)
+
+    return build
 
 
 def released_effects(rng: Rng, n: int, size: float) -> SharedEffects:
@@ -147,11 +151,6 @@ def factor_sums(rng: Rng, world: World) -> SharedFactorSums:
 # Units that are as far apart as the bound allows
 
 
-def extreme_levels(values: Any, other: Unit) -> Extreme:
-    space = World((8, 1000), (-1.0, 3.0))
-    return UnitLevels(space.half), space, other, unit(np.arange(len(values)), values)
-
-
 # Residuals are values less their mean in other rows.
 ABOUT = ReleasedEffects(
     tuple(SharedEffects(np.zeros(n), np.ones(n), np.zeros(n), 1.0) for n in (3, 2)), 0.0, 1.0
@@ -180,7 +179,12 @@ def case(
     return Case(release, kind, DATA, build, extreme, attained, SUM_SLACK, found=0.8)
 
 
-def level_case(kind: str, build: Any, extreme: Extreme, attained: tuple[float, float]) -> Case:
+def level_case(
+    kind: str, values: Any, other: Unit, attained: tuple[float, float | None], order: int = 1
+) -> Case:
+    space = World((8, 4), (-1.0, 3.0))
+    extreme = UnitLevels(space.half, order=order), space, other, unit(range(len(values)), values)
+    build = levels(order)
     return Case("unit_levels", kind, DATA, build, lambda _: extreme, attained, SUM_SLACK, found=0.7)
 
 
@@ -201,18 +205,17 @@ def histogram_case() -> Case:
 
 DATA = PersonData()
 LOWEST, NOBODY = unit([0], [-1.0]), (np.empty((0, 1), dtype=np.intp), np.empty(0))
-# A share of values at the top for which mean and deviation are as near as 1000 values allow.
-MIXED = np.where(np.arange(1000) < 500 * (1 + math.sqrt(0.5)), 3.0, -1.0)
-FLAT = math.sqrt((1 + math.sqrt(0.5)) / 2)
+MIXED = [3.0, 3.0, 3.0, -1.0]
 CASES = [
     histogram_case(),
-    level_case("from end to end", levels, extreme_levels([3.0], LOWEST),
-               (1.0, 2 / (1 + math.sqrt(2)))),
-    # Of 1000 values 853 are at the top, not 853.55: in both norms that is second order.
-    level_case("from an end to a mixture", levels, extreme_levels(MIXED, LOWEST),
-               (FLAT * (1 - 1e-3), 1 - 1e-3)),
-    level_case("from no values to a mixture", levels,
-               extreme_levels(MIXED, NOBODY), (0.5**0.5 * (1 - 1e-3), 1 - 1e-3)),
+    level_case("from end to end", [3.0], LOWEST, (1.0, 8 / 9)),
+    # The mean is half the range from its end, or less, and the variance 3/4 of the largest.
+    level_case("from an end to a mixture", MIXED, LOWEST, (math.sqrt(45) / 8, 1.0)),
+    level_case("from no values to a mixture", MIXED, NOBODY, (math.sqrt(29) / 8, 1.0)),
+    level_case("with deviations, from end to end", [3.0], LOWEST, (1.0, None), order=2),
+    level_case(
+        "with deviations, from an end to a mixture", MIXED, LOWEST, (math.sqrt(57) / 8, None), 2
+    ),
     case("shared_row_sums", "other rows", row_sums(2), SUMS, FIRST, OTHERS),
     case("shared_row_sums", "opposite values", row_sums(2), SUMS, FIRST, OPPOSITE),
     case("shared_row_sums", "opposite in two rows", row_sums(2), SUMS, *TWO_ROWS),

@@ -236,7 +236,7 @@ def test_a_refused_fit_reads_nothing(options):
 NONE = SharedEffects(np.zeros(3), np.zeros(3), np.zeros(3), 0.0)
 ABOUT = ReleasedEffects((NONE,), 0.0, 1.0)
 SUMS = SharedRowSums(1, (2, 3), ABOUT, 1.0)
-LEVELS = UnitLevels(1.0)
+LEVELS = UnitLevels(1.0, order=1)
 GAUSSIAN, PURE = PrivacyCost(mu=0.5), PrivacyCost(epsilon=0.5)
 
 
