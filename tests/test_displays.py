@@ -129,6 +129,8 @@ def test_a_long_footer_stays_in_the_figure():
     charts = [
         BarDisplay(["w" * 60] * 3, [1.0, 0.5, 0.2], footer=footer).plot(),
         TopicsDisplay(["one"], [["word"]], [[0.5]], footer=footer).plot(),
+        # A free cell of one line.
+        MixtureDisplay([1.0], [[0.5] * 7], [[0.1] * 7], ["column"] * 7, footer=footer).plot(),
     ]
     for display in charts:
         canvas = FigureCanvasAgg(display.figure_)

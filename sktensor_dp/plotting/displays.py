@@ -414,15 +414,16 @@ def _grid(words: list[list[str]], titles: Sequence[str], footer: str) -> "list[A
     full = [n for n in (4, 3, 5) if n_charts % n == 0 and n <= most_columns]
     n_columns = min(full[0] if full else min(most_columns, 4), n_charts)
     n_rows = math.ceil(n_charts / n_columns)
-    figure = new_figure(figsize=(width * n_columns, n_rows * (0.8 + 0.22 * n_lines) + 0.5))
+    height = 0.8 + 0.22 * n_lines
+    figure = new_figure(figsize=(width * n_columns, n_rows * height + 0.5))
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06, wspace=0.03, hspace=0.02)
     cells = figure.add_gridspec(n_rows, n_columns)
     charts = [figure.add_subplot(cells[n // n_columns, n % n_columns]) for n in range(n_charts)]
     n_free = n_rows * n_columns - n_charts
-    if n_free > 0:
+    lines = wrapped(footer, width * n_free) if n_free else ""
+    if n_free and len(lines.splitlines()) * 0.18 < height:
         rest = figure.add_subplot(cells[n_rows - 1, n_columns - n_free :])
         rest.set_axis_off()
-        lines = wrapped(footer, width * n_free)
         rest.text(0.0, 0.9, lines, va="top", transform=rest.transAxes, **SMALL)
     elif footer:
         say_below(figure, footer)
