@@ -34,22 +34,21 @@ class DirectionSearch:
 
     Each sweep releases sums over units of residuals times the unit's own weights of the directions
     so far, both of norm 1: noise is in proportion to these contributions. Sums of earlier sweeps
-    are averaged in. `start` has the first directions, (n_cells, r); `n_units` is the number of
-    units with entries, as released; `biases` are of all shared modes; directions must show after
-    `trial` sweeps.
+    are averaged in. `start` has the first directions, (n_cells, r); `biases` are of all shared
+    modes; directions must show after `trial` sweeps.
     """
 
     def __init__(
-        self, ask: Session, n_units: int, biases: Sequence[SharedBiases], start: Floats, trial: int
+        self, ask: Session, biases: Sequence[SharedBiases], start: Floats, trial: int
     ) -> None:
-        self._ask, self._n_units, self._biases, self._trial = ask, n_units, biases, trial
-        self._deviation = biases[0].deviation
+        self._ask, self._biases, self._trial = ask, biases, trial
+        self._n_units, self._deviation = biases[0].values.n_units, biases[0].values.deviation
         self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)  # assumed, of columns
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))  # of all sweeps, (n_cells, r)
-        self._weights = cell_weights(biases, n_units)  # (n_cells,): of the cells in these sums
+        self._weights = cell_weights(biases)  # (n_cells,): of the cells in these sums
         self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
-        root_each = root_of_entries(self._weights, n_units)
+        root_each = root_of_entries(self._weights, self._n_units)
         self._n_entries_each = root_each**2
         # Variance by units of a row of one sum, over its weight: an entry of a unit of m entries
         # adds a square of mean 1 / (m r).
@@ -65,7 +64,7 @@ class DirectionSearch:
     def release_sweep(self) -> None:
         """Release sums for the directions so far, add them to earlier ones, update directions."""
         kept = self._kept_weights()
-        effects, level = tuple(one.effects for one in self._biases), self._biases[0].level
+        effects, level = tuple(one.effects for one in self._biases), self._biases[0].values.level
         about = ReleasedEffects(effects, level, self._deviation**2)
         scale = 2 * self._ask.public("half")  # no residual is larger than the range is wide
         query = SharedFactorSums(self._ask.public("shape"), about, self._directions, scale)

@@ -15,6 +15,7 @@ from sktensor_dp.completion.model import AT_EDGE, SharedModel, attributes_of_uni
 from sktensor_dp.completion.plan import ModelOptions, PersonPlan, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
     LEAST_WEIGHT,
+    PersonValues,
     SharedBiases,
     add_errors_of_deviation,
     cell_weights,
@@ -129,8 +130,9 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     """
     of_values = Levels.release(ask)
     n_with_values = max(round(of_values.share * ask.n_units), 1)
+    values = PersonValues(n_with_values, of_values.mean, of_values.deviation()[0])
     biases = [
-        SharedBiases(ask, mode, of_values.mean, of_values.deviation()[0], n_with_values)
+        SharedBiases(ask, mode, values)
         for mode in range(len(ask.public("shape"))) if mode != plan.unit_mode
     ]  # fmt: skip
     for n_left in reversed(range(plan.n_rounds)):
@@ -138,13 +140,13 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
             of_mode.release(biases, n_left, uses)  # about all so far
             for one in biases:
                 one.fit(biases)
-        fit_by_corrected_deviation(biases, of_values.deviation, n_with_values)
+        fit_by_corrected_deviation(biases, of_values.deviation)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
     level = release_level(ask, biases, plan.n_levels - 1)
     components = None
     if plan.n_sweeps == 0:
         noise_variance = residual_variance(biases)
-    elif found := release_components(ask, n_with_values, biases, plan, options):
+    elif found := release_components(ask, biases, plan, options):
         components, noise_variance = found
     else:  # what is left of their budget pays for better biases and a better level
         for_level, for_biases = plan.rest_of_search
@@ -157,7 +159,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         if for_level:
             level = release_level(ask, biases, for_level, SharedFactorSums)
         noise_variance = residual_variance(biases)
-    add_errors_of_deviation(biases, of_values.deviation, n_with_values)
+    add_errors_of_deviation(biases, of_values.deviation)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
     level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + level.variance
     model = SharedModel(
@@ -165,7 +167,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
         components=components, level_variance=level_variance,
         # By noise, and as units are a sample, whose levels vary no more than values.
-        level_error=math.sqrt(level.variance + biases[0].deviation ** 2 / n_with_values),
+        level_error=math.sqrt(level.variance + values.deviation**2 / n_with_values),
     )  # fmt: skip
     state = {
         **attributes_of_units(model, ask.n_units, options.ranks),
@@ -175,8 +177,8 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     }  # fmt: skip
     n_entries = ask.n_units
     if plan.n_sweeps:
-        n_entries = round(entries_each(biases, n_with_values) * n_with_values)
-    return FitResult(state, _doubts(of_values, biases[0].measured_part)), n_entries
+        n_entries = round(entries_each(biases) * n_with_values)
+    return FitResult(state, _doubts(of_values, values.measured_part)), n_entries
 
 
 def release_level(
@@ -185,8 +187,7 @@ def release_level(
     """Release the level of values less biases, and centre the next releases of `biases` by it."""
     about = ReleasedEffects(tuple(one.effects for one in biases), 0.0, residual_variance(biases))
     level = Levels.release(ask, about, pooled, paid_by)
-    for one in biases:
-        one.level = level.mean
+    biases[0].values.level = level.mean
     return level
 
 
@@ -210,20 +211,19 @@ def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
 
 
 def release_components(
-    ask: Session, n_units: int, biases: Sequence[SharedBiases], plan: PersonPlan,
-    options: ModelOptions,
-) -> tuple[SharedComponents, float] | None:  # fmt: skip
-    """Components by `DirectionSearch`, of `n_units` with values, and the variance that they leave.
+    ask: Session, biases: Sequence[SharedBiases], plan: PersonPlan, options: ModelOptions
+) -> tuple[SharedComponents, float] | None:
+    """Components by `DirectionSearch`, and the variance that they leave.
 
     None where the trial says that biases would gain more from the rest of the budget.
     """
     ranks = [options.ranks[one.mode] for one in biases]
-    weights = cell_weights(biases, n_units)
+    weights = cell_weights(biases)
     rank = math.prod(ranks) if options.full_core else ranks[0]
-    n_columns = columns_worth(weights, n_units, plan, rank)
+    n_columns = columns_worth(weights, biases[0].values.n_units, plan, rank)
     start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
     trial = trial_sweeps(plan.n_sweeps)
-    search = DirectionSearch(ask, n_units, biases, start[:, :n_columns], trial)
+    search = DirectionSearch(ask, biases, start[:, :n_columns], trial)
     for step in range(plan.n_sweeps):
         search.release_sweep()
         if step + 1 == trial:

@@ -274,6 +274,18 @@ class _Round(NamedTuple):
         return _joined(self.means[:place] + self.means[place + 1 :])
 
 
+@dataclass
+class PersonValues:
+    """Numbers of units and of values, which biases of all modes share, as known so far."""
+
+    n_units: int  # with values, as released
+    level: float  # mean of values; less biases, once they are released so
+    deviation: float
+    by_level: float = 0.0  # as `by_own_level`
+    share_varied: float = 1.0  # of units whose values deviate, if these do alike
+    measured_part: float = 1.0  # of the variance: mean variance about units' own means
+
+
 class SharedBiases:
     """Biases of the rows of one shared mode, fitted to released sums of residuals."""
 
@@ -282,27 +294,18 @@ class SharedBiases:
     shares: Floats  # of the rows in all weights
     total_variance: float  # of all weights together, by noise
     n_alone: float  # weight of units with entries in one row alone: their number
-    by_level: float = 0.0  # as `by_own_level`
-    share_varied: float = 1.0  # of units whose values deviate, if these do alike
-    measured_part: float  # of the variance of values: mean variance about units' own means
     _noise_of_sum: float  # of sensitivity 1, in the last release
     _line: Line | None = None  # along which effects are extrapolated
 
-    def __init__(
-        self, ask: Session, mode: int, level: float, deviation: float, n_units: int
-    ) -> None:
-        self._ask, self.mode, self._n_units = ask, mode, n_units  # units with values, as released
-        self.level, self.deviation = level, deviation
+    def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
+        self._ask, self.mode, self.values = ask, mode, values
+        self._order = order_of(ask)
         self._shape: tuple[int, ...] = ask.public("shape")
         self.half: float = ask.public("half")
         self._rounds: list[_Round] = []
         zeros = np.zeros(self._shape[mode])
         self.effects = SharedEffects(zeros, zeros, zeros, prior_variance=0.0)
         self.shares, self.weights = zeros + 1 / len(zeros), zeros
-
-    @property
-    def _order(self) -> int:
-        return order_of(self._ask)
 
     def release(
         self, biases: Sequence["SharedBiases"], n_left: int = 0, pooled: int = 1,
@@ -315,7 +318,7 @@ class SharedBiases:
         squared, as for the last release of this mode.
         """
         variance = residual_variance(biases)
-        known = ReleasedEffects(tuple(one.effects for one in biases), self.level, variance)
+        known = ReleasedEffects(tuple(one.effects for one in biases), self.values.level, variance)
         deviation = math.sqrt(variance)
         clip = self._clip(deviation, n_left, precision)  # in deviations of residuals
         spread = math.sqrt(clipped_variance(clip))
@@ -351,9 +354,10 @@ class SharedBiases:
             return widest
         # By values, not residuals: biases take as much from the variance as from its largest value,
         # so nearness to the bounds stays the same in every round.
-        least = residual_clip(self.deviation, self.half, self.level)
+        values, half = self.values, self.half
+        least = residual_clip(values.deviation, half, values.level)
         if not self._rounds:  # a single release is in proportion to effects, not to their signs
-            return least if n_left else min(clip_of_two_values(self.half, self.level), widest)
+            return least if n_left else min(clip_of_two_values(half, values.level), widest)
         apart = math.sqrt(np.mean((self.weights * self._distances_to_medians()) ** 2)) / residual
         # Releases from the second on are clipped alike, and are averaged. This one is `precision`
         # times as precise as the last.
@@ -363,14 +367,14 @@ class SharedBiases:
     @property
     def _share_at_bounds(self) -> float:
         """Variance of values over the largest at their mean: 1 if all are at the bounds."""
-        return ratio_to_largest(self.deviation, self.half, self.level)
+        return ratio_to_largest(self.values.deviation, self.half, self.values.level)
 
     def _distances_to_medians(self) -> Floats:
         """Distances of rows' means from their medians."""
         effects = self.effects.means
-        skewed = mean_to_median(self._share_at_bounds, self.level + effects, self.half)
+        skewed = mean_to_median(self._share_at_bounds, self.values.level + effects, self.half)
         # Effects are those of the units that vary: the median of all has none, where few do.
-        return skewed + (1 - self.share_varied) * effects
+        return skewed + (1 - self.values.share_varied) * effects
 
     def fit(self, biases: Sequence["SharedBiases"]) -> None:
         """Fit effects to all releases so far, given the effects of other modes."""
@@ -382,7 +386,7 @@ class SharedBiases:
         release = self._combined(biases, weight_each)
         found, excess = shared_effects(
             release.sums, release.counts, noise_std=release.sigma, weight_each=weight_each,
-            effect_variance=kernel_defaults.LEVEL_VARIANCE * self.deviation**2,
+            effect_variance=kernel_defaults.LEVEL_VARIANCE * self.values.deviation**2,
             response=release.response, about=release.about, spread=release.spread,
         )  # fmt: skip
         # Popularity is half the logarithm of a weight over the mean weight.
@@ -406,9 +410,9 @@ class SharedBiases:
     def _weight_of_entry(self, total: float, biases: Sequence["SharedBiases"]) -> float:
         """Mean weight of an entry if all of them weigh `total`."""
         # An entry weighs one over the norm of its unit's counts: all n of a unit weigh n over it.
-        of_unit = max(total / self._n_units, 1.0)
+        of_unit = max(total / self.values.n_units, 1.0)
         known = [one for one in biases if one.weights.any()]
-        n_each = entries_each(known, self._n_units) if known else 1.0
+        n_each = entries_each(known) if known else 1.0
         return of_unit / max(n_each, of_unit**2)
 
     def _root_of_several(self, weight: float, sigma: float) -> float:
@@ -418,7 +422,7 @@ class SharedBiases:
         """
         # The weight of a unit is the root of 1 - (|c| / n)^2. Where noise hides how many entries
         # units have, assume many: one in each row at most.
-        n_several = max(self._n_units - self.n_alone, LEAST_SEVERAL * self._n_units)
+        n_several = max(self.values.n_units - self.n_alone, LEAST_SEVERAL * self.values.n_units)
         each = (weight + sigma * math.sqrt(len(self.shares))) / n_several
         return n_several / math.sqrt(min(max(1 - each**2, 1 / len(self.shares)), 1 / 2))
 
@@ -460,7 +464,7 @@ class SharedBiases:
         ]
         # Rounds show effects bit by bit: they may differ more than found so far, as values at most.
         least = float(np.mean([one.effects.prior_variance for one in known])) / self.half**2
-        largest = kernel_defaults.LEVEL_VARIANCE * (self.deviation / self.half) ** 2
+        largest = kernel_defaults.LEVEL_VARIANCE * (self.values.deviation / self.half) ** 2
         means, variances = fixed_point(lines, positions, least, largest)
         found = release.estimates(counts) @ line.coefficients
         # Of one mode alone noise may have chosen the line, if it is most of the moves.
@@ -536,18 +540,19 @@ class SharedBiases:
     def _residual_variances(self, by_others: float) -> tuple[float, Floats]:
         """Variance of values that no biases explain, on average, and in each row (n_rows,)."""
         by_error = float(self.shares @ self.effects.variances)
-        variance = unexplained_variance(self.deviation, by_others + self.explained() + by_error)
+        explained = by_others + self.explained() + by_error
+        variance = unexplained_variance(self.values.deviation, explained)
         # Between bounds variances are in proportion to the room that means leave.
-        room = np.maximum(self.half**2 - (self.level + self.effects.means) ** 2, 0.0)
+        room = np.maximum(self.half**2 - (self.values.level + self.effects.means) ** 2, 0.0)
         room /= max(float(self.shares @ room), LEAST_WEIGHT)
-        of_rows = variance * (np.maximum(room, LEAST_SHARE_OF_NOISE) + self.by_level)
-        return variance * (1 + self.by_level), of_rows
+        of_rows = variance * (np.maximum(room, LEAST_SHARE_OF_NOISE) + self.values.by_level)
+        return variance * (1 + self.values.by_level), of_rows
 
     def _response(self, clip: float, shifts: Floats, deviations: Floats) -> tuple[Floats, Floats]:
         """Mean clipped residual of each row, of effects that are `shifts` off, and its slope."""
         mean, slopes = mean_response(clip, shifts, deviations)
         # If all values are at the bounds, means are in proportion to shifts, whatever the clip is.
-        ends = np.minimum(self.half + self.level * np.array([1.0, -1.0]), clip) / clip
+        ends = np.minimum(self.half + self.values.level * np.array([1.0, -1.0]), clip) / clip
         at_bounds, slope = self._share_at_bounds, ends.sum() / (2 * self.half)
         mean += at_bounds * (slope * shifts - mean)
         slopes += at_bounds * (slope - slopes)
@@ -562,34 +567,33 @@ def order_of(ask: Session) -> int:
 
 
 def fit_by_corrected_deviation(
-    biases: Sequence[SharedBiases], measured: Callable[[float], tuple[float, float]], n_units: int
+    biases: Sequence[SharedBiases], measured: Callable[[float], tuple[float, float]]
 ) -> None:
     """Correct the deviation of values, and fit biases again by it.
 
     Units' values have a mean variance about their own mean, which is less the fewer they are: its
     root and the share of units that vary are `measured`, if the given fraction has several values.
     """
+    values = biases[0].values
     # Where noise hides how many they are, they count as many.
-    noise = max(one.total_variance for one in biases) / n_units**2
-    root = math.sqrt(entries_each(biases, n_units) + noise)
+    noise = max(one.total_variance for one in biases) / values.n_units**2
+    root = math.sqrt(entries_each(biases) + noise)
     # Units with one entry: in every mode they have entries in one row.
-    alone = min(one.n_alone for one in biases) / n_units - math.sqrt(noise)
+    alone = min(one.n_alone for one in biases) / values.n_units - math.sqrt(noise)
     alone = min(max(alone, 0.0), 1 - LEAST_SEVERAL)
     each = max(((root - alone) / (1 - alone)) ** 2, 2.0)
     found, share_varied = measured(1 - alone)
-    deviation = min(found / math.sqrt(1 - 1 / each), biases[0].half)
-    by_level = by_own_level(each)
-    for one in biases:
-        one.deviation, one.by_level = deviation, by_level
-        # Deviations of few normal values vary by chance, by half of this, relative to squares.
-        one.share_varied = min(share_varied * (1 + by_level / 2), 1.0)
-        one.measured_part = (1 - alone) * (1 - 1 / each)
+    values.deviation = min(found / math.sqrt(1 - 1 / each), biases[0].half)
+    values.by_level = by_own_level(each)
+    # Deviations of few normal values vary by chance, by half of this, relative to squares.
+    values.share_varied = min(share_varied * (1 + values.by_level / 2), 1.0)
+    values.measured_part = (1 - alone) * (1 - 1 / each)
     for one in biases:
         one.fit(biases)
 
 
 def add_errors_of_deviation(
-    biases: Sequence[SharedBiases], measured: Callable[..., tuple[float, float]], n_units: int
+    biases: Sequence[SharedBiases], measured: Callable[..., tuple[float, float]]
 ) -> None:
     """Add to variances of effects how far they move with the deviation of values, which errs too.
 
@@ -597,8 +601,10 @@ def add_errors_of_deviation(
     """
     squares: list[list[Floats]] = [[] for _ in biases]  # errors of each mode, twice
     for at in (-1.0, 1.0):
-        others = [copy(one) for one in biases]
-        fit_by_corrected_deviation(others, partial(measured, at=at), n_units)
+        others, values = [copy(one) for one in biases], copy(biases[0].values)
+        for one in others:
+            one.values = values
+        fit_by_corrected_deviation(others, partial(measured, at=at))
         for found, own, other in zip(squares, biases, others, strict=True):
             moves = other.effects.means - own.effects.means
             found.append(other.effects.variances + moves**2)
@@ -614,7 +620,7 @@ def _joined(parts: Iterable[Floats]) -> Floats:
 def residual_variance(biases: Sequence[SharedBiases], factor_variance: float = 0.0) -> float:
     """Variance of values about a unit's level that neither biases nor components explain."""
     explained = sum(one.explained() for one in biases) + factor_variance
-    return unexplained_variance(biases[0].deviation, explained)
+    return unexplained_variance(biases[0].values.deviation, explained)
 
 
 def root_of_entries(weights: Floats, n_units: int) -> float:
@@ -624,12 +630,12 @@ def root_of_entries(weights: Floats, n_units: int) -> float:
     return max(float(weights.sum()) / max(n_units, 1), 1.0)
 
 
-def entries_each(biases: Sequence[SharedBiases], n_units: int) -> float:
+def entries_each(biases: Sequence[SharedBiases]) -> float:
     """Number of entries of a unit, by its mean root."""
-    return root_of_entries(cell_weights(biases, n_units), n_units) ** 2
+    return root_of_entries(cell_weights(biases), biases[0].values.n_units) ** 2
 
 
-def cell_weights(biases: Sequence[SharedBiases], n_units: int) -> Floats:
+def cell_weights(biases: Sequence[SharedBiases]) -> Floats:
     """Expected weight of each cell: the sum over units of ``n ** -0.5``, n a unit's entries.
 
     Cells are combinations of shared rows, whose biases know such weights by themselves; entries of
@@ -639,17 +645,17 @@ def cell_weights(biases: Sequence[SharedBiases], n_units: int) -> Floats:
         return biases[0].weights
     n_cells = math.prod(len(one.shares) for one in biases)
     # The least of them: near the largest w of a mode, 1 / |p|, any large n has about the same w.
-    n = min(*(_entries_of_unit(one, n_units, n_cells) for one in biases), float(n_cells))
+    n = min(*(_entries_of_unit(one, n_cells) for one in biases), float(n_cells))
     shares = reduce(np.multiply.outer, [one.shares for one in biases]).ravel()
-    return n_units * math.sqrt(max(n, 1.0)) * shares  # n entries of n ** -0.5 each
+    return biases[0].values.n_units * math.sqrt(max(n, 1.0)) * shares  # n entries of n ** -0.5 each
 
 
-def _entries_of_unit(biases: SharedBiases, n_units: int, n_cells: int) -> float:
+def _entries_of_unit(biases: SharedBiases, n_cells: int) -> float:
     """Number n of entries of a unit of ordinary weight in one mode."""
     # A unit with n of N cells in rows of shares p weighs n over the norm of its counts. That norm
     # squared is n (1 - n / N) (1 - |p|^2) + n^2 |p|^2 on average, as its cells are distinct. With
     # the squared weight w, n = w (1 - |p|^2) / (1 - w |p|^2 + w (1 - |p|^2) / N).
-    squared_weight = root_of_entries(biases.weights, n_units) ** 2
+    squared_weight = root_of_entries(biases.weights, biases.values.n_units) ** 2
     same_row = float(biases.shares @ biases.shares)
     denominator = 1 - squared_weight * same_row + squared_weight * (1 - same_row) / n_cells
     return squared_weight * (1 - same_row) / max(denominator, 0.01)  # noise may bring it to 0

@@ -25,6 +25,7 @@ from sktensor_dp.completion.person_recipe import Levels
 from sktensor_dp.completion.plan import plan_persons
 from sktensor_dp.completion.shared_biases import (
     EffectRelease,
+    PersonValues,
     SharedBiases,
     clip_of_least_error,
     longest_sum,
@@ -450,7 +451,7 @@ def test_all_releases_of_sums_are_as_good_as_one_for_their_budget(seed):
 class Noise:
     """In the place of a session's answers: sums of noise alone, and moments of all kinds."""
 
-    shape, n_units = (1000, 4000), 1000
+    shape, n_units, is_pure = (1000, 4000), 1000, False
 
     def __init__(self, rng):
         self.rng = rng
@@ -470,10 +471,10 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     rng = np.random.default_rng(seed)
     none = np.zeros(Noise.shape[1])
     asked = Noise(rng)
-    biases = SharedBiases(asked, 1, 0.0, 1.0, asked.n_units)
+    biases = SharedBiases(asked, 1, PersonValues(asked.n_units, 0.0, 1.0))
     biases.effects, biases.weights = SharedEffects(none, none, none, 1.0), none + 1
     biases.shares = biases.weights / len(none)
-    search = DirectionSearch(asked, asked.n_units, [biases], rng.standard_normal((4000, 3)), 5)
+    search = DirectionSearch(asked, [biases], rng.standard_normal((4000, 3)), 5)
     for _ in range(12):
         search.release_sweep()
     sums, covariance = sums_and_covariance(search)
