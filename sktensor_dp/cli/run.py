@@ -21,6 +21,7 @@ from sktensor_dp.data.labels import Labels, as_labels, distinct, normalise_label
 from sktensor_dp.datasets.own_files import read_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_number
 from sktensor_dp.input_check import (
+    USELESS,
     WHY,
     InputCheck,
     fraction_of_check,
@@ -308,11 +309,12 @@ class Run:
         if not (n_strict and sigma):
             return []
         most, least = most_failing(of_all, self.n_units), self.least_passing + 2 * sigma
-        return [
+        said = [
             f"A check comes first, and stops the run where over about {most:.1%} of rows are not "
-            "as declared: fewer, as of a code such as -9, may pass, and move averages. It stops, "
-            f"too, for a column of which under {least:.1%} of rows have a value."
+            "as declared: fewer, as of a code such as -9, may pass, and move averages.",
+            f"It stops, too, for a column of which under {least:.1%} of rows have a value.",
         ]
+        return [" ".join(said if sigma <= USELESS else said[:1])]
 
     def refusal(self) -> str:
         """Say for what the check stops the run: few rows match, or a guess of units is off."""

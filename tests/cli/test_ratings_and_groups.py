@@ -243,6 +243,15 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
     assert f"{noise} {found}" in text_of(Path("p", "ratings.svg"))
 
 
+def test_a_forecast_says_what_a_check_can_find(command, ratings):
+    """Noise may hide how many ratings are given, and not whether all are as declared."""
+    asked = ("ratings", ratings, *STARS, "--items", "films.csv", "--anyway", "--forecast")
+    for epsilon in (0.5, 2):
+        said = command(*asked, "--epsilon", epsilon).err
+        assert "A check comes first, and stops the run where over about " in said
+        assert ("for a column of which under 5" in said) is (epsilon == 2)
+
+
 def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, ratings):
     """Averages are those without their rows, but for weights: one person more counts."""
     head, *rows = ratings.read_text("utf-8").splitlines()
