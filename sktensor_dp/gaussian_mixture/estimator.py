@@ -495,9 +495,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         - The share of missing cells is estimated for each column, by released second moments or
           the last steps of one group. Where cells are missing for values that are seen, as by
           dropout, noise leaves steps unfinished. What their second half moved is counted: of 90%
-          intervals 8 or 9 in 10 hold, but 7 with little epsilon of a column that most rows lack.
-          Where they are missing for values that are not seen, intervals are for rows with the
-          column.
+          intervals 8 or 9 in 10 hold, but 7 of fewer than 1,500 rows with an epsilon of 2, or with
+          little epsilon of a column that most rows lack. Where they are missing for values that
+          are not seen, intervals are for rows with the column.
         - Steps that noise leaves unfinished show small groups smaller and farther out than they
           are.
 

@@ -184,7 +184,10 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
     covariance = second.value[:-1, :-1] - np.outer(mean, mean)
     noise = max(second.sigma, LEAST_VARIANCE * radius**2)
     if plan.n_components == 1:
-        # EM steps correct a variance that is too large, but not one that is far too small.
+        # Missing cells, which are 0 here, lower variances. EM steps correct one that is too large,
+        # but not one that is far too small.
+        squares = np.diagonal(second.value)[:-1]
+        covariance += np.diag(squares / observed_overall(ball, second) - squares)
         covariance = clip_eigenvalues(covariance, noise, radius**2)
         one = Gaussians(np.ones(1), mean[None], covariance[None])
         return of_type(one, plan, radius)

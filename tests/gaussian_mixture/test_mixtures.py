@@ -352,7 +352,8 @@ def test_missing_cells_are_missing(seed):
 
 
 def test_missing_cells_move_no_start():
-    """Its mean is that of rows with zeros, although their constant is less."""
+    """Its mean is that of rows with zeros, although their constant is less; its variances are of
+    observed cells: steps do not correct one that is too small."""
     rng = np.random.default_rng(0)
     X = rng.normal(3.0, 1.0, (200, 4))
     X[np.arange(200), rng.integers(4, size=200)] = np.nan
@@ -366,7 +367,10 @@ def test_missing_cells_move_no_start():
         clip=clipping_at(4, 0.9),
     )
     found = release_start(None, ball, plan, second)
-    np.testing.assert_allclose(found.means[0], np.nan_to_num(X).mean(axis=0))
+    mean = np.nan_to_num(X).mean(axis=0)
+    np.testing.assert_allclose(found.means[0], mean)
+    variances = np.nan_to_num(X**2).mean(axis=0) / 0.75 - mean**2
+    np.testing.assert_allclose(np.diagonal(found.covariances[0]), variances)
 
 
 def test_a_sphere_has_the_mean_variance_of_what_it_replaces():
