@@ -199,14 +199,20 @@ def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
     sigma, share, half = levels.answer.sigma, levels.share, levels.half
     if sigma >= LITTLE * half:  # noise tells nothing from chance
         return ()
-    mean, variance, with_values = levels.answer.value[:3].tolist()
+    mean, variance, with_values, *deviations = levels.answer.value.tolist()
     # Without values there is noise alone.
     if with_values <= 3 * sigma:
         return (DoubtfulParameterWarning(UNLISTED),)
     # Rare answers have such a mean too, but differ within persons.
     if is_at_end(mean / share, sigma / share, half) and variance <= 3 * sigma:
         return (DoubtfulParameterWarning(AT_EDGE),)
-    is_wide = variance + 3 * sigma < half * (2 * LEAST_DEVIATION) ** 2 * share * measured_part
+    # Deviations stand out of noise earlier than their squares, but may be small as most are 0.
+    least = 2 * LEAST_DEVIATION
+    largest = half * least**2 * share * measured_part
+    is_wide = variance + 3 * sigma < largest
+    if deviations:
+        has_small = deviations[0] + 3 * sigma < half * least * share * measured_part
+        is_wide = has_small and variance - 3 * sigma < largest
     return (DoubtfulParameterWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide else ()
 
 

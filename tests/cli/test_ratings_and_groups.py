@@ -131,6 +131,10 @@ def test_people_get_what_they_may_like_from_their_own_ratings(command, ratings, 
     sides = {int(row["item"][5:]): float(row["direction_1"]) > 0 for row in found}
     even = sum(side == (film % 2 == 0) for film, side in sides.items())
     assert min(even, 30 - even) <= 3
+    # What is printed on one side has one sign in the file, also where all have.
+    row = re.search(r"\n1 +(.*)  +(.*)\n", done.out[done.out.index("Directions in which") :])
+    for side in row.groups():
+        assert len({sides[int(title[4:])] for title in side.strip().split(", ")}) == 1
     page = (folder / "for-the-officer.md").read_text()
     assert "1 of 2 directions can be seen" in page
     assert "What would help" not in done.err  # the forecast says nothing of a second one
