@@ -282,8 +282,8 @@ class Ratings(Run):
         for number, weights in enumerate(self._directions.T, start=1):
             # A direction is as true with all signs turned: most items are on the first side.
             signed = weights if np.sum(weights > 0) >= len(weights) / 2 else -weights
-            rows = np.argsort(-signed)
-            sides = [rows[signed[rows] > 0][:3], rows[signed[rows] < 0][:-4:-1]]
+            order = np.argsort(-signed)
+            sides = [order[signed[order] > 0][:3], order[signed[order] < 0][:-4:-1]]
             titles = [[self._items[self._names[row]] for row in side] for side in sides]
             ends.append((str(number), *(", ".join(side) or "none" for side in titles)))
         if not ends:
