@@ -116,12 +116,7 @@ def release_mixture(
         left = np.zeros_like(halfway.means)
         if observed_overall(ball, second) < 1:
             left = unfinished(before, halfway, noise, observed_by_column(ball, second, halfway))
-        found, tails, observed, most_observed = release_unclipped(
-            ask, ball, plan, second, halfway, tails._replace(missed=left), noise
-        )
-        # All else that means err by is in `tails`, and sampling.
-        noise = replace(noise.times(0.0), rates=np.ones(1))
-        moved = np.zeros_like(moved_from(halfway, found))
+        found, errors = release_unclipped(ask, ball, plan, second, halfway, noise, left)
     else:
         n_last = plan.n_steps - n_first
         of_these = average if k == most else None  # else steps so far were of other groups
@@ -131,10 +126,10 @@ def release_mixture(
         tails = release_tails(ask, ball, plan, second, found, noise)
         # Groups share a tail, or clips take all but one value.
         shared = (tails.skewness > 0) | one_valued(found, ball.radius)
-        tails = tails._replace(spread=np.where(shared, 0.0, tails.spread))
+        spread = np.where(shared, 0.0, tails.spread)
         observed, moved = observed_by_column(ball, second, found), moved_from(halfway, found)
         most_observed = most_observed_by_column(ball, second, observed)
-    errors = MeanErrors(noise, moved, tails.missed, tails.spread, observed, most_observed)
+        errors = MeanErrors(noise, moved, tails.missed, spread, observed, most_observed)
     return FittedMixture(found, gains, mean_square, tails.skewness, errors)
 
 
@@ -354,23 +349,14 @@ def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
     return np.asarray((variances < 2 * least[:, None]).any(axis=0))
 
 
-class UnclippedGroup(NamedTuple):
-    """One group at means in which no row of the ball is clipped."""
-
-    model: Gaussians
-    tails: TailErrors
-    observed: Floats  # (d,): shares of cells that are observed
-    most_observed: Floats  # (d,): the largest that these may be
-
-
 def release_unclipped(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
-    tails: TailErrors, noise: StepNoise,
-) -> UnclippedGroup:  # fmt: skip
+    noise: StepNoise, left: Floats,
+) -> tuple[Gaussians, MeanErrors]:  # fmt: skip
     """Move one group to its means over all rows of the ball, none of which is clipped.
 
-    Variances grow to what these rows show beyond noise. Errors of the means are added to those in
-    `tails`.
+    Variances grow to what these rows show beyond noise. Steps had `left` (1, d) of the way of the
+    means, and the `noise`.
     """
     radius, at = ball.radius, model.means[0]
     rows = _release_filled_rows(ask, ball, plan, second, model)
@@ -394,10 +380,12 @@ def release_unclipped(
     largest_variances = before + np.hypot(np.maximum(beyond, 0.0), noise_of_variances)
     spread = np.sqrt(largest_variances / np.diagonal(moved.covariances[0]))
     # The mean of a complete column fills no cells: what steps have left of it is gone.
-    left = rows.kept_fractions * tails.missed
+    left = rows.kept_fractions * left
     missed = np.sqrt(noise_of_means**2 + of_filling**2 + left**2)
-    tails = TailErrors(tails.skewness, missed, spread[None])
-    return UnclippedGroup(moved, tails, shares, rows.most_observed)
+    # Beside this, means err by sampling alone.
+    none = replace(noise.times(0.0), rates=np.ones(1))
+    no_moves = np.zeros_like(moved_from(model, moved))
+    return moved, MeanErrors(none, no_moves, missed, spread[None], shares, rows.most_observed)
 
 
 class _FilledRows(NamedTuple):
