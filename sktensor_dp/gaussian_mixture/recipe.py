@@ -133,38 +133,6 @@ def release_mixture(
     return FittedMixture(found, gains, mean_square, tails.skewness, errors)
 
 
-def release_number(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
-) -> tuple[Floats, Gaussians, int]:
-    """Gains of 2, 3, ... groups over one less, and the mixture of as many as they support."""
-    most = len(model.weights)  # fewer than asked for if spheres were left out
-    if most == 1:
-        return np.zeros(0), model, 1
-    merged = merged_levels(model, most)
-    levels = [nearest(of_type(one, plan, ball.radius), model, plan, ball.radius) for one in merged]
-    answer = ask(MixtureGains(levels, MOST_RADII * ball.radius))
-    # Akaike's criterion: twice what the parameters of a group gain by chance.
-    least = parameters_of_group(plan.covariance_type, plan.n_features) / ask.n_units
-    k = n_supported(answer.value, answer.sigma, least)
-    return answer.value, levels[k - 1], k
-
-
-def nearest(fewer: Gaussians, model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
-    """Mixture of `fewer` Gaussians nearest to a `model` of more, by EM steps on points of it.
-
-    Beside merged groups, which no steps fit to rows, a further one would seem to gain.
-    """
-    if len(fewer.weights) == len(model.weights):
-        return fewer
-    points, weights = model.points(as_generator(0))
-    joint, gain = fewer.log_joint(points), math.inf
-    while gain > NEAREST_GAIN:
-        fewer = of_type(fitted_to(points, responsibilities(joint) * weights[:, None]), plan, radius)
-        last, joint = joint, fewer.log_joint(points)
-        gain = float(weights @ (log_density(joint) - log_density(last)))
-    return fewer
-
-
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
     """Start of k Gaussians: spheres that EM steps of their own move, merged; for k = 1 `second`.
 
@@ -239,49 +207,93 @@ def with_wider_clip(plan: MixturePlan, model: Gaussians, radius: float) -> Mixtu
     return replace(plan, clip=clip_for_rows(plan.clip, rows, plan.noise, plan.n_shape))
 
 
-def unfinished(before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
-    """Distances (1, d) that steps of one group have yet to move means where cells are missing.
+def release_statistics(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
+) -> WhitenedStatistics:
+    """Release an EM step's statistics, clipped and centred in each group's own frame."""
+    d = model.means.shape[1]
+    clip, pooled = plan.clip, plan.covariance_type == "tied"
+    shape_part = "full" if pooled else plan.covariance_type
+    # Clip and mean square of rows with 1, ..., d - 1 observed columns.
+    below = (clipping_at(n_seen, clip.quantile) for n_seen in range(1, d))
+    partial = [(one.limit, one.mean) for one in below]
+    whiteners = model.whiteners[:1] if pooled else model.whiteners
+    query = MixtureStatistics(
+        model.means, whiteners, model.log_scales, limit=clip.limit, centre=clip.centre,
+        scales=plan.scales, guard_radius=MOST_RADII * ball.radius, shape_part=shape_part,
+        pooled=pooled, partial=partial,
+        reach=clip.far / clip.limit,  # shifts: clipped farther out than squares
+    )  # fmt: skip
+    answer = ask(query)
+    return WhitenedStatistics(
+        **query.decoded(clipped_statistics(answer))._asdict(), n_shape=plan.n_shape,
+        sigma=answer.sigma, scales=plan.scales, clipping=clip,
+    )  # fmt: skip
 
-    They are taken to be those that the second half of the steps moved means, from `before`, beyond
-    noise: t steps leave t^-f of an error, if rows have the fraction f of all information.
+
+def clipped_statistics(answer: Answer) -> Floats:
+    """Released statistics, clipped to a range that holds all values without noise."""
+    return np.clip(answer.value, -LARGEST_STATISTIC, LARGEST_STATISTIC)
+
+
+def of_type(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
+    """Gaussians with means in the ball, and bounded covariances of the plan's type."""
+    d, least = model.means.shape[1], LEAST_VARIANCE * radius**2
+    covariances = np.array([clip_eigenvalues(one, least, radius**2) for one in model.covariances])
+    if plan.covariance_type == "tied":
+        pooled = np.einsum("j,jab->ab", model.weights, covariances)
+        covariances = np.tile(pooled, (len(model.weights), 1, 1))
+    if plan.covariance_type == "diag":
+        covariances = covariances * np.eye(d)  # entry by entry
+    if plan.covariance_type == "spherical":
+        sizes = np.trace(covariances, axis1=1, axis2=2) / d
+        covariances = sizes[:, None, None] * np.eye(d)
+    return Gaussians(model.weights, scaled_to_radius(model.means, radius), covariances)
+
+
+def release_number(
+    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
+) -> tuple[Floats, Gaussians, int]:
+    """Gains of 2, 3, ... groups over one less, and the mixture of as many as they support."""
+    most = len(model.weights)  # fewer than asked for if spheres were left out
+    if most == 1:
+        return np.zeros(0), model, 1
+    merged = merged_levels(model, most)
+    levels = [nearest(of_type(one, plan, ball.radius), model, plan, ball.radius) for one in merged]
+    answer = ask(MixtureGains(levels, MOST_RADII * ball.radius))
+    # Akaike's criterion: twice what the parameters of a group gain by chance.
+    least = parameters_of_group(plan.covariance_type, plan.n_features) / ask.n_units
+    k = n_supported(answer.value, answer.sigma, least)
+    return answer.value, levels[k - 1], k
+
+
+def nearest(fewer: Gaussians, model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
+    """Mixture of `fewer` Gaussians nearest to a `model` of more, by EM steps on points of it.
+
+    Beside merged groups, which no steps fit to rows, a further one would seem to gain.
     """
-    squares = np.diagonal(found.covariances, axis1=1, axis2=2)
-    squares = squares * np.square(noise.shift / observed)
-    moves = found.means - before.weights @ before.means  # of all groups before
-    return np.sqrt(np.maximum(np.square(moves) - squares, 0.0))
+    if len(fewer.weights) == len(model.weights):
+        return fewer
+    points, weights = model.points(as_generator(0))
+    joint, gain = fewer.log_joint(points), math.inf
+    while gain > NEAREST_GAIN:
+        fewer = of_type(fitted_to(points, responsibilities(joint) * weights[:, None]), plan, radius)
+        last, joint = joint, fewer.log_joint(points)
+        gain = float(weights @ (log_density(joint) - log_density(last)))
+    return fewer
 
 
-def observed_overall(ball: LiftedBall, second: Answer) -> float:
-    """Expected share of cells that are observed; 1 if noise may explain the missing ones."""
-    share, error = observed_as_released(ball, second)
-    if share >= 1 - 2 * error - 1e-9:  # sums are rounded
-        return 1.0
-    if error > 0:
-        share = truncnorm.mean(-share / error, (1 - share) / error, share, error)
-    return max(float(share), LEAST_SHARE)
+def n_supported(gains: Floats, sigma: float, least: float) -> int:
+    """Least number k of groups over which no larger number gains enough.
 
-
-def observed_as_released(ball: LiftedBall, second: Answer) -> tuple[float, float]:
-    """Share of cells that are observed, by `second` moments as released, and its noise."""
-    # As `SecondMoments.total` has it.
-    share = 2 * second.value[-1, -1] / ball.offset**2 - 1
-    return float(share), 2 * second.sigma / ball.offset**2
-
-
-def most_observed_by_column(ball: LiftedBall, second: Answer, observed: Floats) -> Floats:
-    """Largest shares (d,) of cells that noise of `second` moments lets columns have."""
-    share, error = observed_as_released(ball, second)
-    most = share + SURE * error
-    if most >= 1 - 1e-9:  # sums are rounded
-        return np.ones(len(observed))
-    return np.clip(observed * most / observed_overall(ball, second), observed, 1.0)
-
-
-def observed_by_column(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
-    """Shares (d,) of cells that are observed, by `second` moments."""
-    squares, share = np.diagonal(second.value)[:-1], observed_overall(ball, second)
-    found = observed_shares(model, squares, second.sigma, share)
-    return np.maximum(found, LEAST_SHARE) if share < 1 else np.ones(len(found))
+    ``gains[i]`` is what i + 2 groups gain over i + 1. The m gains from k to k + m groups have to
+    exceed `least` each, and two deviations of the noise of m answers together.
+    """
+    for k in range(1, len(gains) + 1):
+        m = np.arange(1, len(gains) - k + 2)
+        if (np.cumsum(gains[k - 1 :]) <= least * m + 2 * sigma * np.sqrt(m)).all():
+            return k
+    return len(gains) + 1
 
 
 class TailErrors(NamedTuple):
@@ -347,6 +359,18 @@ def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
     largest = np.linalg.norm(model.covariances, 2, axis=(1, 2))
     least = np.maximum(LEAST_OF_LARGEST * largest, LEAST_VARIANCE * radius**2)
     return np.asarray((variances < 2 * least[:, None]).any(axis=0))
+
+
+def unfinished(before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
+    """Distances (1, d) that steps of one group have yet to move means where cells are missing.
+
+    They are taken to be those that the second half of the steps moved means, from `before`, beyond
+    noise: t steps leave t^-f of an error, if rows have the fraction f of all information.
+    """
+    squares = np.diagonal(found.covariances, axis1=1, axis2=2)
+    squares = squares * np.square(noise.shift / observed)
+    moves = found.means - before.weights @ before.means  # of all groups before
+    return np.sqrt(np.maximum(np.square(moves) - squares, 0.0))
 
 
 def release_unclipped(
@@ -436,58 +460,34 @@ def _release_filled_rows(
     )
 
 
-def clipped_statistics(answer: Answer) -> Floats:
-    """Released statistics, clipped to a range that holds all values without noise."""
-    return np.clip(answer.value, -LARGEST_STATISTIC, LARGEST_STATISTIC)
+def observed_overall(ball: LiftedBall, second: Answer) -> float:
+    """Expected share of cells that are observed; 1 if noise may explain the missing ones."""
+    share, error = observed_as_released(ball, second)
+    if share >= 1 - 2 * error - 1e-9:  # sums are rounded
+        return 1.0
+    if error > 0:
+        share = truncnorm.mean(-share / error, (1 - share) / error, share, error)
+    return max(float(share), LEAST_SHARE)
 
 
-def of_type(model: Gaussians, plan: MixturePlan, radius: float) -> Gaussians:
-    """Gaussians with means in the ball, and bounded covariances of the plan's type."""
-    d, least = model.means.shape[1], LEAST_VARIANCE * radius**2
-    covariances = np.array([clip_eigenvalues(one, least, radius**2) for one in model.covariances])
-    if plan.covariance_type == "tied":
-        pooled = np.einsum("j,jab->ab", model.weights, covariances)
-        covariances = np.tile(pooled, (len(model.weights), 1, 1))
-    if plan.covariance_type == "diag":
-        covariances = covariances * np.eye(d)  # entry by entry
-    if plan.covariance_type == "spherical":
-        sizes = np.trace(covariances, axis1=1, axis2=2) / d
-        covariances = sizes[:, None, None] * np.eye(d)
-    return Gaussians(model.weights, scaled_to_radius(model.means, radius), covariances)
+def observed_as_released(ball: LiftedBall, second: Answer) -> tuple[float, float]:
+    """Share of cells that are observed, by `second` moments as released, and its noise."""
+    # As `SecondMoments.total` has it.
+    share = 2 * second.value[-1, -1] / ball.offset**2 - 1
+    return float(share), 2 * second.sigma / ball.offset**2
 
 
-def release_statistics(
-    ask: Session, ball: LiftedBall, plan: MixturePlan, model: Gaussians
-) -> WhitenedStatistics:
-    """Release an EM step's statistics, clipped and centred in each group's own frame."""
-    d = model.means.shape[1]
-    clip, pooled = plan.clip, plan.covariance_type == "tied"
-    shape_part = "full" if pooled else plan.covariance_type
-    # Clip and mean square of rows with 1, ..., d - 1 observed columns.
-    below = (clipping_at(n_seen, clip.quantile) for n_seen in range(1, d))
-    partial = [(one.limit, one.mean) for one in below]
-    whiteners = model.whiteners[:1] if pooled else model.whiteners
-    query = MixtureStatistics(
-        model.means, whiteners, model.log_scales, limit=clip.limit, centre=clip.centre,
-        scales=plan.scales, guard_radius=MOST_RADII * ball.radius, shape_part=shape_part,
-        pooled=pooled, partial=partial,
-        reach=clip.far / clip.limit,  # shifts: clipped farther out than squares
-    )  # fmt: skip
-    answer = ask(query)
-    return WhitenedStatistics(
-        **query.decoded(clipped_statistics(answer))._asdict(), n_shape=plan.n_shape,
-        sigma=answer.sigma, scales=plan.scales, clipping=clip,
-    )  # fmt: skip
+def observed_by_column(ball: LiftedBall, second: Answer, model: Gaussians) -> Floats:
+    """Shares (d,) of cells that are observed, by `second` moments."""
+    squares, share = np.diagonal(second.value)[:-1], observed_overall(ball, second)
+    found = observed_shares(model, squares, second.sigma, share)
+    return np.maximum(found, LEAST_SHARE) if share < 1 else np.ones(len(found))
 
 
-def n_supported(gains: Floats, sigma: float, least: float) -> int:
-    """Least number k of groups over which no larger number gains enough.
-
-    ``gains[i]`` is what i + 2 groups gain over i + 1. The m gains from k to k + m groups have to
-    exceed `least` each, and two deviations of the noise of m answers together.
-    """
-    for k in range(1, len(gains) + 1):
-        m = np.arange(1, len(gains) - k + 2)
-        if (np.cumsum(gains[k - 1 :]) <= least * m + 2 * sigma * np.sqrt(m)).all():
-            return k
-    return len(gains) + 1
+def most_observed_by_column(ball: LiftedBall, second: Answer, observed: Floats) -> Floats:
+    """Largest shares (d,) of cells that noise of `second` moments lets columns have."""
+    share, error = observed_as_released(ball, second)
+    most = share + SURE * error
+    if most >= 1 - 1e-9:  # sums are rounded
+        return np.ones(len(observed))
+    return np.clip(observed * most / observed_overall(ball, second), observed, 1.0)
