@@ -16,6 +16,7 @@ from sktensor_dp.spectral_lda.confirmation import Candidates
 from sktensor_dp.spectral_lda.fitted import FittedTopics
 from sktensor_dp.spectral_lda.pairs import WhitenedPairs
 from sktensor_dp.spectral_lda.plan import TopicOptions, TopicPlan
+from sktensor_dp.spectral_lda.sharpening import sharpened
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.concentration import concentration_of_topics
 from sktensor_dp.topics.shrinkage import (
@@ -135,6 +136,8 @@ def _finished(
         tokens = ask.n_units * float(average.mean.sum())
         topics = shrink_sampled(fitted.topics, fitted.weights, fitted.unigram, tokens)
         fitted = replace(fitted, topics=smoothed(topics, fitted.unigram))
+    elif len(fitted.topics) > 1:
+        fitted = sharpened(fitted, average.starts, MEAN_FIELD)
     return with_deviations(fitted, *average.without_echo())
 
 

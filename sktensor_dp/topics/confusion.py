@@ -37,14 +37,25 @@ def comparable_shares(
 
 def confusion(topics: Floats, prior: Floats, single: bool, length: float) -> Floats:
     """Mean shares (k, k) in documents of about `length` tokens, all of one topic: a row each."""
-    (k, n_words), (length,) = topics.shape, _nearest([length])
-    n = max(DRAWN // (length * k), 1)
-    rng = np.random.default_rng(0)
-    words = [rng.choice(n_words, n * length, p=topic / topic.sum()) for topic in topics]
-    ends = np.arange(0, k * n * length + 1, length)
-    drawn = sp.csr_matrix((np.ones(ends[-1]), np.concatenate(words), ends), (k * n, n_words))
-    drawn.sum_duplicates()
+    (k, _), tokens = topics.shape, int(_nearest([length])[0])
+    n = max(DRAWN // (tokens * k), 1)
+    owners = np.repeat(np.arange(k), n)[:, None]
+    drawn = documents_of(topics, np.tile(owners, tokens), np.random.default_rng(0))
     return proportions(drawn, topics, prior, single).reshape(k, n, k).mean(axis=1)
+
+
+def documents_of(
+    topics: Floats, owners: NDArray[np.intp], rng: np.random.Generator
+) -> sp.csr_matrix:
+    """Draw documents whose tokens are of these topics, the `owners` (n, length)."""
+    (n, length), (k, n_words) = owners.shape, topics.shape
+    order, sizes = np.argsort(owners, axis=None, kind="stable"), np.bincount(owners.flat, None, k)
+    words = [
+        rng.choice(n_words, size, p=topic / topic.sum())
+        for topic, size in zip(topics, sizes, strict=True)
+    ]
+    layout = order // length, np.concatenate(words)
+    return sp.csr_matrix((np.ones(n * length), layout), (n, n_words))
 
 
 def _nearest(lengths: NDArray[np.floating] | list[float]) -> NDArray[np.integer]:

@@ -6,12 +6,15 @@ import scipy.sparse as sp
 from internals import questions
 
 from sktensor_dp import NotEnoughDataWarning, PrivateSpectralLDA
+from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.privacy.answer import Answer
 from sktensor_dp.privacy.plan import PrivacyCost
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda.defaults import ECHO, STEP_LIMIT
 from sktensor_dp.spectral_lda.fitted import FittedTopics
-from sktensor_dp.spectral_lda.refinement import StepAverage, scales_of_words
+from sktensor_dp.spectral_lda.refinement import MEAN_FIELD, StepAverage, scales_of_words
+from sktensor_dp.spectral_lda.sharpening import sharpened
+from sktensor_dp.topics.shrinkage import smoothed
 
 pytestmark = pytest.mark.usefixtures("seeded_noise")
 INF = float("inf")
@@ -155,3 +158,26 @@ def test_scales_leave_the_length_of_counts_and_are_within_what_a_query_takes():
         assert (np.diff(scales[np.argsort(unigram)]) >= 0).all()
         assert 1e-3 < scales.min() <= 1 + 1e-9
         assert 1 - 1e-9 <= scales.max() < 1e3
+
+
+@pytest.mark.parametrize("concentration", [0.0, 1.0, 4.0])
+def test_topics_are_sharpened_by_as_much_as_steps_lag_behind_documents(concentration, seed):
+    """Slopes on the true topics, from which samples of 4,000 documents are off by a few percent."""
+    topics = np.random.default_rng(seed).dirichlet(np.full(300, 0.1), size=4)  # of `documents`
+    X, base = documents(seed, concentration), topics.mean(axis=0) + 1e-9
+    starts = 0.7 * topics + 0.3 * base
+    prior = np.full(4, (concentration or 1) / 4)
+    query = ExpectedCounts(starts, prior, concentration == 0, INF, n_iter=MEAN_FIELD)
+    step = query.total(CountChunk(X.astype(float)))
+    step = np.maximum(step / step.sum(axis=1, keepdims=True) - ECHO * starts, 0) / (1 - ECHO)
+    lagging = FittedTopics(
+        smoothed(step / step.sum(axis=1, keepdims=True), base), np.full(4, 0.25), base, 0.1, 4,
+        length=40.0, concentration=concentration,
+    )  # fmt: skip
+    away = topics - base
+    slopes = [
+        ((found.topics - base) * away / base).sum() / (away**2 / base).sum()
+        for found in (lagging, sharpened(lagging, starts, MEAN_FIELD))
+    ]
+    assert slopes[1] == pytest.approx(1, abs=0.06)
+    assert (slopes[0] < 0.93) == (concentration > 0)
