@@ -262,6 +262,10 @@ def _why_stopped(run: Run, folder: Folder) -> str:
     def is_hopeful(name: str, value: float) -> bool:
         return run.changed(None, **{name: value}).verdict() in HOPEFUL
 
+    def stands_out(name: str, number: int) -> bool:
+        forecast = run.changed(None, **{name: number}).forecast()
+        return bool(forecast.n_samples >= forecast.n_samples_needed) and is_hopeful(name, number)
+
     options, changes = run.options, []  # factors, and options changed by them
     least = least_epsilon(lambda x: x > options.epsilon and is_hopeful("epsilon", x))
     if least and folder.covers(run.charge(least)):
@@ -270,7 +274,7 @@ def _why_stopped(run: Run, folder: Folder) -> str:
         asked = vars(options)[name] or 0
         for number in dict.fromkeys(math.ceil(asked / 1.25**power) for power in range(1, 25)):
             # One group is no answer.
-            if 2 <= number < asked and is_hopeful(name, number):
+            if 2 <= number < asked and stands_out(name, number):
                 changes.append((asked / number, f"--{name} {number}"))
                 break
     ways = [option for _, option in sorted(changes)]
