@@ -33,7 +33,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS
-from sktensor_dp.spectral_lda.shares import TopicShares
+from sktensor_dp.spectral_lda.shares import TopicShares, noise_by_topic
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
 from sktensor_dp.topic_page.page import Topic, meaning_of_share
@@ -331,20 +331,33 @@ class Topics(Run):
     def _forecast_of_groups(self) -> str:
         """Forecast of the noise of shares by group."""
         noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
-        bound, if_uneven = self.options.texts_per_person or 0, ""
+        by_topic, found, if_uneven = np.ones(1), "", ""
+        if_alike = (
+            ", and by ten times that or more where topics share most words, as those of short "
+            "ordinary texts may. Once topics are found, a forecast of shares alone is for these"
+        )
+        if self.used.adds:
+            model = self.models["topics"]
+            by_topic, found, if_alike = noise_by_topic(model)[~model.hidden()], " found", ""
+
+        def moved(times: int) -> str:
+            ends = (times * noise * by_topic.min(), times * noise * by_topic.max())
+            return " to ".join(dict.fromkeys(f"{min(end, 1):.1%}" for end in ends))
+
+        bound = self.options.texts_per_person or 0
         if bound > 1:
-            one = min(noise * bound, 1)
-            if_uneven = f" if each person writes {bound:,} texts, by {one:.1%} if each writes one"
+            if_uneven = (
+                f" if each person writes {bound:,} texts, by {moved(bound)} if each writes one"
+            )
         elif self.unit == "person" and not bound:
             if_uneven = (
-                f", by {min(2 * noise, 1):.1%} or {min(16 * noise, 1):.0%} where some write far "
-                "more, of the same topics or of others (a few who write very much stay hidden, and "
-                "may shift it further)"
+                f", by {moved(2)} or {moved(16)} where some write far more, of the same topics or "
+                "of others (a few who write very much stay hidden, and may shift it further)"
             )
         return (
             f"Of each of {counted(len(self._listed_groups), 'group')}, if texts are spread evenly, "
-            f"noise moves the share of a topic by about {noise:.1%} (one deviation){if_uneven}; by "
-            "more in a smaller group."
+            f"noise moves the share of a topic{found} by about {moved(1)} (one deviation)"
+            f"{if_uneven}; by more in a smaller group{if_alike}."
         )
 
     def _forecast_of_words(self) -> tuple[int, float]:

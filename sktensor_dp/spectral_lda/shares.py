@@ -21,7 +21,7 @@ from sktensor_dp.data.labels import as_labels
 from sktensor_dp.data.sums import NORM_SLACK
 from sktensor_dp.estimator.base import NEIGHBOURS, FitResult, PrivateEstimatorMixin
 from sktensor_dp.estimator.forecast import least_epsilon, sigma_of_mean
-from sktensor_dp.estimator.inputs import check_counted_alike, checked_groups
+from sktensor_dp.estimator.inputs import UNIT_MARK, check_counted_alike, checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import Items, Numbers, Plain, Real, SavedState
@@ -51,6 +51,11 @@ BLURRED = (
     "noise may have moved more than half of the words, so that shares, and their changes from "
     "group to group, are likely too small, by more than intervals say"
 )
+OF_KEPT_WORDS = (
+    "Shares are of what the words show that the private vocabulary kept: topics of rare or of many "
+    "different words come out too small, and others too large, by more than intervals say. Public "
+    "words (--vocabulary; vocabulary= in Python) cost nothing, and avoid that."
+)
 
 
 @dataclass(kw_only=True)
@@ -66,6 +71,7 @@ class SavedShares(SavedState):
     most_beyond_: Annotated[float, Real("+")]
     confusion_: Annotated[Floats, Numbers("kk+")]
     visibility_: Annotated[list[str], Items(Plain(str), "k")]
+    private_words_: Annotated[bool, Plain(bool)]
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes; ModelFileError if a visibility is not that of a topic."""
@@ -108,6 +114,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         "seen"; "hidden" where noise hides the topic (``hidden``); or "half hidden", where it
         may have moved more than half of its words (``uncertainty`` of ``topic_table``): its shares,
         and their changes from group to group, are likely too small, by more than intervals say.
+    private_words_ : bool
+        True where `X` was counted by a vocabulary that a private fit chose: shares are of what the
+        words show that it kept.
     privacy_report_ : PrivacyReport
         What was released, and what it cost.
     """
@@ -134,6 +143,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     most_beyond_: float
     confusion_: Floats
     visibility_: list[str]
+    private_words_: bool
 
     def __init__(
         self,
@@ -177,18 +187,21 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         places = self._places(by, counts.shape[0])
         for rows_or_owners in (X, groups):
             refuse_other_row_order(rows_or_owners, by, "by")
-        topics, prior, single = model._topics_and_prior()
-        common = confusion(topics, prior, single, model.document_length_)
+        common = _confusion_of(model)
         rows = _by_group(counts, places, model, len(self.values), common)
         chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
         check_counted_alike(X, self.neighbours, chunks.n_units, grouped=groups is not None)
         if not (self._number_is_private or anyway):
             self._refuse_noise(chunks.n_units, model.n_components_, chunks.grouped)
-        return self._fit_units(chunks, common, model._visibility())
+        of_model = {
+            "confusion_": common, "visibility_": model._visibility(),
+            "private_words_": hasattr(X, UNIT_MARK),
+        }  # fmt: skip
+        return self._fit_units(chunks, of_model)
 
-    def _fit_units(self, chunks: ShareChunks, common: Floats, visibility: list[str]) -> Self:
-        """Plan the releases, open, ask, publish."""
-        shape = len(self.values), len(common)
+    def _fit_units(self, chunks: ShareChunks, of_model: dict[str, Any]) -> Self:
+        """Plan the releases, open, ask, publish with what is known `of_model`."""
+        shape = len(self.values), len(of_model["confusion_"])
         plan = self._plan(chunks.grouped)
         is_given = chunks.grouped and self.texts_per_person != "auto"
         texts = float(self.texts_per_person) if is_given else 1.0
@@ -209,7 +222,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "sums_": sums.value.reshape(shape), "sigma_": sums.sigma,
             "rest_sums_": rest, "rest_sigma_": rest_sigma,
             "texts_per_person_": bounds.largest, "spread_": bounds.spread,
-            "most_beyond_": bounds.most_beyond, "confusion_": common, "visibility_": visibility,
+            "most_beyond_": bounds.most_beyond, **of_model,
         }  # fmt: skip
         return self._publish_result(self._with_report(ask, FitResult(found), {}))
 
@@ -319,20 +332,6 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Matrix that takes sums of confused shares to those of topics; rows sum to 1."""
         return np.asarray(np.linalg.pinv(self.confusion_))
 
-    @property
-    def _noise_terms(self) -> tuple[Floats, Floats, int]:
-        """Terms a and b (k,) and c of the variance by noise ``a - 2 b s + c s^2`` of a share s.
-
-        It is in units of that of a released sum over the count, which is the sum of all sums.
-        """
-        inverse = self._inverse
-        return np.square(inverse).sum(axis=0), inverse.sum(axis=0), len(inverse)
-
-    def _noise_of_shares(self, shares: Floats) -> Floats:
-        """Variance of shares by noise, in the units of `_noise_terms`."""
-        a, b, c = self._noise_terms
-        return a - 2 * b * shares + c * shares**2
-
     def _squares(self, shares: Floats) -> tuple[Floats, Floats]:
         """Largest mean squares of what a text adds to a topic's sum: of that topic, and others."""
         # As if inference had each text in one topic: the excess makes up for errors of the model.
@@ -348,7 +347,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         added = self.rest_sums_.sum(axis=1, keepdims=True)
         of_few = n - np.maximum(added, 0.0)
         shares = np.clip(self.sums_ @ self._inverse / of_few, 0.0, 1.0)
-        spread = self._noise_of_shares(shares)
+        spread = _noise_of_shares(self._inverse, shares)
         variance = spread * (self.sigma_ / of_few) ** 2
         # Texts beyond the smaller bound move shares as far as they are of other topics.
         moves = (self.rest_sums_ @ self._inverse - added * shares) / n
@@ -389,8 +388,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         sums, shares = shares * n, np.clip(shares, 0.0, 1.0)
         # Squares of deviations of a sum: noise (a - 2 b s + c s^2) for a share s, and by chance
         # chance (others + (own - others) s - s^2).
-        a, b, c = self._noise_terms
-        noise = reach * variance * n**2 / self._noise_of_shares(shares)
+        a, b, c = _noise_terms(self._inverse)
+        noise = reach * variance * n**2 / _noise_of_shares(self._inverse, shares)
         own, others = self._squares(shares)
         chance = reach * self.spread_ * n * sampling
         # (sums - s n)^2 is at most both together where square s^2 - 2 half s + end <= 0.
@@ -427,10 +426,11 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         ]
         if scaling and self.texts_per_person == "auto":
             scaling += (
-                " A few texts of each person, drawn at random before the run, avoid that, and "
-                "their number is the bound: docs/how_to/topics_by_group.md."
+                " Shares of a few texts of each person, drawn at random, avoid that, and their "
+                "number is the bound; words and topics are best learned from all texts: "
+                "docs/how_to/topics_by_group.md."
             )
-        notes += filter(None, [scaling])
+        notes += filter(None, [OF_KEPT_WORDS * self.private_words_, scaling])
         if self.hidden_.any():
             notes.append("* of a group: noise hides how many texts there are")
         if "half hidden" in self.visibility_:
@@ -447,7 +447,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         blurred = np.flatnonzero([one == "half hidden" for one in self.visibility_]) + 1
         of_topics = f"Of topic {', '.join(map(str, blurred))} {BLURRED}." if len(blurred) else ""
         said = f"Shares of topics can be seen of {seen} of {groups}.", of_topics, self.on_scaling()
-        return " ".join(filter(None, said))
+        return " ".join(filter(None, [*said, OF_KEPT_WORDS * self.private_words_]))
 
     def on_scaling(self) -> str:
         """Say what intervals leave out: who is scaled down; "" where each text is protected."""
@@ -501,6 +501,33 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "texts_per_person": [self.texts_per_person_] * n_groups * k,
             "scaled_down_at_most": [math.ceil(self.most_beyond_)] * n_groups * k,
         }
+
+
+def noise_by_topic(model: Any) -> Floats:
+    """Deviations (k,) by noise of shares of a model's topics: 1, about, of words of their own."""
+    inverse = np.asarray(np.linalg.pinv(_confusion_of(model)))
+    return np.sqrt(_noise_of_shares(inverse, model.topic_prior_ / model.topic_prior_.sum()))
+
+
+def _noise_of_shares(inverse: Floats, shares: Floats) -> Floats:
+    """Variance of shares by noise, in the units of `_noise_terms`."""
+    a, b, c = _noise_terms(inverse)
+    return a - 2 * b * shares + c * shares**2
+
+
+def _noise_terms(inverse: Floats) -> tuple[Floats, Floats, int]:
+    """Terms a and b (k,) and c of the variance by noise ``a - 2 b s + c s^2`` of a share s.
+
+    It is in units of that of a released sum over the count, which is the sum of all sums.
+    `inverse` is that of the confusion.
+    """
+    return np.square(inverse).sum(axis=0), inverse.sum(axis=0), len(inverse)
+
+
+def _confusion_of(model: Any) -> Floats:
+    """Confusion of the topics of a model in texts as long as its fit released."""
+    topics, prior, single = model._topics_and_prior()
+    return confusion(topics, prior, single, model.document_length_)
 
 
 class _Bounds(NamedTuple):

@@ -20,6 +20,7 @@ from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.privacy.conversions import gaussian_mu
 from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.spectral_lda.shares import OF_KEPT_WORDS
 
 pytest.importorskip("matplotlib", reason="matplotlib is optional")
 
@@ -493,6 +494,7 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     folder = tmp_path / "private-topics"
     said = command(*asked, *more, "--forecast").err
     assert "Of each of 3 groups, if texts are spread evenly, noise moves the share of a" in said
+    assert "and by ten times that or more where topics share most words" in " ".join(said.split())
     assert "a few who write very much stay hidden" in " ".join(said.split())
     with monkeypatch.context() as patched:
         patched.setattr("sktensor_dp.spectral_lda.shares.TopicShares.fit", interrupted)
@@ -518,7 +520,7 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     page = (folder / "for-the-officer.md").read_text("utf-8")
     assert "- by values: jan,feb,never\n" in page
     (most,) = {row["scaled_down_at_most"] for row in rows.values()}
-    left_out = f"Whoever wrote more (likely {most} persons at most) is scaled down"
+    scaled = f"Whoever wrote more (likely {most} persons at most) is scaled down"
     assert "Shares of topics can be seen of 2 of 3 groups. In shares by group persons count" in page
     html = (folder / "topics.html").read_text("utf-8")
     assert '<th scope="row">jan</th><td class="number">2,' in html
@@ -528,7 +530,8 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     for setting in ("topics, n_components: 2", "shares, values: jan, feb, never"):
         assert f"- {setting}\n" in other
     assert "- topics, what it shows: 2 of 2 topics can be seen" in other
-    assert all(left_out in " ".join(said.split()) for said in (page, done.out, html, other))
+    for left_out in (scaled, OF_KEPT_WORDS):
+        assert all(left_out in " ".join(said.split()) for said in (page, done.out, html, other))
     assert "topics_by_group.csv" in page
     command("report", "check", folder)
     assert "is finished" in command(*asked, *more, status=2).err
@@ -599,6 +602,8 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
         load.assert_called_once()
         assert stated(folder).n_units == N_PERSONS  # the larger
         assert "words.model and topics.model of private-topics are used" in done.err
+        assert re.search(r"share of a topic found by about [\d.]+% \(one deviation\)", done.err)
+        assert "share most words" not in done.err
         assert "Learning shares" in done.err
         assert models == {one: (folder / f"{one}.model").read_bytes() for one in models}
         page = (folder / PAGES[0]).read_text("utf-8")

@@ -20,7 +20,7 @@ from sktensor_dp import (
     PrivateSpectralLDA,
 )
 from sktensor_dp.privacy.conversions import gaussian_mu
-from sktensor_dp.spectral_lda.shares import BLURRED, TopicShares
+from sktensor_dp.spectral_lda.shares import BLURRED, OF_KEPT_WORDS, TopicShares, noise_by_topic
 from sktensor_dp.topic_page import write_topic_page
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
@@ -228,9 +228,9 @@ def test_few_texts_of_each_person_hold_where_few_persons_write_very_much(seed):
     (at_most,) = {*columns["scaled_down_at_most"]}
     said = " ".join(str(found).split())
     assert f"likely {at_most} persons at most" in found.on_scaling()
-    assert f"{found.on_scaling()} A few texts of each person" in said
+    assert f"{found.on_scaling()} Shares of a few texts of each person" in said
     given = {"groups": texts.person.to_numpy(), "texts_per_person": 1}  # as it advises
-    assert "A few texts" not in str(LDA.shares_by(X, by, VALUES, **given))
+    assert "a few texts" not in str(LDA.shares_by(X, by, VALUES, **given))
     single = LDA.shares_by(X, by, VALUES, epsilon=1.0)
     assert single.on_scaling() == ""
     assert {*single.columns()["scaled_down_at_most"]} == {0}
@@ -354,6 +354,7 @@ def test_columns_in_another_order_are_refused():
 
 
 POSTS = np.repeat(["alpha beta alpha beta", "gamma delta gamma delta"] * 300, 2)
+WORDS = ["alpha", "beta", "delta", "gamma"]
 TABLE = pd.DataFrame({"post": POSTS, "author": PERSONS, "month": BY})
 
 
@@ -385,6 +386,32 @@ def test_words_topics_and_shares_are_paid_by_one_budget(groups, more, tmp_path, 
     assert named == ("person: author" if getattr(groups, "name", None) else "person")
     assert {entry.unit for entry in budget.entries} == {named}
     assert {entry.spender for entry in budget.entries[-2:]} == {"TopicShares"}
+
+
+@pytest.mark.parametrize("words", [{"epsilon": 8.0}, {"vocabulary": WORDS}])
+def test_shares_are_said_to_be_of_the_words_that_noise_kept(words, tmp_path):
+    counts = PrivateCountVectorizer(**words).fit_transform(POSTS)
+    lda = PrivateSpectralLDA(2, epsilon=math.inf).fit(counts)
+    found = lda.shares_by(counts, BY, ["a", "b"], epsilon=8.0)
+    found.save(tmp_path / "shares.model")
+    said = " ".join(str(TopicShares.load(tmp_path / "shares.model")).split())
+    assert (OF_KEPT_WORDS in said) == (OF_KEPT_WORDS in found.in_brief) == ("epsilon" in words)
+
+
+@pytest.mark.parametrize("common", [0.0, 0.95])
+def test_noise_of_shares_of_known_topics_is_foreseen_where_they_share_words(common, seed):
+    rng = np.random.default_rng(seed)
+    own, shared = np.kron(np.eye(K), np.full(5, (1 - common) / 5)), np.full((K, 5), common / 5)
+    topics = np.hstack([own, shared])
+    counts = rng.multinomial(10, topics[rng.integers(K, size=20_000)])
+    lda = PrivateSpectralLDA(K, doc_topic_prior=0, epsilon=math.inf).fit(counts)
+    lda.components_, lda.topic_prior_ = topics, np.full(K, 1 / K)
+    found = lda.shares_by(counts, np.arange(20_000) % 4, range(4), epsilon=4.0)
+    forecast = TopicShares([*range(4)], epsilon=4.0).expected_noise(20_000, grouped=False)
+    blurred = noise_by_topic(lda)
+    assert (blurred > 1.5).all() == (common > 0)
+    ratios = found.noise_std_ / (forecast * blurred)
+    assert ratios == pytest.approx(np.ones((4, K)), abs=0.02)
 
 
 def test_topics_of_persons_are_asked_of_persons(tmp_path):
