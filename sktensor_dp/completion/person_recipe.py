@@ -121,6 +121,26 @@ class Levels:
         part = 1.0 if of_mean is None else float(np.clip(of_mean / root, 0.0, 1.0))
         return self.half * root, part**2
 
+    def level_variance(self, noise_variance: float, measured_part: float) -> float:
+        """Posterior median of the variance of units' levels, for values that vary about these.
+
+        The mean variance of values about means of units is `measured_part` of `noise_variance`.
+        """
+        usual = kernel_defaults.LEVEL_VARIANCE * noise_variance
+        if len(self.answer.value) < 5:  # squares of means were not released
+            return usual
+        # In units of the usual variance it is u / (1 - u), where u has a uniform prior.
+        parts = np.linspace(0.0, 1.0, 1000, endpoint=False)
+        mean, square = self.answer.value[[0, 4]] / self.share
+        sigma = self.answer.sigma / self.share
+        by_entries = noise_variance * (1 - measured_part)  # by which means of units err
+        found = (2 * self.half * square - mean**2 + sigma**2 - by_entries) / usual
+        error = 2 * sigma * math.hypot(self.half, mean) / usual
+        squares = (parts / (1 - parts) - found) ** 2
+        totals = np.cumsum(np.exp((squares.min() - squares) / (2 * error**2 + LEAST_WEIGHT)))
+        part = parts[np.searchsorted(totals, totals[-1] / 2)]
+        return float(usual * part / (1 - part))
+
 
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[FitResult, int]:
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits.
@@ -161,11 +181,11 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         noise_variance = residual_variance(biases)
     add_errors_of_deviation(biases, of_values.deviation)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
-    level_variance = kernel_defaults.LEVEL_VARIANCE * noise_variance + level.variance
+    level_variance = level.level_variance(residual_variance(biases), values.measured_part)
     model = SharedModel(
         level=level.mean + ask.public("middle"), noise_variance=noise_variance,
         unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
-        components=components, level_variance=level_variance,
+        components=components, level_variance=level_variance + level.variance,
         # By noise, and as units are a sample, whose levels vary no more than values.
         level_error=math.sqrt(level.variance + values.deviation**2 / n_with_values),
     )  # fmt: skip

@@ -44,11 +44,12 @@ class UnitLevels(Query):
     """Sums over units of mean and variance of a unit's values, of who has any, and of deviations.
 
     Variances are in units of half the width of the range, and who has values counts as that half.
-    Values may be less released effects. Order 1 leaves out deviations, the roots of variances.
+    Values may be less released effects. Deviations are the roots of variances; last are squares of
+    means, in units of the width. Order 1 leaves out both.
     """
 
     name, family = "unit_levels", "persons"
-    description = "mean over units of their level, their variance and deviation, and who has values"
+    description = "mean over units of level and its square, variance, deviation, and who has values"
     laws = (GAUSSIAN, LAPLACE)
 
     half: float  # half of the width R of the range of values, less effects if any; public
@@ -64,7 +65,7 @@ class UnitLevels(Query):
     def l2_sensitivity(self) -> float:
         """Width R of the range, by which values and so means are apart at most.
 
-        Deviations cost nothing: they are less, the farther apart means are.
+        Deviations and squares cost nothing: they are nearer, the farther apart means are.
         """
         return 2 * self.half * SUM_SLACK
 
@@ -74,7 +75,7 @@ class UnitLevels(Query):
         return 9 / 4 * self.half * SUM_SLACK if self.order == 1 else math.inf
 
     def total(self, chunk: PersonChunks) -> Floats:
-        """Sums of the units' means, variances, `half` where there are values, and deviations."""
+        """Sums of means, variances, `half` where there are values, deviations, squares of means."""
         values = chunk.values
         if self.about is not None:
             self.about.check_rows(chunk.shape, chunk)
@@ -86,8 +87,10 @@ class UnitLevels(Query):
         # Effects or rounding may carry values out of the range.
         excess = np.maximum(np.hypot(means, deviations) / self.half, 1.0)
         means, deviations = means / excess, deviations / excess
-        points = [means, deviations**2 / self.half, self.half * (counts > 0), deviations]
-        return np.stack(points[: 2 + self.order]).sum(axis=1)
+        points = [means, deviations**2 / self.half, self.half * (counts > 0)]
+        if self.order == 2:
+            points += [deviations, means**2 / (2 * self.half)]
+        return np.stack(points).sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)

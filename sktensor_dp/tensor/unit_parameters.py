@@ -24,6 +24,8 @@ from sktensor_dp.tensor.shared_parameters import SharedEffects
 
 # Least prior variance of a level, relative to the noise variance.
 LEAST_VARIANCE = 1e-9
+# Prior variance of a level that values of its unit alone decide, relative to the noise.
+FREE_LEVEL = 1e4
 # Number of parameters of a unit other than those of components: level, slope, slope on popularity.
 N_PLAIN = 3
 
@@ -77,9 +79,7 @@ def fold_in_units(
     the variance of b.
     """
     design = shared.design()
-    prior = prior_variances(len(design), noise_variance)
-    if level_variance is not None:
-        prior[0] = max(level_variance, LEAST_VARIANCE * noise_variance)
+    prior = prior_variances(len(design), noise_variance, level_variance)
     targets = np.asarray(values, dtype=np.float64) - level - shared.effects
     # Scaled by prior deviations, each matrix is I plus a positive semidefinite one; `_solution`
     # adds the I.
@@ -126,11 +126,15 @@ def precisions(shared: EntryEffects, noise_variance: float) -> Floats:
     return np.asarray(1.0 / (noise_variance + shared.variances), dtype=np.float64)
 
 
-def prior_variances(size: int, noise_variance: float) -> Floats:
+def prior_variances(
+    size: int, noise_variance: float, level_variance: float | None = None
+) -> Floats:
     """Prior variances of all parameters of a unit, of shape (size,): level, slopes, components."""
-    # Those of level and popularity are relative to the noise, those of components 1.
-    level, popularity = defaults.LEVEL_VARIANCE, defaults.POPULARITY_VARIANCE
-    plain = [level * noise_variance, defaults.SLOPE_VARIANCE, popularity * noise_variance]
+    # Those of an unknown level and of popularity are relative to the noise, those of components 1.
+    if level_variance is None:
+        level_variance = defaults.LEVEL_VARIANCE * noise_variance
+    level = max(level_variance, LEAST_VARIANCE * noise_variance)
+    plain = [level, defaults.SLOPE_VARIANCE, defaults.POPULARITY_VARIANCE * noise_variance]
     return np.array([*plain, *np.ones(size - N_PLAIN)])
 
 
@@ -195,7 +199,9 @@ class CellUnits:
         self.plain_terms = self.terms[: N_PLAIN - 1]
         # After scaling by the prior deviations, each matrix is the identity plus a positive
         # semidefinite one.
-        self._deviations = np.sqrt(prior_variances(self.size, noise_variance))
+        # Levels are free: what is shrunk of them would be a component of equal weights.
+        free = FREE_LEVEL * noise_variance
+        self._deviations = np.sqrt(prior_variances(self.size, noise_variance, free))
         design = design * self._deviations
         weighted = precisions(cells, noise_variance)[:, None] * design
         # By cell, what an entry there adds to its unit's normal equations: right-hand sides, per

@@ -48,14 +48,14 @@ def less_effects(places, values, about):
 def test_unit_levels(seed):
     (X, y), about = entries(seed), released(np.random.default_rng(seed))
     for of, order in ((None, 2), (about, 1)):
-        expected = np.zeros(4)
+        expected = np.zeros(5)
         for places, values in units_of(X, y):
             left = values if of is None else less_effects(places, values, of)
             point = np.array([left.mean(), left.std()])
             mean, deviation = point / max(np.linalg.norm(point) / HALF, 1)
-            expected += mean, deviation**2 / HALF, HALF, deviation
+            expected += mean, deviation**2 / HALF, HALF, deviation, mean**2 / (2 * HALF)
         found = UnitLevels(HALF, of, order).total(chunk_of(X, y))
-        np.testing.assert_allclose(found, expected[: 2 + order], atol=1e-11)
+        np.testing.assert_allclose(found, expected[: 2 * order + 1], atol=1e-11)
 
 
 @pytest.mark.parametrize("mode", [1, 2])

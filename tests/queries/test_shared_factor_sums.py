@@ -14,10 +14,16 @@ from sktensor_dp.queries.person_entries import (
     SharedFactorSums,
     clipped_moments,
 )
-from sktensor_dp.tensor.defaults import LEVEL_VARIANCE, POPULARITY_VARIANCE, SLOPE_VARIANCE
+from sktensor_dp.tensor.defaults import POPULARITY_VARIANCE, SLOPE_VARIANCE
 from sktensor_dp.tensor.normal_equations import unpack_rows
 from sktensor_dp.tensor.shared_parameters import SharedEffects
-from sktensor_dp.tensor.unit_parameters import CellEntries, CellUnits, EntryEffects, summable
+from sktensor_dp.tensor.unit_parameters import (
+    FREE_LEVEL,
+    CellEntries,
+    CellUnits,
+    EntryEffects,
+    summable,
+)
 
 N_UNITS, SHARED, N_CELLS, RANK = 60, (3, 4), 12, 3
 LIMITS = (-2.0, 2.0)
@@ -70,7 +76,7 @@ def unit_part(asked, X, y):
         for part in ("means", "variances", "popularity")
     )
     noise, level = asked.about.noise_variance, asked.about.level
-    prior = [LEVEL_VARIANCE * noise, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise, *np.ones(RANK)]
+    prior = [FREE_LEVEL * noise, SLOPE_VARIANCE, POPULARITY_VARIANCE * noise, *np.ones(RANK)]
     design = np.column_stack([np.ones(len(b)), b, f, asked.components[cells]])
     precision = np.diag(1 / np.array(prior)) + design.T / (noise + var) @ design
     mean = np.linalg.solve(precision, design.T @ ((values - level - b) / (noise + var)))
@@ -90,7 +96,7 @@ def test_totals_are_those_of_a_loop(share, n_units, cache, seed, cache_of):
     asked, (X, y) = query(rng, n_units=n_units), entries(rng, share, n_units)
     expected = sum(unit_part(asked, X[X[:, 0] == u], y[X[:, 0] == u]) for u in np.unique(X[:, 0]))
     cache_of(cache)
-    # Ridge regressions of condition 1e3 at most.
+    # Ridge regressions of condition 1e6 at most.
     np.testing.assert_allclose(asked.total(chunk_of(X, y, n_units)), expected, atol=1e-9)
 
 
