@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import truncnorm
+from scipy.stats import chi2, truncnorm
 
 from sktensor_dp.estimator.base import FitResult
 from sktensor_dp.estimator.data_norm import release_ball, warnings_of_norm
@@ -42,7 +42,13 @@ from sktensor_dp.mixtures.m_step import (
     gaussians_after_step,
 )
 from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST, clip_eigenvalues
-from sktensor_dp.mixtures.skewness import EARLY, expected_tails, scales_of_shifts, seen_skewness
+from sktensor_dp.mixtures.skewness import (
+    EARLY,
+    FALSE_ALARMS,
+    expected_tails,
+    scales_of_shifts,
+    seen_skewness,
+)
 from sktensor_dp.mixtures.start import (
     SPHERE_SCALES,
     scaled_to_radius,
@@ -321,7 +327,8 @@ def release_tails(
     deviations = np.sqrt((of_shifts**2 + of_means**2) / shares**2 + by_chance)
     cut, spread = expected_tails(shifts, deviations, plan.clip, early)
     missed = np.sqrt(np.einsum("jab,jb->ja", np.square(model.factors), np.square(cut)))
-    missed = np.hypot(missed, _missed_far_out(plan, second, model, observed))
+    far_out = missed_far_out(ball, plan, second, model, observed, shifts, deviations)
+    missed = np.hypot(missed, far_out)
     return TailErrors(seen_skewness(shifts, deviations, early), missed, spread)
 
 
@@ -339,18 +346,33 @@ def _release_shifts(
     return shifts, answer.sigma * clip.limit / clip.shift_response
 
 
-def _missed_far_out(
-    plan: MixturePlan, second: Answer, model: Gaussians, observed: Floats
-) -> Floats:
-    """Errors (k, d) of means by values far beyond clips, which only `second` moments show."""
+def missed_far_out(
+    ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians, observed: Floats,
+    shifts: Floats, deviations: Floats,
+) -> Floats:  # fmt: skip
+    """Errors (k, d) of means by values far beyond clips, which `second` moments show.
+
+    Such values raise mean squares, and have moved the mean that clipped steps fit to their group,
+    which early whitened `shifts` (k, d) with the noise `deviations` (k,) show. Of columns without
+    any, noise shows as much in `FALSE_ALARMS` of fits.
+    """
+    (k, d), far = model.means.shape, plan.clip.far
+    variances = np.diagonal(model.covariances, axis1=1, axis2=2)
+    spreads, shares = np.sqrt(variances), np.maximum(model.weights, LEAST_WEIGHT)[:, None]
+    expected = model.weights @ (np.square(model.means) + variances)
+    squares = np.diagonal(second.value)[:-1] - observed * expected
+    # Of columns: whitened ones show what those before them do not explain.
+    shifts = np.einsum("jab,jb->ja", model.factors, shifts) / spreads
+    noise = deviations[:, None]
+    evidence = np.square(squares / second.sigma) + np.square(shifts / noise).sum(axis=0)
+    is_seen = (squares > 0) & (evidence > chi2.isf(2 * FALSE_ALARMS / d, k + 1))
     # Values t deviations out have (t - far) / t^2 of their mean square beyond the clip, which is
     # 1 / (4 far) or less. Any group may have what is seen in a column.
-    variances = np.diagonal(model.covariances, axis1=1, axis2=2)
-    expected = model.weights @ (np.square(model.means) + variances)
-    beyond = np.diagonal(second.value)[:-1] - observed * expected
-    beyond = np.where(beyond > 2 * second.sigma, beyond, 0.0) / observed
-    shares = np.maximum(model.weights, LEAST_WEIGHT)
-    return beyond / (4 * plan.clip.far * shares[:, None] * np.sqrt(variances))
+    of_squares = np.hypot(squares, second.sigma) / observed / (4 * far * shares * spreads)
+    # Of their mean (t - far) / far times what shifts show is beyond; all are within the ball.
+    beyond = np.maximum(ball.radius + np.abs(model.means) - far * spreads, 0.0) / far
+    of_shifts = np.hypot(shifts, noise) * beyond
+    return np.where(is_seen, np.minimum(of_squares, of_shifts), 0.0)
 
 
 def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
