@@ -364,8 +364,8 @@ def missed_far_out(
     # Of columns: whitened ones show what those before them do not explain.
     shifts = np.einsum("jab,jb->ja", model.factors, shifts) / spreads
     noise = deviations[:, None]
-    evidence = np.square(squares / second.sigma) + np.square(shifts / noise).sum(axis=0)
-    is_seen = (squares > 0) & (evidence > chi2.isf(2 * FALSE_ALARMS / d, k + 1))
+    most = chi2.isf(2 * FALSE_ALARMS / d, k + 1) - np.square(shifts / noise).sum(axis=0)
+    is_seen = squares > second.sigma * np.sqrt(np.maximum(most, 0.0))
     # Values t deviations out have (t - far) / t^2 of their mean square beyond the clip, which is
     # 1 / (4 far) or less. Any group may have what is seen in a column.
     of_squares = np.hypot(squares, second.sigma) / observed / (4 * far * shares * spreads)
