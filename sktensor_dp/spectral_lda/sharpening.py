@@ -40,8 +40,8 @@ def step_response(fitted: FittedTopics, n_iter: int) -> float:
     """
     topics, weights = fitted.topics, fitted.weights
     k, single = len(topics), fitted.concentration == 0
-    length = max(round(fitted.length), 2)
-    n, rng = max(DRAWN // length, 1), np.random.default_rng(0)
+    length = min(max(round(fitted.length), 2), DRAWN)
+    n, rng = DRAWN // length, np.random.default_rng(0)
     shares = weights[None] if single else rng.dirichlet(fitted.concentration * weights, n)
     uniform = rng.random((n, 1 if single else length, 1))
     owners = (uniform > np.cumsum(shares, axis=1)[:, None, :-1]).sum(axis=2)
