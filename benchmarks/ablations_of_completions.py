@@ -7,7 +7,8 @@ goodbooks and of jester, and 1000 hours of air quality in Beijing; for persons 1
 tastes, and values of laws of `laws_of_completions`. All people of jester, at epsilon 1, are for
 products of pairs alone, all of goodbooks, at epsilon 10, for the test of directions, and drawn
 values of three modes for the number of releases and for components. Extrapolation changes biases
-of items in two parts, of which people keep to one: their error is measured.
+of items in two parts, of which people keep to one, and the scale of pulls those on which people are
+of two opinions: their error is measured.
 
     python -m benchmarks ablations_of_completions
     python -m benchmarks ablations_of_completions --quick     one epsilon, two seeds, two sets
@@ -17,6 +18,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,6 +31,7 @@ from benchmarks.ratings import DATA_SETS, Ratings, measured
 from benchmarks.report import Cell, Report
 from benchmarks.seeding import reproducible_noise
 from sktensor_dp import PrivateCPCompletion
+from sktensor_dp.tensor.arrays import Floats, Integers
 
 __all__ = ["ABLATIONS", "Ablation", "run"]
 
@@ -54,6 +57,8 @@ def _part(name: str, units: tuple[str, ...], place: str, neutral: object) -> Abl
 # What only biases of rows have that few people compare.
 NO_LINE = SimpleNamespace(along=lambda *_: SimpleNamespace(direction=np.zeros(1)))
 OF_PARTS = _part("extrapolation of biases", (), "completion.shared_biases.Line", NO_LINE)
+# What only averages need on which persons are of two opinions.
+OF_CAMPS = constant("completion.PULL_SCALE", 1e-9, ())
 ABLATIONS = (
     constant("completion.ROUNDS", 1, PERSON),
     constant("completion.LEVEL_FRACTION", 0.05, PERSON),
@@ -79,6 +84,7 @@ ABLATIONS = (
     _part("features of where entries are", ENTRY, "completion.entry_recipe.incidence_features",
           lambda _: None),
     OF_PARTS,
+    OF_CAMPS,
 )  # fmt: skip
 
 
@@ -121,23 +127,41 @@ def _error_of_parts(epsilon: float, seed: int) -> float:
     X = np.column_stack([who, in_part * items // 2 + rng.integers(items // 2, size=len(who))])
     biases = rng.standard_normal(items) / 2 + np.repeat([-0.5, 0.5], items // 2)
     y = biases[X[:, 1]] + rng.standard_normal(people)[who] / 2 + rng.standard_normal(len(who)) / 2
+    return _error_of_biases(X, np.clip(y, -4.0, 4.0), biases, people, epsilon, seed)
+
+
+def _error_of_camps(epsilon: float, seed: int) -> float:
+    """Error of averages of items that 60% of people like as much as the others dislike them."""
+    rng, (people, items, each) = np.random.default_rng(seed), (2500, 30, 15)
+    camp = np.where(rng.random((people, 1)) < 0.6, 1.5, -1.5)
+    y = camp * np.linspace(-1, 1, items) + 0.6 * rng.standard_normal((people, items))
+    y = np.clip(np.rint(y), -2.0, 2.0)
+    X = np.argwhere(np.argsort(np.argsort(rng.random(y.shape), axis=1), axis=1) < each)
+    return _error_of_biases(X, y[tuple(X.T)], y.mean(axis=0), people, epsilon, seed, 2.0)
+
+
+def _error_of_biases(
+    X: Integers, y: Floats, means: Floats, people: int, epsilon: float, seed: int, most: float = 4.0
+) -> float:
+    """Error of biases of items, up to a constant; values are from minus `most` to `most`."""
     model = PrivateCPCompletion(
-        0, bounds=(-4, 4), shape=(people, items), unit_mode=0, epsilon=epsilon, random_state=seed
+        0, bounds=(-most, most), shape=(people, len(means)), unit_mode=0, epsilon=epsilon,
+        random_state=seed,
     )  # fmt: skip
     with reproducible_noise(seed):
-        found = model.fit(X, np.clip(y, -4.0, 4.0)).biases_[1]
-    return float(np.std(found - biases))
+        return float(np.std(model.fit(X, y).biases_[1] - means))
 
 
-def of_parts(seeds: range) -> Iterator[list[Cell]]:
-    """Rows of what only biases of rows have that few people compare."""
-    for epsilon in (1.0, 5.0):
+def of_biases(seeds: range) -> Iterator[list[Cell]]:
+    """Rows of what only biases of rows have that few people compare, or on which they are two."""
+    cases = ((OF_PARTS, "parts", _error_of_parts), (OF_CAMPS, "camps", _error_of_camps))
+    for (part, name, error_of), epsilon in product(cases, (1.0, 5.0)):
         errors = []
-        for made in (nullcontext(), OF_PARTS.made()):
+        for made in (nullcontext(), part.made()):
             with made:
-                errors.append(np.array([_error_of_parts(epsilon, seed) for seed in seeds]))
-        way = "person, biases of two parts"
-        yield [OF_PARTS.name, "parts", way, epsilon, *change(errors[1], errors[0])]
+                errors.append(np.array([error_of(epsilon, seed) for seed in seeds]))
+        way = f"person, biases of two {name}"
+        yield [part.name, name, way, epsilon, *change(errors[1], errors[0])]
 
 
 def _sets(data: Path, quick: bool) -> Iterator[tuple[str, Callable[[], Ratings]]]:
@@ -155,7 +179,7 @@ def _sets(data: Path, quick: bool) -> Iterator[tuple[str, Callable[[], Ratings]]
 def run(report: Report, data: Path) -> None:
     """Measure all parts on all sets that are there."""
     seeds = range(2 if report.quick else SEEDS)
-    rows: list[list[Cell]] = list(of_parts(seeds))
+    rows: list[list[Cell]] = list(of_biases(seeds))
     for name, load in _sets(data, report.quick):
         if report.quick and name not in ("movielens", "law"):
             continue

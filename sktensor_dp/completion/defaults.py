@@ -2,6 +2,9 @@
 
 # Number of releases of biases if persons are the units, each about the biases so far.
 ROUNDS = 6
+# Prior scale of the logarithm of effects of medians over those of means, where all persons vary,
+# and of what releases lack of effects where persons keep to a part of the rows.
+PULL_SCALE = 0.1
 # Fraction of the budget for the level and the deviation of persons' values beside a search for
 # components; half of it is for a start, in all fits.
 LEVEL_FRACTION = 0.02

@@ -22,6 +22,7 @@ from sktensor_dp.completion.plan import (
     row_weight,
     trial_sweeps,
 )
+from sktensor_dp.completion.pull import Pull
 from sktensor_dp.completion.shared_biases import (
     LEAST_ERROR,
     LEAST_RELATIVE_ERROR,
@@ -193,19 +194,23 @@ def _errors_of_rounds(
     of_values = math.sqrt(about + by_effects)
     least, share = residual_clip(of_values, half), ratio_to_largest(of_values, half)
     apart = float(mean_to_median(share, assumed.bias_deviation, half))
+    pull = Pull(variance=defaults.PULL_SCALE**2)
     found: list[_RoundErrors] = []
     for number, mu in enumerate(mus):
         # Residuals of the first round, about no effects, have those in them.
         deviation = math.sqrt(about + (by_effects if number == 0 else 0.0))
         widest = 2 * half / deviation
         if number == 0:
-            clip = least if rounds > 1 else UNCLIPPED
+            clip = UNCLIPPED
         else:
             # All rounds but the first are averaged, and what is paid by sweeps.
             averaged = (rounds - 1) * mus[0] ** 2 + sum(one**2 for one in mus[rounds : number + 1])
             # A pure budget pays for several rounds only where it is infinite.
             noise = 1 / math.sqrt(averaged) if averaged > 0 else 0.0
-            clip = clip_of_least_error(noise, weight * apart / deviation, least, widest)
+            of_rows = weight / deviation
+            clip = clip_of_least_error(
+                noise, of_rows * apart, of_rows * assumed.bias_deviation, pull, least, widest
+            )
         farthest = SharedRowSums.largest_distance(longest_sum(clip))
         sigma = farthest / mu if mu > 0 else math.sqrt(2) * 4 / cost.epsilon
         shift = apart * shift_by_clip(clip, widest)

@@ -150,7 +150,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     """
     of_values = Levels.release(ask)
     n_with_values = max(round(of_values.share * ask.n_units), 1)
-    values = PersonValues(n_with_values, of_values.mean, of_values.deviation()[0])
+    values = PersonValues(n_with_values, of_values.mean, *of_values.deviation())
     biases = [
         SharedBiases(ask, mode, values)
         for mode in range(len(ask.public("shape"))) if mode != plan.unit_mode

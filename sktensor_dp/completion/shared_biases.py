@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar, nnls
 
 from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.model import LEAST_SHARE_OF_NOISE, unexplained_variance
+from sktensor_dp.completion.pull import Pull, measured_pull, pull_by_clip
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import ReleasedEffects, SharedRowSums
 from sktensor_dp.queries.query import Query
@@ -35,6 +36,8 @@ LEAST_WEIGHT = 1e-130
 LEAST_RESPONSE, LEAST_ERROR, LARGEST_ERROR = 1e-6, 1e-130, 1e130
 # Least share of units with several entries, to avoid a division by 0.
 LEAST_SEVERAL = 1e-3
+# Clips of which one is near the best.
+N_CLIPS = 33
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
 LEAST_VARIANCE = 1e-12
 # Least error variance of a release, relative to its mean square: far above rounding errors.
@@ -53,6 +56,8 @@ class EffectRelease:
     spread: float | Floats  # deviation of a clipped residual; by row
     shift: float | Floats = 0.0  # expected error of effects, if residuals are not normal; by row
     by_step: float | Floats = 0.0  # variance of effects by their extrapolation; by row
+    by_clip: float = 0.0  # as `pull_by_clip`
+    pulled: float | Floats = 0.0  # expected error of effects, as their pull is not known; by row
 
     def pooled(self, weights: Floats) -> "EffectRelease":
         """Sum of both blocks by `weights` (2,), the larger of which is 1."""
@@ -141,7 +146,8 @@ def errors_of_releases(
     shift = np.stack([one.shift * counts for one in releases])
     common_shift = _constants(shift, counts, row_weights) * counts
     shift = np.where(np.abs(shift) > np.abs(common_shift), shift, common_shift)
-    errors = part * missed + np.einsum("ij,kj->jik", shift, shift)
+    pulled = np.stack([one.pulled * counts for one in releases])
+    errors = part * missed + sum(np.einsum("ij,kj->jik", one, one) for one in (shift, pulled))
     # The rest of its distance from the last release is each release's own error, beside noise.
     rest = (distances - _square_distances(np.tensordot(row_weights, errors, 1)))[-1].clip(0)
     rest[-1] = 0.0
@@ -234,20 +240,27 @@ def longest_sum(clip: float) -> float:
     return min(max(clip, 1.0) * math.sqrt(clipped_variance(clip)), 1.0)
 
 
-def clip_of_least_error(noise: float, apart: float, least: float, widest: float) -> float:
-    """Clip, in deviations, at which noise and the expected shift have the least mean square.
+def clip_of_least_error(
+    noise: float, apart: float, effects: float, pull: Pull, least: float, widest: float
+) -> float:  # fmt: skip
+    """Clip, in deviations, at which noise and expected errors have the least mean square.
 
     `noise` is that of a row's sum of sensitivity 1, `apart` a row's sum of distances from mean to
-    median.
+    median by skewness, and `effects` its sum of effects, which have the `pull`.
     """
 
     def square_error(clip: float) -> float:
         """Squared error of a bias whose residuals are clipped here."""
-        sigma = noise * SharedRowSums.largest_distance(longest_sum(clip))
-        shift = apart * shift_by_clip(clip, widest)
+        by_clip = pull_by_clip(clip)
+        sigma = noise * SharedRowSums.largest_distance(longest_sum(clip)) / pull.gain(by_clip)
+        shift = math.hypot(apart * shift_by_clip(clip, widest), effects * pull.error(by_clip))
         return shift**2 + (sigma / clipped_response(clip)) ** 2
 
-    return float(minimize_scalar(square_error, bounds=(least, widest), method="bounded").x)
+    # Of a negative pull narrow and wide clips may each have a minimum.
+    clips = np.linspace(least, widest, N_CLIPS)
+    best = int(np.argmin([square_error(clip) for clip in clips.tolist()]))
+    ends = clips[max(best - 1, 0)], clips[min(best + 1, N_CLIPS - 1)]
+    return float(minimize_scalar(square_error, bounds=ends, method="bounded").x)
 
 
 def _constants(sums: Floats, counts: Floats, of_rows: Floats) -> Floats:
@@ -281,8 +294,8 @@ class PersonValues:
     n_units: int  # with values, as released
     level: float  # mean of values; less biases, once they are released so
     deviation: float
+    share_varied: float  # of units whose values deviate, if these do alike
     by_level: float = 0.0  # as `by_own_level`
-    share_varied: float = 1.0  # of units whose values deviate, if these do alike
     measured_part: float = 1.0  # of the variance: mean variance about units' own means
 
 
@@ -295,6 +308,7 @@ class SharedBiases:
     total_variance: float  # of all weights together, by noise
     n_alone: float  # weight of units with entries in one row alone: their number
     _noise_of_sum: float  # of sensitivity 1, in the last release
+    _pull = Pull()
     _line: Line | None = None  # along which effects are extrapolated
 
     def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
@@ -356,13 +370,16 @@ class SharedBiases:
         # so nearness to the bounds stays the same in every round.
         values, half = self.values, self.half
         least = residual_clip(values.deviation, half, values.level)
-        if not self._rounds:  # a single release is in proportion to effects, not to their signs
-            return least if n_left else min(clip_of_two_values(half, values.level), widest)
+        if not self._rounds:  # in proportion to effects, not to their signs: it tells the pull
+            share = max(values.share_varied, LEAST_SEVERAL)  # deviations are of those who vary
+            return min(clip_of_two_values(half, values.level) / math.sqrt(share), widest)
         apart = math.sqrt(np.mean((self.weights * self._distances_to_medians()) ** 2)) / residual
         # Releases from the second on are clipped alike, and are averaged. This one is `precision`
         # times as precise as the last.
         n_alike = len(self._rounds) - 1 + n_left + precision
-        return clip_of_least_error(self._noise_of_sum / math.sqrt(n_alike), apart, least, widest)
+        effects = math.sqrt(np.mean((self.weights * self.effects.means) ** 2)) / residual
+        noise = self._noise_of_sum / math.sqrt(n_alike)
+        return clip_of_least_error(noise, apart, effects, self._pull, least, widest)
 
     @property
     def _share_at_bounds(self) -> float:
@@ -372,9 +389,7 @@ class SharedBiases:
     def _distances_to_medians(self) -> Floats:
         """Distances of rows' means from their medians."""
         effects = self.effects.means
-        skewed = mean_to_median(self._share_at_bounds, self.values.level + effects, self.half)
-        # Effects are those of the units that vary: the median of all has none, where few do.
-        return skewed + (1 - self.values.share_varied) * effects
+        return mean_to_median(self._share_at_bounds, self.values.level + effects, self.half)
 
     def fit(self, biases: Sequence["SharedBiases"]) -> None:
         """Fit effects to all releases so far, given the effects of other modes."""
@@ -443,8 +458,43 @@ class SharedBiases:
             self._linearised(one.release.pooled(blocks), one.clip, float(shares @ of_others**2))
             for one, of_others in zip(self._rounds, of_others, strict=True)
         ]
-        release = EffectRelease.combined(linear, missed * shares @ missed.T + uncertain)
+        of_missed = missed * shares @ missed.T
+        linear = self._without_pull(linear, weight_each, of_missed.diagonal())
+        release = EffectRelease.combined(linear, of_missed + uncertain)
         return self._at_fixed_point(release, linear, biases, weight_each)
+
+    def _without_pull(
+        self, linear: Sequence[EffectRelease], weight_each: float, of_others: Floats
+    ) -> list[EffectRelease]:
+        """Releases of effects of means, as far as the pull of their clips can be measured.
+
+        Each may hold `of_others` (n,), mean squares of what effects of other modes then missed.
+        """
+        if self._ask.is_exact:  # nothing is clipped
+            return list(linear)
+        counts = np.mean([one.counts for one in linear], axis=0)
+        counts = np.maximum(counts, linear[-1].sigma) + LEAST_WEIGHT
+        shown = np.stack([one.estimates(counts) for one in linear])
+        noise = np.stack([(one.sigma / one.response / counts) ** 2 for one in linear])
+        noise += of_others[:, None]
+        sampling = np.mean(np.stack([(one.spread / one.response) ** 2 for one in linear]), axis=0)
+        square = max(float(self.shares @ self.effects.means**2), LEAST_WEIGHT)
+        farness = [
+            1 - float(self.shares @ (one.release.about * self.effects.means)) / square
+            for one in self._rounds
+        ]
+        self._pull = measured_pull(
+            shown, noise, weight_each * sampling / counts,
+            [one.by_clip for one in linear], farness, self.values.share_varied,
+        )  # fmt: skip
+        found = []
+        for one in linear:
+            gain = self._pull.gain(one.by_clip)
+            pulled = self._pull.error(one.by_clip) * self.effects.means
+            found.append(
+                replace(one, response=one.response * gain, about=one.about / gain, pulled=pulled)
+            )
+        return found
 
     def _at_fixed_point(
         self, release: EffectRelease, linear: Sequence[EffectRelease],
@@ -535,6 +585,7 @@ class SharedBiases:
         return replace(
             released, response=response, about=released.about + shifts - mean / response,
             spread=spread, shift=of_clip * self._distances_to_medians(),
+            by_clip=pull_by_clip(clip / deviation),
         )  # fmt: skip
 
     def _residual_variances(self, by_others: float) -> tuple[float, Floats]:

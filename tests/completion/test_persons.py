@@ -23,6 +23,7 @@ from sktensor_dp.completion.component_search import DirectionSearch, forgetting_
 from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.person_recipe import Levels
 from sktensor_dp.completion.plan import plan_persons
+from sktensor_dp.completion.pull import Pull, pull_by_clip
 from sktensor_dp.completion.shared_biases import (
     EffectRelease,
     PersonValues,
@@ -395,6 +396,33 @@ def test_averages_of_skewed_answers_are_within_their_errors(
     assert abs(off.mean()) < 4 * model.mean_error_
 
 
+@pytest.mark.parametrize(
+    ("alike", "people", "n_items", "each", "rank", "epsilon"),
+    [(False, 2500, 30, 15, 0, 2.0), (False, 8000, 30, 15, 3, 2.0), (True, 3000, 60, 20, 0, 1.0)],
+)
+def test_medians_that_are_no_means_are_noticed(alike, people, n_items, each, rank, epsilon, seed):
+    """60% like what others dislike, or 70% give one value to all: averages were up to 2 times too
+    far apart, or all the same, and errors a third of the true ones.
+    """
+    rng, shape = np.random.default_rng(seed), (people, n_items)
+    items, camps = rng.permutation(np.linspace(-1, 1, n_items)), rng.random((people, 1))
+    if alike:
+        answers = 3.3 + items + 0.5 * rng.standard_normal((people, 1))
+        answers = answers + 0.8 * rng.standard_normal(shape)
+        answers = np.where(camps < 0.7, rng.choice([1, 3, 5], (people, 1)), answers)
+    else:
+        answers = 3 + 1.5 * np.where(camps < 0.6, 1, -1) * items + 0.6 * rng.standard_normal(shape)
+    answers = np.clip(np.rint(answers), 1, 5)
+    X = np.argwhere(np.argsort(np.argsort(rng.random(shape), axis=1), axis=1) < each)
+    model = PrivateCPCompletion(rank, bounds=(1, 5), shape=shape, unit_mode=0, epsilon=epsilon)
+    with unsafe_seeded_noise(seed):
+        biases = model.fit(X, answers[tuple(X.T)]).biases_[1]
+    means = answers.mean(axis=0)
+    assert 0.4 < np.polyfit(means, biases, 1)[0] < 1.35
+    off = (biases - means + means.mean()) / model.bias_errors_[1]
+    assert np.sqrt(np.mean(off**2)) < 2.5
+
+
 @pytest.mark.parametrize("epsilon", [4.0, INF])
 def test_levels_beyond_the_bounds_count_in_the_mean(epsilon, seed):
     """Who likes all that few like has a level above any value."""
@@ -496,7 +524,7 @@ def test_the_noise_of_added_sums_is_what_is_taken_for_it(seed):
     rng = np.random.default_rng(seed)
     none = np.zeros(Noise.shape[1])
     asked = Noise(rng)
-    biases = SharedBiases(asked, 1, PersonValues(asked.n_units, 0.0, 1.0))
+    biases = SharedBiases(asked, 1, PersonValues(asked.n_units, 0.0, 1.0, 1.0))
     biases.effects, biases.weights = SharedEffects(none, none, none, 1.0), none + 1
     biases.shares = biases.weights / len(none)
     search = DirectionSearch(asked, [biases], rng.standard_normal((4000, 3)), 5)
@@ -576,15 +604,18 @@ def test_clamped_values_and_lists_that_match_nothing_are_doubted(names, level, d
 
 @pytest.mark.parametrize("noise", [1e-4, 0.1, 3.0])
 @pytest.mark.parametrize("apart", [0.0, 0.02, 1.0])
-def test_clips_of_biases_have_the_least_expected_error(noise, apart):
-    least, widest = 0.6, 4.0
+@pytest.mark.parametrize("pull", [Pull(0.0, 0.01), Pull(0.7, 0.1), Pull(-1.0, 0.1)])
+def test_clips_of_biases_have_the_least_expected_error(noise, apart, pull):
+    least, widest, effects = 0.6, 4.0, 0.3
 
     def square_error(clip):
+        by_clip = pull_by_clip(clip)
         sigma = noise * SharedRowSums.largest_distance(longest_sum(clip)) / clipped_response(clip)
-        return sigma**2 + (apart * shift_by_clip(clip, widest)) ** 2
+        shifts = apart * shift_by_clip(clip, widest), effects * pull.error(by_clip)
+        return (sigma / pull.gain(by_clip)) ** 2 + shifts[0] ** 2 + shifts[1] ** 2
 
-    found = clip_of_least_error(noise, apart, least, widest)
-    assert square_error(found) <= (1 + 1e-6) * min(map(square_error, np.linspace(least, widest)))
+    found = clip_of_least_error(noise, apart, effects, pull, least, widest)
+    assert square_error(found) <= (1 + 1e-4) * min(map(square_error, np.linspace(least, widest)))
 
 
 def test_extrapolated_positions_are_as_uncertain_as_rounds_leave_them(seed):
