@@ -285,7 +285,7 @@ def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:
     # An eigenvalue v appears as v + e^2 / 4 v, where e is the edge of the noise.
     edge = edge_of_noise(noise, len(values))
     above = np.maximum(values, edge)
-    return np.where(values > edge, (above + np.sqrt(above**2 - edge**2)) / 2, 0.0)
+    return np.where(values > edge, (above + np.sqrt((above - edge) * (above + edge))) / 2, 0.0)
 
 
 def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
