@@ -420,7 +420,8 @@ def test_medians_that_are_no_means_are_noticed(alike, people, n_items, each, ran
     means = answers.mean(axis=0)
     assert 0.4 < np.polyfit(means, biases, 1)[0] < 1.35
     off = (biases - means + means.mean()) / model.bias_errors_[1]
-    assert np.sqrt(np.mean(off**2)) < 2.5
+    # Of 100 seeds, 2.51 at most where most answer alike, 1.3 on average; it was 3.7 and 2.5.
+    assert np.sqrt(np.mean(off**2)) < (3 if alike else 2.5)
 
 
 @pytest.mark.parametrize("epsilon", [4.0, INF])
