@@ -182,12 +182,16 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     add_errors_of_deviation(biases, of_values.deviation)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
     level_variance = level.level_variance(residual_variance(biases), values.measured_part)
+    # Variance of units' means; where their squares are not released, taken for that of values.
+    of_means = values.deviation**2
+    if not ask.is_pure:
+        of_means = level_variance + residual_variance(biases) * (1 - values.measured_part)
     model = SharedModel(
         level=level.mean + ask.public("middle"), noise_variance=noise_variance,
         unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
         components=components, level_variance=level_variance + level.variance,
-        # By noise, and as units are a sample, whose levels vary no more than values.
-        level_error=math.sqrt(level.variance + values.deviation**2 / n_with_values),
+        # By noise, and as units are a sample.
+        level_error=math.sqrt(level.variance + of_means / n_with_values),
     )  # fmt: skip
     state = {
         **attributes_of_units(model, ask.n_units, options.ranks),

@@ -13,8 +13,9 @@ from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.topics.confusion import documents_of
 from sktensor_dp.topics.shrinkage import LEAST_SHARE
 
-# Tokens that are drawn, and the blur of the topics from which a step over them is made.
-DRAWN, BLUR = 2**17, 0.2
+# Most tokens that are drawn, most pairs of these and topics, which memory holds at once, and the
+# blur of the topics from which a step over them is made.
+DRAWN, PAIRS, BLUR = 2**17, 2**21, 0.2
 
 
 def sharpened(fitted: FittedTopics, starts: Floats, n_iter: int) -> FittedTopics:
@@ -40,8 +41,9 @@ def step_response(fitted: FittedTopics, n_iter: int) -> float:
     """
     topics, weights = fitted.topics, fitted.weights
     k, single = len(topics), fitted.concentration == 0
-    length = min(max(round(fitted.length), 2), DRAWN)
-    n, rng = DRAWN // length, np.random.default_rng(0)
+    n_tokens = max(min(DRAWN, PAIRS // k), 2)
+    length = min(max(round(fitted.length), 2), n_tokens)
+    n, rng = n_tokens // length, np.random.default_rng(0)
     shares = weights[None] if single else rng.dirichlet(fitted.concentration * weights, n)
     uniform = rng.random((n, 1 if single else length, 1))
     owners = (uniform > np.cumsum(shares, axis=1)[:, None, :-1]).sum(axis=2)
