@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sktensor_dp.completion import defaults
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, blocks
 
 # Medians have from a ninth of the effects of means to three times these; 1 is on the grid.
 LEAST_GAIN, LARGEST_GAIN, N_GAINS = 1 / 9, 3.0, 31
@@ -15,6 +15,8 @@ LEAST_GAIN, LARGEST_GAIN, N_GAINS = 1 / 9, 3.0, 31
 LEAST_RATIO, LARGEST_RATIO, N_VARIANCES = 1e-2, 5.0, 6
 # Releases lack none or up to nine tenths of how far the effects that they are about are off.
 LARGEST_LACK, N_LACKS = 0.9, 7
+# Rows whose numbers at all points of the grid are held at once.
+ROWS_AT_ONCE = 1024
 # Least mean square of effects: far from overflow.
 LEAST_SQUARE = 1e-130
 
@@ -62,26 +64,29 @@ def measured_pull(
     logs_of_gains = np.linspace(math.log(LEAST_GAIN), math.log(LARGEST_GAIN), N_GAINS)
     scale = math.hypot(defaults.PULL_SCALE, 1 - share_varied)
     pulls, lacks = 1 - np.exp(logs_of_gains), np.linspace(0, LARGEST_LACK, N_LACKS)
-    # Of a row's effect, at each pair of the two: its precision in all releases, and this times
-    # its mean.
-    fit, product, total = 0.0, 0.0, 0.0
-    for own, errors, clipped, far in zip(shown, noise, by_clip, farness, strict=True):
+    # Of each release at each pair of the two, and its noise far from the effects it is about.
+    gains, errors = [], []
+    for own, variances, clipped, far in zip(shown, noise, by_clip, farness, strict=True):
         far = min(max(far, 0.0), 1.0)
-        gains = (1 - pulls[:, None] * clipped - lacks * far).reshape(-1, 1)
+        gains.append((1 - pulls[:, None] * clipped - lacks * far).reshape(-1, 1))
         # Far from the effects that it is about, responses of a release err by one factor, too.
-        of_effects = max(float(np.sum(own**2 / errors)) - len(own), 0.0)
-        errors = errors * (1 + (defaults.PULL_SCALE * far) ** 2 * of_effects)
-        fit = fit + gains**2 / errors
-        product = product + gains * own / errors
-        total += float(np.sum(1 / errors))
+        of_effects = max(float(np.sum(own**2 / variances)) - len(own), 0.0)
+        errors.append(variances * (1 + (defaults.PULL_SCALE * far) ** 2 * of_effects))
     # Variances of effects by what is shown, over the squared mean gain: a coarse grid prefers none.
-    square_gains = np.sum(fit, axis=1, keepdims=True) / total
-    logs = []
-    for ratio in np.geomspace(LEAST_RATIO, LARGEST_RATIO, N_VARIANCES):
-        variances = (ratio * mean_square + sampling) / square_gains
-        more = 1 + variances * fit
-        logs.append(np.sum(product**2 * variances / more - np.log(more), axis=1) / 2)
-    likelihoods = np.exp(np.array(logs) - np.max(logs)).sum(axis=0).reshape(N_GAINS, N_LACKS)
+    weights_of_gains = np.array([float(np.sum(1 / one)) for one in errors])
+    square_gains = np.array(gains)[..., 0].T ** 2 @ (weights_of_gains / weights_of_gains.sum())
+    logs = np.zeros((N_VARIANCES, N_GAINS * N_LACKS))
+    for rows in blocks(shown.shape[1], ROWS_AT_ONCE):
+        # Of a row's effect, at each pair: its precision in all releases, and this times its mean.
+        fit, product = 0.0, 0.0
+        for own, variances, gain in zip(shown, errors, gains, strict=True):
+            fit = fit + gain**2 / variances[rows]
+            product = product + gain * own[rows] / variances[rows]
+        for place, ratio in enumerate(np.geomspace(LEAST_RATIO, LARGEST_RATIO, N_VARIANCES)):
+            of_effects = (ratio * mean_square + sampling[rows]) / square_gains[:, None]
+            more = 1 + of_effects * fit
+            logs[place] += np.sum(product**2 * of_effects / more - np.log(more), axis=1) / 2
+    likelihoods = np.exp(logs - np.max(logs)).sum(axis=0).reshape(N_GAINS, N_LACKS)
     weights = likelihoods @ (1 / (1 + (lacks / defaults.PULL_SCALE) ** 2))
     weights /= 1 + (logs_of_gains / scale) ** 2
     mean = float(np.average(pulls, weights=weights))
