@@ -75,7 +75,7 @@ def person_errors(
     residual, of_biases = assumed.about_biases, math.fsum(biases)
     error = math.sqrt(residual + _level_variance(each, assumed) + of_biases)
     model = error if explained is None else math.sqrt(error**2 - explained)
-    mean_error = _mean_error(shape, plan, assumed, of_level)
+    mean_error = _mean_error(each, shape, plan, assumed, of_level)
     # Of a unit without own entries nothing is known but the mean.
     of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + of_biases)
     of_modes = np.insert([biases, if_found], plan.unit_mode, math.nan, axis=1)
@@ -93,14 +93,17 @@ def _level_variance(each: float, assumed: Assumed) -> float:
     return (by_shrinkage + by_entries) / (each + prior) ** 2
 
 
-def _mean_error(shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, n_sweeps: int) -> float:
+def _mean_error(
+    each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, n_sweeps: int
+) -> float:
     """Standard error of the released mean in a range of width 1: noise, shrunk, and chance."""
     n_units, cost = shape[plan.unit_mode], plan.cost_of_level(n_sweeps)
     half = assumed.half_of_levels(np.delete(shape, plan.unit_mode))
     levels = UnitLevels(half, order=2 if cost.mu > 0 else 1)
     sigma = sigma_of_mean(levels, cost, n_units, "replace_one")
     shrunk = sigma / math.sqrt(1 + 12 * sigma**2)  # by a uniform prior, of variance 1 / 12
-    return math.hypot(shrunk, assumed.deviation / math.sqrt(n_units))
+    of_means = (kernel_defaults.LEVEL_VARIANCE + 1 / each) * assumed.about_biases
+    return math.hypot(shrunk, math.sqrt(of_means / n_units))
 
 
 def _bias_variances(rows: list["_RowErrors"], assumed: Assumed) -> list[float]:

@@ -126,7 +126,7 @@ def test_level_and_biases_share_a_budget_so_that_averages_err_least(monkeypatch,
         planned = plan.plan_persons(shape, 0, 0, epsilon=1.0, delta=1e-6)
         said = person_errors(n_observed, shape, planned, plan.ASSUMED, 0)
         errors.append(said.mean_error**2 + np.nansum(said.bias_variances[0]))
-    assert errors[2] < 1.07 * min(errors)
+    assert errors[2] < 1.1 * min(errors)
     assert max(errors[0], errors[-1]) > 1.09 * errors[2]
 
 
