@@ -163,12 +163,9 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         fit_by_corrected_deviation(biases, of_values.deviation)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
     level = release_level(ask, biases, plan.n_levels - 1)
-    components = None
-    if plan.n_sweeps == 0:
-        noise_variance = residual_variance(biases)
-    elif found := release_components(ask, biases, plan, options):
-        components, noise_variance = found
-    else:  # what is left of their budget pays for better biases and a better level
+    found = None
+    if plan.n_sweeps and not (found := release_components(ask, biases, plan, options)):
+        # What is left of their budget pays for better biases and a better level.
         for_level, for_biases = plan.rest_of_search
         precision = plan.n_rounds * plan.rest_of_biases
         biases[plan.longest].release(
@@ -178,14 +175,15 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
             one.fit(biases)
         if for_level:
             level = release_level(ask, biases, for_level, SharedFactorSums)
-        noise_variance = residual_variance(biases)
+    residual = residual_variance(biases)
+    components, noise_variance = found or (None, residual)
     add_errors_of_deviation(biases, of_values.deviation)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
-    level_variance = level.level_variance(residual_variance(biases), values.measured_part)
+    level_variance = level.level_variance(residual, values.measured_part)
     # Variance of units' means; where their squares are not released, taken for that of values.
     of_means = values.deviation**2
     if not ask.is_pure:
-        of_means = level_variance + residual_variance(biases) * (1 - values.measured_part)
+        of_means = level_variance + residual * (1 - values.measured_part)
     model = SharedModel(
         level=level.mean + ask.public("middle"), noise_variance=noise_variance,
         unit_mode=plan.unit_mode, effects=[one.effects for one in biases],

@@ -78,7 +78,7 @@ def _factor_and_gram(model: Any, mode: int) -> tuple[Floats, Floats]:
 
 
 def _shared_factor(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
-    """As `_factor_and_gram`, of a model whose units have no rows."""
+    """Factor of a shared mode, and inner products as by `_factor_and_gram`; units have no rows."""
     if mode == model.unit_mode:
         raise ValueError(
             f"mode must not be {mode}, that of units: nothing was released of a unit that could "

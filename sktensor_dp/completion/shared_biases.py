@@ -68,6 +68,10 @@ class EffectRelease:
         """Effects that sums show, for these `counts`."""
         return self.about + self.sums / self.response / counts
 
+    def noise(self, counts: Floats) -> Floats:
+        """Deviations (n_rows,) of the noise on `estimates`."""
+        return np.asarray(self.sigma / self.response / counts)
+
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"], missed: Floats) -> "EffectRelease":
         """One release in place of n: counts by precision, sums of rows with least error of effects.
@@ -475,7 +479,7 @@ class SharedBiases:
         counts = np.mean([one.counts for one in linear], axis=0)
         counts = np.maximum(counts, linear[-1].sigma) + LEAST_WEIGHT
         shown = np.stack([one.estimates(counts) for one in linear])
-        noise = np.stack([(one.sigma / one.response / counts) ** 2 for one in linear])
+        noise = np.stack([one.noise(counts) ** 2 for one in linear])
         noise += of_others[:, None]
         sampling = np.mean(np.stack([(one.spread / one.response) ** 2 for one in linear]), axis=0)
         square = max(float(self.shares @ self.effects.means**2), LEAST_WEIGHT)
@@ -523,7 +527,7 @@ class SharedBiases:
         # Releases hardly respond to effects farther off than a deviation of values.
         longest = math.sqrt(residual_variance(biases))
         taken = steps * min(longest / max(float(np.abs(steps).max()), LEAST_ERROR), 1.0)
-        of_noise = (release.sigma / release.response / counts) ** 2 @ line.coefficients**2
+        of_noise = release.noise(counts) ** 2 @ line.coefficients**2
         more = max(self.half**2 * variances[known.index(self)] - of_noise, 0.0)
         by_step = more * direction**2 + (steps - taken) ** 2
         return replace(release, about=release.about + taken, by_step=by_step)
@@ -542,7 +546,7 @@ class SharedBiases:
         if len(linear) < 3 or (lead is not self and lead._line is None):
             return None
         shown = np.stack([one.estimates(counts) for one in linear]) / self.half
-        noise = np.stack([one.sigma / one.response / counts / self.half for one in linear]) ** 2
+        noise = np.stack([one.noise(counts) / self.half for one in linear]) ** 2
         sampling = weight_each * (release.spread / release.response / self.half) ** 2 / counts
         if lead is self:
             past = np.stack([one.means[biases.index(self)] for one in self._rounds[1:]])

@@ -197,11 +197,11 @@ class CellUnits:
         # Derivatives of a unit's values in its parameters, but for the level, where they are 1.
         self.terms = tuple(np.ascontiguousarray(column) for column in design[:, 1:].T)
         self.plain_terms = self.terms[: N_PLAIN - 1]
-        # After scaling by the prior deviations, each matrix is the identity plus a positive
-        # semidefinite one.
         # Levels are free: what is shrunk of them would be a component of equal weights.
         free = FREE_LEVEL * noise_variance
         self._deviations = np.sqrt(prior_variances(self.size, noise_variance, free))
+        # After scaling by the prior deviations, each matrix is the identity plus a positive
+        # semidefinite one.
         design = design * self._deviations
         weighted = precisions(cells, noise_variance)[:, None] * design
         # By cell, what an entry there adds to its unit's normal equations: right-hand sides, per
