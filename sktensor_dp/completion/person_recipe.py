@@ -182,7 +182,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     level_variance = level.level_variance(residual, values.measured_part)
     # Variance of units' means; where their squares are not released, taken for that of values.
     of_means = values.deviation**2
-    if not ask.is_pure:
+    if order_of(ask) == 2:
         of_means = level_variance + residual * (1 - values.measured_part)
     model = SharedModel(
         level=level.mean + ask.public("middle"), noise_variance=noise_variance,

@@ -185,6 +185,8 @@ def test_persons_levels_are_shrunk_by_how_far_they_are_apart(size, seed):
         errors[epsilon] = known.level_variance / known.noise_variance
         if math.isinf(epsilon):  # the mean errs as means of persons do, of six values each
             assert model.mean_error_ == pytest.approx(((size**2 + 1 / 6) / n) ** 0.5, rel=0.15)
+            of_pure = clone(model).set_params(delta=0.0, rank=0).fit(X, y[seen])
+            assert of_pure.mean_error_ == pytest.approx(model.mean_error_, rel=0.01)
         if math.isfinite(epsilon) and epsilon > 1:
             of_truth = with_model(model, level_variance=size**2)
             folded = [one.fold_in(X, y[seen]).predict(held) for one in (model, of_truth)]
