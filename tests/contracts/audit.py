@@ -23,7 +23,7 @@ from sktensor_dp.privacy.conversions import gaussian_epsilon
 HEAD = ("release", "replayed", "moved", "attained", "largest", "law", "epsilon", "claim")
 EXPLAINED = """
 replayed   ways to fit with the release: what they show follows from its answers
-moved      largest distance of neighbours' answers in these fits; noise hides 1
+moved      largest distance of answers where one of them replaces a person; noise hides 1
 attained   distance of the pair that its proof names, as a share of the bound
 largest    largest such distance that a search has found
 law        noise has the law that the mechanism states
