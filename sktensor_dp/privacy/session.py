@@ -128,7 +128,7 @@ class Session(AbstractContextManager["Session"]):
 
     @property
     def is_pure(self) -> bool:
-        """True if pure epsilons are spent, and no delta."""
+        """True if delta is 0: all costs are pure epsilons."""
         return self._plan.delta == 0
 
     @property
@@ -213,9 +213,10 @@ class Session(AbstractContextManager["Session"]):
             notes=(*self._residual_notes, *notes),
         )
 
-    def _admit(self, query: Query, uses: int = 1, planned: type[Query] | None = None) -> _Admitted:
-        """Check a query against catalogue and plan, take `uses` of what is `planned`, by default of
-        the query itself, and record it.
+    def _admit(self, query: Query, uses: int = 1, paid_by: type[Query] | None = None) -> _Admitted:
+        """Check a query against catalogue and plan, and record it.
+
+        Planned `uses` of the query `paid_by`, by default of itself, are used up.
         """
         # Before the query is computed: all its uses are taken in one step that nothing can
         # interrupt. A forked process has a copy of the plan and could spend it again.
@@ -223,8 +224,8 @@ class Session(AbstractContextManager["Session"]):
         entry = CATALOGUE.get(getattr(query, "name", ""))
         if entry is None or not isinstance(query, entry.query):
             raise RuntimeError(f"a {type(query).__name__} is not in the catalogue of releases.")
-        charged = (planned or entry.query).name
-        cost = self._cost_of(query.name, charged, uses)
+        paying = (paid_by or entry.query).name
+        cost = self._cost_of(query.name, paying, uses)
         mechanism = entry.pure if cost.epsilon > 0 else entry.gaussian
         if mechanism is None:
             raise RuntimeError(f"release {query.name!r} has no law for a pure epsilon.")
@@ -235,24 +236,24 @@ class Session(AbstractContextManager["Session"]):
         release = _Admitted(mechanism, cost, sensitivity, sigma)
         if not release.is_exact:
             check_sensitivity(sensitivity, query)
-        self._left[charged] -= uses
+        self._left[paying] -= uses
         if mechanism.residual and not release.is_exact:
             self._residual_notes[mechanism.residual] = None
         self._record(query, release)
         return release
 
-    def _cost_of(self, name: str, charged: str, uses: int) -> PrivacyCost:
-        """Cost of `uses` uses of the planned release `charged`, which pay for the query `name`."""
+    def _cost_of(self, name: str, paying: str, uses: int) -> PrivacyCost:
+        """Cost of `uses` uses of the planned release `paying`, which pay for the query `name`."""
         # The choice of a release may depend on earlier ones; costs are fixed in advance, so they
         # compose.
         costs = {release.name: release.cost for release in self._plan.planned}
         # A query that another release pays for is planned too: its cost says which kind of noise.
         planned_cost = costs.get(name)
-        if planned_cost is None or not 1 <= uses <= self._left.get(charged, 0):
-            raise RuntimeError(f"release {charged!r} is not in the plan, or used up.")
-        cost = costs[charged] if uses == 1 else PrivacyCost.total([(costs[charged], uses)])
-        if charged != name and (cost.delta > 0 or (cost.epsilon > 0) != (planned_cost.epsilon > 0)):
-            raise RuntimeError(f"{name!r} has another kind of cost than {charged!r} has left.")
+        if planned_cost is None or not 1 <= uses <= self._left.get(paying, 0):
+            raise RuntimeError(f"release {paying!r} is not in the plan, or used up.")
+        cost = costs[paying] if uses == 1 else PrivacyCost.total([(costs[paying], uses)])
+        if paying != name and (cost.delta > 0 or (cost.epsilon > 0) != (planned_cost.epsilon > 0)):
+            raise RuntimeError(f"{name!r} has another kind of cost than {paying!r} has left.")
         return cost
 
     def _record(self, query: Query, release: _Admitted) -> None:
