@@ -131,7 +131,7 @@ class PrivateSearchCV(
         texts by that of an unknown one.
     test_size : float, default=0.2
         Fraction of rows, or of groups, held out at random; the model that was fitted to the others
-        is kept. Groups are dealt out by secret coins of these odds, and so are rows with
+        is kept. Groups are dealt out by secret coins, and so are rows with
         ``neighbours="add_remove"``.
     step_fractions : dict of str to float or None, default=None
         Part of each private step of a pipeline, by name, in the cost (``mu ** 2``) of a fit;
@@ -146,7 +146,7 @@ class PrivateSearchCV(
     accountant : BudgetAccountant or None, default=None
         Charged once, before anything is computed of the data.
     random_state : int, RandomState or None, default=None
-        Seeds the positions of held-out rows, which are public; nothing else.
+        Seeds the positions of held-out rows where no coins deal them out; nothing else.
     verbose : int, default=0
         1 says on standard error that the search begins and ends.
     document_length : int, optional

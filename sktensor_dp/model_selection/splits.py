@@ -85,9 +85,10 @@ def split_units(
     random_state: object,
     n_units: int | None = None,
 ) -> Split:
-    """Split units into two parts: by `random_state`, or by secret coins if their number is private.
+    """Split units into two parts: rows by `random_state`, others by secret coins.
 
-    `n_units` is a public number that counts units without rows.
+    Others are groups, and rows whose number is private. `n_units` is a public number that counts
+    units without rows.
     """
     part_of_unit, unit_of_row = assigned(
         n_rows, labels, n_parts=None, fraction=test_size, sizes_private=number_is_private,

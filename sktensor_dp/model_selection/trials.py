@@ -101,7 +101,10 @@ class Trials:
     n_features: int | None  # columns of X, where the step that scores is given them
 
     def refuse_before_charge(self) -> None:
-        """Begin a fit of each candidate, to refuse unpaid what fits refuse before their charge."""
+        """Begin fits of candidates, to refuse unpaid what fits refuse before their charge.
+
+        They are all candidates, or some where these are many or drawn from distributions.
+        """
         parts = [np.ones(self.split.n_units, dtype=bool)]
         if self.labels is None and not self.request.number_is_private:
             parts.append(~self.split.held_out)  # by public positions, not by secret coins
