@@ -44,7 +44,7 @@ NOT_SETTLED = (
 
 
 def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResult:
-    """Make all releases of the plan and fit the model: recipe of a completion of entries."""
+    """Release what the plan has beside bounds, and fit the model: recipe of entries."""
     recipes: dict[str, Callable[[Session, ModelOptions], EntryModel]] = {
         "input": _fit_by_input,
         "sufficient_statistics": _fit_by_sufficient_statistics,

@@ -50,12 +50,12 @@ WIDE = (
 
 @dataclass(frozen=True)
 class Levels:
-    """Means over units of level and of variance about it, without most of the noise."""
+    """Mean level of units, without most of the noise; and the answer, which shows more."""
 
     mean: float
     share: float  # of units that have values
-    variance: float  # of the mean, by noise
-    answer: Answer
+    variance_of_mean: float  # by noise
+    answer: Answer  # means of values, of their variances in units and of more; see `UnitLevels`
     half: float  # of the width of the range of values, less effects if there are any
 
     @classmethod
@@ -167,7 +167,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     if plan.n_sweeps and not (found := release_components(ask, biases, plan, options)):
         # What is left of their budget pays for better biases and a better level.
         for_level, for_biases = plan.rest_of_search
-        precision = plan.n_rounds * plan.rest_of_biases
+        precision = plan.n_rounds * plan.rest_over_rounds
         biases[plan.longest].release(
             biases, pooled=for_biases, paid_by=SharedFactorSums, precision=precision
         )
@@ -187,9 +187,9 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     model = SharedModel(
         level=level.mean + ask.public("middle"), noise_variance=noise_variance,
         unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
-        components=components, level_variance=level_variance + level.variance,
+        components=components, level_variance=level_variance + level.variance_of_mean,
         # By noise, and as units are a sample.
-        level_error=math.sqrt(level.variance + of_means / n_with_values),
+        level_error=math.sqrt(level.variance_of_mean + of_means / n_with_values),
     )  # fmt: skip
     state = {
         **attributes_of_units(model, ask.n_units, options.ranks),
@@ -255,7 +255,7 @@ def release_components(
     for step in range(plan.n_sweeps):
         search.release_sweep()
         if step + 1 == trial:
-            more_of_biases = biases[plan.longest].gain_of(plan.rest_of_biases)
+            more_of_biases = biases[plan.longest].gain_of(plan.rest_over_rounds)
             if not search.is_worth(more_of_biases):
                 return None
     factor = search.factor()

@@ -395,8 +395,8 @@ class PersonPlan:
         return PrivacyCost.total([(self.releases.cost_of(name), uses)])
 
     @property
-    def rest_of_biases(self) -> float:
-        """Budget of biases from the rest of a search, over that of the longest mode's rounds."""
+    def rest_over_rounds(self) -> float:
+        """Budget of biases (mu squared) by the rest of a search, over that of the longest mode."""
         mu_of_sweep = self.releases.cost_of(SharedFactorSums.name).mu
         if math.isinf(mu_of_sweep):  # without noise biases are known
             return 0.0

@@ -28,7 +28,7 @@ def check_data_norm(estimator: Any) -> None:
 
 
 def release_ball(ask: Session, ball: LiftedBall) -> tuple[LiftedBall, tuple[Warning, ...]]:
-    """Release a histogram of norms, and scale a ball of norm 1 so that it holds most samples.
+    """Release a histogram of norms, and scale a ball of radius 1 so that it holds most samples.
 
     Also returns a warning if the histogram shows nothing above its noise.
     """

@@ -110,30 +110,30 @@ def release_mixture(
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2
-    before, average, _ = release_steps(ask, ball, plan, second, start, n_first // 2)
+    earlier, average, _ = release_steps(ask, ball, plan, second, start, n_first // 2)
     rest = n_first - n_first // 2
-    model, average, noise = release_steps(ask, ball, plan, second, before, rest, average)
-    gains, halfway, k = release_number(ask, ball, plan, model)
-    mean_square = float(halfway.weights @ np.square(halfway.means).sum(axis=1))
+    model, average, noise = release_steps(ask, ball, plan, second, earlier, rest, average)
+    gains, chosen, k = release_number(ask, ball, plan, model)
+    mean_square = float(chosen.weights @ np.square(chosen.means).sum(axis=1))
     most = len(model.weights)
     if k == 1:
         noise = noise.times(most**0.5)  # a joined group may have the noise of all its parts
-        tails = release_tails(ask, ball, plan, second, halfway, noise)
-        left = np.zeros_like(halfway.means)
+        tails = release_tails(ask, ball, plan, second, chosen, noise)
+        left = np.zeros_like(chosen.means)
         if observed_overall(ball, second) < 1:
-            left = unfinished(before, halfway, noise, observed_by_column(ball, second, halfway))
-        found, errors = release_unclipped(ask, ball, plan, second, halfway, noise, left)
+            left = unfinished(earlier, chosen, noise, observed_by_column(ball, second, chosen))
+        found, errors = release_unclipped(ask, ball, plan, second, chosen, noise, left)
     else:
         n_last = plan.n_steps - n_first
         of_these = average if k == most else None  # else steps so far were of other groups
-        found, _, noise = release_steps(ask, ball, plan, second, halfway, n_last, of_these)
+        found, _, noise = release_steps(ask, ball, plan, second, chosen, n_last, of_these)
         n_without = plan.n_steps - len(noise.rates)
         noise = replace(noise, rates=np.append(np.zeros(n_without), noise.rates))
         tails = release_tails(ask, ball, plan, second, found, noise)
         # Groups share a tail, or clips take all but one value.
         shared = (tails.skewness > 0) | one_valued(found, ball.radius)
         spread = np.where(shared, 0.0, tails.spread)
-        observed, moved = observed_by_column(ball, second, found), moved_from(halfway, found)
+        observed, moved = observed_by_column(ball, second, found), moved_from(chosen, found)
         most_observed = most_observed_by_column(ball, second, observed)
         errors = MeanErrors(noise, moved, tails.missed, spread, observed, most_observed)
     return FittedMixture(found, gains, mean_square, tails.skewness, errors)
@@ -383,15 +383,15 @@ def one_valued(model: Gaussians, radius: float) -> NDArray[np.bool_]:
     return np.asarray((variances < 2 * least[:, None]).any(axis=0))
 
 
-def unfinished(before: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
+def unfinished(earlier: Gaussians, found: Gaussians, noise: StepNoise, observed: Floats) -> Floats:
     """Distances (1, d) that steps of one group have yet to move means where cells are missing.
 
-    They are taken to be those that the second half of the steps moved means, from `before`, beyond
+    They are taken to be those that the last half of EM steps moved means, from `earlier`, beyond
     noise: t steps leave t^-f of an error, if rows have the fraction f of all information.
     """
     squares = np.diagonal(found.covariances, axis1=1, axis2=2)
     squares = squares * np.square(noise.shift / observed)
-    moves = found.means - before.weights @ before.means  # of all groups before
+    moves = found.means - earlier.weights @ earlier.means  # of all groups
     return np.sqrt(np.maximum(np.square(moves) - squares, 0.0))
 
 

@@ -108,7 +108,8 @@ def _fractions(perturbation: str, whiten: bool, *, noiseless: bool) -> dict[str,
     """Fraction of the budget of each release, relative to the others."""
     if perturbation in BY_STEPS:
         return {PowerIterations.name: 1.0}
-    projects = perturbation == "whitened_tensor"  # data are whitened before their third moment
+    # Data are projected, and whitened if `whiten`, before their third moment.
+    projects = perturbation == "whitened_tensor"
     names = [SecondMoments.name] if whiten or projects else []
     if projects and not noiseless:
         names.append(ThirdMomentHistogram.name)
@@ -181,7 +182,7 @@ def _expected_release(name: str, plan: MomentPlan, neighbours: str) -> _Expected
             unit_noise=edge_of_noise(1.0, size), signal=length**2 / k,
         )  # fmt: skip
     if name == ProjectedThirdMoments.name:
-        # The mean squared norm of a whitened sample is k.
+        # Samples are taken as whitened, of mean squared norm k, also if they are only projected.
         sensitivity = ProjectedThirdMoments.sensitivity_of(CLIP * k**1.5, neighbours=neighbours)
         dimension = n_unique(k, 3)
         return _ExpectedRelease(dimension, sensitivity, math.sqrt(dimension), signal=k)

@@ -44,7 +44,7 @@ LARGEST_OF_NOISE = 1.66
 
 
 def fit_moments(ask: Session, plan: MomentPlan) -> FitResult:
-    """Components of samples: choose the norm if it is "auto", ask for moments, decompose them."""
+    """Components of samples: choose the norm if it is "auto", then ask for steps or moments."""
     radius, unseen = plan.radius, tuple[Warning, ...]()
     if plan.chooses_norm:
         ball, unseen = release_ball(ask, LiftedBall(radius))
@@ -161,7 +161,7 @@ def new_method(plan: MomentPlan) -> OnlinePowerMethod:
 
 
 def release_third_moments(ask: Session, radius: float, plan: MomentPlan, white: Whitener) -> Answer:
-    """Answer whose value is the whitened third moment, with the deviation of its coordinates."""
+    """Answer whose value is the third moment in the space of `white`, and sigma its deviation."""
     if plan.perturbation == "whitened_tensor":
         return release_clipped_third_moments(ask, radius, white.matrix)
     third = release_in_basis(ask, ThirdMoments(white.basis, radius))

@@ -252,7 +252,7 @@ class PrivateSpectralLDA(
     ) -> "PrivateSpectralLDA":
         """Learn from one more batch of documents that no other batch contains.
 
-        The first batch is fitted as by :meth:`fit`; every later one makes one release at the full
+        The first batch is fitted as by :meth:`fit`; every later one makes one EM step at the full
         budget, which is averaged into those before. As batches are disjoint, the whole stream is as
         private as one batch, and charged once.
 

@@ -1,4 +1,4 @@
-"""Topics on batches of documents that come once: one step of online EM on each."""
+"""Step of online EM on each batch of a stream, whose state is in fitted.py."""
 
 from collections.abc import Mapping
 from dataclasses import replace
