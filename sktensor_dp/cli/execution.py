@@ -11,6 +11,7 @@ from functools import reduce
 from pathlib import Path
 
 from sktensor_dp import __version__
+from sktensor_dp.checks.display import plain
 from sktensor_dp.cli.folder import Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
@@ -83,13 +84,16 @@ def _run(options: Namespace) -> int:
                 if os.path.lexists(path) or not options.forecast:  # which makes no folder
                     run_alone.enter_context(held(path))
                 folder = _prepare(run, path)
-                spending = folder.spending(run.epsilon, epsilon, run.used.models)
+                is_less = options.epsilon < epsilon or (run.checked and not run.used.models)
+                spending = folder.spending(
+                    run.epsilon, epsilon if is_less else None, run.used.models
+                )
             except ValueError as error:
                 if not options.forecast:
                     raise
                 progress.note(f"warning: a run would be refused: {error}")
-            settings = [f"{what}: {value}" for what, value in run.settings().items()]
-            stated = [] if run.used.applies else settings
+            settings = {**run.settings(), "epsilon": plain(epsilon)}  # as asked for
+            stated = [] if run.used.applies else [f"{name}: {settings[name]}" for name in settings]
             progress.note("; ".join(filter(None, [*stated, spending])))
             _show_used(run, path, progress)
             if not run.used.applies:
@@ -134,6 +138,7 @@ def _refuse_or_write_budget(run: Run, folder: Folder) -> None:
 def _learn(run: Run, folder: Folder, progress: Progress) -> None:
     """Check rows, fit the models, and write what was found."""
     with Interrupts(progress.note) as interrupts:
+        folder.begin()
         reports = _check_rows(run, folder, progress)
         stated = run.settings()
         folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
@@ -152,6 +157,7 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
                 folder.add(f"{name}.model", run.models[name].save)
                 if name != last:
                     interrupts.stop_if_asked()
+        folder.end()
         _write(run, folder, progress, _write_statement(run, folder, reports))
 
 
@@ -170,16 +176,16 @@ def _prepare(run: Run, path: Path) -> Folder:
 
 def _lower_epsilon(run: Run, folder: Folder, left: str) -> None:
     """Lower epsilon to what the budget leaves to the run; BudgetError if that is too little."""
-    plans_anew = not run.used.models or run.used.adds
-    asked = run.options.epsilon if plans_anew else run.epsilon
+    if run.is_paid:
+        return
+    goes_on, asked = bool(run.used.models) and not run.used.adds, run.options.epsilon
     try:
-        affordable = 0.0 if run.is_paid else folder.affordable(run.charge, asked)
+        affordable = folder.affordable(run.charge, asked, goes_on=goes_on)
     except BudgetError as error:
         error.args = (_in_context(str(error), run, folder, left),)
         raise
-    if plans_anew:
-        run.options.epsilon = folder.made.epsilon = affordable
-        run.build()
+    run.options.epsilon = folder.made.epsilon = affordable
+    run.build()
 
 
 def _in_context(refusal: str, run: Run, folder: Folder, left: str) -> str:
@@ -371,8 +377,9 @@ def _certify(run: Run, folder: Folder, report: PrivacyReport, warnings: Sequence
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
         "what it shows": run.for_officer(),
     }  # fmt: skip
-    if other := settings.get(COUNTED):
-        settings["epsilon"] = f"{settings['epsilon']}, and {report.epsilon:.4g} with {other}"
+    of_own = f"{settings['epsilon']}, and " if COUNTED in settings else ""
+    of_other = f" with {settings[COUNTED]}" if COUNTED in settings else ""
+    settings["epsilon"] = f"{of_own}{report.epsilon:.4g}{of_other}"
     names = ", ".join(dict.fromkeys([*folder.made.protected, *PAGES]))
     source = (
         f"Each of these files ({MANIFEST} has the SHA-256 of each, which sktensor-dp report check "

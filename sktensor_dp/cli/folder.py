@@ -15,11 +15,18 @@ from math import ceil, inf, isfinite, isinf, isnan
 from pathlib import Path
 
 from sktensor_dp.checks.display import plain, printable
-from sktensor_dp.cli.manifest import MANIFEST, STATEMENT, UNFINISHED, Manifest, digest_of
+from sktensor_dp.cli.manifest import (
+    MANIFEST,
+    STATEMENT,
+    UNFINISHED,
+    Manifest,
+    digest_of,
+    write_whole,
+)
 from sktensor_dp.datasets.own_files import as_cell
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.input_check import InputCheck
-from sktensor_dp.privacy.accountant import CHECK, BudgetAccountant
+from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.ledger_entries import (
     PERSON,
@@ -38,6 +45,7 @@ APART = (
     "and nobody counts it"
 )
 CHECKED = ".check.json"  # check that is paid for
+BEGUN = ".begun"  # number of charges before the runs that have not kept all they pay for
 LOCK = ".run"  # file that a run locks while it writes to the folder
 EARLIER = re.compile(r"earlier-(\d+)")
 
@@ -89,6 +97,9 @@ class Folder:
         self._has_budget = self._existed or wanted is not None
         self._spent_before, _ = self.ledger.total()
         self._n_paid_before = self._n_paid()
+        self._n_before_stopped = len(self.ledger.entries)
+        with suppress(OSError, ValueError):  # no run has stopped
+            self._n_before_stopped = int((path / BEGUN).read_text(encoding="utf-8"))
 
     def is_limited(self) -> bool:
         """Return True if the budget is finite."""
@@ -113,12 +124,18 @@ class Folder:
         elif self._budget != self._balance_before.epsilon:
             Ledger(self._file).change_budget(self._balance_before.epsilon, self._budget)
 
+    def begin(self) -> None:
+        """Mark the charges to come as those of a run that may stop; before a run's first charge."""
+        write_whole(self.path / BEGUN, str(self._n_before_stopped))
+
+    def end(self) -> None:
+        """Take the mark of `begin` away, once all that the run pays for is kept."""
+        (self.path / BEGUN).unlink(missing_ok=True)
+
     def keep_check(self, check: InputCheck, asked: Mapping[str, str]) -> None:
         """Keep a check that is paid for, for runs with the same settings `asked`."""
-        unfinished = self.path / f"{CHECKED}.unfinished"
         kept = {"asked": asked, "check": check.to_json()}
-        unfinished.write_text(json.dumps(kept), encoding="utf-8")
-        os.replace(unfinished, self.path / CHECKED)
+        write_whole(self.path / CHECKED, json.dumps(kept))
 
     def kept_check(self, asked: Mapping[str, str], files: Iterable[Path]) -> InputCheck | None:
         """Return the check that was kept, if it is of the same settings and of unchanged files."""
@@ -133,11 +150,14 @@ class Folder:
             pass  # there is none, or it is damaged: another one is paid for
         return None
 
-    def affordable(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
-        """Return `epsilon`, or what is left of the budget if only checks of earlier runs made it
-        too small; else raise BudgetError.
+    def affordable(
+        self, charge: Callable[[float], LedgerEntry], epsilon: float, *, goes_on: bool
+    ) -> float:
+        """Return `epsilon`, or what is left of the budget if only runs that stopped made it too
+        small; else raise BudgetError.
 
-        `charge` gives the charge of a run at an epsilon.
+        `charge` gives the charge of a run at an epsilon; one that `goes_on` takes the epsilon of
+        another run, and no option.
         """
         entry, protected_before = charge(epsilon), self._balance.spent.units
         unit, column = without_column(entry.protects), column_of(entry.protects)
@@ -157,9 +177,11 @@ class Folder:
         if self.covers(entry):
             return epsilon
         left = self.left(charge, epsilon)
-        # The budget covers the run beside earlier fits: only their checks made it too small.
-        if left and self.covers(entry, beside=self._spent_until_last_fit()):
+        finished = Spending().plus(self.ledger.entries[: self._n_before_stopped])
+        if left and self.covers(entry, beside=finished):
             return left
+        if goes_on:
+            epsilon, left = entry.cost.epsilon_at(self._balance.delta), 0.0
         with_run = PrivacyCost.total([(self._balance.spent.cost, 1), (entry.cost, 1)])
         needed = with_run.epsilon_at(self._balance.delta)
         less = "Ask for less (--epsilon), or decide" if left else "Decide"
@@ -194,13 +216,6 @@ class Folder:
 
         return bisect_left(range(1, n_steps + 1), True, key=is_short) * step
 
-    def _spent_until_last_fit(self) -> Spending:
-        """Everything spent before, but for checks that no fit followed."""
-        entries = list(self.ledger.entries)
-        while entries and entries[-1].spender == CHECK:
-            entries.pop()
-        return Spending().plus(entries)
-
     def covers(self, entry: LedgerEntry, beside: Spending | None = None) -> bool:
         """Return True if the budget covers one more run `beside` others, or none is set yet."""
         if not (self._has_budget or self._budget_written):
@@ -208,15 +223,15 @@ class Folder:
         spent = Spending().plus(self.ledger.entries) if beside is None else beside
         return self._balance.covers(spent.plus([entry]))
 
-    def spending(self, epsilon: float, asked: float, paid: Collection[str]) -> str:
-        """Say what a run is about to spend of the budget, and why less than was `asked`."""
+    def spending(self, epsilon: float, less_than: float | None, paid: Collection[str]) -> str:
+        """Say what a run is about to spend of the budget, and if it is `less_than` was asked."""
         names = " and ".join(f"{name}.model" for name in paid)
         used = f"{names} of {self.path} are used: they are paid for" if paid else ""
         if epsilon == 0:  # all models are paid for
             return used
-        spends = f"this run spends epsilon {epsilon:g}"
-        if epsilon < asked and not paid:
-            spends += f" ({asked:g} less what stopped runs spent)"
+        spends = f"this run spends epsilon {epsilon:.4g}"
+        if less_than is not None:
+            spends += f" ({less_than:g} less what stopped runs spent)"
         if self.is_limited():
             spends += f" of {self._budget:g}"
         if self._n_paid_before:

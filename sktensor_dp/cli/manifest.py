@@ -52,11 +52,16 @@ class Manifest:
         return [*self.protected, *self.private]
 
     def write(self, path: Path) -> None:
-        """Write the list into a folder, as a whole or not at all."""
-        unfinished = path / f".{MANIFEST}.unfinished"
+        """Write the list into a folder."""
         content = asdict(self) | {"epsilon": str(self.epsilon)}
-        unfinished.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        os.replace(unfinished, path / MANIFEST)
+        write_whole(path / MANIFEST, json.dumps(content, indent=2) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all, whenever the process ends."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, path)
 
 
 def changed_files(path: Path) -> tuple[int, list[str]]:

@@ -200,8 +200,9 @@ class Run:
 
     def charge(self, epsilon: float) -> LedgerEntry:
         """Charge of a run at `epsilon`, or of those of its steps that are not paid for."""
-        if self.used.models and not self.used.adds:
-            unpaid = [model for name, model in self.models.items() if name not in self.used.models]
+        if self.used.models and (self.is_paid or not self.used.adds):
+            models = self.changed(epsilon=epsilon).models
+            unpaid = [model for name, model in models.items() if name not in self.used.models]
             costs = [(PrivacyCost(mu=gaussian_mu(one.epsilon, one.delta)), 1) for one in unpaid]
             cost = PrivacyCost.total(costs)
         else:

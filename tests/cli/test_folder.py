@@ -545,7 +545,48 @@ def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_p
 
 
 class Killed(BaseException):
-    """End of a process at a call to change a file: none follows."""
+    """End of a process: nothing follows."""
+
+
+def killed(*_: object, **__: object) -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize(
+    ("within", "by", "used", "left"),
+    [
+        ("text.vectorizer.fit_vocabulary", False, "", 6.4),
+        ("spectral_lda.estimator.fit_topics", True, "words.model", 3.2),
+        ("spectral_lda.estimator.fit_topics", False, "words.model", 0),
+        ("spectral_lda.shares.TopicShares._publish_result", True, "topics.model", 0),
+    ],
+)
+def test_the_same_command_takes_what_a_killed_run_left(
+    command, arguments, tmp_path, monkeypatch, within, by, used, left
+):
+    """What was charged for models that were not kept is lost, and no more than that."""
+    groups = ("--by", "author", "--by-values", "author1,author2,author3") if by else ()
+    asked = (*arguments, "--epsilon", 8, "--no-check", *groups)
+    with monkeypatch.context() as patched:
+        patched.setattr(f"sktensor_dp.{within}", killed)
+        with pytest.raises(Killed):
+            command(*asked)
+    before, folder = spent(tmp_path), tmp_path / "private-topics"
+    done = command(*asked, status=0 if left else 2)
+    assert (f"{used} of private-topics are used" in done.err) is bool(used and left)
+    if not left:
+        assert "8 of 8 is spent, and nothing is left" in done.err
+        assert spent(tmp_path) == before
+        return
+    spends = re.search(r"spends epsilon ([0-9.]+) \(8 less what stopped runs spent\)", done.err)
+    assert float(spends[1]) == pytest.approx(left, abs=0.1)
+    assert "epsilon: 8; " in done.err
+    assert spent(tmp_path) == pytest.approx(8, rel=0.002)
+    stated = load_statement((folder / "statement.json").read_bytes()).epsilon
+    assert f"- epsilon: {stated:.4g}\n" in (folder / "for-the-officer.md").read_text("utf-8")
+    # What a finished run spent is no loss that a later one makes up for by asking for less.
+    refused = command(*asked, "--again", status=2)
+    assert "epsilon 8 does not fit in the budget" in refused.err
 
 
 @pytest.mark.nightly
