@@ -35,13 +35,13 @@ class DirectionSearch:
     Each sweep releases sums over units of residuals times the unit's own weights of the directions
     so far, both of norm 1: noise is in proportion to these contributions. Sums of earlier sweeps
     are averaged in. `start` has the first directions, (n_cells, r); `biases` are of all shared
-    modes; directions must show after `trial` sweeps.
+    modes; directions must show after `n_trial` sweeps.
     """
 
     def __init__(
-        self, ask: Session, biases: Sequence[SharedBiases], start: Floats, trial: int
+        self, ask: Session, biases: Sequence[SharedBiases], start: Floats, n_trial: int
     ) -> None:
-        self._ask, self._biases, self._trial = ask, biases, trial
+        self._ask, self._biases, self._n_trial = ask, biases, n_trial
         self._n_units, self._deviation = biases[0].values.n_units, biases[0].values.deviation
         self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)  # assumed, of columns
         n_columns = start.shape[1]
@@ -100,7 +100,7 @@ class DirectionSearch:
         """True if components will explain as much variance of values as more biases would."""
         # Judge each direction separately, after the variance that noise and chance explain is
         # subtracted, and as much as an eigenvalue beyond the edge errs: one deviation, `noise`.
-        moment, noise = self.explained(judged_sweeps(self._trial))
+        moment, noise = self.explained(judged_sweeps(self._n_trial))
         variance = self._deviation**2
         residual_share = residual_variance(self._biases) / variance
         values = np.linalg.eigvalsh(moment)
@@ -165,7 +165,7 @@ class DirectionSearch:
         by_noise = noise / max(noise + float(np.mean(weights)) * self._unit_variance, LEAST_WEIGHT)
         cosine = len(values) / _effective_rows(weights)
         explained = explained_variances(values, self._n_entries_each)
-        kept = forgetting_factor(explained, cosine, self._trial, by_noise)
+        kept = forgetting_factor(explained, cosine, self._n_trial, by_noise)
         return np.asarray((vectors * kept) @ vectors.T)
 
     def _shrunk_rows(self) -> Floats:
@@ -192,7 +192,7 @@ class DirectionSearch:
         return np.asarray(self._size * rows @ ((vectors / np.sqrt(values)) @ vectors.T))
 
 
-def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float) -> Floats:
+def forgetting_factor(explained: Floats, cosine: float, n_trial: int, noise: float) -> Floats:
     """Weight of the sums of earlier sweeps in power steps, for each direction.
 
     Directions are given by the variance that they have `explained` so far, in units of the assumed
@@ -200,9 +200,9 @@ def forgetting_factor(explained: Floats, cosine: float, trial: int, noise: float
     variance of sums that is new in each sweep.
     """
     # A random squared cosine is near 1 at the trial if each sweep multiplies it by
-    # g = cosine ** (-1 / trial): growth is fastest if earlier sums weigh 1 / sqrt(g). A direction
+    # g = cosine ** (-1 / n_trial): growth is fastest if earlier sums weigh 1 / sqrt(g). A direction
     # that explains half of its variance has grown already: its earlier sums weigh 1.
-    growth = max(cosine ** (-0.5 / trial), 1.0) - 1  # sqrt(g) - 1
+    growth = max(cosine ** (-0.5 / n_trial), 1.0) - 1  # sqrt(g) - 1
     return np.asarray(noise / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
 
 
@@ -314,16 +314,15 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
 def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) -> int:
     """Most components that the trial can find, if each has the variance assumed beforehand."""
     mu = plan.releases.cost_of(SharedFactorSums.name).mu
-    trial, root_each = trial_sweeps(plan.n_sweeps), root_of_entries(weights, n_units)
+    n_trial, root_each = trial_sweeps(plan.n_sweeps), root_of_entries(weights, n_units)
     k = np.arange(1, min(rank, len(weights)) + 1)
     # A random start has the squared cosine k / n_rows, which has to reach a half.
-    growth = trial * _log_growth(weights, root_each, mu, k)
+    growth = n_trial * _log_growth(weights, root_each, mu, k)
     is_found = growth >= np.log(_effective_rows(weights) / 2 / k)
     # A direction that explains half of a component's variance adds (1 - untold)^2 / 2 to the
     # moment of its weights, which must be twice the edge of noise.
-    noise = moment_noise(
-        SharedFactorSums.largest_distance / (mu * MOMENT_WEIGHT * n_units), k, judged_sweeps(trial)
-    )
+    sigma = SharedFactorSums.largest_distance / (mu * MOMENT_WEIGHT * n_units)
+    noise = moment_noise(sigma, k, judged_sweeps(n_trial))
     is_certain = edge_of_noise(noise, k) <= (1 - untold_of_weight(root_each**2)) ** 2 / 4
     return max(k[is_found & is_certain].tolist(), default=1)
 

@@ -225,7 +225,7 @@ def _budgets_of_rounds(plan: PersonPlan, sweeps: int, place: int) -> list[float]
     """Budget mu of each round of biases at `place`, and last of the one that `sweeps` pay for."""
     rounds = plan.n_rounds
     mus = [plan.costs_of_biases()[place].mu / math.sqrt(rounds)] * rounds
-    if sweeps and plan.longest == place:
+    if sweeps and plan.place_of_longest == place:
         mus.append(plan.releases.cost_of(SharedFactorSums.name).mu * math.sqrt(sweeps))
     return mus
 
@@ -264,7 +264,7 @@ class _Search:
         n_units = shape[plan.unit_mode]
         n_cells = math.prod(shape) // n_units  # of a unit
         self._n_entries_each, self._plan, self._n_units = each, plan, n_units
-        self._trial = trial_sweeps(plan.n_sweeps)
+        self._n_trial = trial_sweeps(plan.n_sweeps)
         self._weight = row_weight(n_units, each, n_cells)
         weights = np.full(n_cells, self._weight)
         self._n_columns = columns_worth(weights, n_units, plan, rank)
@@ -292,7 +292,7 @@ class _Search:
         """Variance of values that components will explain; None if the trial will reject them."""
         for step in range(self._plan.n_sweeps):
             by_chance = self._add_sweep(step)
-            if step + 1 == self._trial and not self._worth_more_than_biases(by_chance):
+            if step + 1 == self._n_trial and not self._worth_more_than_biases(by_chance):
                 return None
         snr = self._snr_of_weight()
         share = self._n_components * self._share_of_one * self.overlap
@@ -312,7 +312,7 @@ class _Search:
             # noise in the variance of a sweep, the more earlier sweeps add.
             explained = np.array(self._share_of_one * self.overlap / defaults.COMPONENT_VARIANCE)
             by_noise = self._deviation**2 / (self._deviation**2 + self._by_units_once)
-            kept = float(forgetting_factor(explained, self._cosine, self._trial, by_noise))
+            kept = float(forgetting_factor(explained, self._cosine, self._n_trial, by_noise))
         snr = self._snr_of_weight()
         # Weights are divided by their norm: each column counts 1 by chance, and `snr` more for a
         # component in it.
@@ -337,7 +337,7 @@ class _Search:
 
     def _worth_more_than_biases(self, by_chance: float) -> bool:
         """True if components are expected to gain more than biases, as `DirectionSearch` tests."""
-        last, untold = judged_sweeps(self._trial), untold_of_weight(self._n_entries_each)
+        last, untold = judged_sweeps(self._n_trial), untold_of_weight(self._n_entries_each)
         # Noise of a sweep's moment, in units of what the variance assumed adds to it.
         sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - untold) ** 2
         noise = float(moment_noise(sigma, self._n_columns, last))

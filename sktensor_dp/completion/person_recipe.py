@@ -94,7 +94,7 @@ class Levels:
         shrinkage = of_bounds**2 / (of_bounds**2 + 3 * sigma**2)
         return cls(shrinkage * found_mean, share, shrinkage * sigma**2, answer, half)
 
-    def deviation(self, several: float = 1.0, at: float = 0.0) -> tuple[float, float]:
+    def deviation_and_share(self, several: float = 1.0, at: float = 0.0) -> tuple[float, float]:
         """Posterior mean of the root of units' mean variance, moved by `at` of its deviations.
 
         Of the units with values a fraction `several` has several: only their values deviate. Also
@@ -145,12 +145,11 @@ class Levels:
 def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[FitResult, int]:
     """Release a level, biases of each shared mode and components: recipe of unit_mode fits.
 
-    Also returns about how many entries there are, by released sums; if no components were sought,
-    the number of units.
+    Also returns about how many entries there are, by released sums.
     """
     of_values = Levels.release(ask)
     n_with_values = max(round(of_values.share * ask.n_units), 1)
-    values = PersonValues(n_with_values, of_values.mean, *of_values.deviation())
+    values = PersonValues(n_with_values, of_values.mean, *of_values.deviation_and_share())
     biases = [
         SharedBiases(ask, mode, values)
         for mode in range(len(ask.public("shape"))) if mode != plan.unit_mode
@@ -160,7 +159,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
             of_mode.release(biases, n_left, uses)  # about all so far
             for one in biases:
                 one.fit(biases)
-        fit_by_corrected_deviation(biases, of_values.deviation)
+        fit_by_corrected_deviation(biases, of_values.deviation_and_share)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
     level = release_level(ask, biases, plan.n_levels - 1)
     found = None
@@ -168,7 +167,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         # What is left of their budget pays for better biases and a better level.
         for_level, for_biases = plan.rest_of_search
         precision = plan.n_rounds * plan.rest_over_rounds
-        biases[plan.longest].release(
+        biases[plan.place_of_longest].release(
             biases, pooled=for_biases, paid_by=SharedFactorSums, precision=precision
         )
         for one in biases:
@@ -177,7 +176,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
             level = release_level(ask, biases, for_level, SharedFactorSums)
     residual = residual_variance(biases)
     components, noise_variance = found or (None, residual)
-    add_errors_of_deviation(biases, of_values.deviation)
+    add_errors_of_deviation(biases, of_values.deviation_and_share)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
     level_variance = level.level_variance(residual, values.measured_part)
     # Variance of units' means; where their squares are not released, taken for that of values.
@@ -197,9 +196,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         "perturbation_": plan.perturbation,
         "n_iter_": 1 if components is None else plan.n_sweeps,
     }  # fmt: skip
-    n_entries = ask.n_units
-    if plan.n_sweeps:
-        n_entries = round(entries_each(biases) * n_with_values)
+    n_entries = round(entries_each(biases) * n_with_values)
     return FitResult(state, _doubts(of_values, values.measured_part)), n_entries
 
 
@@ -250,12 +247,12 @@ def release_components(
     rank = math.prod(ranks) if options.full_core else ranks[0]
     n_columns = columns_worth(weights, biases[0].values.n_units, plan, rank)
     start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
-    trial = trial_sweeps(plan.n_sweeps)
-    search = DirectionSearch(ask, biases, start[:, :n_columns], trial)
+    n_trial = trial_sweeps(plan.n_sweeps)
+    search = DirectionSearch(ask, biases, start[:, :n_columns], n_trial)
     for step in range(plan.n_sweeps):
         search.release_sweep()
-        if step + 1 == trial:
-            more_of_biases = biases[plan.longest].gain_of(plan.rest_over_rounds)
+        if step + 1 == n_trial:
+            more_of_biases = biases[plan.place_of_longest].gain_of(plan.rest_over_rounds)
             if not search.is_worth(more_of_biases):
                 return None
     factor = search.factor()

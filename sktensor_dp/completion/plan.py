@@ -371,7 +371,7 @@ class PersonPlan:
         return self.n_sweeps > 0
 
     @property
-    def longest(self) -> int:
+    def place_of_longest(self) -> int:
         """Place of the longest mode among shared ones, whose biases take most."""
         return self.uses_by_mode.index(max(self.uses_by_mode))
 
@@ -482,9 +482,9 @@ def trial_sweeps(n_sweeps: int) -> int:
     return round(defaults.DIRECTION_TRIAL * n_sweeps)
 
 
-def judged_sweeps(trial: int) -> int:
-    """Number of sweeps before the trial whose moments are used to judge directions."""
-    return max(trial // 2, 2)
+def judged_sweeps(n_trial: int) -> int:
+    """Number of the last of `n_trial` sweeps, by whose moments the trial judges directions."""
+    return max(n_trial // 2, 2)
 
 
 def snr_in_person_sums(shape: Sequence[int], unit_mode: int, epsilon: float, delta: float) -> float:

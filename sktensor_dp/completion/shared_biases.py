@@ -622,12 +622,12 @@ def order_of(ask: Session) -> int:
 
 
 def fit_by_corrected_deviation(
-    biases: Sequence[SharedBiases], measured: Callable[[float], tuple[float, float]]
+    biases: Sequence[SharedBiases], deviation_and_share: Callable[[float], tuple[float, float]]
 ) -> None:
     """Correct the deviation of values, and fit biases again by it.
 
     Units' values have a mean variance about their own mean, which is less the fewer they are: its
-    root and the share of units that vary are `measured`, if the given fraction has several values.
+    root and the share of units that vary are released, as `Levels.deviation_and_share` has them.
     """
     values = biases[0].values
     # Where noise hides how many they are, they count as many.
@@ -637,7 +637,7 @@ def fit_by_corrected_deviation(
     alone = min(one.n_alone for one in biases) / values.n_units - math.sqrt(noise)
     alone = min(max(alone, 0.0), 1 - LEAST_SEVERAL)
     each = max(((root - alone) / (1 - alone)) ** 2, 2.0)
-    found, share_varied = measured(1 - alone)
+    found, share_varied = deviation_and_share(1 - alone)
     values.deviation = min(found / math.sqrt(1 - 1 / each), biases[0].half)
     values.by_level = by_own_level(each)
     # Deviations of few normal values vary by chance, by half of this, relative to squares.
@@ -648,18 +648,18 @@ def fit_by_corrected_deviation(
 
 
 def add_errors_of_deviation(
-    biases: Sequence[SharedBiases], measured: Callable[..., tuple[float, float]]
+    biases: Sequence[SharedBiases], deviation_and_share: Callable[..., tuple[float, float]]
 ) -> None:
     """Add to variances of effects how far they move with the deviation of values, which errs too.
 
-    They are fitted again by the deviation that is `measured` one standard error lower and higher.
+    They are fitted again by a deviation of one standard error lower and higher.
     """
     squares: list[list[Floats]] = [[] for _ in biases]  # errors of each mode, twice
     for at in (-1.0, 1.0):
         others, values = [copy(one) for one in biases], copy(biases[0].values)
         for one in others:
             one.values = values
-        fit_by_corrected_deviation(others, partial(measured, at=at))
+        fit_by_corrected_deviation(others, partial(deviation_and_share, at=at))
         for found, own, other in zip(squares, biases, others, strict=True):
             moves = other.effects.means - own.effects.means
             found.append(other.effects.variances + moves**2)

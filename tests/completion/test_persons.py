@@ -488,7 +488,7 @@ def test_the_posterior_of_a_deviation_is_what_it_says(noise, order, seed):
         sums = np.array([0.0, found, 2.0, of_mean])[: 2 + order]
         answer = Answer(sums, noise, noise, cost, n=300)
         levels = Levels(0.0, 1.0, 0.0, answer, half=2.0)
-        (mean, _), (high, _) = levels.deviation(), levels.deviation(at=1.0)
+        (mean, _), (high, _) = levels.deviation_and_share(), levels.deviation_and_share(at=1.0)
         scores.append((deviation - mean) / (high - mean))
     # A mean of 0 and a mean square of 1, whose deviation is at most that of normal scores.
     assert abs(np.mean(scores)) < 5 / math.sqrt(len(true))
