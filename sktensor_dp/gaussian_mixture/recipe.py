@@ -306,8 +306,8 @@ class TailErrors(NamedTuple):
     """Skewness of whitened columns, and what clips leave of their means and deviations."""
 
     skewness: Floats  # (d,): in any group, where it is seen
-    missed: Floats  # (k, d), as in `MeanErrors`
-    spread: Floats  # (k, d), as in `MeanErrors`
+    missed: Floats  # (k, d): by clips, as in `MeanErrors`
+    spread: Floats  # (k, d): true deviation, whitened
 
 
 def release_tails(

@@ -103,7 +103,7 @@ def fit_topics(ask: Session, plan: TopicPlan, options: TopicOptions, *, begins: 
         attributes["_stream"] = stream
     warned = warnings_of_noise(topics, hidden, plan, begins=begins)
     more = warnings_of_more(topics.n_resolved, plan.n_components)
-    notes = (*((ASSUMED,) if recipe.is_assumed else ()), *map(str, more))
+    notes = (*((ASSUMED,) if recipe.assumes_concentration else ()), *map(str, more))
     return FitResult(attributes, (*warned, *more), notes)
 
 
@@ -131,7 +131,7 @@ class _Decomposition(NamedTuple):
 class _SpectralFit:
     """One fit of topics: releases by the session, each followed by post-processing."""
 
-    is_assumed = False  # whether the concentration is: what was released does not tell it
+    assumes_concentration = False  # since what was released does not tell it
 
     def __init__(self, ask: Session, clips: Clips, plan: TopicPlan, options: TopicOptions) -> None:
         self._ask, self._clips = ask, clips
@@ -174,7 +174,7 @@ class _SpectralFit:
                 self._ask, plan, options, self._frequencies, count_clip, pairs, fitted
             )
             # Steps may have found the concentration that pairs did not tell.
-            self.is_assumed &= fitted.concentration == by_moments
+            self.assumes_concentration &= fitted.concentration == by_moments
         return replace(fitted, coherence=coherence_of(pairs, fitted.topics))
 
     def _release_pair_clip(self, words: NDArray[np.intp] | None, count_clip: Clip) -> Clip:
@@ -321,7 +321,7 @@ class _SpectralFit:
         if pairs.released.matrix is not None:
             released = pairs.for_estimates(self._unigram, self._length, self._ask.n_units)
             estimate = concentration_of_pairs(topics, weights, released)
-        self.is_assumed = estimate is None
+        self.assumes_concentration = estimate is None
         return USUAL if estimate is None else estimate
 
     def _fit_by_third_moment(self, pairs: WhitenedPairs) -> FittedTopics:
@@ -405,7 +405,9 @@ class _SpectralFit:
             second=np.outer(unigram, unigram),
         )  # fmt: skip
         given = self._options.concentration
-        found, moments, self.is_assumed = match_with_concentration(starts, moments, given)
+        found, moments, self.assumes_concentration = match_with_concentration(
+            starts, moments, given
+        )
         # Without noise, frequencies show which words no document has.
         may_occur = (noisy.value > 0) | (noisy.sigma > 0)
         topics = _normalised(found.topics * may_occur)
