@@ -135,7 +135,7 @@ class Run:
         raise NotImplementedError
 
     def build(self, accountant: BudgetAccountant | None = None) -> None:
-        """Make the models."""
+        """Make the models anew, by the options and sizes that are known so far."""
         raise NotImplementedError
 
     def use(self, used: Used) -> None:
@@ -420,7 +420,7 @@ class Run:
             self.n_units = len(rows if self.groups is None else distinct(self.groups)[0])
 
     def fit(self) -> Iterator[str]:
-        """Fit the models, and yield the name of each as soon as it is fitted."""
+        """Fit models that are not paid for, yield the name of each, and set what `lines` says."""
         raise NotImplementedError
 
     def write_and_draw(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:

@@ -293,7 +293,7 @@ class _Round(NamedTuple):
 
 @dataclass
 class PersonValues:
-    """Numbers of units and of values, which biases of all modes share, as known so far."""
+    """Number of units, and how their values vary, as known so far; biases of all modes share it."""
 
     n_units: int  # with values, as released
     level: float  # mean of values; less biases, once they are released so

@@ -164,7 +164,10 @@ class Session(AbstractContextManager["Session"]):
         self.divide(plan)
 
     def divide(self, plan: ReleasePlan) -> None:
-        """Divide the charge as in a `plan` by `n_units`; until a release another may replace it."""
+        """Divide the charge as in a `plan` by `n_units`, in the place of an earlier one.
+
+        If the number of units is public, nothing is divided: it must be the plan that was charged.
+        """
         if not self.number_is_private:
             if plan != self._plan:
                 raise RuntimeError("the plan by the public number of units is another one.")

@@ -108,7 +108,7 @@ class PrivateSpectralLDA(
     accountant : BudgetAccountant or None, default=None
         Charged before noise is drawn.
     random_state : int, RandomState or None, default=None
-        Seeds restarts of the decomposition; never noise.
+        Seeds starts of searches for eigenvectors and topics; never noise.
     verbose : int, default=0
         1 writes one line per release to standard error.
 

@@ -64,7 +64,7 @@ class TopicOptions:
 
     # Sum of the Dirichlet prior; 0 for one topic per document, None to estimate it.
     concentration: float | None
-    random_state: int | np.random.RandomState | None  # for restarts after release
+    random_state: int | np.random.RandomState | None  # of searches after releases
     # (n_features,): public word frequencies towards which noisy ones are shrunk; positive, of sum
     # 1.
     word_frequencies: Floats | None = None

@@ -154,7 +154,7 @@ def _release_words_alone(
     ask: Session, start: FittedTopics, clip: Clip, scales: Floats | None, frequencies: Answer,
     public_frequencies: Floats | None,
 ) -> FittedTopics:  # fmt: skip
-    """Fit one topic, the word frequencies, by a second release of these at the budget of all steps.
+    """Fit one topic, the word frequencies, by a second release of these at all that steps left.
 
     The topic is their mean with those released before, `frequencies`.
     """
