@@ -100,7 +100,8 @@ class PrivateCPCompletion(
     perturbation_ : str
         Quantities that got noise, as for the parameter.
     n_iter_ : int
-        Number of sweeps over the modes, or of steps of descent.
+        Number of sweeps over the modes, or of steps of descent; with ``unit_mode`` of sweeps in
+        search of components, 1 where none are found.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_features_in_ : int

@@ -106,7 +106,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     n_iter_ : int
-        Number of EM steps.
+        Number of EM steps; of one group half are releases of means that nothing clips.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
