@@ -1,4 +1,4 @@
-"""Fitted attributes of a mixture: as scikit-learn shapes them, in files, and back."""
+"""Fitted mixtures: attributes in scikit-learn's shapes, files, units of columns, and doubts."""
 
 import math
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Effects and components of rows that all units share, estimated from noisy sums.
+"""Effects and components of rows that all units share, by noisy sums of clipped residuals.
 
 A unit is the protected person, a row of the unit mode; the other modes are shared.
 """
