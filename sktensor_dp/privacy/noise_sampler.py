@@ -46,8 +46,8 @@ LONG_BITS = 48
 MARGIN = 2.0**-32
 # Decimal sums of up to 10^4 terms have an error far below 10^(GUARD - digits).
 GUARD = 9
-# Spare digits: products of up to 10^4 ratios, themselves products, lose fewer than 8.
-STEPS = 9
+# Products of up to 10^4 ratios, themselves products, lose fewer than 8 digits.
+SPARE_DIGITS = 9
 # Words, tables and temporary arrays of a block stay in the cache.
 BLOCK = 2**15
 
@@ -64,7 +64,7 @@ class Density:
     @lru_cache(maxsize=8)  # noqa: B019  # the package has two densities, which are never dropped
     def cumulative(self, digits: int) -> list[Decimal]:
         """Probability of the first 1, 2, ... cells, to ``10^(9 - digits)``."""
-        with _precision(digits + GUARD + STEPS):
+        with _precision(digits + GUARD + SPARE_DIGITS):
             heights, least = [Decimal(1)], Decimal(10) ** -digits
             for ratio in _ratios(self):
                 heights.append(heights[-1] * ratio)
@@ -88,7 +88,7 @@ class Density:
         starts = -(-self.bounds.view(np.int64) >> HALF.view(np.int64))
         starts = starts[starts < 2**CHOICE_BITS]
         n_choices = np.diff(starts, prepend=0, append=2**CHOICE_BITS)  # of each cell
-        with _precision(50 + STEPS):  # digits, far more than a lot has
+        with _precision(50 + SPARE_DIGITS):  # digits, far more than a lot has
             ratios = islice(_ratios(self), len(n_choices))
             lots = np.array([int(ratio * 2**LOT_BITS) for ratio in ratios])
         table = np.repeat(np.arange(len(lots)) << CELL_SHIFT | lots, n_choices)
