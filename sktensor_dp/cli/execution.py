@@ -15,7 +15,14 @@ from sktensor_dp.checks.display import plain
 from sktensor_dp.cli.folder import Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
-from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, changed_since, released_before, take_up
+from sktensor_dp.cli.last_run import (
+    CHECKED_FIRST,
+    COUNTED,
+    OF_PAYER,
+    changed_since,
+    released_before,
+    take_up,
+)
 from sktensor_dp.cli.manifest import MANIFEST, STATEMENT
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, officer_text, write_officer_pages
 from sktensor_dp.cli.progress import Progress
@@ -157,7 +164,8 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
                 folder.add(f"{name}.model", run.models[name].save)
                 if name != last:
                     interrupts.stop_if_asked()
-        folder.end()
+        if folder.made.protected.get(f"{last}.model"):  # else the same command may pay for it
+            folder.end()
         _write(run, folder, progress, _write_statement(run, folder, reports))
 
 
@@ -289,7 +297,7 @@ def _why_stopped(run: Run, folder: Folder) -> str:
     ways += run.ways_by_guess()
     # Where no number of units would be enough, they are not what is short.
     short = f"{run.verdict()} {run.unit}s" if units else f"too many {run.noun}s"
-    if run.checked is not None and run.checked.length is not None:
+    if run.checked is not None and run.checked.length is not None and not run.used.adds:
         short += f" of about {run.checked.length:.3g} words (between blanks or signs)"
     return (
         f"{short} for this, so it stopped. More can be expected with "
@@ -304,7 +312,7 @@ def _check_rows(run: Run, folder: Folder, progress: Progress) -> list[PrivacyRep
     reports = []
     if run.used.models:  # the statement of that run includes its check
         reports = [load_statement((folder.path / STATEMENT).read_bytes())]
-        if folder.made.names or not run.used.adds:
+        if folder.made.names or not run.used.adds or CHECKED_FIRST in run.used.stated:
             return reports
     run.check(folder)
     if run.checked is None:

@@ -15,7 +15,8 @@ from sktensor_dp.exceptions import BudgetError
 # Settings, in words, that a run which uses models of another takes from it.
 COUNTED = "counted with it"
 LEARNED = "models learned from"  # file, where a run adds but the last step to them
-OF_PAYER = ("checked first", "words per text", COUNTED, LEARNED)
+CHECKED_FIRST = "checked first"
+OF_PAYER = (CHECKED_FIRST, "words per text", COUNTED, LEARNED)
 DIGESTS = ("lists", "values")  # settings that are digests of public lists
 # Settings that say which rows are read, and how: a model can be added of those of other files.
 OF_ROWS = {
@@ -36,7 +37,8 @@ class LastRun:
     stopped  others         is refused: what was paid for would be lost
     finished any            makes a file that costs nothing, if it asks for it: what was paid for
                             suffices, and no setting counts but which rows are read
-    finished the same       is refused
+    finished the same       is refused, unless it left out an added step, as noise would hide what
+                            that shows: pays for that
     finished others         pays for all, or for all but the first model if that does not depend
                             on them
     finished of an added    pays for the step that the settings are of, as of --by, with all of
@@ -57,7 +59,8 @@ class LastRun:
     first : sequence of str
         Names of the models of a finished run that do not depend on those.
     adds : bool
-        True if it is finished, and the last model that is asked for can be added to its others.
+        True if it is finished, and the last model that is asked for, which it did not make, or with
+        other settings, can be added to its others.
     hinders : sequence of str
         Those of `differs` for which a last model that is asked for cannot.
     """
@@ -83,7 +86,7 @@ class LastRun:
         may_add = is_finished and any(name in asked for name in run.added_settings)
         of_rest = [one for one in others if one not in {*run.added_settings, *OF_ROWS, "epsilon"}]
         hinders = _names_in_words(of_rest, made) if may_add else []
-        adds = may_add and bool(others) and not hinders
+        adds = may_add and not hinders and (bool(others) or run.added not in paid)
         first = names[:-1] if adds else []
         if is_finished and others == [run.option]:
             first = [name for name in paid if name in independent]
@@ -93,7 +96,7 @@ class LastRun:
         """Models that a run uses without paying: those of a run that stopped, to go on from there;
         or those of a finished run of which a run with other settings, not `again`, learns more.
         """
-        if self.differs:
+        if self.differs or self.adds:
             return () if again else self.first
         return () if self.is_finished else self.paid
 
@@ -101,7 +104,7 @@ class LastRun:
         """Return True if a run that pays would pay again for what there is, or lose it."""
         # Other settings lose what a stopped run paid for; the same pay for a finished one again.
         pays_wrongly = not self.is_finished if self.differs else self.is_finished
-        return bool(self.paid) and pays_wrongly
+        return bool(self.paid) and pays_wrongly and not self.adds
 
     def told(self, path: object, free: str) -> str:
         """Sentence on what is in the folder, and what costs nothing: also the option `free`."""
@@ -158,7 +161,7 @@ def take_up(run: Run, folder: Folder) -> LastRun:
 
 def _use(run: Run, folder: Folder, made: Manifest, last: LastRun, models: dict[str, Any]) -> None:
     """Use models of the last run; list its files as those of this one if that goes on with it."""
-    source, stated = _source(run, made), _stated(made, last, [*models])
+    source, stated = _source(run, made), _stated(run, made, last, [*models])
     # A last model is added now, or by the stopped run that this one goes on with.
     adds = last.adds or (not last.first and LEARNED in made.asked)
     if adds:
@@ -171,13 +174,13 @@ def _use(run: Run, folder: Folder, made: Manifest, last: LastRun, models: dict[s
     folder.made = replace(files, asked=folder.made.asked | stated, epsilon=run.options.epsilon)
 
 
-def _stated(made: Manifest, last: LastRun, used: Sequence[str]) -> dict[str, str]:
+def _stated(run: Run, made: Manifest, last: LastRun, used: Sequence[str]) -> dict[str, str]:
     """Settings of the `last` run that one which uses its models of names `used` has to state."""
     stated = {one: made.asked[one] for one in OF_PAYER if one in made.asked and one != LEARNED}
     if last.first:  # a finished run, of which this one uses the first models
         stated[COUNTED] = f"the run whose {' and '.join(used)} it uses"
-    if last.adds:
-        stated.pop("checked first", None)  # this run has a check of its own
+    if last.adds and (last.differs or run.checked is None):
+        stated.pop(CHECKED_FIRST, None)  # this run has a check of its own
     return stated
 
 
@@ -186,7 +189,7 @@ def _refuse_to_pay_again(run: Run, path: Path, asked: Mapping[str, str], last: L
     runs = [(path, last, run.free)] if last.is_in_the_way() else []
     for earlier in earlier_runs(path):
         before = LastRun.compared(run, asked, Manifest.of(earlier))
-        if before.is_finished and not before.differs:
+        if before.is_finished and not before.differs and not before.adds:
             runs.append((earlier, before, ""))
     if runs:
         where, before, free = runs[0]

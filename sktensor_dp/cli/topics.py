@@ -5,6 +5,7 @@ import csv
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -33,7 +34,7 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS
-from sktensor_dp.spectral_lda.shares import TopicShares, noise_by_topic
+from sktensor_dp.spectral_lda.shares import TopicShares, noise_by_topic, noise_of_seen
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
 from sktensor_dp.topic_page.page import Topic, meaning_of_share
@@ -43,6 +44,10 @@ LENGTH, WORDS = 100, 2000
 DOCUMENT_SHARES = "PRIVATE-document-shares.csv"
 # Fractions of the budget for words and topics, and, with --by, for shares of topics by group.
 WORDS_FRACTION, BY_FRACTION = 0.3, 0.2
+# Noise of shares of topics that have words of their own, and of such that share most words, over
+# that of the former, as in forums and newsgroups.
+MOST_ALIKE = 1.0, 10.0
+LIKELY_NOT = VERDICTS[2]
 YES = {True: "yes", False: "no"}
 
 
@@ -66,6 +71,7 @@ class Topics(Run):
         self._ids: list[str] = []  # with --id
         self._group_of_text: list[str] = []  # with --by
         self._topics: list[Topic] = []  # once they are found
+        self._without_shares = ""  # why they are not made of the topics found
         if options.command == "forecast":
             return
         if options.person is None:
@@ -151,7 +157,7 @@ class Topics(Run):
                 self._listed_groups, texts_per_person=texts, **common, **for_shares
             )
         self.models |= self.used.models  # fitted by an earlier run, in place of new ones
-        if self.used.adds and not _shares_say(self.models["topics"].hidden()):
+        if self.used.adds and math.isinf(_noise_of_seen(self.models["topics"])):
             raise NotEnoughDataError(
                 "Of the topics of the finished run in this folder none can be seen above the noise,"
                 " or there is one alone: their shares say nothing. --again learns all anew. "
@@ -171,7 +177,7 @@ class Topics(Run):
 
     def _has_groups(self) -> bool:
         """Return True if the run makes shares by group."""
-        return self.options.by is not None and not (self.used.applies or self._hides_all())
+        return self.options.by is not None and not (self.used.applies or self._without_shares)
 
     def read(self) -> None:
         """Read texts, who wrote each, and if asked its name and group."""
@@ -256,14 +262,18 @@ class Topics(Run):
         return f"at most {self.options.words:,}"
 
     def verdict(self) -> str:
-        """Verdict of the forecast; too few where noise would hide how many texts groups have."""
-        if self._has_groups():
-            n_topics, by_person = self.options.topics, self.unit == "person"
-            if self.used.adds:
-                n_topics = self.models["topics"].n_components_
-            if not self.models["shares"].shows_counts(self.n_units, n_topics, by_person):
-                return VERDICTS[-1]
-        return VERDICTS[0] if self.used.adds else super().verdict()
+        """Verdict of the forecast; too few where noise would hide how many texts groups have, or
+        the shares of all topics that were found.
+        """
+        if self.used.adds:
+            return VERDICTS[0] if self._shows(_noise_of_seen(self.models["topics"])) else LIKELY_NOT
+        if self._has_groups() and not self._shows(math.sqrt(self.options.topics)):
+            return VERDICTS[-1]
+        return super().verdict()
+
+    def _shows(self, factor: float) -> bool:
+        """Return True if shares by group, or counts, are above noise of this `factor`."""
+        return self.models["shares"].shows(self.n_units, factor, self.unit == "person")
 
     def forecast(self) -> Any:
         """Forecast of topics of the words that the vocabulary is expected to have."""
@@ -303,7 +313,11 @@ class Topics(Run):
         )
 
     def ways_by_guess(self) -> list[str]:
-        """Length of texts from which on the run would not be stopped, if it is a guess."""
+        """Length of texts from which on the run would not be stopped, if it is a guess; of shares
+        alone fewer groups.
+        """
+        if self.used.adds:
+            return ["fewer groups"]
         if self.checked is not None and self.checked.length is not None:
             return []
         least = self._least_length(self.length)
@@ -330,20 +344,13 @@ class Topics(Run):
 
     def _forecast_of_groups(self) -> str:
         """Forecast of the noise of shares by group."""
-        noise = self.models["shares"].expected_noise(self.n_units, self.unit == "person")
-        by_topic, found, if_uneven = np.ones(1), "", ""
-        if_alike = (
-            ", and by ten times that or more where topics share most words, as those of short "
-            "ordinary texts may. Once topics are found, a forecast of shares alone is for these"
+        moved, head, found, if_uneven = self._moved, "Of", "", ""
+        ahead = (
+            " Where topics share most words, as those of short texts do, the upper ends hold; once "
+            "they are found, the run stops before it pays for shares that noise would hide."
         )
         if self.used.adds:
-            model = self.models["topics"]
-            by_topic, found, if_alike = noise_by_topic(model)[~model.hidden()], " found", ""
-
-        def moved(times: int) -> str:
-            ends = (times * noise * by_topic.min(), times * noise * by_topic.max())
-            return " to ".join(dict.fromkeys(f"{min(end, 1):.1%}" for end in ends))
-
+            head, found, ahead = f"{self.verdict().capitalize()}: of", " found", ""
         bound = self.options.texts_per_person or 0
         if bound > 1:
             if_uneven = (
@@ -355,10 +362,19 @@ class Topics(Run):
                 "of others (a few who write very much stay hidden, and may shift it further)"
             )
         return (
-            f"Of each of {counted(len(self._listed_groups), 'group')}, if texts are spread evenly, "
-            f"noise moves the share of a topic{found} by about {moved(1)} (one deviation)"
-            f"{if_uneven}; by more in a smaller group{if_alike}."
+            f"{head} each of {counted(len(self._listed_groups), 'group')}, if texts are spread "
+            f"evenly, noise moves the share of a topic{found} by about {moved(1)} (one deviation)"
+            f"{if_uneven}; by more in a smaller group.{ahead}"
         )
+
+    def _moved(self, times: int) -> str:
+        """Range, over topics, of deviations of the noise of shares, or of some `times` of them."""
+        model, of_topics = self.models["topics"], MOST_ALIKE
+        if self.used.adds or self._topics:
+            of_topics = noise_by_topic(model)[~model.hidden()]
+        noise = times * self.models["shares"].expected_noise(self.n_units, self.unit == "person")
+        ends = (noise * min(of_topics), noise * max(of_topics))
+        return " to ".join(dict.fromkeys(f"{min(end, 1):.1%}" for end in ends))
 
     def _forecast_of_words(self) -> tuple[int, float]:
         """Number of words, and of units that have to use one: 1 for public words."""
@@ -407,21 +423,30 @@ class Topics(Run):
             yield "topics"
         self._topics = topics_of(model, self._names)
         if self._has_groups() and "shares" not in self.used.models:
+            self._without_shares = self._why_no_shares(model)
+        if self._has_groups() and "shares" not in self.used.models:
             self.models["shares"].fit(
                 model, self._counts, self._group_of_text, **groups, anyway=self.options.anyway
             )
             yield "shares"
 
-    def _hides_all(self) -> bool:
-        """Return True once topics are found of which shares would say nothing."""
-        hidden = [topic.hidden for topic in self._topics]
-        return bool(hidden) and not _shares_say(hidden)
+    def _why_no_shares(self, model: PrivateSpectralLDA) -> str:
+        """Say why shares of the topics of a fitted `model` are not made; "" if they are."""
+        none = "no shares by group were made, nor paid for"
+        if math.isinf(_noise_of_seen(model)):
+            return f"So {none}; that epsilon is left."
+        if self.options.anyway or self._shows(_noise_of_seen(model)):
+            return ""
+        return (
+            f"{LIKELY_NOT.capitalize()} {self.unit}s for shares by group: noise would move those "
+            f"of topics found by {self._moved(1)} or more, so {none}. The same command with "
+            f"--anyway pays for them alone, by the epsilon {self.models['shares'].epsilon:.2g} "
+            "that is left."
+        )
 
     def on_hidden(self) -> list[str]:
-        """Say, too, if no topic could be seen and shares by group were not paid for."""
-        no_shares = "So no shares by group were made, nor paid for; that epsilon is left."
-        lacks_them = self.options.by is not None and self._hides_all()
-        return [*super().on_hidden(), *([no_shares] if lacks_them else [])]
+        """Say, too, if shares by group are not made, as noise hides topics, or would hide them."""
+        return [*super().on_hidden(), *filter(None, [self._without_shares])]
 
     def _supported(self) -> int:
         """Number of topics that the released words may tell apart, at most as many as asked for."""
@@ -539,9 +564,10 @@ class Topics(Run):
         return name
 
 
-def _shares_say(hidden: Sequence[bool]) -> bool:
-    """Return True if shares of topics say something: there are several, and one can be seen."""
-    return len(hidden) > 1 and not all(hidden)
+@lru_cache(1)
+def _noise_of_seen(model: PrivateSpectralLDA) -> float:
+    """Noise of shares of a model's topics, as `noise_of_seen` has it, for many forecasts."""
+    return noise_of_seen(model)
 
 
 def _heading(made: Manifest, place: str) -> str:

@@ -491,6 +491,7 @@ class PrivateSpectralLDA(
         epsilon: float = 1.0,
         delta: float = 1e-6,
         accountant: BudgetAccountant | None = None,
+        anyway: bool = False,
     ) -> TopicShares:
         """Release how much of each topic the documents of public groups have, as of months.
 
@@ -519,6 +520,8 @@ class PrivateSpectralLDA(
             Cost of the release; :meth:`BudgetAccountant.split` divides a budget.
         accountant : BudgetAccountant, optional
             Charged before noise is drawn; by default that of the model, or of a ``with`` block.
+        anyway : bool, default=False
+            Release also what is likely to be noise alone, which else is an error before the charge.
 
         Returns
         -------
@@ -532,8 +535,8 @@ class PrivateSpectralLDA(
         Raises
         ------
         NotEnoughDataError
-            If noise would hide even how many documents groups have, where the number of units is
-            public; nothing is charged.
+            If noise would hide how many documents groups have, or the share of each topic that is
+            seen, where the number of units is public and not `anyway`; nothing is charged.
         TypeError, ValueError, BudgetError
             As :meth:`fit`, or if `by` and `values` do not go together; nothing is charged.
 
@@ -571,7 +574,7 @@ class PrivateSpectralLDA(
             delta=delta, neighbours=self.neighbours, verbose=self.verbose,
             accountant=self._accountant_to_charge() if accountant is None else accountant,
         )  # fmt: skip
-        return shares.fit(self, X, by, groups=groups)
+        return shares.fit(self, X, by, groups=groups, anyway=anyway)
 
     def forecast(
         self,

@@ -192,7 +192,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
         check_counted_alike(X, self.neighbours, chunks.n_units, grouped=groups is not None)
         if not (self._number_is_private or anyway):
-            self._refuse_noise(chunks.n_units, model.n_components_, chunks.grouped)
+            self._refuse_noise(chunks.n_units, model, chunks.grouped)
         of_model = {
             "confusion_": common, "visibility_": model._visibility(),
             "private_words_": hasattr(X, UNIT_MARK),
@@ -255,26 +255,29 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """
         return len(self.values) * self._noise_of_mean(n_units, self._plan(grouped, epsilon))
 
-    def shows_counts(
-        self, n_units: int, n_topics: int, grouped: bool, epsilon: float | None = None
+    def shows(
+        self, n_units: int, factor: float, grouped: bool, epsilon: float | None = None
     ) -> bool:
-        """Return True if the number of texts of each group will be above its noise."""
-        # Relative to the texts of a group, spread evenly; a count is the sum of all its shares.
-        noise_of_count = self.expected_noise(n_units, grouped, epsilon) * n_topics**0.5
-        return HIDDEN * noise_of_count < 1
+        """Return True if noise, `factor` times `expected_noise` relative to what it may hide, will
+        not: the root of `n_topics` for the number of texts, the sum of all shares.
+        """
+        return HIDDEN * factor * self.expected_noise(n_units, grouped, epsilon) < 1
 
-    def _refuse_noise(self, n_units: int, n_topics: int, grouped: bool) -> None:
-        """Raise NotEnoughDataError, uncharged, if noise will hide how many texts groups have."""
-        if self.shows_counts(n_units, n_topics, grouped):
+    def _refuse_noise(self, n_units: int, model: Any, grouped: bool) -> None:
+        """Raise NotEnoughDataError, uncharged, if noise will hide counts, or shares of topics."""
+        factor, hides = noise_of_seen(model), "the share of each topic in"
+        if self.shows(n_units, factor, grouped):
             return
-        least = least_epsilon(
-            lambda epsilon: self.shows_counts(n_units, n_topics, grouped, epsilon)
-        )
+        if not self.shows(n_units, math.sqrt(model.n_components_), grouped):
+            hides = "how many texts there are in"
+        least = least_epsilon(lambda epsilon: self.shows(n_units, factor, grouped, epsilon))
         ways = ["fewer values", "more units", *([] if least is None else [f"epsilon={least:g}"])]
+        if math.isinf(factor):
+            ways = ["topics that can be seen"]
         raise NotEnoughDataError(
-            f"Noise would hide how many texts each of {counted(len(self.values), 'group')} has: of "
+            f"Noise would hide {hides} each of {counted(len(self.values), 'group')}: of "
             f"{counted(n_units, 'unit')}, spread evenly, at this epsilon. Nothing was charged for "
-            f"it. It needs {' or '.join(ways)}."
+            f"it. It needs {' or '.join(ways)}. To go on all the same: anyway=True."
         )
 
     def _places(self, by: Any, n_rows: int) -> Integers:
@@ -507,6 +510,16 @@ def noise_by_topic(model: Any) -> Floats:
     """Deviations (k,) by noise of shares of a model's topics: 1, about, of words of their own."""
     inverse = np.asarray(np.linalg.pinv(_confusion_of(model)))
     return np.sqrt(_noise_of_shares(inverse, model.topic_prior_ / model.topic_prior_.sum()))
+
+
+def noise_of_seen(model: Any) -> float:
+    """Factor of :meth:`TopicShares.shows` for the share that noise hides least, of seen topics of a
+    model, and for the number of texts; infinite if none is seen, or there is one topic alone.
+    """
+    k, shares = model.n_components_, model.topic_prior_ / model.topic_prior_.sum()
+    ratios = noise_by_topic(model) / np.maximum(shares, TINY)
+    least = ratios.min(initial=math.inf, where=~model.hidden() & (k > 1))
+    return max(math.sqrt(k), float(least))
 
 
 def _noise_of_shares(inverse: Floats, shares: Floats) -> Floats:

@@ -4,6 +4,7 @@ import re
 import sys
 import unicodedata
 import warnings
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -494,7 +495,8 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
     folder = tmp_path / "private-topics"
     said = command(*asked, *more, "--forecast").err
     assert "Of each of 3 groups, if texts are spread evenly, noise moves the share of a" in said
-    assert "and by ten times that or more where topics share most words" in " ".join(said.split())
+    few, many = re.search("a topic by about (.*)% to (.*)% [(]one deviation", said).groups()
+    assert float(many) == pytest.approx(10 * float(few), rel=0.2)
     assert "a few who write very much stay hidden" in " ".join(said.split())
     with monkeypatch.context() as patched:
         patched.setattr("sktensor_dp.spectral_lda.shares.TopicShares.fit", interrupted)
@@ -544,7 +546,7 @@ def test_groups_are_a_public_list(command, dated, tmp_path):
     assert "by values: months.txt;" in said
     given = ("--by-values", "months.txt", "--texts-per-person", 20, "--forecast")
     few, many = re.search(
-        "about (.*)% [(].* 20 texts, by (.*)% if", command(*asked, *given).err
+        "about (.*)% to .* 20 texts, by (.*)% to .*% if", command(*asked, *given).err
     ).groups()
     assert float(many) == pytest.approx(20 * float(few), rel=0.2)
     said = command(*asked, *given[:2], "--texts-per-person", 1, "--forecast").err
@@ -603,6 +605,7 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
         assert stated(folder).n_units == N_PERSONS  # the larger
         assert "words.model and topics.model of private-topics are used" in done.err
         assert re.search(r"share of a topic found by about [\d.]+% \(one deviation\)", done.err)
+        assert "Enough: of each of 3 groups" in done.err
         assert "share most words" not in done.err
         assert "Learning shares" in done.err
         assert models == {one: (folder / f"{one}.model").read_bytes() for one in models}
@@ -643,9 +646,49 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
     fresh = ("--epsilon", 4, *BY, "--output", "fresh")
     said = command(*run[:-2], *fresh).err
     assert "So no shares by group were made, nor paid for" in said
+    again = (*run[:1], dated, *run[2:-2], *fresh)
+    assert "their shares say nothing" in command(*again, status=2).err
     assert len(BudgetAccountant(path=folder / LEDGER).entries) == n_paid
     of_hidden = {(row["word"], row["hidden"]) for row in table(tmp_path / "fresh" / "topics.csv")}
     assert of_hidden == {("", "yes")}
     made = BudgetAccountant(path=tmp_path / "fresh" / LEDGER).entries
     assert "TopicShares" not in {one.spender for one in made}
     command("report", "check", folder)
+
+
+def spent(folder: Path) -> Counter[str]:
+    """Number of charges of each kind of fit in a folder."""
+    return Counter(one.spender for one in BudgetAccountant(path=folder / LEDGER).entries)
+
+
+def test_shares_that_noise_would_hide_are_left_out_and_the_same_command_can_add_them(
+    command, dated, tmp_path, monkeypatch
+):
+    alike = np.array([[0.502, 0.498], [0.498, 0.502]])  # nearly all words are of both topics
+    monkeypatch.setattr("sktensor_dp.spectral_lda.shares._confusion_of", lambda _: alike)
+    asked = ("topics", dated, "--text", "post", "--person", "author", *SMALL[:-1], "--epsilon", 8)
+    folder = tmp_path / "private-topics"
+    said = command(*asked, *BY)
+    assert "Likely too few persons for shares by group: noise would move those of" in said.err
+    (left,) = re.findall(r"by the epsilon (.*) that is left[.]", said.err)
+    assert "Average shares" not in said.out
+    before, models = spent(folder), {one: (folder / one).read_bytes() for one in MODELS}
+    assert before["TopicShares"] == 0
+    assert before["PrivateSpectralLDA"] > 0
+    page = (folder / "topics.html").read_text("utf-8")
+    assert f"by the epsilon {left} that is left" in page
+    # A forecast says so, too, and the same command stops before it pays, or takes what is left.
+    assert "Likely too few: of each of 3 groups" in command(*asked, *BY, "--forecast").err
+    stopped = command(*asked, *BY, status=2).err
+    assert "likely too few persons for this, so it stopped. More can be expected" in stopped
+    assert "fewer groups. Nothing was spent. To go on all the same: --anyway" in stopped
+    assert spent(folder) == before
+    done = command(*asked, *BY, "--anyway")
+    assert "Average shares" in done.out
+    after = spent(folder)
+    assert after.pop("TopicShares") > 0
+    assert after == {name: n for name, n in before.items() if n}
+    assert models == {one: (folder / one).read_bytes() for one in MODELS}
+    assert stated(folder).epsilon == pytest.approx(8.0, rel=0.01)
+    command("report", "check", folder)
+    assert "is finished" in command(*asked, *BY, "--anyway", status=2).err

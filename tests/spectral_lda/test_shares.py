@@ -330,7 +330,7 @@ X, BY, PERSONS = np.repeat(TEXTS, 400, axis=0), ["a", "b", "secret"] * 400, np.a
         ({"groups": PERSONS[1:]}, "groups must hold one label per row"),
         ({"texts_per_person": 0}, "'texts_per_person' parameter"),
         ({"epsilon": 0}, "'epsilon' parameter"),
-        ({"epsilon": 0.02}, r"Noise would hide .* each of 2 groups.*fewer values .* epsilon="),
+        ({"epsilon": 0.02}, "Noise would hide how many .* 2 groups.*fewer values .* epsilon="),
         ({"epsilon": 9.0}, "budget"),
     ],
 )  # fmt: skip
@@ -412,6 +412,14 @@ def test_noise_of_shares_of_known_topics_is_foreseen_where_they_share_words(comm
     assert (blurred > 1.5).all() == (common > 0)
     ratios = found.noise_std_ / (forecast * blurred)
     assert ratios == pytest.approx(np.ones((4, K)), abs=0.02)
+    # Shares are of a third: of topics alike noise hides them long before it hides counts.
+    months = [*range(2500)]
+    many = {"X": counts, "by": np.arange(20_000) % 2500, "values": months, "epsilon": 4.0}
+    assert TopicShares(months, epsilon=4.0).shows(20_000, K**0.5, grouped=False)
+    if common:
+        with pytest.raises(NotEnoughDataError, match="hide the share of each topic in each"):
+            lda.shares_by(**many)
+    assert lda.shares_by(**many, anyway=True).shares_.shape == (2500, K)
 
 
 def test_topics_of_persons_are_asked_of_persons(tmp_path):
