@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -20,6 +19,7 @@ from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda.fitted import FittedTopics
 from sktensor_dp.tensor.arrays import Floats
 from sktensor_dp.tensor.largest_of_noise import LEVEL
+from sktensor_dp.topics.documents import drawn_documents, drawn_shares
 from sktensor_dp.topics.shrinkage import shrink_deviations
 
 # Number of drawn documents, and most tokens of each on average: neither memory nor time grows with
@@ -113,27 +113,9 @@ def _drawn_counts(
     Documents are drawn of topics and words of `joint` probabilities.
     """
     concentration = 0.0 if query.single else float(query.prior.sum())
-    documents = _draw(joint, concentration, min(max(length, 1.0), LONGEST), N_DRAWN // 2, rng)
-    counts = query.total(CountChunk(documents))
+    joint = np.maximum(joint, 1e-100)  # its quotients do not underflow
+    shares = drawn_shares(joint.sum(axis=1), concentration, N_DRAWN // 2, rng)
+    lengths = rng.poisson(min(max(length, 1.0), LONGEST), size=len(shares))
+    counts = query.total(CountChunk(drawn_documents(joint, shares, lengths, rng)))
     scales = 1.0 if query.scales is None else query.scales
     return counts * (float((scales * released).sum()) / max(float((scales * counts).sum()), 1e-300))
-
-
-def _draw(
-    joint: Floats, concentration: float, length: float, n: int, rng: np.random.Generator
-) -> sp.csr_matrix:
-    """Counts of `n` documents of topics and words of `joint` probabilities (k, d)."""
-    (k, d), joint = joint.shape, np.maximum(joint, 1e-100)  # its quotients do not underflow
-    weights = joint.sum(axis=1) / joint.sum()
-    if concentration > 0:
-        shares = rng.dirichlet(concentration * weights, size=n)
-    else:
-        shares = np.eye(k)[rng.choice(k, size=n, p=weights)]
-    tokens = rng.multinomial(rng.poisson(length, size=n), shares)
-    documents = [np.repeat(np.arange(n), of_topic) for of_topic in tokens.T]
-    words = [
-        rng.choice(d, size=len(rows), p=topic / topic.sum())
-        for rows, topic in zip(documents, joint, strict=True)
-    ]
-    places = np.concatenate(documents), np.concatenate(words)
-    return sp.coo_matrix((np.ones(len(places[0])), places), shape=(n, d)).tocsr()

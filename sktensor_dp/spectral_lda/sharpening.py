@@ -9,8 +9,8 @@ from sktensor_dp.data.counts import CountChunk
 from sktensor_dp.queries.expected_counts import ExpectedCounts
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.spectral_lda.fitted import FittedTopics
-from sktensor_dp.tensor.arrays import Floats
-from sktensor_dp.topics.confusion import documents_of
+from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.topics.documents import drawn_documents, drawn_shares
 from sktensor_dp.topics.shrinkage import LEAST_SHARE
 
 # Most tokens that are drawn, most pairs of these and topics, which memory holds at once, and the
@@ -43,11 +43,9 @@ def step_response(fitted: FittedTopics, n_iter: int) -> float:
     k, single = len(topics), fitted.concentration == 0
     n_tokens = max(min(DRAWN, PAIRS // k), 2)
     length = min(max(round(fitted.length), 2), n_tokens)
-    n, rng = n_tokens // length, np.random.default_rng(0)
-    shares = weights[None] if single else rng.dirichlet(fitted.concentration * weights, n)
-    uniform = rng.random((n, 1 if single else length, 1))
-    owners = (uniform > np.cumsum(shares, axis=1)[:, None, :-1]).sum(axis=2)
-    drawn = CountChunk(documents_of(topics, np.broadcast_to(owners, (n, length)), rng))
+    rng = as_generator(0)
+    shares = drawn_shares(weights, fitted.concentration, n_tokens // length, rng)
+    drawn = CountChunk(drawn_documents(topics, shares, length, rng))
     base = weights @ topics
     blurred = (1 - BLUR) * topics + BLUR * base
     prior = weights if single else np.full(k, fitted.concentration / k)

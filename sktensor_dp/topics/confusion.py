@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sktensor_dp.tensor.arrays import Floats
+from sktensor_dp.tensor.arrays import Floats, as_generator
+from sktensor_dp.topics.documents import drawn_documents
 from sktensor_dp.topics.inference import proportions
 from sktensor_dp.topics.moments import project_rows
 
@@ -39,23 +40,8 @@ def confusion(topics: Floats, prior: Floats, single: bool, length: float) -> Flo
     """Mean shares (k, k) in documents of about `length` tokens, all of one topic: a row each."""
     (k, _), tokens = topics.shape, int(_nearest([length])[0])
     n = max(DRAWN // (tokens * k), 1)
-    owners = np.repeat(np.arange(k), n)[:, None]
-    drawn = documents_of(topics, np.tile(owners, tokens), np.random.default_rng(0))
+    drawn = drawn_documents(topics, np.repeat(np.eye(k), n, axis=0), tokens, as_generator(0))
     return proportions(drawn, topics, prior, single).reshape(k, n, k).mean(axis=1)
-
-
-def documents_of(
-    topics: Floats, owners: NDArray[np.intp], rng: np.random.Generator
-) -> sp.csr_matrix:
-    """Draw documents whose tokens are of these topics, the `owners` (n, length)."""
-    (n, length), (k, n_words) = owners.shape, topics.shape
-    order, sizes = np.argsort(owners, axis=None, kind="stable"), np.bincount(owners.flat, None, k)
-    words = [
-        rng.choice(n_words, size, p=topic / topic.sum())
-        for topic, size in zip(topics, sizes, strict=True)
-    ]
-    layout = order // length, np.concatenate(words)
-    return sp.csr_matrix((np.ones(n * length), layout), (n, n_words))
 
 
 def _nearest(lengths: NDArray[np.floating] | list[float]) -> NDArray[np.integer]:
