@@ -307,7 +307,7 @@ class SharedBiases:
     """Biases of the rows of one shared mode, fitted to released sums of residuals."""
 
     effects: SharedEffects  # by all releases so far
-    weights: Floats  # sums over units of one over the root of the number of a unit's entries
+    weights: Floats  # sums over units of their numbers of entries, over the norm of these
     shares: Floats  # of the rows in all weights
     total_variance: float  # of all weights together, by noise
     n_alone: float  # weight of units with entries in one row alone: their number
