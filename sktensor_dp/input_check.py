@@ -243,18 +243,28 @@ class InputCheck(HasAccountant):
     @property
     def refusal(self) -> str:
         """Say for what a fit should not go on; "" if there is nothing."""
-        too_few = self.too_few
-        if not too_few or [*too_few] == [SEVERAL_ROWS]:
-            return HARDLY_ANY if too_few else ""
+        said = [HARDLY_ANY] if SEVERAL_ROWS in self.too_few else []
+        return " ".join(filter(None, [*said, self.unfit]))
+
+    @property
+    def unfit(self) -> str:
+        """Say which tests too few rows pass, and by how much; "" if there is none."""
+        too_few = {name: least for name, least in self.too_few.items() if name != SEVERAL_ROWS}
+        if not too_few:
+            return ""
         shown = ", ".join(
             f"{name}: {self.fractions[name]:.1%}, and {least:.1%} are needed"
             for name, least in too_few.items()
         )
-        sigma = self.sigma
+        sigma, (strict, _) = self.sigma, self._by_kind()
         if ALL in too_few:
-            sigma, (strict, _) = self.sigma_of_all, self._by_kind()
+            sigma = self.sigma_of_all
             shown += f"; the fewest seem to match {min(strict, key=self.fractions.__getitem__)!r}"
-        return f"Too few rows match ({shown}; noise has a deviation of {sigma:.1%}). {WHY}"
+        shown += f"; noise has a deviation of {sigma:.1%}"
+        if {ALL, *strict} & too_few.keys():
+            often = stopped_by_noise(self.sigma_of_all, self.n_units)
+            shown += f", and alone stops about {often} of checks of rows that all match"
+        return f"Too few rows match ({shown}). {WHY}"
 
     def __repr__(self) -> str:
         if self.is_hidden:
@@ -354,10 +364,11 @@ def check_inputs(
     Raises
     ------
     NotEnoughDataError
-        If more rows fail some test than noise explains (of data that all pass in 1 of 40 checks),
-        and than ``0.5 / sqrt(n)`` of `n` units, which move an average by less than the units may
-        differ by chance; if it is not certain of those in `may_fail` that most rows pass; with
-        `groups`, that any person has several rows. The message shows released and needed fractions.
+        If more rows fail some test than noise explains (of data that all pass in 1 of 40 checks at
+        most; the message says in how many), and than ``0.5 / sqrt(n)`` of `n` units, which move an
+        average by less than the units may differ by chance; if it is not certain of those in
+        `may_fail` that most rows pass; with `groups`, that any person has several rows. The message
+        shows released and needed fractions.
         The check is charged all the same, and is the error's ``check``: to go on, fit with the
         rest of the budget. Uncharged, if noise will hide the result.
     ValueError
@@ -418,6 +429,14 @@ def harmless(n_units: float) -> float:
 def most_failing(sigma_of_all: float, n_units: float) -> float:
     """Largest fraction of rows that may fail a test, by noise and without harm."""
     return math.hypot(quantile(1) * sigma_of_all, harmless(n_units))
+
+
+def stopped_by_noise(sigma_of_all: float, n_units: float) -> str:
+    """Fraction of checks, in words, that noise alone stops where all rows match."""
+    if sigma_of_all == 0:
+        return "none"
+    often = NormalDist().cdf(-most_failing(sigma_of_all, n_units) / sigma_of_all)
+    return f"{max(often, 0.001):.1%}"
 
 
 def sigma_of_length(length: float, sigma: float) -> float:

@@ -27,6 +27,7 @@ from sktensor_dp.input_check import (
     fraction_of_check,
     most_failing,
     sigmas_of_check,
+    stopped_by_noise,
 )
 from sktensor_dp.privacy.accountant import BudgetAccountant, FitBudget
 from sktensor_dp.privacy.conversions import gaussian_mu
@@ -310,10 +311,13 @@ class Run:
         if not (n_strict and sigma):
             return []
         most, least = most_failing(of_all, self.n_units), self.least_passing + 2 * sigma
+        often = stopped_by_noise(of_all, self.n_units)
+        of_ids = ", and where hardly any person has several rows" if self.options.person else ""
         said = [
             f"A check comes first, and stops the run where over about {most:.1%} of rows are not "
-            "as declared: fewer, as of a code such as -9, may pass, and move averages.",
-            f"It stops, too, for a column of which under {least:.1%} of rows have a value.",
+            "as declared: fewer, as of a code such as -9, may pass, and move averages. Noise alone "
+            f"stops about {often} of runs.",
+            f"It stops, too, for a column of which under {least:.1%} of rows have a value{of_ids}.",
         ]
         return [" ".join(said if sigma <= USELESS else said[:1])]
 
@@ -506,7 +510,7 @@ class Run:
         hidden = self.on_hidden()
         if hidden and (helps := ", or ".join(self.helps(most_epsilon))):
             hidden.append(f"What would help: {helps}.")
-        unfit = "" if self.checked is None else self.checked.refusal
+        unfit = "" if self.checked is None else self.checked.unfit
         return " ".join(filter(None, [unfit, *hidden]))
 
 

@@ -217,7 +217,9 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
     wrong = ("ratings", ratings, *STARS, "--items", "wrong.txt", "--epsilon", 50)
     done = command(*wrong, status=2)
     assert re.search(
-        r"match \(items in --items: \d\.\d%, and 9.* needed; noise has .*%\)", done.err
+        r"match \(items in --items: \d\.\d%, and 9.* needed; noise has .*%, and alone stops about "
+        r"\d\.\d% of checks of rows that all match\)",
+        done.err,
     )
     # Of the budget of 50 the check alone is spent.
     assert float(re.search(r"folder: epsilon (\d\.\d+) at delta", done.err)[1]) < 2
@@ -253,7 +255,9 @@ def test_a_forecast_says_what_a_check_can_find(command, ratings):
     for epsilon in (0.5, 2):
         said = command(*asked, "--epsilon", epsilon).err
         assert "A check comes first, and stops the run where over about " in said
+        assert re.search(r" Noise alone stops about [0-2]\.\d% of runs\.", said)
         assert ("for a column of which under 5" in said) is (epsilon == 2)
+        assert ("and where hardly any person has several rows." in said) is (epsilon == 2)
 
 
 def test_missing_ratings_are_left_out_and_codes_of_them_stop_a_run(command, ratings):
