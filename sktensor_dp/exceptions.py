@@ -21,8 +21,9 @@ class NotEnoughDataError(ValueError):
     Attributes
     ----------
     check : InputCheck or None
-        What :func:`check_inputs` released before it raised this: its ``fractions``, and the
-        ``privacy_report_`` of what it cost.
+        What :func:`check_inputs` released before it raised this, such as its ``fractions``.
+    privacy_report_ : PrivacyReport
+        Report of what was paid before, as all errors after a charge have it.
     """
 
     check: Any = None

@@ -22,7 +22,7 @@ from sktensor_dp.estimator.forecast import least_epsilon, sigma_of_mean
 from sktensor_dp.estimator.inputs import checked_groups
 from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.accountant import CHECK, BudgetAccountant
-from sktensor_dp.privacy.payer import HasAccountant, Payer, column_of_units
+from sktensor_dp.privacy.payer import HasAccountant, Payer, add_report, column_of_units
 from sktensor_dp.privacy.plan import COUNT, COUNT_FRACTION, ReleasePlan
 from sktensor_dp.privacy.report import UNITS, PrivacyReport
 from sktensor_dp.privacy.session import Session
@@ -404,6 +404,7 @@ def check_inputs(
     if refusal := check.refusal:
         error = NotEnoughDataError(f"{refusal} Only this check was charged.")
         error.check = check
+        add_report(error, check.privacy_report_)
         error.add_note(  # in Python
             "To go on all the same, fit with the rest of the budget: the check is paid for."
         )

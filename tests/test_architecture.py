@@ -73,7 +73,7 @@ CORE = {
     "catalogue": core("mechanisms partition_selection /queries"),
     "answer": core("plan"),
     "sklearn_folds": core("/checks /exceptions ledger_entries"),
-    "payer": core("/checks /exceptions accountant sklearn_folds ledger plan ledger_entries"),
+    "payer": core("/checks /exceptions accountant sklearn_folds ledger plan report ledger_entries"),
     "session": core("/privacy /data /queries"),
 }
 # What the packages above see of the core: never a mechanism, the noise, or the catalogue.
@@ -98,7 +98,7 @@ EXTRA_NAMES = core(
     "mechanisms.sigma_of noise_on_grid.OneProcess "
     "partition_selection.largest_weight partition_selection.selection_threshold "
     "selection.failure_of_trials selection.secret_trials selection.stop_probability "
-    "selection.trial_cost unsafe.refuse_recording"
+    "selection.trial_cost unsafe.open_blocks unsafe.refuse_recording"
 )
 # Functions that turn what the caller passed into validated raw data, and compute nothing.
 DATA_WRAPPERS = {

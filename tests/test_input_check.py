@@ -46,6 +46,7 @@ def test_a_wrong_key_is_found_and_only_the_check_is_spent(neighbours: str, seed:
             check_inputs({"listed": rng.random(len(PERSONS)) < share, "in bounds": listed}, **given)
         assert "in bounds" not in str(raised.value)
         check = raised.value.check
+        assert raised.value.privacy_report_ is check.privacy_report_
         assert abs(check.fractions["listed"] - share) < 5 * check.sigma + 0.02
         assert check.privacy_report_.epsilon == pytest.approx(part["epsilon"], rel=1e-3)
     tests = {"listed": rng.random(len(PERSONS)) < 0.7, "in bounds": listed}

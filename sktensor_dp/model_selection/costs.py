@@ -11,9 +11,10 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.composition import Composition, Part
 from sktensor_dp.privacy.conversions import gaussian_delta, gaussian_epsilon
 from sktensor_dp.privacy.ledger_entries import LedgerEntry
-from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.plan import PlannedRelease, PrivacyCost
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.privacy.selection import failure_of_trials, trial_cost
+from sktensor_dp.privacy.unsafe import open_blocks
 
 NOT_PLANNED = (
     "Steps that set a part of delta aside, such as private vocabularies, have to be known before "
@@ -154,6 +155,16 @@ def report_of_search(
     return PrivacyReport(
         epsilon=epsilon, delta=delta, unit=last.unit, neighbours=last.neighbours, n_units=n_units,
         seeded=any(report.seeded for report in reports), composition=whole, notes=(*notes, note),
+    )  # fmt: skip
+
+
+def report_of_failure(entry: LedgerEntry, n_units: int, delta: float) -> PrivacyReport:
+    """Privacy report of a search that was charged as a whole, and found nothing."""
+    unused = (PlannedRelease(entry.release, entry.cost, entry.uses),)
+    return PrivacyReport(
+        epsilon=entry.cost.epsilon_at(delta), delta=delta, unit=entry.unit,
+        neighbours=entry.neighbours, n_units=n_units, seeded=bool(open_blocks()),
+        composition=Composition("releases", unused=unused),
     )  # fmt: skip
 
 

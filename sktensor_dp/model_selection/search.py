@@ -47,7 +47,12 @@ from sktensor_dp.exceptions import (
     NotEnoughDataWarning,
     PrivacyLeakWarning,
 )
-from sktensor_dp.model_selection.costs import cost_of_trials, report_of_search, set_budgets
+from sktensor_dp.model_selection.costs import (
+    cost_of_trials,
+    report_of_failure,
+    report_of_search,
+    set_budgets,
+)
 from sktensor_dp.model_selection.forecast import SearchForecast, sigma_of_score
 from sktensor_dp.model_selection.pipeline_steps import (
     before_private,
@@ -315,16 +320,17 @@ class PrivateSearchCV(
         self._say("search begins")
         try:
             best = trials.run_all()
+            paid = payer.accountant is not None
+            state = self._attributes(best, request.delta, trials.bounds, paid)
+            # Reports of single fits would show the cost of one fit, not that of the search.
+            for step in private_steps(best.model).values():
+                step._adopt(state["privacy_report_"], paid)
+            self._say("search ended")
+            self._publish(state)
         except BaseException as error:
-            payer.add_charge_to(error)
+            number = 0 if request.number_is_private else trials.split.n_units
+            payer.add_charge_to(error, report_of_failure(entry, number, request.delta))
             raise
-        paid = payer.accountant is not None
-        state = self._attributes(best, request.delta, trials.bounds, paid)
-        # Reports of single fits would show the cost of one fit, not that of the search.
-        for step in private_steps(best.model).values():
-            step._adopt(state["privacy_report_"], paid)
-        self._say("search ended")
-        self._publish(state)
         if request.number_is_private:
             number = state["privacy_report_"].n_units
             self._warn(warnings_of_delta(self.epsilon, request.delta, number, unit))

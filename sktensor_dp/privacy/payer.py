@@ -1,7 +1,7 @@
 """Who pays for the releases of a session; that it charges before noise is in session.py."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -24,9 +24,12 @@ from sktensor_dp.privacy.sklearn_folds import (
 
 if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
+    from sktensor_dp.privacy.report import PrivacyReport
 
 # Number of fits and searches of this thread, as a context, whose releases have begun.
 BEGUN_FITS: "ContextVar[int]" = ContextVar("begun", default=0)
+# Report of the session that this fit opened last.
+REPORT: "ContextVar[Callable[[], PrivacyReport] | None]" = ContextVar("report", default=None)
 # Name of the column that says whose row it is, in a fit; public, as names of columns are.
 UNIT_COLUMN: "ContextVar[object]" = ContextVar("column", default=None)
 
@@ -62,8 +65,9 @@ class Payer:
         BEGUN_FITS.set(BEGUN_FITS.get() + 1)
         return receipt
 
-    def add_charge_to(self, error: BaseException) -> None:
-        """Add to an error that the charge of this fit stays."""
+    def add_charge_to(self, error: BaseException, report: "PrivacyReport") -> None:
+        """Add to an error that the charge of this fit stays, and the `report` of what it paid."""
+        add_report(error, report)
         if self.accountant is not None:
             kept = "What was charged for this fit stays charged."
             add_sentence(error, kept, self.accountant._so_far())
@@ -191,6 +195,12 @@ def add_sentence(error: BaseException, sentence: str, spent: str = "") -> None:
             error.add_note(f"{sentence}{spent}")
 
 
+def add_report(error: BaseException, report: "PrivacyReport") -> None:
+    """Make the report of what was paid an attribute of an error."""
+    with suppress(AttributeError):  # of an error that takes none
+        error.privacy_report_ = report  # type: ignore[attr-defined]
+
+
 def around_fit(method: Any) -> Any:
     """Decorate a method that fits: set `UNIT_COLUMN`, and say in errors what is spent, released."""
 
@@ -200,14 +210,18 @@ def around_fit(method: Any) -> Any:
         n_begun = BEGUN_FITS.get()
         X = args[0] if args else options.get("X")
         column = column_of_units(self, X, options.get("groups"))
-        token = UNIT_COLUMN.set(column or UNIT_COLUMN.get())
+        tokens = UNIT_COLUMN.set(column or UNIT_COLUMN.get()), REPORT.set(None)
         try:
             return method(self, *args, **options)
         except BaseException as error:
+            # After the session, which adds it to its own errors.
+            if (report := REPORT.get()) is not None and not hasattr(error, "privacy_report_"):
+                add_report(error, report())
             _add_spending(error, self, X, has_begun=BEGUN_FITS.get() > n_begun)
             raise
         finally:
-            UNIT_COLUMN.reset(token)
+            UNIT_COLUMN.reset(tokens[0])
+            REPORT.reset(tokens[1])
 
     return run
 

@@ -18,7 +18,7 @@ from sktensor_dp.privacy.composition import Composition, ReleaseRecord
 from sktensor_dp.privacy.mechanisms import Mechanism, deviation_of, sigma_of
 from sktensor_dp.privacy.noise_on_grid import NoiseSource
 from sktensor_dp.privacy.partition_selection import PartitionSelection
-from sktensor_dp.privacy.payer import NOBODY, Payer
+from sktensor_dp.privacy.payer import NOBODY, REPORT, Payer
 from sktensor_dp.privacy.plan import COUNT, PrivacyCost, ReleasePlan
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.queries.query import Product, Query, UnitCount
@@ -93,11 +93,12 @@ class Session(AbstractContextManager["Session"]):
             raise RuntimeError("a session is entered once.")
         self._receipt = self._payer.charge(self._plan, self._neighbours, self._unit)
         self._is_open = True
+        REPORT.set(self.report)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
-            self._payer.add_charge_to(error)
+            self._payer.add_charge_to(error, self.report())
         self._chunks, self._is_open = None, False
 
     def __call__(self, query: Query, pooled: int = 1, paid_by: type[Query] | None = None) -> Answer:
@@ -239,10 +240,9 @@ class Session(AbstractContextManager["Session"]):
         release = _Admitted(mechanism, cost, sensitivity, sigma)
         if not release.is_exact:
             check_sensitivity(sensitivity, query)
-        self._left[paying] -= uses
         if mechanism.residual and not release.is_exact:
             self._residual_notes[mechanism.residual] = None
-        self._record(query, release)
+        self._record(query, release, paying, uses)
         return release
 
     def _cost_of(self, name: str, paying: str, uses: int) -> PrivacyCost:
@@ -259,20 +259,22 @@ class Session(AbstractContextManager["Session"]):
             raise RuntimeError(f"{name!r} has another kind of cost than {paying!r} has left.")
         return cost
 
-    def _record(self, query: Query, release: _Admitted) -> None:
-        """Announce a release on request and to the ledger, and add it to the report."""
+    def _record(self, query: Query, release: _Admitted, paying: str, uses: int) -> None:
+        """Take what pays for a release, add it to the report, and announce it."""
         row = ReleaseRecord(
             name=query.name, description=query.description, sensitivity=release.sensitivity,
             sigma=release.sigma, uses=1, mechanism=release.mechanism.law.id, **asdict(release.cost),
         )  # fmt: skip
+        before, left = self._records, self._left[paying] - uses
+        # A release like the last one counts as one more use of it.
+        if before and replace(before[-1], uses=1) == row:
+            row, before = replace(row, uses=before[-1].uses + 1), before[:-1]
+        # Without a call in between: an interrupt finds both, and the report adds up, or neither.
+        self._left, self._records = {**self._left, paying: left}, [*before, row]
         if self._verbose:
             self._print_line(row.name)
         if self._receipt is not None:
             self._receipt.announce(row.name, row.sensitivity, row.sigma)
-        # A release like the last one counts as one more use of it.
-        if self._records and replace(self._records[-1], uses=1) == row:
-            row = replace(row, uses=self._records.pop().uses + 1)
-        self._records.append(row)
 
     def _print_line(self, release: str) -> None:
         """Write the number of a release, of all that are planned, to standard error."""

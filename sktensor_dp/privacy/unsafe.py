@@ -35,7 +35,7 @@ class _Block:
 _blocks: contextvars.ContextVar[tuple[_Block, ...]] = contextvars.ContextVar("blocks", default=())
 
 
-def _open_blocks() -> tuple[_Block, ...]:
+def open_blocks() -> tuple[_Block, ...]:
     """Blocks around the caller, the innermost last, without those that were left."""
     return tuple(block for block in _blocks.get() if block.is_open)
 
@@ -52,17 +52,17 @@ def _entered(block: _Block) -> Iterator[None]:
     # A generator that yields inside a block may end it after later blocks were entered, or in
     # another thread. Only this block is removed: resetting the variable would restore an older
     # list.
-    _blocks.set((*_open_blocks(), block))
+    _blocks.set((*open_blocks(), block))
     try:
         yield
     finally:
         block.is_open = False
-        _blocks.set(_open_blocks())
+        _blocks.set(open_blocks())
 
 
 def next_seed() -> tuple[int, int] | None:
     """Seed of the next fit in the innermost open block of seeded noise, or None."""
-    seeds = [block.seeds for block in _open_blocks() if block.seeds is not None]
+    seeds = [block.seeds for block in open_blocks() if block.seeds is not None]
     return next(seeds[-1]) if seeds else None
 
 
@@ -173,7 +173,7 @@ class Recorder:
     """Records releases of one fit in the blocks that were open when the fit began."""
 
     def __init__(self) -> None:
-        self._blocks = [block for block in _open_blocks() if block.releases is not None]
+        self._blocks = [block for block in open_blocks() if block.releases is not None]
         if any(block.process != os.getpid() for block in self._blocks):
             raise RuntimeError(RECORDED_ELSEWHERE)
 

@@ -381,7 +381,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
             is spent.
         NotEnoughDataError
             If the threshold exceeds the number of documents, before anything is charged; or
-            if no released word remains.
+            if no released word remains: its ``privacy_report_`` states what that cost.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """

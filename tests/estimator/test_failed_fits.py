@@ -10,7 +10,7 @@ from internals import PUBLISH
 from interrupting import Interrupted, Interrupting
 from replaying import state
 
-from sktensor_dp import BudgetAccountant
+from sktensor_dp import BudgetAccountant, load_statement
 from sktensor_dp.privacy.unsafe import Recorder
 
 # Calls at which a fit is interrupted: of all functions from the last ones before state is
@@ -59,9 +59,15 @@ def test_what_is_interrupted_after_the_first_noise_has_been_charged(name, drawn)
     for place in (charge - 1, charge, *later):
         drawn.clear()
         estimator = build()
-        with quiet(), pytest.raises(Interrupted), Interrupting(place):
+        with quiet(), pytest.raises(Interrupted) as raised, Interrupting(place):
             fit(name, estimator)
         charged = len(estimator.accountant.entries) > 0
+        # The error has the statement of what was paid.
+        report = getattr(raised.value, "privacy_report_", None)
+        assert (report is not None) == charged
+        if report is not None:
+            spent = estimator.accountant.cost.epsilon_at(report.delta)
+            assert load_statement(report.to_json()).epsilon == pytest.approx(spent)
         assert charged >= (len(drawn) > 0)
         assert charged == (place in later)
         # Whoever was interrupted while it was charged locks no one out.

@@ -204,9 +204,11 @@ def test_a_trial_without_words_loses_to_all_others(n_trials_are):
 def test_a_search_of_which_no_trial_has_words_says_so_and_keeps_its_charge():
     budget = BudgetAccountant()
     one = search(candidates={"counts__min_df": [0.999]}, accountant=budget)
-    with pytest.raises(NotEnoughDataError, match=r"No trial of the search .* No word remains"):
+    found_none = r"No trial of the search .* No word remains"
+    with pytest.raises(NotEnoughDataError, match=found_none) as raised:
         one.fit(texts())
     with pytest.raises(NotEnoughDataError, match="must come from about"):
         search(epsilon=0.01, accountant=budget).fit(texts())  # known before the charge
-    assert len(budget.entries) == 1
+    (entry,) = budget.entries
+    assert entry.cost.epsilon == raised.value.privacy_report_.epsilon
     assert not hasattr(one, "best_estimator_")

@@ -65,9 +65,13 @@ def test_the_released_count_is_a_count_with_noise(seed):
 def test_a_vocabulary_of_no_texts_is_one_of_few():
     for texts in ([], ["cats"]):
         budget = BudgetAccountant(10.0, DELTA)
-        with pytest.raises(ValueError, match=r"No word remains: .* Epsilon 8 and .* are spent"):
+        none = r"No word remains: .* Epsilon 8 and .* are spent"
+        with pytest.raises(ValueError, match=none) as raised:
             words(accountant=budget)().fit(texts)
         assert len(budget.entries) == 2
+        report = raised.value.privacy_report_
+        assert report.epsilon == pytest.approx(8)
+        assert [row.name for row in report.rows] == ["unit_count", "word_buckets", "word_votes"]
     report = words(vocabulary=["cats"])().fit([]).privacy_report_
     assert (report.n_units, report.epsilon, report.rows) == (0, 0.0, ())
     assert words(vocabulary=["cats"])().fit(TEXTS).privacy_report_ == report
