@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
+from scipy.stats import truncnorm
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -378,14 +379,17 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         Notes
         -----
         The shares s at which the sum less s times the count is within its own deviations (Fieller,
-        1954; without noise Wilson, 1927).
+        1954; without noise Wilson, 1927). As a share is from 0 to 1, they reach at least as far as
+        the normal law of the estimate within these bounds: noise beyond them makes none certain.
+        Lower ends of a group that add up to more than 1 are scaled down to that.
 
         **Privacy.** Made of released values alone; costs nothing.
         """
         check_is_fitted(self)
         if not Number(0, 1, closed="neither").accepts(level):
             raise ValueError(f"level must be a number between 0 and 1, got {shown(level)}.")
-        reach = float(ndtri((1 + level) / 2)) ** 2
+        deviations = float(ndtri((1 + level) / 2))
+        reach = deviations**2
         n = self._seen  # NaN where noise hides it, so that both ends are NaN, too
         shares, variance = self._moments
         sums, shares = shares * n, np.clip(shares, 0.0, 1.0)
@@ -400,8 +404,13 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         half = sums * n - noise * b + chance * (own - others) / 2
         end = sums**2 - noise * a - chance * others
         root = np.sqrt(np.maximum(half**2 - square * end, 0.0))
-        low = np.clip((half - root) / square, 0, 1)
-        high = np.clip((half + root) / square, 0, 1)
+        middle, width = half / square, root / square
+        # Far beyond the bounds no s may be within its deviations: noise is as large all the same.
+        scale = np.maximum(np.maximum(width / deviations, np.sqrt(variance)), TINY)
+        within = truncnorm(-middle / scale, (1 - middle) / scale, middle, scale)
+        low = np.clip(np.minimum(middle - width, within.ppf((1 - level) / 2)), 0, 1)
+        high = np.clip(np.maximum(middle + width, within.ppf((1 + level) / 2)), 0, 1)
+        low /= np.maximum(low.sum(axis=1, keepdims=True), 1.0)
         # At a higher level than that of `hidden_` the count may be hidden: any share will do.
         is_hidden = n**2 <= noise * c
         return np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)

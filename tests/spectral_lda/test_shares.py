@@ -206,6 +206,21 @@ def test_intervals_hold_shares_where_few_persons_write_far_more(seed):
     assert np.mean(inside) > 0.76  # over seeds .925, with a deviation of .044
 
 
+def test_noise_beyond_the_bounds_makes_no_share_certain(seed):
+    """Of topics that share nearly all words, what busy persons add is off by .3 in 400 groups."""
+    rng, groups = np.random.default_rng(seed), [*range(400)]
+    found = LDA.shares_by(X, [0] * len(X), groups, epsilon=math.inf)
+    few, busy = np.array([[120, 60, 20], [0, 400, 400]])
+    found.confusion_ = np.full((K, K), 0.31) + 0.07 * np.eye(K)
+    found.sigma_, found.rest_sigma_ = 5.0, 40.0
+    found.sums_ = few @ found.confusion_ + rng.normal(0, found.sigma_, (400, K))
+    found.rest_sums_ = busy @ found.confusion_ + rng.normal(0, found.rest_sigma_, (400, K))
+    truth, (low, high) = (few + busy) / 1000, found.interval(sampling=False)
+    assert (high - low > 0.5 * np.minimum(found.noise_std_, 1)).all()
+    assert np.mean((low <= truth) & (truth <= high)) > 0.9
+    assert (found.interval(0.01)[0].sum(axis=1) < 1 + 1e-9).all()
+
+
 def test_few_texts_of_each_person_hold_where_few_persons_write_very_much(seed):
     """Of all texts, two fifths of 25 persons, hardly an interval holds. Noise is no certainty."""
     rng = np.random.default_rng(seed)
