@@ -15,14 +15,7 @@ from sktensor_dp.checks.display import plain
 from sktensor_dp.cli.folder import Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
-from sktensor_dp.cli.last_run import (
-    CHECKED_FIRST,
-    COUNTED,
-    OF_PAYER,
-    changed_since,
-    released_before,
-    take_up,
-)
+from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, changed_since, released_before, take_up
 from sktensor_dp.cli.manifest import MANIFEST, STATEMENT
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, officer_text, write_officer_pages
 from sktensor_dp.cli.progress import Progress
@@ -312,13 +305,15 @@ def _check_rows(run: Run, folder: Folder, progress: Progress) -> list[PrivacyRep
     reports = []
     if run.used.models:  # the statement of that run includes its check
         reports = [load_statement((folder.path / STATEMENT).read_bytes())]
-        if folder.made.names or not run.used.adds or CHECKED_FIRST in run.used.stated:
+        if folder.made.names or not run.used.adds:
             return reports
     run.check(folder)
     if run.checked is None:
         return reports
     progress.note(str(run.checked))
     _refuse_few(run, folder)  # by what it has released, too
+    if any(str(run.checked) in report.notes for report in reports):  # it was kept by that run
+        return reports
     return [*reports, run.checked.privacy_report_]
 
 

@@ -15,8 +15,7 @@ from sktensor_dp.exceptions import BudgetError
 # Settings, in words, that a run which uses models of another takes from it.
 COUNTED = "counted with it"
 LEARNED = "models learned from"  # file, where a run adds but the last step to them
-CHECKED_FIRST = "checked first"
-OF_PAYER = (CHECKED_FIRST, "words per text", COUNTED, LEARNED)
+OF_PAYER = ("checked first", "words per text", COUNTED, LEARNED)
 DIGESTS = ("lists", "values")  # settings that are digests of public lists
 # Settings that say which rows are read, and how: a model can be added of those of other files.
 OF_ROWS = {
@@ -161,7 +160,7 @@ def take_up(run: Run, folder: Folder) -> LastRun:
 
 def _use(run: Run, folder: Folder, made: Manifest, last: LastRun, models: dict[str, Any]) -> None:
     """Use models of the last run; list its files as those of this one if that goes on with it."""
-    source, stated = _source(run, made), _stated(run, made, last, [*models])
+    source, stated = _source(run, made), _stated(made, last, [*models])
     # A last model is added now, or by the stopped run that this one goes on with.
     adds = last.adds or (not last.first and LEARNED in made.asked)
     if adds:
@@ -174,13 +173,13 @@ def _use(run: Run, folder: Folder, made: Manifest, last: LastRun, models: dict[s
     folder.made = replace(files, asked=folder.made.asked | stated, epsilon=run.options.epsilon)
 
 
-def _stated(run: Run, made: Manifest, last: LastRun, used: Sequence[str]) -> dict[str, str]:
+def _stated(made: Manifest, last: LastRun, used: Sequence[str]) -> dict[str, str]:
     """Settings of the `last` run that one which uses its models of names `used` has to state."""
     stated = {one: made.asked[one] for one in OF_PAYER if one in made.asked and one != LEARNED}
     if last.first:  # a finished run, of which this one uses the first models
         stated[COUNTED] = f"the run whose {' and '.join(used)} it uses"
-    if last.adds and (last.differs or run.checked is None):
-        stated.pop(CHECKED_FIRST, None)  # this run has a check of its own
+    if last.adds:
+        stated.pop("checked first", None)  # this run has a check of its own
     return stated
 
 

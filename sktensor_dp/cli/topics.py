@@ -28,7 +28,7 @@ from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_number
 from sktensor_dp.exceptions import NotEnoughDataError
-from sktensor_dp.input_check import SEVERAL_ROWS, sigma_of_length
+from sktensor_dp.input_check import HARDLY_ANY, SEVERAL_ROWS, sigma_of_length
 from sktensor_dp.plotting import TopicsDisplay
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
@@ -214,6 +214,13 @@ class Topics(Run):
         if self.options.by is not None:
             listed = {*self._listed_groups}
             yield np.fromiter((group in listed for group in self._group_of_text), bool)
+
+    def refusal(self) -> str:
+        """Say for what the check stops the run; of one text each, what option says so."""
+        said = super().refusal()
+        if said == HARDLY_ANY and self.options.by is not None:
+            said += " --texts-per-person 1 says that each has, and a check does not ask for it."
+        return said
 
     def lengths(self) -> NDArray[np.int64]:
         """Number of words of each text: of --vocabulary, or all but stop words."""

@@ -582,7 +582,9 @@ def test_ids_of_rows_are_no_persons(command, request, file, asked):
         "To go on all the same: --no-check, which does not pay again for the check"
     )
     if kind == "topics":  # where it is public that each has one text
-        command(*by_id, "--by", "month", "--by-values", "jan,", "--texts-per-person", 1)
+        by_month = (*by_id, "--by", "month", "--by-values", "jan,", "--output", "by")
+        assert "--texts-per-person 1 says that each has" in command(*by_month, status=2).err
+        command(*by_month, "--texts-per-person", 1)
 
 
 def test_laboratory_values_are_analysed_as_logs(command, tmp_path):
