@@ -429,9 +429,10 @@ class Topics(Run):
             name_columns(model, self._names)
             yield "topics"
         self._topics = topics_of(model, self._names)
-        if self._has_groups() and "shares" not in self.used.models:
-            self._without_shares = self._why_no_shares(model)
-        if self._has_groups() and "shares" not in self.used.models:
+        if not self._has_groups() or "shares" in self.used.models:
+            return
+        self._without_shares = self._why_no_shares(model)
+        if not self._without_shares:
             self.models["shares"].fit(
                 model, self._counts, self._group_of_text, **groups, anyway=self.options.anyway
             )
