@@ -625,7 +625,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return PublicFacts(
             self._unit, units_in_data=self.unit_mode is not None, n_units=n_units,
             assumed_length=None if self.unit_mode is None else ASSUMED.each,
-            is_pure=self.unit_mode is None and (self.perturbation in pure or self._chooses_bounds),
+            has_pure_noise=self.unit_mode is None
+            and (self.perturbation in pure or self._chooses_bounds),
             target_range=None if isinstance(self.bounds, str) else self.bounds,
             scored_by=frozenset({"bounds"}),
             worst_case=partial(worst_entries, self),

@@ -359,7 +359,8 @@ class PersonPlan:
     unit_mode: int
     n_sweeps: int  # releases of `shared_factor_sums`, the first of which decide on the others
     releases: ReleasePlan
-    level_fraction: float  # of what is not for components: for levels, by which averages err least
+    # For levels, of a budget without components: a search that its trial ends divides its rest so.
+    level_fraction_of_rest: float
     n_levels: int  # releases of `unit_levels`: the first is a start, the others pay for the level
     n_rounds: int  # releases of the effects of each shared mode
     uses_by_mode: tuple[int, ...]  # planned releases of effects that one of each shared mode takes
@@ -384,7 +385,7 @@ class PersonPlan:
     def rest_of_search(self) -> tuple[int, int]:
         """Sweeps after the trial, which pay for levels and for biases if it finds no components."""
         n_left = self.n_sweeps - trial_sweeps(self.n_sweeps)
-        of_levels = round(self.level_fraction * n_left)
+        of_levels = round(self.level_fraction_of_rest * n_left)
         return of_levels, n_left - of_levels
 
     def cost_of_level(self, n_sweeps: int) -> PrivacyCost:
@@ -424,8 +425,8 @@ def plan_persons(
     # spread: their squares add up to least if mu squared is too.
     lengths = np.delete(shape, unit_mode)
     uses_by_mode = tuple(round(n / min(lengths)) for n in lengths)
-    of_levels = level_fraction = _level_fraction(shape, unit_mode, epsilon, delta)
-    of_components = 0.0
+    of_rest = _level_fraction(shape, unit_mode, epsilon, delta)
+    of_levels, of_components = of_rest, 0.0
     if n_sweeps:
         of_levels, of_components = defaults.LEVEL_FRACTION, defaults.DIRECTION_FRACTION
     # Levels are released before biases, for a start, and after: the latter gets the rest.
@@ -438,9 +439,7 @@ def plan_persons(
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    return PersonPlan(
-        unit_mode, n_sweeps, releases, level_fraction, n_levels, n_rounds, uses_by_mode
-    )
+    return PersonPlan(unit_mode, n_sweeps, releases, of_rest, n_levels, n_rounds, uses_by_mode)
 
 
 def _level_fraction(shape: Sequence[int], unit_mode: int, epsilon: float, delta: float) -> float:

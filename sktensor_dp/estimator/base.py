@@ -328,9 +328,9 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         return LARGEST_UNIT_COUNT if self._number_is_private else chunks.n_units
 
     def _plan_by_parameters(self) -> ReleasePlan:
-        """Plan that costs as much as a fit, by the parameters alone."""
+        """Plan at the cost of a fit, by parameters; mixed noise counts as if all were pure."""
         facts = self._public_facts()
-        delta = 0.0 if facts.is_pure else self.delta
+        delta = 0.0 if facts.has_pure_noise else self.delta
         aside = {"fit": facts.delta_set_aside * delta}
         return ReleasePlan.split(self.epsilon, delta, {"fit": 1.0}, reserved_delta=aside)
 

@@ -24,7 +24,8 @@ class PublicFacts:
     # Private number of tokens, or entries, of a unit, which forecasts assume where nobody says it.
     assumed_length: int | None = None
     has_more_columns: bool = False  # whether it fits at most as many components as columns
-    is_pure: bool = False  # whether a fit spends a pure epsilon, whatever delta it is given
+    # Whether some noise is of a pure epsilon, whatever delta a fit has: a search then takes 0.
+    has_pure_noise: bool = False
     delta_set_aside: float = 0.0  # fraction of delta for failures of its own
     releases_nothing: bool = False  # whether it learns nothing from the data and needs no budget
     score: str | None = None  # default of a search, unless the estimator is a regressor

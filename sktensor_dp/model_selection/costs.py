@@ -115,7 +115,7 @@ def cost_of_trials(
     A trial sets a part of its delta aside if a `tried` step does.
     """
     sets_aside = max(step._public_facts().delta_set_aside for step in tried) > 0
-    if any(step._public_facts().is_pure for step in private.values()):
+    if any(step._public_facts().has_pure_noise for step in private.values()):
         delta = 0.0
     if sets_aside and delta == 0 and math.isfinite(epsilon):
         raise ValueError(

@@ -44,7 +44,7 @@ class Stranger(NoisyMean):
 
 class Pure(NoisyMean):
     def _public_facts(self):
-        return replace(super()._public_facts(), is_pure=True)
+        return replace(super()._public_facts(), has_pure_noise=True)
 
 
 class Silent(PrivateEstimatorMixin, BaseEstimator):
