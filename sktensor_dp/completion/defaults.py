@@ -6,7 +6,7 @@ ROUNDS = 6
 # and of what releases lack of effects where persons keep to a part of the rows.
 PULL_SCALE = 0.1
 # Fraction of the budget for the level and the deviation of persons' values beside a search for
-# components; half of it is for a start, in all fits.
+# components; half of it is for a start, in all fits but of pure noise: there of what levels get.
 LEVEL_FRACTION = 0.02
 # Fraction of the budget for components of persons, and the number of releases.
 DIRECTION_FRACTION = 0.9

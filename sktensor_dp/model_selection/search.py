@@ -149,7 +149,7 @@ class PrivateSearchCV(
         entries, whose own noise mostly is pure, are searched over as with 0, and the search
         then costs no delta.
     accountant : BudgetAccountant or None, default=None
-        Charged once, before anything is computed of the data.
+        Charged once, before any query of the data: what is refused before costs nothing.
     random_state : int, RandomState or None, default=None
         Seeds the positions of held-out rows where no coins deal them out; nothing else.
     verbose : int, default=0

@@ -117,8 +117,8 @@ class PrivateTensorPowerMethod(
     weights_ : ndarray of shape (n_components_,)
         Eigenvalues, in decreasing order.
     n_components_ : int
-        Number of components fitted: fewer than asked for where released values show
-        no more above their noise, or a stream has not found them all yet.
+        Number of components fitted: fewer than asked for where released moments show no more
+        above their noise (steps keep all), or a stream has not found them all yet.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_iter_ : int

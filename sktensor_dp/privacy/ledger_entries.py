@@ -43,7 +43,8 @@ class LedgerEntry:
     Attributes
     ----------
     spender, release : str
-        The estimator, or ``"caller"``, and the release's name in the catalogue.
+        The estimator, or ``"caller"``, and the release's name in the catalogue, or that of what
+        was paid for as a whole, such as ``"private_selection"``.
     uses, cost : int, PrivacyCost
         Number of releases that the charge pays for, and the cost of each.
     unit, neighbours : str

@@ -53,11 +53,11 @@ class Payer:
         return tools_around()
 
     def charge(self, plan: ReleasePlan, neighbours: str, unit: str) -> "Receipt | None":
-        """Check and charge a whole plan; None if there is no accountant or the ticket pays."""
+        """Check and charge a whole plan; None if nobody pays, or an earlier batch of the fit."""
         return self.charge_entries(self.charges(plan, neighbours, unit))
 
     def charge_entries(self, entries: Sequence[LedgerEntry]) -> "Receipt | None":
-        """Check and charge entries of a ledger; None if nobody pays, or an earlier batch did."""
+        """Check and charge entries; None if nobody pays, or an earlier batch of the fit."""
         receipt, entries = None, self._named(entries)
         self._check_tools(entries)
         if self.accountant is not None and not self.paid_by_earlier_batch:

@@ -53,8 +53,8 @@ class Session(AbstractContextManager["Session"]):
     """Custodian of one fit's raw data: ``with Session(chunks, plan, payer) as ask``.
 
     Entering it charges the whole plan, before any query is computed. ``ask(query)`` then answers
-    each planned query with the noise that was paid for; nothing else leads from raw to public.
-    Leaving it drops the data; what was charged stays charged.
+    each planned query with the noise that was paid for; nothing else leads from raw to public but
+    `exact_product`, for epsilon=inf. Leaving it drops the data; what was charged stays charged.
     """
 
     # With neighbours="add_remove" the number of units is private. What is charged is then not yet

@@ -1,4 +1,4 @@
-"""Queries of the published completions: gradients and ridge blocks."""
+"""Queries of completions of entries: gradients, and ridge regressions (``"output"``)."""
 
 import math
 from collections.abc import Iterator, Sequence
