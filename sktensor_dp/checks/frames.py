@@ -190,6 +190,23 @@ def refuse_other_columns(data: Any, names: Any, name: str = "X") -> None:
     )
 
 
+def check_feature_names(given: Any, known: Any, n_columns: int) -> None:
+    """Raise ValueError unless names that are given may be those of a fit's columns.
+
+    Titles may stand for the names that a fit knows; a name of another column is of other data.
+    """
+    if len(given) != n_columns:
+        raise ValueError(f"feature_names must have {n_columns} entries, got {len(given)}.")
+    places = {} if known is None else {name: place for place, name in enumerate(known)}
+    for place, name in enumerate(given):
+        if places.get(name, place) != place:
+            raise ValueError(
+                f"feature_names must be in the order of the fit's columns, or left out, as the fit "
+                f"knows its names; got {name!r} for column {place}, and it is column "
+                f"{places[name]}."
+            )
+
+
 def as_numbers(data: object, name: str) -> Any:
     """Convert a table or column to a numpy array; return anything else as given."""
     wrapped = _wrapped(data, name)

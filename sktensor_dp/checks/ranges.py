@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sktensor_dp.checks.frames import check_feature_names
 from sktensor_dp.checks.parameters import Number, Numbers, shown
 
 RANGE = Numbers(Number(-1e100, 1e100), 2, "(low, high), two finite numbers with low < high")
@@ -27,8 +28,7 @@ def named_ranges(
         columns = ranges = _by_column(ranges, columns, n_columns)
     if names is None:
         names = range(n_columns) if columns is None else columns
-    if len(names) != n_columns:
-        raise ValueError(f"feature_names must have {n_columns} entries, got {len(names)}.")
+    check_feature_names(names, columns, n_columns)
     names = [*map(str, names)]
     if ranges is None:
         return names, None

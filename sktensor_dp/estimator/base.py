@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from sktensor_dp.checks.callers import level_of_caller
 from sktensor_dp.checks.display import plain
 from sktensor_dp.checks.floating_point import OwnErrors, under_own_errors
-from sktensor_dp.checks.frames import is_dask
+from sktensor_dp.checks.frames import check_feature_names, is_dask
 from sktensor_dp.checks.parameters import (
     Constraint,
     InstanceOf,
@@ -186,10 +186,11 @@ def names_of_columns(
     estimator: object, given: Sequence[str] | NDArray[np.generic] | None, n_features: int
 ) -> Sequence[str] | NDArray[np.generic]:
     """Names of the columns of a fitted estimator: those given, its own, or numbers."""
-    if given is not None:
-        return given
-    numbers = [str(column) for column in range(n_features)]
-    return column_attributes(estimator).get("feature_names_in_", numbers)
+    known = column_attributes(estimator).get("feature_names_in_")
+    if given is None:
+        return [str(column) for column in range(n_features)] if known is None else known
+    check_feature_names(given, known, n_features)
+    return given
 
 
 def check_arguments(estimator: object, unsupported: Iterable[str], method: str = "fit") -> None:

@@ -64,7 +64,8 @@ class ReadableTopics:
         Raises
         ------
         ValueError
-            If a parameter is out of its range, or `feature_names` has another length.
+            If a parameter is out of its range, or `feature_names` has another length, or a name
+            that the fit knows as that of another column.
 
         Notes
         -----
@@ -201,12 +202,7 @@ class ReadableTopics:
 
     def _names(self, feature_names: Names) -> Sequence[str] | NDArray[np.generic]:
         """Names of the columns: those given, ``feature_names_in_``, or numbers."""
-        names = names_of_columns(self, feature_names, self.n_features_in_)
-        if len(names) != self.n_features_in_:
-            raise ValueError(
-                f"feature_names must have {self.n_features_in_} entries, got {len(names)}."
-            )
-        return names
+        return names_of_columns(self, feature_names, self.n_features_in_)
 
     @property
     def in_brief(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.display import Table, counted, plain, printable
 from sktensor_dp.estimator.base import names_of_columns
@@ -163,7 +164,7 @@ def write_topic_page(
     ...     "learned from 20,000 documents" in page.read_text(encoding="utf-8")
     True
     """
-    model.top_words(1, feature_names)  # refuses names that do not fit
+    check_is_fitted(model)
     feature_names = names_of_columns(model, feature_names, model.n_features_in_)
     report = model.privacy_report_ if report is None else report
     by_heading = _checked_shares(shares, report)

@@ -10,7 +10,9 @@ from internals import validated_rows
 from small_corpora import TOPICS, counts, seeded_fit, single_topic
 
 from benchmarks import topic_intervals
-from sktensor_dp import PrivateSpectralLDA
+from sktensor_dp import PrivateGaussianMixture, PrivateSpectralLDA
+from sktensor_dp.plotting import MixtureDisplay, TopicsDisplay
+from sktensor_dp.topic_page import write_topic_page
 from sktensor_dp.topics.inference import token_halves
 
 NAMES = [f"word{column}" for column in range(TOPICS.shape[1])]
@@ -41,6 +43,33 @@ def test_words_are_ranked_by_probability_unless_asked(model):
     with pytest.raises(ValueError, match="feature_names must have 5 entries, got 2"):
         model.top_words(3, ["a", "b"])
     assert model.top_words(3, NAMES, relevance=1) == model.top_words(3, NAMES)
+
+
+def test_names_of_other_columns_are_refused_wherever_names_are_given(model, tmp_path):
+    named = altered(model, feature_names_in_=np.array(NAMES, dtype=object))
+    mixture = PrivateGaussianMixture(1, data_norm=3.0, epsilon=math.inf)
+    mixture.fit(pd.DataFrame(np.random.default_rng(0).normal(size=(300, 5)), columns=NAMES))
+    takers = [
+        lambda names: named.top_words(1, names),
+        lambda names: named.topic_table(names),
+        named.to_pyldavis,
+        lambda names: named.recommend(None, feature_names=names),
+        lambda names: write_topic_page(tmp_path / "topics.html", named, names),
+        lambda names: TopicsDisplay.from_estimator(named, names),
+        mixture.groups_table,
+        lambda names: MixtureDisplay.from_estimator(mixture, names),
+    ]
+    wrong = {
+        "must have 5 entries, got 6": [*NAMES, "more"],
+        "got 'word4' for column 0, and it is column 4": NAMES[::-1],
+        "got 'word0' for column 1, and it is column 0": ["a", "word0", "b", "c", "d"],
+    }
+    for take in takers:
+        for said, names in wrong.items():
+            with pytest.raises(ValueError, match=said):
+                take(names)
+        take([f"title of {name}" for name in NAMES])
+        take(None)
 
 
 def test_words_of_all_topics_step_back_where_lift_counts(model):
