@@ -363,12 +363,21 @@ def check_one_unit(before: frozenset[str], asked: frozenset[str], *, by_fits: bo
                 f"{min(columns)!r} names: pass groups=table[{min(columns)!r}] to this fit. "
                 "Nothing was charged."
             )
+        advice = "Give all fits the same groups= (or none of them) and the same neighbours="
+        if not by_fits:
+            advice = "Pass groups=, labels of persons"
+        if _kind(unit)[0] in {kind for kind, _ in map(_kind, before)}:  # relations differ alone
+            advice = "Give all fits the same neighbours="
+            if not by_fits:
+                advice = (
+                    "A budget made with units= is for neighbours='replace_one': give fits that; or "
+                    "make one without units=, whose first fit decides what it protects"
+                )
         raise BudgetError(
             f"This would protect one {unit!r}, but {subject} one {others}: "
-            "their costs add up to no promise about either. Nothing was charged. "
-            "Give all fits the same groups= (or none of them) and the same neighbours=, or each "
-            "kind a BudgetAccountant of its own. BudgetAccountant(..., units='any') adds them up: "
-            "each guarantee then holds for its own unit and neighbours alone."
+            f"their costs add up to no promise about either. Nothing was charged. {advice}; or "
+            "give each kind a BudgetAccountant of its own. BudgetAccountant(..., units='any') adds "
+            "them up: each guarantee then holds for its own unit and neighbours alone."
         )
 
 

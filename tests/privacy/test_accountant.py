@@ -532,6 +532,25 @@ def test_groups_of_another_column_are_refused_before_any_charge(tmp_path):
     Ledger(path).verify()
 
 
+@pytest.mark.parametrize(
+    ("units", "first", "asked", "advice"),
+    [
+        ("person", None, ("person", "add_remove"), "with units= is for neighbours='replace_one'"),
+        ("patient", None, ("person: patient", "add_remove"), "or make one without units="),
+        ("person", None, ("sample", "add_remove"), r"charged\. Pass groups=, labels of persons"),
+        ("one", ("sample", "replace_one"), ("document", "add_remove"), "all fits the same neighb"),
+        ("one", ("sample", "replace_one"), ("person", "replace_one"), "the same groups= .or none"),
+    ],
+)
+def test_refusals_of_other_units_say_which_argument_to_change(units, first, asked, advice):
+    budget = BudgetAccountant(4.0, units=units)
+    if first is not None:
+        budget.charge([LedgerEntry("f", "r", 1, PrivacyCost(mu=0.01), first[0])])
+    other = LedgerEntry("f", "r", 1, PrivacyCost(mu=0.01), asked[0], neighbours=asked[1])
+    with pytest.raises(BudgetError, match=advice):
+        budget.charge([other])
+
+
 def test_other_objects_of_a_file_see_its_units(tmp_path):
     path = tmp_path / "budget.sqlite"
     one, other = BudgetAccountant(100.0, path=path), BudgetAccountant(path=path)
