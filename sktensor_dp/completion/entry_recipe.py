@@ -136,16 +136,19 @@ def _fit_by_input(ask: Session, options: ModelOptions) -> EntryModel:
 
 
 def _fit_by_sufficient_statistics(ask: Session, options: ModelOptions) -> EntryModel:
-    """Model of mean and biases alone, from released row sums."""
+    """Model of mean and biases alone, from released sums of rows and of squares."""
     index_set, half = ask.public("index_set"), ask.public("half")
     # First, from coordinates alone: the weights of entries, made later, need not be in memory too.
     features = incidence_features(index_set)
     weights = index_set.balanced_weights()
-    noisy = ask(RowSums(index_set, weights, half)).as_sum()
+    query = RowSums(index_set, weights, half)
+    noisy = ask(query).as_sum()
+    *sums, squares = np.split(noisy.value, np.cumsum(index_set.shape))
+    per_value = 1 / (query.square_weight * index_set.n_entries)
     model = fit_row_sums(
-        index_set, np.split(noisy.value, np.cumsum(index_set.shape)[:-1]), list(weights.T),
-        noisy.sigma**2, (2 * half * ASSUMED.residual) ** 2,
+        index_set, sums, list(weights.T), noisy.sigma**2, (2 * half * ASSUMED.residual) ** 2,
         center=ask.public("middle"), mean_variance=half**2 / 3, features=features,
+        mean_square=(float(squares[0]) * per_value, (noisy.sigma * per_value) ** 2),
     )  # fmt: skip
     # Mean and biases are a CP model without components, until a Tucker model is made of it.
     return tucker_of_cp(model, options.ranks) if options.full_core else model

@@ -77,10 +77,13 @@ class Entries(Query):
 
 @dataclass(frozen=True, eq=False)
 class RowSums(Query):
-    """Weighted sums of the values in each row of every mode; the unit of privacy is one value."""
+    """Weighted sums of the values in each row of every mode, and a weighted sum of their squares.
+
+    The unit of privacy is one value.
+    """
 
     name, family = "row_sums", "entries"
-    description = "weighted sums of the values in each row of each mode"
+    description = "weighted sums of the values in each row of each mode, and of all squares"
     laws = (GAUSSIAN, LAPLACE)
 
     index_set: IndexSet  # where values were observed; public
@@ -100,9 +103,11 @@ class RowSums(Query):
 
     @cached_property
     def l2_sensitivity(self) -> float:
-        """Width of the range times the largest L2 norm of an entry's weights over the modes."""
-        norms = np.sqrt(np.square(self.weights).sum(axis=1))
-        return 2 * self.half * SUM_SLACK * float(norms.max())
+        """Width of the range times the largest L2 norm of an entry's weights over the modes.
+
+        Squares cost nothing: they are nearer, the farther apart values are.
+        """
+        return 2 * self.half * SUM_SLACK * self._largest_norm
 
     @cached_property
     def l1_sensitivity(self) -> float:
@@ -110,10 +115,20 @@ class RowSums(Query):
         return 2 * self.half * SUM_SLACK * float(np.abs(self.weights).sum(axis=1).max())
 
     def total(self, chunk: EntryChunks) -> Floats:
-        """Sums for the rows of mode 0, then of mode 1, and so on, in one vector."""
+        """Sums for the rows of mode 0, then of mode 1, and so on, and that of squares, at last."""
         modes = range(len(self.index_set.shape))
         sums = [self.index_set.sums(m, self.weights[:, m] * chunk.values) for m in modes]
-        return np.concatenate(sums)
+        return np.append(np.concatenate(sums), self.square_weight * np.square(chunk.values).sum())
+
+    @property
+    def square_weight(self) -> float:
+        """Weight of squares of values about the middle of the range, at which they cost nothing."""
+        return self._largest_norm / 2 / self.half
+
+    @cached_property
+    def _largest_norm(self) -> float:
+        """Largest L2 norm of an entry's weights over the modes."""
+        return float(np.sqrt(np.square(self.weights).sum(axis=1)).max())
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import erfcx
 
 from sktensor_dp.tensor import defaults
 from sktensor_dp.tensor.arrays import Floats
@@ -138,12 +139,14 @@ class RowRegression:
         # EM starts from the variance of a value, and settles whatever it starts from.
         self._prior_variances = [value_variance] * len(features)
 
-    def means(self, mode: int, weights: Floats, targets: Floats) -> Floats:
-        """Fitted biases, of shape (n_m,), where ``targets / weights`` has precision `weights`."""
+    def posterior(self, mode: int, weights: Floats, targets: Floats) -> tuple[Floats, Floats]:
+        """Means and variances of fitted biases, (n_m,); `weights` are precisions of
+        ``targets / weights``.
+        """
         features = self._features[mode]
         size = features.shape[1]
         if size == 0:
-            return np.zeros(len(features))
+            return np.zeros(len(features)), np.zeros(len(features))
         gram = features.T @ (features * weights[:, None])
         gram[np.diag_indices(size)] += 1 / self._prior_variances[mode]
         covariance = np.linalg.inv(gram)
@@ -151,7 +154,7 @@ class RowRegression:
         # EM step: expected squares are those of the means plus the posterior variances.
         mean_square = float(coefficients @ coefficients + np.trace(covariance)) / size
         self._prior_variances[mode] = max(mean_square, self._least_variance)
-        return np.asarray(features @ coefficients, dtype=np.float64)
+        return features @ coefficients, np.einsum("ij,ij->i", features @ covariance, features)
 
 
 def _fitted_biases(
@@ -164,63 +167,109 @@ def _fitted_biases(
     totals = rows.weight_totals
     # For the regression, the variance of biases about it counts as noise.
     shrunk_gains = rows.gains / (1.0 + rows.gains * totals * prior_variance)
-    expected = regression.means(mode, shrunk_gains * totals, shrunk_gains * sums)
+    expected, of_expected = regression.posterior(mode, shrunk_gains * totals, shrunk_gains * sums)
     about_expected, variances = rows.posterior(sums - totals * expected, prior_variance)
-    if not (observed := totals > 0).any():
-        return about_expected + expected, variances, prior_variance
-    squares = (about_expected**2 + variances)[observed]
-    return about_expected + expected, variances, float(squares.mean())
+    # A bias keeps this share of an error of the expected one; its own sum takes back the rest.
+    kept = variances / prior_variance
+    squares = about_expected**2 + variances + (1 - kept) ** 2 * of_expected
+    mean_square = float(squares[totals > 0].mean()) if (totals > 0).any() else prior_variance
+    return about_expected + expected, variances + kept**2 * of_expected, mean_square
 
 
 def fit_row_sums(
     entries: SortedEntries, sums: Sequence[ArrayLike], weights: Sequence[ArrayLike],
     noise_variance: float, value_variance: float, *, center: float = 0.0,
-    mean_variance: float = math.inf, features: Sequence[Floats] | None = None, max_iter: int = 30,
+    mean_variance: float = math.inf, mean_square: tuple[float, float] | None = None,
+    features: Sequence[Floats] | None = None, max_iter: int = 30,
 ) -> CPCompletion:  # fmt: skip
     """Fit mean and biases to noisy weighted sums, an array per mode, of the values in every row.
-    The mean has the prior mean `center` and the prior variance `mean_variance`.
+    The mean has the prior mean `center` and the prior variance `mean_variance`. `mean_square` is
+    the noisy mean of ``(value - center)**2``, with its noise variance, from which the residual
+    variance is estimated about `value_variance`; without it that is the residual variance.
     """
-    # A sum is sum_e w_e (x_e - center) + noise, with x_e = mean + biases + N(0, value_variance).
+    # A sum is sum_e w_e (x_e - center) + noise, with x_e = mean + biases + N(0, residual).
     # Biases are normal about regressions on features of their rows; their variances are estimated
     # for each mode (Efron & Morris, JASA 1973; Fay & Herriot, JASA 1979).
+    all_rows = _weighted_rows(entries, sums, weights, noise_variance)
+    residual = value_variance
+    if mean_square is not None:  # EM starts from the variance of all values
+        weight = math.fsum(float(rows.weight_totals.sum()) for rows in all_rows)
+        mean = math.fsum(float(rows.sums.sum()) for rows in all_rows) / weight
+        residual = _variance_given(mean_square, mean**2, value_variance)
     # First prior variance of the biases, relative to the variance of a value. The steps are too few
     # to forget it: one of 1 or more makes errors up to 2 % larger.
     first = defaults.LEVEL_VARIANCE
-    all_rows = _weighted_rows(entries, sums, weights, noise_variance, value_variance)
     if features is None:
         features = [np.zeros((n, 0)) for n in entries.shape]
-    regression = RowRegression(features, value_variance)
+    regression = RowRegression(features, residual)
     biases, variances = ([np.zeros(n) for n in entries.shape] for _ in range(2))
-    least_variance = 1e-6 * value_variance
-    mean, prior_variances = 0.0, np.full(entries.n_modes, first * value_variance)
+    least_variance = 1e-6 * residual
+    mean, prior_variances = 0.0, np.full(entries.n_modes, first * residual)
     for _ in range(max_iter):
         moment, information = 0.0, 1 / mean_variance
         for mode, rows in enumerate(all_rows):
+            rows.set_residual(residual)
             residuals = rows.without_others(biases)
-            biases[mode], variances[mode], mean_square = _fitted_biases(
+            biases[mode], variances[mode], prior_variance = _fitted_biases(
                 rows, residuals - rows.weight_totals * mean, regression, mode, prior_variances[mode]
             )
-            prior_variances[mode] = max(mean_square, least_variance)
+            prior_variances[mode] = max(prior_variance, least_variance)
             moment += float(rows.gains @ (residuals - rows.weight_totals * biases[mode]))
             information += float(rows.gains @ rows.weight_totals)
         mean = moment / information if information > 0 else 0.0
+        if mean_square is not None:
+            # Expected square of what is fitted: that of posterior means, and posterior variances.
+            explained = float(np.mean((mean + entries.at_entries(biases)) ** 2)) + math.fsum(
+                float(counts @ of_mode) / entries.n_entries
+                for counts, of_mode in zip(entries.counts, variances, strict=True)
+            )
+            residual = _variance_given(mean_square, explained, value_variance)
     return CPCompletion(
         mean=center + mean, biases=biases, factors=[np.zeros((n, 0)) for n in entries.shape],
-        weights=np.zeros(0), noise_variance=value_variance, n_iter=max_iter,
+        weights=np.zeros(0), noise_variance=residual, n_iter=max_iter,
         bias_variances=variances, bias_prior_variances=prior_variances,
         factor_prior_variances=np.zeros((len(all_rows), 0)),
     )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
+def _variance_given(mean_square: tuple[float, float], explained: float, usual: float) -> float:
+    """Posterior mean of a variance that is exponential of mean `usual` before.
+
+    It is a noisy mean square, with the noise variance, less the `explained` part.
+    """
+    # The posterior is normal, shifted by the prior, and cut at 0. Exact values may vary by nothing,
+    # but gains need a variance.
+    (square, noise_variance), least = mean_square, 1e-9 * usual
+    found, deviation = square - explained, math.sqrt(noise_variance)
+    if deviation <= least:
+        return max(found, least)
+    place = found / deviation - deviation / usual
+    # Far below 0 an exponential is left: of the mean -1 / place, in deviations.
+    if place < -1e4:
+        return max(-deviation / place, least)
+    hazard = math.sqrt(2 / math.pi) / float(erfcx(-place / math.sqrt(2)))
+    return max(deviation * (place + hazard), least)
+
+
+@dataclass(eq=False)
 class _WeightedRows:
     """Noisy sums of the rows of one mode, (n_m,), prepared for updates of its biases."""
 
     sums: Floats
     weight_totals: Floats
-    gains: Floats  # totals of weights over the variances of the sums
+    square_totals: Floats  # of weights
+    noise_variance: float
     # Other modes, each with a sparse matrix: how much of each of its rows a sum holds.
     others: list[tuple[int, scipy.sparse.csr_matrix]]
+    gains: Floats = field(init=False)  # totals of weights over the variances of the sums
+
+    def set_residual(self, variance: float) -> None:
+        """Set the gains from the variance of residuals."""
+        # A row without entries has no information, also without noise.
+        of_sums = self.square_totals * variance + self.noise_variance
+        self.gains = np.where(
+            self.weight_totals > 0, self.weight_totals / np.where(of_sums > 0, of_sums, 1.0), 0.0
+        )
 
     def without_others(self, biases: Sequence[Floats]) -> Floats:
         """Sums less the part that `biases` of other modes have in them."""
@@ -239,17 +288,15 @@ class _WeightedRows:
 
 def _weighted_rows(
     entries: SortedEntries, sums: Sequence[ArrayLike], weights: Sequence[ArrayLike],
-    noise_variance: float, value_variance: float,
+    noise_variance: float,
 ) -> list[_WeightedRows]:  # fmt: skip
-    """Sums, total weights and gains of the rows of each mode."""
+    """Sums, total weights and those of squared weights of the rows of each mode."""
     all_rows = []
     for mode, (noisy, weight) in enumerate(zip(sums, weights, strict=True)):
         numbers = np.asarray(weight, dtype=np.float64)
-        totals = entries.row_sums(numbers, mode)
-        variance = entries.row_sums(numbers**2, mode) * value_variance + noise_variance
-        # Gain of the bias. A row without entries has no information, also without noise.
-        gains = np.where(totals > 0, totals / np.where(variance > 0, variance, 1.0), 0.0)
+        totals, squares = (entries.row_sums(numbers**power, mode) for power in (1, 2))
         ordered = entries.sort(numbers, mode)
         others = [(k, entries.matrix(ordered, mode, k)) for k in entries.others(mode)]
-        all_rows.append(_WeightedRows(np.asarray(noisy, dtype=np.float64), totals, gains, others))
+        noisy_sums = np.asarray(noisy, dtype=np.float64)
+        all_rows.append(_WeightedRows(noisy_sums, totals, squares, noise_variance, others))
     return all_rows

@@ -124,6 +124,34 @@ def test_errors_of_averages_are_as_stated(case, seed):
         assert 0.25 < part.mean() < chi2.isf(1e-5, n) / n
 
 
+@pytest.mark.parametrize(
+    ("shape", "stars", "epsilon"),
+    [((3000, 40), True, 2.0), ((10_000, 40), False, 2.0), ((300, 40), False, 0.5),
+     pytest.param((3000, 12, 5), True, 2.0, marks=pytest.mark.nightly),
+     pytest.param((10_000, 40), True, 0.5, marks=pytest.mark.nightly)],
+)  # fmt: skip
+def test_errors_of_biases_where_one_value_is_the_unit(shape, stars, epsilon, seed):
+    """A regression on coordinates takes most of few rows; yes or no varies by more than stars."""
+    rng, squares = np.random.default_rng(seed), []
+    items = 0.5 * rng.standard_normal(shape[1])
+    deviation = np.hypot(0.5, 0.7)
+    truth = norm.sf(np.arange(1.5, 5)[:, None] - 3 if stars else [[0]], items, deviation).sum(0)
+    for number in range(4):
+        X = np.argwhere(rng.random(shape) < 1 / 4)
+        y = items[X[:, 1]] + 0.5 * rng.standard_normal(shape[0])[X[:, 0]]
+        y += 0.7 * rng.standard_normal(len(X))
+        y = np.clip(np.rint(3 + y), 1, 5) if stars else (y > 0).astype(float)
+        bounds = (1, 5) if stars else (0, 1)
+        model = PrivateCPCompletion(0, bounds=bounds, shape=shape, epsilon=epsilon)
+        with unsafe_seeded_noise(100 * seed + number):
+            model.fit(X, y)
+        assert model.perturbation_ == "sufficient_statistics"
+        off = model.biases_[1] - truth
+        squares.append(((off - off.mean()) / model.bias_errors_[1]) ** 2)
+    n = np.size(squares) / 2  # of normal errors, half as many of which are independent
+    assert 0.25 < np.mean(squares) < chi2.isf(1e-5, n) / n
+
+
 @pytest.mark.parametrize("leave", [False, True])
 def test_differences_are_extrapolated_that_few_compare(leave, seed):
     """Most persons keep to one half of the rows, or leave some day."""

@@ -61,6 +61,7 @@ def test_row_sums(seed):
     w = rng.standard_normal((N, 3))
     chunk, x = EntryChunks(X, y, SHAPE, LIMITS), clamped(y)
     expected = [w[X[:, m] == i, m] @ x[X[:, m] == i] for m in range(3) for i in range(SHAPE[m])]
+    expected.append(np.linalg.norm(w, axis=1).max() / (2 * HALF) * x @ x)
     query = RowSums(chunk.index_set, w, HALF)
     np.testing.assert_allclose(query.total(chunk), expected, atol=1e-12)
     np.testing.assert_allclose(exact(chunk, query).value, expected, atol=1e-11)
