@@ -84,9 +84,12 @@ def _run(options: Namespace) -> int:
                 if os.path.lexists(path) or not options.forecast:  # which makes no folder
                     run_alone.enter_context(held(path))
                 folder = _prepare(run, path)
-                is_less = options.epsilon < epsilon or (run.checked and not run.used.models)
+                keeps_check = run.checked and not run.used.models
+                less = "the check, which is paid for" if keeps_check else ""
+                if options.epsilon < epsilon:
+                    less = "what stopped runs spent"
                 spending = folder.spending(
-                    run.epsilon, epsilon if is_less else None, run.used.models
+                    run.epsilon, less and f"{epsilon:g} less {less}", run.used.models
                 )
             except ValueError as error:
                 if not options.forecast:

@@ -195,12 +195,14 @@ class Folder:
                 f"No budget at delta {plain(self._balance.delta)} would be enough: delta is what "
                 f"is short. Ask for less (--delta). {APART}"
             )
+        is_lost = self._n_before_stopped < len(self.ledger.entries)
+        lost = ", in part by a run that stopped before it kept its results" if is_lost else ""
         rest = "too little" if self._spent_before < self._budget else "nothing"
         rest = f"--epsilon {left:g}" if left else rest
         raise BudgetError(
             f"epsilon {epsilon:g} does not fit in the budget of {self.path}: "
-            f"{self._spent_before:.4g} of {self._budget:g} is spent, and {rest} is left (epsilons "
-            f"of runs add up to less than their sum). {advice}. Nothing was spent."
+            f"{self._spent_before:.4g} of {self._budget:g} is spent{lost}, and {rest} is left "
+            f"(epsilons of runs add up to less than their sum). {advice}. Nothing was spent."
         )
 
     def left(self, charge: Callable[[float], LedgerEntry], epsilon: float) -> float:
@@ -223,15 +225,15 @@ class Folder:
         spent = Spending().plus(self.ledger.entries) if beside is None else beside
         return self._balance.covers(spent.plus([entry]))
 
-    def spending(self, epsilon: float, less_than: float | None, paid: Collection[str]) -> str:
-        """Say what a run is about to spend of the budget, and if it is `less_than` was asked."""
+    def spending(self, epsilon: float, why: str, paid: Collection[str]) -> str:
+        """Say what a run is about to spend of the budget, and `why` where it was asked for more."""
         names = " and ".join(f"{name}.model" for name in paid)
         used = f"{names} of {self.path} are used: they are paid for" if paid else ""
         if epsilon == 0:  # all models are paid for
             return used
         spends = f"this run spends epsilon {epsilon:.4g}"
-        if less_than is not None:
-            spends += f" ({less_than:g} less what stopped runs spent)"
+        if why:
+            spends += f" ({why})"
         if self.is_limited():
             spends += f" of {self._budget:g}"
         if self._n_paid_before:

@@ -109,6 +109,8 @@ def test_without_a_budget_the_first_epsilon_is_all(command, arguments):
     command(*arguments)
     done = command(*arguments, "--epsilon", 0.1, status=2)
     assert "2 of 2 is spent" in done.err
+    done = command(*arguments, "--epsilon", 1.5, "--raise-budget", 9)
+    assert "(1.5 less the check, which is paid for) of 9, of which earlier runs" in done.err
 
 
 def test_runs_of_other_files_add_up_and_other_units_are_refused(
@@ -575,7 +577,8 @@ def test_the_same_command_takes_what_a_killed_run_left(
     done = command(*asked, status=0 if left else 2)
     assert (f"{used} of private-topics are used" in done.err) is bool(used and left)
     if not left:
-        assert "8 of 8 is spent, and nothing is left" in done.err
+        said = "8 of 8 is spent, in part by a run that stopped before it kept its results, and "
+        assert f"{said}nothing is left" in done.err
         assert spent(tmp_path) == before
         return
     spends = re.search(r"spends epsilon ([0-9.]+) \(8 less what stopped runs spent\)", done.err)
