@@ -115,8 +115,9 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     Warns
     -----
     NotEnoughDataWarning
-        If means will have no intervals, as of too few samples, before the charge; if groups were
-        joined, or the histogram of norms shows nothing.
+        If means will have no intervals, as of too few samples, before the charge (where their
+        number is released, with the fit); if groups were joined, or the histogram of norms shows
+        nothing.
     UserWarning
         If released moments show that nearly all rows were scaled down to `data_norm`, or that rows
         of persons (``groups``) lack cells: an average then weighs persons by their rows that have
@@ -590,13 +591,19 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         check_memory(self.n_components, chunks.n_features)
         n_units = self._largest_number(chunks)
         largest_plan = plan_mixture(self, n_units, chunks.n_features)
-        why_none = no_intervals_by(self, n_units, chunks.n_features)
-        said = [NotEnoughDataWarning(f"There will be no intervals: {why_none}.")] * bool(why_none)
-        with self._session(chunks, largest_plan.releases, expected=said) as ask:
+        expected = self._warnings_of_intervals(n_units, chunks.n_features)
+        with self._session(chunks, largest_plan.releases, expected=expected) as ask:
+            if not expected:  # by a number that was released: a public one said nothing
+                ask.warnings.extend(self._warnings_of_intervals(ask.n_units, chunks.n_features))
             plan = plan_mixture(self, ask.n_units, chunks.n_features)
             ask.divide(plan.releases)
             fitted = fit_mixture(ask, plan, grouped=chunks.grouped)
         return self._publish_result(self._with_report(ask, fitted, columns))
+
+    def _warnings_of_intervals(self, n_units: int, n_features: int) -> tuple[Warning, ...]:
+        """Warning, if any, by a public or released number, that means have no intervals."""
+        why_none = no_intervals_by(self, n_units, n_features)
+        return (NotEnoughDataWarning(f"There will be no intervals: {why_none}."),) * bool(why_none)
 
     def _warnings_by_attributes(self) -> tuple[Warning, ...]:
         # One warning: where warnings are errors, the others would not show.

@@ -326,6 +326,9 @@ def test_a_fit_too_small_for_intervals_says_so_before_it_is_paid_for():
     with pytest.raises(NotEnoughDataWarning, match=f"no intervals: .* fewer than the {needed} sam"):
         model.fit(X[1:])
     assert budget.entries == ()
+    counted = PrivateGaussianMixture(1, data_norm=4.0, neighbours="add_remove")
+    with pytest.warns(NotEnoughDataWarning, match="will be no intervals: .* fewer than the"):
+        counted.fit(X[: needed // 2])
     low, _ = model.fit(X).means_interval()
     assert np.isfinite(low).all()
 
