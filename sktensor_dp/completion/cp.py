@@ -101,7 +101,7 @@ class PrivateCPCompletion(
         Quantities that got noise, as for the parameter.
     n_iter_ : int
         Number of sweeps over the modes, or of steps of descent; with ``unit_mode`` of sweeps in
-        search of components, 1 where none are found.
+        search of components, 1 where none are sought.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_features_in_ : int

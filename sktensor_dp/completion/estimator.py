@@ -314,7 +314,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         found: list[Warning] = []
         shared: SharedModel = attributes["_shared"]
         if plan.seeks_components and np.max(self.rank) > 0:
-            stopped = isinstance(plan, PersonPlan) and shared.components is None
+            stopped = isinstance(plan, PersonPlan) and attributes["n_iter_"] < plan.n_sweeps
             found.append(self._components_not_seen(n_units, n_observed, shape, stopped=stopped))
         modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
         of_modes = zip(modes, shared.effects, strict=True)

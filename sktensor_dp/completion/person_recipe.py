@@ -162,8 +162,10 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         fit_by_corrected_deviation(biases, of_values.deviation_and_share)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
     level = release_level(ask, biases, plan.n_levels - 1)
-    found = None
-    if plan.n_sweeps and not (found := release_components(ask, biases, plan, options)):
+    found, n_iter = None, 1
+    if plan.n_sweeps:
+        found, n_iter = release_components(ask, biases, plan, options)
+    if n_iter < plan.n_sweeps:
         # What is left of their budget pays for better biases and a better level.
         for_level, for_biases = plan.rest_of_search
         precision = plan.n_rounds * plan.rest_over_rounds
@@ -194,7 +196,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         **attributes_of_units(model, ask.n_units, options.ranks),
         "_model": model, "_shared": model,
         "perturbation_": plan.perturbation,
-        "n_iter_": 1 if components is None else plan.n_sweeps,
+        "n_iter_": n_iter,
     }  # fmt: skip
     n_entries = round(entries_each(biases) * n_with_values)
     return FitResult(state, _doubts(of_values, values.measured_part)), n_entries
@@ -237,10 +239,11 @@ def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
 
 def release_components(
     ask: Session, biases: Sequence[SharedBiases], plan: PersonPlan, options: ModelOptions
-) -> tuple[SharedComponents, float] | None:
-    """Components by `DirectionSearch`, and the variance that they leave.
+) -> tuple[tuple[SharedComponents, float] | None, int]:
+    """Components by `DirectionSearch`, and the variance that they leave; and the number of sweeps.
 
-    None where the trial says that biases would gain more from the rest of the budget.
+    None where all are noise and chance, or the trial says that biases would gain more from the rest
+    of the budget, which ends the search.
     """
     ranks = [options.ranks[one.mode] for one in biases]
     weights = cell_weights(biases)
@@ -254,10 +257,12 @@ def release_components(
         if step + 1 == n_trial:
             more_of_biases = biases[plan.place_of_longest].gain_of(plan.rest_over_rounds)
             if not search.is_worth(more_of_biases):
-                return None
+                return None, n_trial
     factor = search.factor()
+    if not factor.any():
+        return None, plan.n_sweeps
     shape = [len(one.shares) for one in biases]
     components = components_of_cells(
         factor, shape, ranks, full_core=options.full_core, random_state=options.random_state
     )
-    return components, search.noise_variance(factor)
+    return (components, search.noise_variance(factor)), plan.n_sweeps

@@ -340,7 +340,7 @@ def test_what_components_do_not_need_goes_to_effects(each, seed):
         names = ["unit_levels", "shared_row_sums"]
         rest = ["shared_row_sums", "unit_levels"]  # both are better for it
         assert found == [*names, "unit_levels", "shared_factor_sums", *rest]
-        assert tried == defaults.DIRECTION_TRIAL * defaults.DIRECTION_SWEEPS
+        assert tried == model.n_iter_ == defaults.DIRECTION_TRIAL * defaults.DIRECTION_SWEEPS
         assert not hasattr(model, "factors_")
         assert model.n_components_ == 0
         assert any("biases gain, which got the rest" in str(one.message) for one in told)
@@ -350,6 +350,15 @@ def test_what_components_do_not_need_goes_to_effects(each, seed):
     # Nothing is there to be found: effects of variance 0 on a deviation of 1. That levels are alike
     # is known less well after a search, and then they are shrunk as usual: 1.02.
     assert error(model, data, test) < 1.03 * error(plain, data, test)
+
+
+@pytest.mark.parametrize("kind", [PrivateCPCompletion, PrivateTuckerCompletion])
+def test_a_search_to_its_end_may_find_nothing(kind, monkeypatch):
+    monkeypatch.setattr(DirectionSearch, "is_worth", lambda *_: True)
+    with pytest.warns(NotEnoughDataWarning, match="show none above noise and chance"):
+        model = components_fitted(tastes(1, 0.0)[0], 1, 2.0, kind)
+    assert (model.n_components_, model.n_iter_) == (0, defaults.DIRECTION_SWEEPS)
+    assert not hasattr(model, "factors_")
 
 
 @pytest.mark.parametrize("unit_mode", [None, 0])
