@@ -409,7 +409,7 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         ):
             ask.count_units(plan)
             yield ask
-        if counts_units:
+        if counts_units and not paid_by_earlier_batch:
             ask.warnings.extend(self._warnings_of_delta(plan, ask.n_units, unit))
 
     def _with_report(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -131,7 +132,8 @@ class PrivateTensorPowerMethod(
     Warns
     -----
     NotEnoughDataWarning
-        If released values show that the data was too small at this epsilon.
+        If released values show that the data was too small at this epsilon; of a stream, if it
+        ends too early, or once it is complete.
 
     See Also
     --------
@@ -309,10 +311,12 @@ class PrivateTensorPowerMethod(
             inputs.check_same("epsilon, delta and data_norm", stream.settings, settings)
         batch = checked._chunks_of(X, groups, n_samples, reset=stream is None)
         earlier = None if stream is None else self.privacy_report_  # on the batches so far
-        # No warning of a stream that is not complete: more batches may come.
-        return self._publish_result(
-            self._fitted_to_batch(batch, stream, base.column_attributes(checked), earlier)
-        )
+        fitted = self._fitted_to_batch(batch, stream, base.column_attributes(checked), earlier)
+        after = fitted.attributes["_stream"]
+        if after.method.is_complete:  # before that, more batches may come
+            said = warnings_of_stream(after, self.n_components)
+            fitted = replace(fitted, warnings=(*fitted.warnings, *said))
+        return self._publish_result(fitted)
 
     def fit_tensor(self, T: ArrayLike, **unsupported: object) -> Self:
         """Decompose a symmetric tensor, with one entry and its permutations protected.
@@ -524,19 +528,21 @@ class PrivateTensorPowerMethod(
     def _fit_stream(self, batches: Iterable[SampleChunks], checked: object) -> Self:
         """Make one power step on each batch of a stream; set fitted attributes after the last."""
         state: Mapping[str, Any] = {}
+        said: list[Warning] = []
         process = OneProcess()
         for batch in read_each(batches, "The source of chunks"):
             process.check()
             # The first batch pays for all: nobody else has a copy of this stream.
-            state = self._fitted_to_batch(
+            fitted = self._fitted_to_batch(
                 batch, state.get("_stream"), base.column_attributes(checked),
                 state.get("privacy_report_"), paid_by_earlier_batch=bool(state),
-            ).attributes  # fmt: skip
+            )  # fmt: skip
+            state = fitted.attributes
+            said.extend(fitted.warnings)
         if not state:
             raise ValueError("the source of chunks yielded none.")
-        return self._publish_result(
-            base.FitResult(state, warnings_of_stream(state["_stream"], self.n_components))
-        )
+        said.extend(warnings_of_stream(state["_stream"], self.n_components))
+        return self._publish_result(base.FitResult(state, tuple(said)))
 
     def _fitted_to_batch(
         self,

@@ -3,6 +3,7 @@
 import math
 import pickle
 import tracemalloc
+import warnings
 from typing import Any
 
 import numpy as np
@@ -181,6 +182,17 @@ def test_a_short_stream_says_so():
         model(max_iter=10).fit_chunks(parts)
     with pytest.raises(ValueError, match="none"):
         model().fit_chunks([])
+
+
+def test_a_complete_stream_says_what_noise_hides():
+    estimator = model(max_iter=1, epsilon=0.1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for X in batches(600, 7):
+            estimator.partial_fit(X)
+    said = [one for one in caught if "above their noise; 3 were fitted" in str(one.message)]
+    assert estimator.n_batches_needed_ == 6
+    assert len(said) == len(caught) == 2  # by the last batch that was needed, and by one more
 
 
 def test_memory_is_linear_in_the_number_of_features():
