@@ -302,9 +302,9 @@ class PrivateEstimatorMixin(KnownParameters, HasAccountant, FittedStateMixin, Mo
         self, X: object, n_samples: object, unsupported: Mapping[str, object], method: str = "fit"
     ) -> Self:
         """Refuse wrong parameters and `unsupported` arguments; return a copy for validation."""
-        check_arguments(self, unsupported)
+        check_arguments(self, unsupported, method)
         if n_samples is not None and not is_dask(X):
-            check_arguments(self, ["n_samples"])
+            check_arguments(self, ["n_samples"], method)
         checked = self._validation_copy()
         checked._check_parameters(method)
         return checked

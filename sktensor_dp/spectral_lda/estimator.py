@@ -278,7 +278,7 @@ class PrivateSpectralLDA(
         ValueError
             As :meth:`fit`, or if epsilon, delta or neighbours changed since the first batch.
         """
-        checked = self._checked_copy(X, n_samples, unsupported)
+        checked = self._checked_copy(X, n_samples, unsupported, "partial_fit")
         stream = self._stream
         if stream is not None:
             check_same("epsilon and delta", stream.budget, (self.epsilon, self.delta))

@@ -409,7 +409,7 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         X : sparse matrix of shape (n_documents, n_features)
             Counts of each document: raw data, not protected by the fit.
         """
-        self._checked_copy(raw_documents, n_samples, unsupported)  # for its errors
+        self._checked_copy(raw_documents, n_samples, unsupported, "fit_transform")  # for its errors
         chunks = self._chunks_of(raw_documents, groups, n_samples)
         columns = self._fit_units(chunks).vocabulary_
         if isinstance(chunks, LazyTexts):

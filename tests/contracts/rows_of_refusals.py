@@ -493,7 +493,8 @@ ARGUMENTS += [
 
 ARGUMENTS += [
     Row(f"{given} of {noun}, {method}", model, {},
-        (methodcaller(method, right, **{given: np.ones(4)}),), f"takes no {given}{why}", TypeError)
+        (methodcaller(method, right, **{given: np.ones(4)}),),
+        rf"\.{method} takes no {given}{why}", TypeError)
     for noun, model, methods, right in (
         ("topics", topics, ("fit", "partial_fit"), np.ones((4, 3))),
         ("components", components, ("fit", "partial_fit"), np.ones((4, 3))),
