@@ -233,11 +233,21 @@ class CompletionForecast(InvertibleForecast):
                 (by_odds, "the least, at about even odds"), (by_plan, "with less a fit seeks none")
             ) if of_kind
         ]  # fmt: skip
+        if parameters["unit_mode"] is None and self._finds_by_persons():
+            ways.insert(0, "unit_mode=0 (all values of a person are protected; fold_in predicts)")
         if ways:
             found = f"If components hold {share} of the variance, one could be found with "
             return f"{found}{'; or with '.join(ways)}."
         no_way = "Not even" if parameters["epsilon"] >= 10 else "Neither an epsilon of 10 nor"
         return f"{no_way} more data would show components; fewer rows may."
+
+    def _finds_by_persons(self) -> bool:
+        """True if a fit whose units are rows of the first mode would find components."""
+        asked = self._asked()
+        if asked.parameters["perturbation"] != "auto":
+            return False
+        of_persons = {"unit_mode": 0, "max_iter": None, "row_names": None}
+        return bool(asked.forecast(of_persons, {}).finds_components)
 
     def _sized(self, n: int) -> dict[str, Any]:
         """Numbers of this forecast's question for `n` units, each with as many entries."""

@@ -309,6 +309,13 @@ def test_advice_names_what_helps_most_and_it_does():
     # No epsilon helps 943 people with 1,682 films; no number does without a delta.
     assert list(model.forecast(100_000, (943, 1682)).what_helps()) == ["units"]
     assert "delta above 0" in clone(model).set_params(delta=0).forecast(*asked).advice()
+    # Of many persons of few rows components can be found where no value of theirs shows any.
+    of_values = clone(model).set_params(epsilon=2.0, unit_mode=None)
+    for shape, is_better in (((3000, 60), True), ((300, 60), False)):
+        asked = 27 * shape[0], shape
+        of_persons = clone(of_values).set_params(unit_mode=0).forecast(*asked)
+        assert of_persons.finds_components == is_better
+        assert ("unit_mode=0" in of_values.forecast(*asked).advice()) == is_better
     exact = clone(model).set_params(epsilon=math.inf, unit_mode=None).forecast(100, (50, 10))
     assert exact.advice().startswith("Not even more data would show components")
     assert "Noise and chance hide biases" in str(exact)
