@@ -73,14 +73,16 @@ class PrivateCPCompletion(
     Attributes
     ----------
     factors_ : list of ndarray of shape (shape[m], rank)
-        Columns of unit norm; rows never observed are 0. With a ``unit_mode``, if components were
-        found, factors of shared modes, and 0 for units; of a matrix they are scaled so that a
-        unit's own weights have unit variance. Where ``entry_pairs`` were released, the columns
-        found for ``fold_in``, which may be fewer, and 0 for rows of the first mode.
+        Columns of unit norm, or 0 where noise hides them; rows never observed are 0. With a
+        ``unit_mode``, if components were found, factors of shared modes, and 0 for units; of a
+        matrix they are scaled so that a unit's own weights have unit variance. Where
+        ``entry_pairs`` were released, the columns found for ``fold_in``, which may be fewer, and 0
+        for rows of the first mode.
     weights_ : ndarray of shape (rank,)
-        Non-negative, decreasing. Not with a ``unit_mode``.
+        Non-negative, decreasing, one for each column of ``factors_``. Not with a ``unit_mode``.
     n_components_ : int
-        Number of components found: at most `rank`, and 0 where noise hides them all.
+        Number of components found: at most `rank`, and 0 where noise hides them all;
+        ``"gradient"`` may count some that are noise.
     mean_ : float
         Mean of the values.
     mean_error_ : float
@@ -117,12 +119,15 @@ class PrivateCPCompletion(
     Warns
     -----
     NotEnoughDataWarning
-        If components were asked for and none were found, or noise hides the histogram of values
-        or the differences between rows of a mode.
+        If noise hides the histogram of values; if components were asked for and none are sought; or,
+        unless released values of a ``unit_mode`` lead to a UserWarning, if none are found, and of a
+        model without any if noise hides differences between rows of a mode.
     ConvergenceWarning
         If the model had not settled after `max_iter` sweeps over released values.
     UserWarning
-        If the average that was found lies at an end of the bounds.
+        If the average that was found lies at an end of the bounds, and no components or
+        differences show; with a ``unit_mode`` also if hardly any value is of a row that counts, or
+        values of one person differ little for the bounds; or if sweeps take long.
 
     See Also
     --------

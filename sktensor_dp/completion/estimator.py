@@ -183,7 +183,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             If an argument is not supported; no budget is spent.
         ValueError
             If a parameter is wrong, the entries are not of the right kind, or coordinates are
-            repeated; no budget is spent.
+            repeated; no budget is spent, unless only partitions of a Dask `X` show it.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """

@@ -80,7 +80,7 @@ class PrivateRowsMixin(PrivateEstimatorMixin):
         ------
         TypeError, ValueError
             If a parameter, an argument or `X` is wrong, or `groups` is not one label per row, of at
-            least two groups; no budget is spent.
+            least two groups; no budget is spent, unless only partitions of a Dask `X` show it.
         BudgetError
             If the accountant has too little left; no budget is spent.
         """

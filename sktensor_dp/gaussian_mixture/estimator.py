@@ -116,12 +116,13 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     -----
     NotEnoughDataWarning
         If means will have no intervals, as of too few samples, before the charge (where their
-        number is released, with the fit); if groups were joined, or the histogram of norms shows
-        nothing.
+        number is released, with the fit); if the histogram of norms shows nothing; or if groups
+        were joined, unless nearly all rows were scaled down.
     UserWarning
         If released moments show that nearly all rows were scaled down to `data_norm`, or that rows
         of persons (``groups``) lack cells: an average then weighs persons by their rows that have
-        its column, as the report says, too.
+        its column, as the report says, too. If a group has nearly one value of a column, or lies at
+        the end of its range.
 
     See Also
     --------

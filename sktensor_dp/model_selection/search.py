@@ -159,7 +159,8 @@ class PrivateSearchCV(
         guess: forecasts of trials assume it. By default 100 tokens, and 20 entries.
     anyway : bool, default=False
         True searches also where :meth:`forecast` says that noise decides, or that no trial shows
-        what it is asked for; False refuses that before the charge.
+        what it is asked for; False refuses that before the charge, if the number of units is
+        public.
 
     Attributes
     ----------
@@ -290,7 +291,8 @@ class PrivateSearchCV(
             the estimator refuses the data (no budget is spent then); or, after the charge, if it
             refuses a candidate that was drawn.
         NotEnoughDataError
-            If no trial can show anything (see `anyway`), uncharged; if none could be fitted, when
+            If no trial can show anything of a public number of units (see `anyway`), uncharged; if
+            none could be fitted, when
             the budget is spent.
         BudgetError
             If the accountant has too little left, or would keep epsilon without any delta; no

@@ -240,7 +240,7 @@ class PrivateTensorPowerMethod(
             ``__iter__``, not a generator.
         n_samples, n_features : int or None, default=None
             Rows, or groups, in all chunks together, and columns; public. Not needed for
-            ``"stream"``, which ``"auto"`` is where they are not given. With
+            ``"stream"``, which ``"auto"`` is where a public number of rows is not given. With
             ``neighbours="add_remove"`` the number of rows is private and must not be given.
 
         Returns

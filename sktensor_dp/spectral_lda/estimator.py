@@ -151,7 +151,8 @@ class PrivateSpectralLDA(
     -----
     NotEnoughDataWarning
         If released values show that the data was too small for ``n_components`` topics, or that
-        noise hides some of them, which it names.
+        noise hides some of them, which it names; of later batches of a stream, if they could show
+        more topics than the first one found.
     DoubtfulParameterWarning
         If released pairs of words show more topics than ``n_components``.
 

@@ -202,18 +202,19 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
     Attributes
     ----------
     vocabulary_ : dict
-        Column of each word of the vocabulary; columns are in alphabetical order.
+        Column of each word of the vocabulary; in alphabetical order, unless it was given.
     fixed_vocabulary_ : bool
         Whether the vocabulary was given.
     document_frequencies_ : ndarray of shape (n_features,)
         Noisy number of documents (or groups) with each word, at least 1 and at most the number of
         all. About one document in a hundred has more words of the vocabulary than count, by a
         noisy histogram: it counts for those that it uses most. Set if `min_df` or `max_df` asks
-        for it, or without noise.
+        for it, or without noise; not with a given vocabulary.
     threshold_ : float
-        Public number of documents, about, from which a word is kept, where these have a hundred
-        distinct words, or ``max_words_per_document`` if this is less. It grows with the root of
-        their number of words: double where they have four times as many, half where a quarter.
+        Public or released number of documents, about, from which a word is kept, where these have a
+        hundred distinct words, or ``max_words_per_document`` if this is less. It grows with the
+        root of their number of words: double where they have four times as many, half where a
+        quarter.
         Up to 1.7 times as many are needed where all words are about as common. Some commoner words
         are missing at random. Not set with a given vocabulary.
     privacy_report_ : PrivacyReport
@@ -378,9 +379,9 @@ class PrivateCountVectorizer(PrivateEstimatorMixin, CountVectorizer):
         TypeError, ValueError
             If a parameter or argument is wrong, the documents are none, not text or cannot be
             decoded, or `groups` is not one label per document, of at least two groups; no budget
-            is spent.
+            is spent, unless only partitions of a Dask collection show it.
         NotEnoughDataError
-            If the threshold exceeds the number of documents, before anything is charged; or
+            If the threshold exceeds a public number of documents, before anything is charged; or
             if no released word remains: its ``privacy_report_`` states what that cost.
         BudgetError
             If the accountant has too little left; no budget is spent.
