@@ -119,9 +119,9 @@ class PrivateCPCompletion(
     Warns
     -----
     NotEnoughDataWarning
-        If noise hides the histogram of values; if components were asked for and none are sought; or,
-        unless released values of a ``unit_mode`` lead to a UserWarning, if none are found, and of a
-        model without any if noise hides differences between rows of a mode.
+        If noise hides the histogram of values; if components were asked for and none are sought;
+        or, unless released values of a ``unit_mode`` lead to a UserWarning, if none are found, and
+        of a model without any if noise hides differences between rows of a mode.
     ConvergenceWarning
         If the model had not settled after `max_iter` sweeps over released values.
     UserWarning
