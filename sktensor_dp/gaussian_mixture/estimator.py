@@ -414,8 +414,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         Raises
         ------
         ImportError, ValueError
-            If the library is not installed; as :meth:`means_interval`, or if names,
-            `ranges` or `undo` are not those of the columns.
+            If the library is not installed; if `level` is not in [0, 1), or names, `ranges` or
+            `undo` are not those of the columns.
 
         Notes
         -----
@@ -535,26 +535,27 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         """Normal intervals around means, NaN where there are none, and a sentence on these."""
         if not 0 <= level < 1:
             raise ValueError(f"level must lie in [0, 1), got {level!r}.")
-        std, doubt = self._std_of_means(), ""
+        std, doubts = self._std_of_means(), []
         if std is None:
             reason = no_intervals_by(self, self.privacy_report_.n_units, self.n_features_in_)
-            doubt = f"There are no intervals: {reason}."
-            std = np.full(self.means_.shape, np.nan)
-        elif skewed := names_where(self, np.isnan(std[0])):
-            doubt = (
+            nowhere = np.full(self.means_.shape, np.nan)
+            return nowhere, nowhere, f"There are no intervals: {reason}."
+        without = np.isnan(std[0])
+        if skewed := names_where(self, without):
+            doubts.append(
                 f"There are no intervals of {' and '.join(skewed)}: groups are skewed there, or "
                 "have nearly one value, as by many zeros or a long tail; how they share it is not "
                 "known."
             )
-        elif rare := names_where(self, self._mean_errors.observed < 0.5):
-            seen = names_where(self, self._mean_errors.most_observed < 0.5)
+        if rare := names_where(self, (self._mean_errors.observed < 0.5) & ~without):
+            seen = names_where(self, (self._mean_errors.most_observed < 0.5) & ~without)
             most = "Most" if seen else "Noise may hide that most"
-            doubt = (
+            doubts.append(
                 f"{most} rows lack {' and '.join(seen or rare)}: if they do for values that are "
                 "seen, as by dropout, with little epsilon 7 in 10 of the 90% intervals there hold."
             )
         reach = float(ndtri((1 + level) / 2)) * std
-        return self.means_ - reach, self.means_ + reach, doubt
+        return self.means_ - reach, self.means_ + reach, " ".join(doubts)
 
     def forecast(self, n_samples: int, n_features: int) -> Forecast:
         """Forecast the noise of a fit from public numbers.

@@ -380,6 +380,10 @@ def test_warnings_say_that_cells_are_missing_only_where_it_is_seen():
         model._mean_errors = replace(model._mean_errors, observed=observed, most_observed=most)
         with pytest.warns(NotEnoughDataWarning, match=f"^{says} rows lack column 0 and"):
             model.means_interval()
+    spread = np.array([[0.0, 1.0, 1.0]])  # as of a column that groups share the tail of
+    model._mean_errors = replace(model._mean_errors, spread=spread)
+    with pytest.warns(NotEnoughDataWarning, match="of column 0: .* rows lack column 1 and"):
+        model.means_interval()
 
 
 @pytest.mark.parametrize(("share", "least"), [(1.0, 1.0), (0.9, 0.6), (0.5, 0.0)])
