@@ -351,7 +351,7 @@ def check_inputs(
     epsilon, delta : float, default=0.1 and 1e-6
         Cost of the check; :meth:`BudgetAccountant.split` divides a budget.
     accountant : BudgetAccountant, optional
-        Charged before anything is computed; by default that of the surrounding ``with`` block.
+        Charged before noise is drawn; by default that of the surrounding ``with`` block.
 
     Returns
     -------

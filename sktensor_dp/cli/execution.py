@@ -1,4 +1,4 @@
-"""Runs of the command: read, forecast, check the budget, fit, write what was found."""
+"""Runs of the command: read, check the budget, forecast, fit, write what was found."""
 
 import math
 import os
@@ -67,7 +67,7 @@ def _show_forecast(options: Namespace) -> int:
 
 
 def _run(options: Namespace) -> int:
-    """Read, show the forecast, check the budget, fit and write; return the exit status."""
+    """Read, check the budget, show the forecast, fit and write; return the exit status."""
     run, progress, folder = RUNS[options.command](options), Progress(), None
     # Without a file it shows what it does, on built-in texts.
     path = options.output or Path(f"private-{options.command}" if options.file else "demo-output")

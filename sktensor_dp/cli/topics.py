@@ -498,7 +498,7 @@ class Topics(Run):
         return " ".join([super().for_officer(), *by_group])
 
     def write_and_draw(self, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> Any:
-        """Write the page, leading words, all words, and if asked the shares of texts."""
+        """Write the page, leading words, all words, and if asked shares by group and of texts."""
         model, names = self.models["topics"], self._names
         about: dict[str, Any] = {"report": report, "warnings": warnings}
         if self._has_groups():  # all that were made of these topics

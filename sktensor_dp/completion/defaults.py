@@ -11,7 +11,8 @@ LEVEL_FRACTION = 0.02
 # Fraction of the budget for components of persons, and the number of releases.
 DIRECTION_FRACTION = 0.9
 DIRECTION_SWEEPS = 24
-# Fraction of these releases after which components must show a gain, or biases get the rest.
+# Fraction of these releases after which components must show a gain, or biases and levels get the
+# rest.
 DIRECTION_TRIAL = 3 / 8
 # Prior variance of a component at the start of a fit, relative to the variance of values.
 COMPONENT_VARIANCE = 0.1

@@ -399,7 +399,7 @@ def release_unclipped(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
     noise: StepNoise, left: Floats,
 ) -> tuple[Gaussians, MeanErrors]:  # fmt: skip
-    """Move one group to its means over all rows of the ball, none of which is clipped.
+    """Move one group to its means over all rows of the ball; few that lack many cells are clipped.
 
     Variances grow to what these rows show beyond noise. Steps had `left` (1, d) of the way of the
     means, and the `noise`.
@@ -435,7 +435,7 @@ def release_unclipped(
 
 
 class _FilledRows(NamedTuple):
-    """Released means over rows, none of which is clipped, with missing cells filled by a model."""
+    """Released means over rows, few of which are clipped, with missing cells filled by a model."""
 
     means: Floats  # (d,)
     squares: Floats  # (d,)

@@ -150,8 +150,9 @@ class PrivateTensorPowerMethod(
     group with all its samples, whose number is private; one entry for
     :meth:`fit_tensor`. *Public*: numbers of units (unless released) and features, sizes of
     batches, and all parameters, ``data_norm`` among them: do not set it to the largest norm
-    in the data. *Releases*: ``norm_histogram`` for a norm that is chosen; ``second_moments`` and
-    ``third_moment_histogram`` with ``projected_third_moments``, or with ``third_moments``;
+    in the data. *Releases*: ``norm_histogram`` for a norm that is chosen; ``second_moments``,
+    ``third_moment_histogram`` and ``projected_third_moments``, or ``third_moments``, after
+    ``second_moments`` if they are whitened;
     ``power_iterations``; ``tensor_power_iterations``.
     *Not covered*: running time; what ``transform`` and ``score`` say of the samples
     handed to them; several samples of one person without ``groups``; samples in several

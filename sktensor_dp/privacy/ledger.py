@@ -143,7 +143,7 @@ def _check_encodes(name: str, text: Any, encode: Callable[[Any], bytes]) -> None
 
 
 class Ledger:
-    """Ledger of one data set, its scope, in an SQLite database; each method is one transaction."""
+    """Ledger of one data set, its scope, in an SQLite database; each change is one transaction."""
 
     def __init__(self, path: str | os.PathLike[str] | None, scope: str | None = None) -> None:
         if scope is not None:
@@ -301,7 +301,6 @@ class Ledger:
             count = "SELECT COUNT(*) FROM charges WHERE id = ?"
             if connection.execute(count, (fit,)).fetchone() != (1,):
                 raise sqlite3.DatabaseError("it does not hold the charge of this release")
-            # Sensitivity and sigma are NaN without noise, and stored as NULL.
             connection.execute(
                 "UPDATE releases SET sensitivity = ?, sigma = ? WHERE charge = ? AND name = ?",
                 (float(sensitivity), float(sigma), fit, release),

@@ -27,7 +27,7 @@ def fit_vocabulary(ask: Session, plan: WordPlan, max_features: int | None) -> Fi
     """Release the words of enough documents; keep those that the plan and `max_features` allow."""
     weights, words_of_unit = np.ones(N_BUCKETS), 0  # for which a unit counts in frequencies
     sizes = np.zeros(0)  # (n_words,): units that hold each word, or a number that ranks words so
-    by_buckets = plan.needed_in_bucket > 0  # not without noise, nor where a unit has one word
+    by_buckets = plan.needed_in_bucket > 0  # not without noise
     if by_buckets:
         buckets = ask(WordBuckets()).as_sum().value
         # At equal weights a word gets as many votes as its bucket times the root of `max_words`: in
