@@ -484,7 +484,7 @@ class Topics(Run):
         if any(topic.hidden for topic in self._topics):
             notes.append(
                 "* hidden by noise: no word is known to be more likely in it than in all texts; do "
-                "not report it"
+                "not report it. It may be a mixture of others, whose shares are then too small"
             )
         title = f"Topics, of {counted(len(self._names), 'word')} ({self._allowed()})"
         of_topics = as_text(Table(title, head, rows, notes, head))

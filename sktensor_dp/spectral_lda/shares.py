@@ -34,7 +34,7 @@ from sktensor_dp.queries.norm_histogram import NormHistogram
 from sktensor_dp.queries.topic_shares import SharesByGroup, SharesNorm
 from sktensor_dp.spectral_lda import defaults
 from sktensor_dp.tensor.arrays import Floats, Integers
-from sktensor_dp.topics.confusion import comparable_shares, confusion
+from sktensor_dp.topics.confusion import comparable_shares, confusion, without
 from sktensor_dp.topics.inference import TINY
 from sktensor_dp.topics.shrinkage import deviation_moments
 
@@ -51,6 +51,10 @@ MARKS = {"seen": "", "half hidden": "?", "hidden": "*"}
 BLURRED = (
     "noise may have moved more than half of the words, so that shares, and their changes from "
     "group to group, are likely too small, by more than intervals say"
+)
+MAY_BE_NOTHING = (
+    "noise hides the topic, which may be a mixture of others: half of its texts count for these, "
+    "and intervals reach from none of them to all"
 )
 OF_KEPT_WORDS = (
     "Shares are of what the words show that the private vocabulary kept: topics of rare or of many "
@@ -71,6 +75,7 @@ class SavedShares(SavedState):
     spread_: Annotated[float, Real("+")]
     most_beyond_: Annotated[float, Real("+")]
     confusion_: Annotated[Floats, Numbers("kk+")]
+    without_hidden_: Annotated[Floats, Numbers("kk+")]
     visibility_: Annotated[list[str], Items(Plain(str), "k")]
     private_words_: Annotated[bool, Plain(bool)]
 
@@ -111,6 +116,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     confusion_ : ndarray of shape (n_topics, n_topics)
         Shares expected in a text of one topic, a row for each, by the model: sums are of such, and
         `shares_` are what explains them.
+    without_hidden_ : ndarray of shape (n_topics, n_topics)
+        Mixture of the other topics that has the words of a hidden one, a row for each topic;
+        others are themselves. A hidden topic may be no more than that: `shares_` count half of
+        its texts for the others, and intervals reach from none of them to all.
     visibility_ : list of str of length n_topics
         "seen"; "hidden" where noise hides the topic (``hidden``); or "half hidden", where it
         may have moved more than half of its words (``uncertainty`` of ``topic_table``): its shares,
@@ -143,6 +152,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     spread_: float
     most_beyond_: float
     confusion_: Floats
+    without_hidden_: Floats
     visibility_: list[str]
     private_words_: bool
 
@@ -196,6 +206,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             self._refuse_noise(chunks.n_units, model, chunks.grouped)
         of_model = {
             "confusion_": common, "visibility_": model._visibility(),
+            "without_hidden_": without(model.components_, model.hidden()),
             "private_words_": hasattr(X, UNIT_MARK),
         }  # fmt: skip
         return self._fit_units(chunks, of_model)
@@ -334,7 +345,13 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     @cached_property
     def _inverse(self) -> Floats:
         """Matrix that takes sums of confused shares to those of topics; rows sum to 1."""
-        return np.asarray(np.linalg.pinv(self.confusion_))
+        half = (np.eye(len(self.confusion_)) + self.without_hidden_) / 2
+        return np.asarray(np.linalg.pinv(self.confusion_) @ half)
+
+    @property
+    def _by_hidden(self) -> Floats:
+        """How far shares are off, either way, if hidden topics are nothing, or all there."""
+        return np.abs(self.shares_ @ self.without_hidden_ - self.shares_)
 
     def _squares(self, shares: Floats) -> tuple[Floats, Floats]:
         """Largest mean squares of what a text adds to a topic's sum: of that topic, and others."""
@@ -381,7 +398,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         The shares s at which the sum less s times the count is within its own deviations (Fieller,
         1954; without noise Wilson, 1927). As a share is from 0 to 1, they reach at least as far as
         the normal law of the estimate within these bounds: noise beyond them makes none certain.
-        Lower ends of a group that add up to more than 1 are scaled down to that.
+        Beside hidden topics they are wider by half of what these hold or take from a topic. Lower
+        ends of a group that add up to more than 1 are scaled down to that.
 
         **Privacy.** Made of released values alone; costs nothing.
         """
@@ -408,8 +426,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         # Far beyond the bounds no s may be within its deviations: noise is as large all the same.
         scale = np.maximum(np.maximum(width / deviations, np.sqrt(variance)), TINY)
         within = truncnorm(-middle / scale, (1 - middle) / scale, middle, scale)
-        low = np.clip(np.minimum(middle - width, within.ppf((1 - level) / 2)), 0, 1)
-        high = np.clip(np.maximum(middle + width, within.ppf((1 + level) / 2)), 0, 1)
+        low = np.minimum(middle - width, within.ppf((1 - level) / 2)) - self._by_hidden
+        high = np.maximum(middle + width, within.ppf((1 + level) / 2)) + self._by_hidden
+        low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
         low /= np.maximum(low.sum(axis=1, keepdims=True), 1.0)
         # At a higher level than that of `hidden_` the count may be hidden: any share will do.
         is_hidden = n**2 <= noise * c
@@ -448,7 +467,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         if "half hidden" in self.visibility_:
             notes.append(f"? of a topic: {BLURRED}")
         if "hidden" in self.visibility_:
-            notes.append("* of a topic: noise hides the topic, whatever its shares")
+            notes.append(f"* of a topic: {MAY_BE_NOTHING}")
         said = "Average shares of topics, by group, in texts with a word of these"
         return Table(said, head, rows, notes, ("group",))
 

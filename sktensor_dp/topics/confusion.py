@@ -17,6 +17,8 @@ from sktensor_dp.topics.moments import project_rows
 LENGTHS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
 # Tokens that are drawn for a length: a share is off by about a hundredth of itself.
 DRAWN = 2**15
+# Tokens of a document of a whole topic, beside which a prior is nothing.
+TOKENS = 1e4
 
 
 def comparable_shares(
@@ -42,6 +44,19 @@ def confusion(topics: Floats, prior: Floats, single: bool, length: float) -> Flo
     n = max(DRAWN // (tokens * k), 1)
     drawn = drawn_documents(topics, np.repeat(np.eye(k), n, axis=0), tokens, as_generator(0))
     return proportions(drawn, topics, prior, single).reshape(k, n, k).mean(axis=1)
+
+
+def without(topics: Floats, hidden: NDArray[np.bool_]) -> Floats:
+    """Mixtures (k, k) of the other topics that have the words of `hidden` ones, a row for each.
+
+    Others are themselves, as are all if none is left.
+    """
+    rows, left = np.eye(len(topics)), np.flatnonzero(~hidden)
+    if 0 < len(left) < len(topics):
+        words = sp.csr_matrix(TOKENS * topics[hidden])
+        found = proportions(words, topics[left], np.full(len(left), 1 / len(left)), single=False)
+        rows[np.ix_(hidden, left)], rows[hidden, hidden] = found, 0.0
+    return rows
 
 
 def _nearest(lengths: NDArray[np.floating] | list[float]) -> NDArray[np.integer]:
