@@ -22,7 +22,7 @@ from sktensor_dp.completion.plan import (
     row_weight,
     trial_sweeps,
 )
-from sktensor_dp.completion.pull import Pull
+from sktensor_dp.completion.pull import OfClips, Pull, pull_by_clip
 from sktensor_dp.completion.shared_biases import (
     LEAST_ERROR,
     LEAST_RELATIVE_ERROR,
@@ -154,7 +154,9 @@ def _errors_of_rows(
             in_others = max(1 - (norm / each) ** 2, 0.5)
             norm = each / (in_one + (1 - in_one) * math.sqrt(in_others))
         weight = shape[plan.unit_mode] * each / n_rows / norm
-        noise, sampling, shift = _errors_of_rounds(each, weight, plan, assumed, sweeps, place)
+        noise, sampling, shift = _errors_of_rounds(
+            each, weight, n_rows, plan, assumed, sweeps, place
+        )  # fmt: skip
         # A row is the weighted mean of two blocks, each with noise: units with entries in several
         # rows, and in one. `parts` of the row's weight are in each.
         part_in_one = min(in_one * norm / each, 1.0)
@@ -184,11 +186,13 @@ class _RoundErrors(NamedTuple):
 
 
 def _errors_of_rounds(
-    each: float, weight: float, plan: PersonPlan, assumed: Assumed, sweeps: int, place: int
-) -> _RoundErrors:
+    each: float, weight: float, n_rows: int, plan: PersonPlan, assumed: Assumed, sweeps: int,
+    place: int,
+) -> _RoundErrors:  # fmt: skip
     """Errors of all rounds together of a row of the shared mode at `place`, if it has one block.
 
-    The row has the weight `weight`; `sweeps` sweeps of the search pay for one more round.
+    The row, one of `n_rows`, has the weight `weight`; `sweeps` sweeps of the search pay for one
+    more round.
     """
     # Each round clips as `SharedBiases.release` does, for values whose mean is in the middle.
     rounds, half = plan.n_rounds, 1 / 2
@@ -197,27 +201,32 @@ def _errors_of_rounds(
     of_values = math.sqrt(about + by_effects)
     least, share = residual_clip(of_values, half), ratio_to_largest(of_values, half)
     apart = float(mean_to_median(share, assumed.bias_deviation, half))
-    pull = Pull(variance=defaults.PULL_SCALE**2)
+    pull = Pull.prior(share_varied=1.0)
     found: list[_RoundErrors] = []
+    by_clip: list[float] = []
     for number, mu in enumerate(mus):
         # Residuals of the first round, about no effects, have those in them.
         deviation = math.sqrt(about + (by_effects if number == 0 else 0.0))
         widest = 2 * half / deviation
         if number == 0:
             clip = UNCLIPPED
+        elif mu in (0.0, math.inf):
+            clip = widest  # a pure budget pays for several rounds only where it is infinite
         else:
-            # All rounds but the first are averaged, and what is paid by sweeps.
-            averaged = (rounds - 1) * mus[0] ** 2 + sum(one**2 for one in mus[rounds : number + 1])
-            # A pure budget pays for several rounds only where it is infinite.
-            noise = 1 / math.sqrt(averaged) if averaged > 0 else 0.0
-            of_rows = weight / deviation
+            noises, _, shifts = np.array(found).T
+            unit = weight * deviation
+            past = OfClips(unit**2 / noises, np.array(by_clip), shifts / deviation)
+            # Of the rounds to come, or of the one that is paid by sweeps.
+            noise = 1 / (weight * mu * math.sqrt(max(rounds - number, 1)))
             clip = clip_of_least_error(
-                noise, of_rows * apart, of_rows * assumed.bias_deviation, pull, least, widest
-            )
+                past, noise, apart / deviation, assumed.bias_deviation / deviation, n_rows, pull,
+                least, widest,
+            )  # fmt: skip
         farthest = SharedRowSums.largest_distance(longest_sum(clip))
         sigma = farthest / mu if mu > 0 else math.sqrt(2) * 4 / cost.epsilon
         shift = apart * shift_by_clip(clip, widest)
         found.append(_errors_of_round(sigma, clip * deviation, deviation, each, shift))
+        by_clip.append(pull_by_clip(clip))
     return _averaged(found, weight)
 
 

@@ -118,8 +118,14 @@ class Levels:
         mean = float(np.average(grid, weights=weights))
         deviation = math.sqrt(np.average((grid - mean) ** 2, weights=weights))
         root = float(np.clip(mean + at * deviation, least, 1.0))
-        part = 1.0 if of_mean is None else float(np.clip(of_mean / root, 0.0, 1.0))
-        return self.half * root, part**2
+        if of_mean is None:
+            return self.half * root, 1.0
+        part = float(np.clip(of_mean / root, 0.0, 1.0))
+        variance = (sigma**2 + (part * deviation) ** 2) / root**2
+        # Shrink the share of the others by the variance of a square (James & Stein 1961).
+        others = max(1 - part**2, LEAST_WEIGHT)
+        shrunk = max(others - (4 * part**2 + 2 * variance) * variance / others, 0.0)
+        return self.half * root, 1 - shrunk
 
     def level_variance(self, noise_variance: float, measured_part: float) -> float:
         """Posterior median of the variance of units' levels, for values that vary about these.

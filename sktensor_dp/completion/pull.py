@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from sktensor_dp.completion import defaults
 from sktensor_dp.tensor.arrays import Floats, blocks
 
 # Medians have from a ninth of the effects of means to three times these; 1 is on the grid.
 LEAST_GAIN, LARGEST_GAIN, N_GAINS = 1 / 9, 3.0, 31
+LOGS_OF_GAINS = np.linspace(math.log(LEAST_GAIN), math.log(LARGEST_GAIN), N_GAINS)
 # Variances of effects, relative to the mean square of what releases show.
 LEAST_RATIO, LARGEST_RATIO, N_VARIANCES = 1e-2, 5.0, 6
 # Releases lack none or up to nine tenths of how far the effects that they are about are off.
@@ -28,22 +30,83 @@ class Pull(NamedTuple):
     above where they differ less, as where most persons have one value alone.
     """
 
-    mean: float = 0.0
-    variance: float = 0.0
+    values: Floats = np.zeros(1)
+    weights: Floats = np.ones(1)  # probabilities of the values
+
+    @classmethod
+    def prior(cls, share_varied: float) -> "Pull":
+        """Pull before any release; the fewer units vary, the less is known."""
+        # Logarithms of gains of medians have a prior with heavy tails (Cauchy) about 0.
+        scale = math.hypot(defaults.PULL_SCALE, 1 - share_varied)
+        weights = 1 / (1 + (LOGS_OF_GAINS / scale) ** 2)
+        return cls(1 - np.exp(LOGS_OF_GAINS), weights / weights.sum())
 
     def gain(self, by_clip: float) -> float:
         """Effects that clipped residuals show, over those of means."""
-        return 1 - self.mean * by_clip
+        return 1 / float(self.weights @ (1 / (1 - self.values * by_clip)))
 
     def error(self, by_clip: float) -> float:
         """Deviation of effects divided by `gain`, over effects."""
-        return math.sqrt(self.variance) * by_clip / self.gain(by_clip)
+        gain = self.gain(by_clip)
+        ratios = gain / (1 - self.values * by_clip)
+        of_form = self.of_form(by_clip) / gain
+        return math.sqrt(self.weights @ (ratios - 1) ** 2 + of_form**2)
+
+    def of_form(self, by_clip: float) -> float:
+        """Error of effects if pulls fall as the density of residuals at the clip, not as tails."""
+        density = math.exp(-(float(ndtri(min(by_clip, 1.0) / 2)) ** 2) / 2)
+        return abs(float(self.weights @ self.values)) * (density - by_clip)
+
+    def variance_left(self, variances: Floats) -> Floats:
+        """Expected variances after one more measurement, of each of these `variances`."""
+        squares = (self.values - self.weights @ self.values) ** 2
+        of_each = variances[:, None]
+        return np.asarray((squares * of_each / (squares + of_each)) @ self.weights)
 
 
-def pull_by_clip(clip: float) -> float:
+def pull_by_clip(clip: float, share_varied: float = 1.0) -> float:
     """Part of a median's pull that residuals have whose clip is in their deviations."""
-    # As the density of normal residuals at the clip: nothing is left where none is clipped.
-    return math.exp(-(clip**2) / 2)
+    # Part of normal residuals that are clipped, if all deviations are of the units that vary.
+    return 2 * float(ndtr(-clip * math.sqrt(share_varied)))
+
+
+class OfClips(NamedTuple):
+    """Numbers (n,) of n releases, or of n clips to choose from."""
+
+    precisions: Floats  # of a row's effect, by noise
+    by_clip: Floats  # as `pull_by_clip`
+    shifts: Floats  # errors of effects, as values are skewed
+
+    def without(self, pull: Pull) -> "OfClips":
+        """Numbers of effects divided by the gains of this `pull`."""
+        gains = np.array([pull.gain(by_clip) for by_clip in self.by_clip.tolist()])
+        return OfClips(self.precisions * gains**2, self.by_clip / gains, self.shifts)
+
+
+def expected_square_errors(
+    past: OfClips, planned: OfClips, pull: Pull, effects: float, n_rows: int
+) -> Floats:
+    """Expected square error of a row's effect by `past` releases and each of those `planned`.
+
+    `effects` is the root mean square of the effects of `n_rows` rows. What past releases told of
+    the `pull` is in it.
+    """
+    of_forms = [
+        np.array([pull.of_form(by_clip) / pull.gain(by_clip) for by_clip in one.by_clip.tolist()])
+        for one in (past, planned)
+    ]
+    past, planned = past.without(pull), planned.without(pull)
+    of_past = float(past.precisions.sum())
+    totals = of_past + planned.precisions
+    by_clip, shifts, of_form = (
+        (past.precisions @ own + planned.precisions * new) / totals
+        for own, new in (*zip(past[1:], planned[1:], strict=True), of_forms)
+    )
+    # Releases tell the pull by how much they differ from those of another clip.
+    differences = planned.by_clip - past.precisions @ past.by_clip / of_past
+    told = n_rows * (effects * differences) ** 2 * planned.precisions * (of_past / totals)
+    left = pull.variance_left(1 / np.maximum(told, LEAST_SQUARE))
+    return 1 / totals + (left * by_clip**2 + of_form**2) * effects**2 + shifts**2
 
 
 def measured_pull(
@@ -53,17 +116,15 @@ def measured_pull(
     """Pull by effects `shown` (n, n_rows) in n releases, of variances `noise`.
 
     `sampling` (n_rows,) is that of effects, by a row's entries. A release was about the true
-    effects, less the part `farness` of them. The fewer units vary, the less is known before.
+    effects, less the part `farness` of them; units vary in this share.
     """
     precisions = 1 / noise.mean(axis=0)
     precisions /= precisions.sum()
     shown = shown - (shown @ precisions)[:, None]
     mean_square = max(float(precisions @ np.mean(shown**2, axis=0)), LEAST_SQUARE)
-    # Logarithms of gains of medians, and what releases lack where units keep to a part of the
-    # rows, have priors with heavy tails (Cauchy), near 0 for most laws.
-    logs_of_gains = np.linspace(math.log(LEAST_GAIN), math.log(LARGEST_GAIN), N_GAINS)
-    scale = math.hypot(defaults.PULL_SCALE, 1 - share_varied)
-    pulls, lacks = 1 - np.exp(logs_of_gains), np.linspace(0, LARGEST_LACK, N_LACKS)
+    prior = Pull.prior(share_varied)
+    # What releases lack where units keep to a part of the rows has such a prior, too.
+    pulls, lacks = prior.values, np.linspace(0, LARGEST_LACK, N_LACKS)
     # Of each release at each pair of the two, and its noise far from the effects it is about.
     gains, errors = [], []
     for own, variances, clipped, far in zip(shown, noise, by_clip, farness, strict=True):
@@ -88,6 +149,5 @@ def measured_pull(
             logs[place] += np.sum(product**2 * of_effects / more - np.log(more), axis=1) / 2
     likelihoods = np.exp(logs - np.max(logs)).sum(axis=0).reshape(N_GAINS, N_LACKS)
     weights = likelihoods @ (1 / (1 + (lacks / defaults.PULL_SCALE) ** 2))
-    weights /= 1 + (logs_of_gains / scale) ** 2
-    mean = float(np.average(pulls, weights=weights))
-    return Pull(mean, float(np.average((pulls - mean) ** 2, weights=weights)))
+    weights *= prior.weights
+    return Pull(pulls, weights / weights.sum())

@@ -8,11 +8,17 @@ from functools import partial, reduce
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar, nnls
+from scipy.optimize import nnls
 
 from sktensor_dp.completion.fixed_point import Line, fixed_point
 from sktensor_dp.completion.model import LEAST_SHARE_OF_NOISE, unexplained_variance
-from sktensor_dp.completion.pull import Pull, measured_pull, pull_by_clip
+from sktensor_dp.completion.pull import (
+    OfClips,
+    Pull,
+    expected_square_errors,
+    measured_pull,
+    pull_by_clip,
+)
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import ReleasedEffects, SharedRowSums
 from sktensor_dp.queries.query import Query
@@ -102,15 +108,18 @@ class EffectRelease:
         )  # fmt: skip
         errors = errors_of_releases(releases, compared, counts, row_weights, missed)
         parts = weights_of_least_error(errors).T
+        # An uncertain pull is one factor in all rows: it draws none of them to the mean.
+        pulled = sum(part * one.pulled for part, one in zip(parts, releases, strict=True))
         response = responses[-1]
         if sigma > 0:
             # Multiplied by this, sums have errors as large as the noise of counts.
-            response = sigma / np.sqrt(np.einsum("ij,jik,kj->j", parts, errors, parts))
+            variances = np.einsum("ij,jik,kj->j", parts, errors, parts) - (pulled * counts) ** 2
+            response = sigma / np.sqrt(variances)
         sum_parts = response * parts / responses
         return cls(
             sums=np.sum(sum_parts * sums, axis=0),
             counts=counts, sigma=sigma, response=response,
-            about=np.sum(parts * about, axis=0),
+            about=np.sum(parts * about, axis=0), pulled=pulled,
             # Of the same values.
             spread=sum(part * one.spread for part, one in zip(sum_parts, releases, strict=True)),
         )  # fmt: skip
@@ -146,10 +155,7 @@ def errors_of_releases(
     by_moves = np.stack([_square_distances(missed), own_moves])
     # At most all of it, as where a row of this mode meets one of another mode alone.
     part = min(_part_by_first(distances, by_noise, by_moves), float(row_weights @ counts**2))
-    # Rows that are shifted less than most are far from the constant that is subtracted.
     shift = np.stack([one.shift * counts for one in releases])
-    common_shift = _constants(shift, counts, row_weights) * counts
-    shift = np.where(np.abs(shift) > np.abs(common_shift), shift, common_shift)
     pulled = np.stack([one.pulled * counts for one in releases])
     errors = part * missed + sum(np.einsum("ij,kj->jik", one, one) for one in (shift, pulled))
     # The rest of its distance from the last release is each release's own error, beside noise.
@@ -245,26 +251,27 @@ def longest_sum(clip: float) -> float:
 
 
 def clip_of_least_error(
-    noise: float, apart: float, effects: float, pull: Pull, least: float, widest: float
+    past: OfClips, noise: float, apart: float, effects: float, n_rows: int, pull: Pull,
+    least: float, widest: float, share_varied: float = 1.0,
 ) -> float:  # fmt: skip
-    """Clip, in deviations, at which noise and expected errors have the least mean square.
+    """Clip, in deviations, of all releases to come with which biases are expected to err least.
 
-    `noise` is that of a row's sum of sensitivity 1, `apart` a row's sum of distances from mean to
-    median by skewness, and `effects` its sum of effects, which have the `pull`.
+    In deviations of residuals, too: `noise` is that of a row's effect by these releases together,
+    of sensitivity and response 1, and root mean squares are the distances `apart` of rows' means
+    from their medians, by skewness, and `effects`, which have the `pull`.
     """
-
-    def square_error(clip: float) -> float:
-        """Squared error of a bias whose residuals are clipped here."""
-        by_clip = pull_by_clip(clip)
-        sigma = noise * SharedRowSums.largest_distance(longest_sum(clip)) / pull.gain(by_clip)
-        shift = math.hypot(apart * shift_by_clip(clip, widest), effects * pull.error(by_clip))
-        return shift**2 + (sigma / clipped_response(clip)) ** 2
-
-    # Of a negative pull narrow and wide clips may each have a minimum.
-    clips = np.linspace(least, widest, N_CLIPS)
-    best = int(np.argmin([square_error(clip) for clip in clips.tolist()]))
-    ends = clips[max(best - 1, 0)], clips[min(best + 1, N_CLIPS - 1)]
-    return float(minimize_scalar(square_error, bounds=ends, method="bounded").x)
+    clips = np.geomspace(least, widest, N_CLIPS)
+    numbers = [
+        (
+            (clipped_response(clip) / SharedRowSums.largest_distance(longest_sum(clip)) / noise)
+            ** 2,
+            pull_by_clip(clip, share_varied),
+            apart * shift_by_clip(clip, widest),
+        )
+        for clip in clips.tolist()
+    ]
+    planned = OfClips(*np.transpose(numbers))
+    return float(clips[np.argmin(expected_square_errors(past, planned, pull, effects, n_rows))])
 
 
 def _constants(sums: Floats, counts: Floats, of_rows: Floats) -> Floats:
@@ -312,6 +319,7 @@ class SharedBiases:
     total_variance: float  # of all weights together, by noise
     n_alone: float  # weight of units with entries in one row alone: their number
     _noise_of_sum: float  # of sensitivity 1, in the last release
+    _linear: Sequence[EffectRelease]  # all so far, with any pull
     _pull = Pull()
     _line: Line | None = None  # along which effects are extrapolated
 
@@ -377,13 +385,24 @@ class SharedBiases:
         if not self._rounds:  # in proportion to effects, not to their signs: it tells the pull
             share = max(values.share_varied, LEAST_SEVERAL)  # deviations are of those who vary
             return min(clip_of_two_values(half, values.level) / math.sqrt(share), widest)
-        apart = math.sqrt(np.mean((self.weights * self._distances_to_medians()) ** 2)) / residual
-        # Releases from the second on are clipped alike, and are averaged. This one is `precision`
-        # times as precise as the last.
-        n_alike = len(self._rounds) - 1 + n_left + precision
-        effects = math.sqrt(np.mean((self.weights * self.effects.means) ** 2)) / residual
-        noise = self._noise_of_sum / math.sqrt(n_alike)
-        return clip_of_least_error(noise, apart, effects, self._pull, least, widest)
+        weight = math.sqrt(np.mean(self.weights**2))
+
+        def mean_size(by_row: Floats) -> float:
+            """Root mean square over rows, in deviations of residuals."""
+            return math.sqrt(np.mean((self.weights * by_row) ** 2)) / (weight * residual)
+
+        unit = weight * residual
+        past = OfClips(
+            np.array([np.mean((unit * one.response / one.sigma) ** 2) for one in self._linear]),
+            np.array([one.by_clip for one in self._linear]),
+            np.array([mean_size(np.asarray(one.shift)) for one in self._linear]),
+        )
+        # Releases to come are clipped alike. This one is `precision` times as precise as the last.
+        noise = self._noise_of_sum / (weight * math.sqrt(n_left + precision))
+        return clip_of_least_error(
+            past, noise, mean_size(self._distances_to_medians()), mean_size(self.effects.means),
+            len(self.weights), self._pull, least, widest, values.share_varied,
+        )  # fmt: skip
 
     @property
     def _share_at_bounds(self) -> float:
@@ -391,9 +410,10 @@ class SharedBiases:
         return ratio_to_largest(self.values.deviation, self.half, self.values.level)
 
     def _distances_to_medians(self) -> Floats:
-        """Distances of rows' means from their medians."""
-        effects = self.effects.means
-        return mean_to_median(self._share_at_bounds, self.values.level + effects, self.half)
+        """Distances of rows' means from their medians, less the mean one, which moves no bias."""
+        means = self.values.level + self.effects.means
+        distances = mean_to_median(self._share_at_bounds, means, self.half)
+        return distances - float(self.shares @ distances)
 
     def fit(self, biases: Sequence["SharedBiases"]) -> None:
         """Fit effects to all releases so far, given the effects of other modes."""
@@ -423,7 +443,9 @@ class SharedBiases:
         widest = 2 * self.half
         self.effects = replace(
             found, means=np.clip(found.means - mean, -widest, widest),
-            variances=np.minimum(found.variances + release.by_step, widest**2),
+            variances=np.minimum(
+                found.variances + release.by_step + release.pulled**2, widest**2
+            ),
         )  # fmt: skip
 
     def _weight_of_entry(self, total: float, biases: Sequence["SharedBiases"]) -> float:
@@ -463,6 +485,7 @@ class SharedBiases:
             for one, of_others in zip(self._rounds, of_others, strict=True)
         ]
         of_missed = missed * shares @ missed.T
+        self._linear = linear
         linear = self._without_pull(linear, weight_each, of_missed.diagonal())
         release = EffectRelease.combined(linear, of_missed + uncertain)
         return self._at_fixed_point(release, linear, biases, weight_each)
@@ -589,7 +612,7 @@ class SharedBiases:
         return replace(
             released, response=response, about=released.about + shifts - mean / response,
             spread=spread, shift=of_clip * self._distances_to_medians(),
-            by_clip=pull_by_clip(clip / deviation),
+            by_clip=pull_by_clip(clip / deviation, self.values.share_varied),
         )  # fmt: skip
 
     def _residual_variances(self, by_others: float) -> tuple[float, Floats]:
