@@ -39,6 +39,7 @@ EQUAL = dict.fromkeys(defaults.FRACTIONS, 1 / len(defaults.FRACTIONS))
 ABLATIONS = (
     Ablation("FRACTIONS equal", (), {"gaussian_mixture.defaults.FRACTIONS": EQUAL}),
     constant("gaussian_mixture.OFFSET", 1.0),
+    constant("gaussian_mixture.SPARE", 0),
     constant("gaussian_mixture.SPHERES", 1),
     constant("gaussian_mixture.SPHERE_STEPS", 1),
     constant("gaussian_mixture.ROWS_A_STEP", math.inf),

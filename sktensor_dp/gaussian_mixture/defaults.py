@@ -4,7 +4,10 @@
 FRACTIONS = {"second_moments": 0.05, "mixture_statistics": 0.83, "mixture_gains": 0.12}
 # Constant coordinate in second moments, in radii; it shows the mean.
 OFFSET = 0.5
-# Number of spheres of the start for each group asked for, and of their EM steps.
+# Groups beyond those asked for, of the start and of the first quarter of the steps: what merged
+# spheres miss, groups with a shape of their own find.
+SPARE = 2
+# Number of spheres of the start for each group, and of their EM steps.
 SPHERES, SPHERE_STEPS = 4, 5
 # Rows times mu, for each group and column, for one further EM step.
 ROWS_A_STEP = 12.0

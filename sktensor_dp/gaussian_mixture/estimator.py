@@ -96,7 +96,8 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         (n_components_, n_features, n_features), (n_features, n_features),
         (n_components_, n_features) or (n_components_,).
     n_components_ : int
-        Number of groups that the released gains support.
+        Number of groups that the released gains support; if it is ``n_components``, there may be
+        more.
     gains_ : ndarray
         Released mean log-density of a sample in the mixture of 1, 2, ... groups, over that of one,
         after half of the steps; each sample's gains are clipped to a norm of 1.5.

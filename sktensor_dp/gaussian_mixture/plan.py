@@ -37,6 +37,7 @@ class MixturePlan:
     """Releases and settings of a fit, chosen from public numbers alone."""
 
     n_components: int
+    n_at_start: int  # groups of the start and the first steps: some to spare, if steps are enough
     n_features: int
     covariance_type: str
     n_steps: int
@@ -81,12 +82,14 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
     releases = ReleasePlan.split(estimator.epsilon, estimator.delta, fractions, uses)
+    # Gains come after half of the steps: of fewer than the fewest, none is for groups to spare.
+    n_spare = defaults.SPARE if k > 1 and n_steps // 2 >= FEWEST_STEPS else 0
     # A group has a k-th of the rows, and noise is averaged over steps.
     noise = k * step_sigma(estimator, releases, n_samples, n_features) / math.sqrt(n_steps)
     return MixturePlan(
-        n_components=k, n_features=n_features, covariance_type=estimator.covariance_type,
-        n_steps=n_steps, radius=radius, chooses_norm=chooses_norm,
-        random_state=estimator.random_state, releases=releases,
+        n_components=k, n_at_start=k + n_spare, n_features=n_features,
+        covariance_type=estimator.covariance_type, n_steps=n_steps, radius=radius,
+        chooses_norm=chooses_norm, random_state=estimator.random_state, releases=releases,
         has_intervals=not no_intervals_by(estimator, n_samples, n_features),
         clip=clip_for(n_features, defaults.QUANTILE, noise, math.sqrt(2 * k / n_samples)),
         noise=noise,
@@ -119,11 +122,12 @@ def check_memory(k: int, n_features: int) -> None:
     """Raise ValueError if the numbers that a fit holds at once may not fit into memory."""
     # Doubles for each pair of spheres: its loss, and its place in two tables.
     a_pair, d = 64, float(n_features)
-    spheres = defaults.SPHERES * k
+    with_spare = k + defaults.SPARE
+    spheres = defaults.SPHERES * with_spare
     # Mixtures of 1 to k groups, with factors and whiteners.
     levels = LEVELS * k * (k + 1) / 2
-    matrices = levels + SPHERE_MATRICES * spheres + STEP_MATRICES * k + SINGLE_MATRICES
-    points = 3.0 * TRIES * spheres * min(k, d)  # of which centres are chosen
+    matrices = levels + SPHERE_MATRICES * spheres + STEP_MATRICES * with_spare + SINGLE_MATRICES
+    points = 3.0 * TRIES * spheres * min(with_spare, d)  # of which centres are chosen
     fit = f"A fit of {counted(k, 'group')} of {counted(n_features, 'feature')}"
     held = matrices * (d + 1) ** 2 + points + a_pair * spheres**2 + WORKSPACE
     check_feasible(held, fit, "Fit fewer of either.")

@@ -39,6 +39,7 @@ from sktensor_dp.mixtures.m_step import (
     StepNoise,
     WhitenedStatistics,
     average_with_step,
+    carried_variances,
     gaussians_after_step,
 )
 from sktensor_dp.mixtures.shrinkage import LEAST_OF_LARGEST, clip_eigenvalues
@@ -106,6 +107,8 @@ def release_mixture(
 ) -> FittedMixture:
     """Release a start, EM steps, gains that choose the number of groups, and steps of these.
 
+    After a quarter of the steps groups are merged to as many as were asked for.
+
     Of one group, means that no clip moves are the last releases. `second` are released moments.
     """
     start = release_start(ask, ball, plan, second)
@@ -140,9 +143,10 @@ def release_mixture(
 
 
 def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer) -> Gaussians:
-    """Start of k Gaussians: spheres that EM steps of their own move, merged; for k = 1 `second`.
+    """Start of k Gaussians and spare ones: spheres that EM steps of their own move, merged.
 
-    The spheres are small, and spread in the leading directions of `second`, released moments.
+    The spheres are small, and spread in the leading directions of `second`, released moments, which
+    are the start for k = 1.
     """
     rng = as_generator(plan.random_state)
     d, offset, radius = plan.n_features, ball.offset, ball.radius
@@ -160,8 +164,7 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
         covariance = clip_eigenvalues(covariance, noise, radius**2)
         one = Gaussians(np.ones(1), mean[None], covariance[None])
         return of_type(one, plan, radius)
-    n_spheres = defaults.SPHERES * plan.n_components
-    n_directions = min(d, plan.n_components)
+    n_spheres, n_directions = defaults.SPHERES * plan.n_at_start, min(d, plan.n_at_start)
     spheres = small_spheres(mean, covariance, noise, radius, n_directions, n_spheres, rng)
     clip = clipping_at(n_directions, defaults.QUANTILE)
     fill = Gaussians(np.ones(1), mean[None], np.eye(d)[None])  # the mean, whatever a row has
@@ -177,8 +180,20 @@ def release_start(ask: Session, ball: LiftedBall, plan: MixturePlan, second: Ans
         spheres = spheres_after_step(
             spheres, clipped_statistics(answer), answer.sigma, clip, radius, rng, drops=drops
         )
-    *_, merged = merged_levels(spheres.gaussians, plan.n_components)
+    *_, merged = merged_levels(spheres.gaussians, plan.n_at_start)
     return of_type(merged, plan, radius)
+
+
+def without_spare(
+    plan: MixturePlan, model: Gaussians, average: StepMoments, statistics: WhitenedStatistics,
+    radius: float,
+) -> tuple[Gaussians, StepMoments]:  # fmt: skip
+    """Merge the spare groups of a start, and the average of their moments."""
+    merged = merged_levels(model, plan.n_components)[-1]
+    found, into = of_type(merged, plan, radius), merged.members.argmax(axis=0)
+    frames = Gaussians(model.weights, found.means[into], found.covariances[into])
+    variances = carried_variances(average, frames, statistics)
+    return found, average.merged(merged.members, found, variances)
 
 
 def release_steps(
@@ -195,11 +210,13 @@ def release_steps(
         wider = with_wider_clip(plan, model, ball.radius) if fills else plan
         statistics = release_statistics(ask, ball, wider, model)
         average = moments = average_with_step(average, model, statistics, added)
-        noise = moments.noise_of(statistics)
         model = gaussians_after_step(
             model, moments, statistics, ball.radius, ask.n_units, shrinks=not fills
         )
-    return model, moments, noise
+    if len(model.weights) > plan.n_components:  # groups to spare, of a start
+        model, moments = without_spare(plan, model, moments, statistics, ball.radius)
+        model = gaussians_after_step(model, moments, statistics, ball.radius, ask.n_units)
+    return model, moments, moments.noise_of(statistics)
 
 
 def with_wider_clip(plan: MixturePlan, model: Gaussians, radius: float) -> MixturePlan:

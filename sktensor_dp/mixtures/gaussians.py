@@ -165,9 +165,17 @@ def log_density(log_joint: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
+class MergedGaussians(Gaussians):
+    """Mixture of k merged Gaussians, of K that another one had."""
+
+    members: Floats  # (k, K): 1 for those that are merged to each, or 0
+
+
+@dataclass(frozen=True, eq=False)
 class Merged:
     """One Gaussian, of one or several that are merged."""
 
+    members: Floats  # (K,): 1 for each of these, or 0
     weight: float
     mean: Floats
     covariance: Floats
@@ -181,7 +189,7 @@ class Merged:
         covariance = within + between
         mean = (self.weight * self.mean + other.weight * other.mean) / weight
         log_volume = float(np.linalg.slogdet(covariance)[1])
-        return Merged(weight, mean, covariance, log_volume)
+        return Merged(self.members + other.members, weight, mean, covariance, log_volume)
 
 
 def fitted_to(points: Floats, shares: Floats) -> Gaussians:
@@ -195,14 +203,15 @@ def fitted_to(points: Floats, shares: Floats) -> Gaussians:
     return Gaussians(weights / weights.sum(), means, covariances)
 
 
-def merged_levels(model: Gaussians, most: int) -> list[Gaussians]:
+def merged_levels(model: Gaussians, most: int) -> list[MergedGaussians]:
     """Mixtures of 1, ..., `most` Gaussians at most by greedy merging (Runnalls, 2007)."""
-    alone = map(Merged, model.weights, model.means, model.covariances, model.log_volumes)
+    members = np.eye(len(model.weights))
+    alone = map(Merged, members, model.weights, model.means, model.covariances, model.log_volumes)
     parts = dict(enumerate(alone))
 
-    def mixture() -> Gaussians:
-        each = zip(*((one.weight, one.mean, one.covariance) for one in parts.values()), strict=True)
-        return Gaussians(*map(np.array, each))
+    def mixture() -> MergedGaussians:
+        each = ((one.weight, one.mean, one.covariance, one.members) for one in parts.values())
+        return MergedGaussians(*map(np.array, zip(*each, strict=True)))
 
     def loss(i: int, j: int) -> float:  # bound on what merging loses of log-likelihood
         one, other = parts[i], parts[j]

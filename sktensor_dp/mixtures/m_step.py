@@ -75,7 +75,8 @@ class StepMoments:
     variances: Floats
     steps: Floats  # (n_steps, k, 1 + d): weights and firsts of each step
     rates: Floats  # (k, n_steps): weights of steps when they were made
-    least_variances: Floats  # (k,): as `weight_variances`, had rates been those of least noise
+    weight_variances: Floats  # (k,): of noise on weights, over that of one step
+    least_variances: Floats  # (k,): the same, had rates been those of least noise
     off: Floats  # (k,): how likely it was off in the last step
 
     @property
@@ -84,10 +85,22 @@ class StepMoments:
         kept = np.cumprod(1 - self.rates[:, :0:-1], axis=1)[:, ::-1]
         return self.rates * np.column_stack([kept, np.ones(len(kept))])
 
-    @property
-    def weight_variances(self) -> Floats:
-        """Variances (k,) of noise on weights, over that of one step."""
-        return np.asarray(np.square(self.shares).sum(axis=1))
+    def merged(self, members: Floats, model: Gaussians, variances: Floats) -> "StepMoments":
+        """Moments of groups that are merged to those of a `model`: `members` (k, K) are 1, or 0.
+
+        Noise has the `variances` (3, K) about means, and in frames, of these.
+        """
+        means_over = members / members.sum(axis=1, keepdims=True)
+        seconds = self.seconds
+        if len(seconds) == len(self.weights):
+            seconds = np.tensordot(members, seconds, axes=1)
+        return StepMoments(
+            weights=members @ self.weights, firsts=members @ self.firsts, seconds=seconds,
+            means=model.means, frames=model.factors, variances=variances @ members.T,
+            steps=members @ self.steps, rates=means_over @ self.rates,
+            weight_variances=members @ self.weight_variances,
+            least_variances=members @ self.least_variances, off=means_over @ self.off,
+        )  # fmt: skip
 
     def noise_of(self, last: WhitenedStatistics) -> StepNoise:
         """Noise of the moments, by the statistics of the last step."""
@@ -118,6 +131,7 @@ def average_with_step(
         variances=(1 - rates) ** 2 * carried + rates**2 * new.variances,
         steps=np.concatenate([average.steps, new.steps]),
         rates=np.column_stack([average.rates, rates]),
+        weight_variances=(1 - rates) ** 2 * average.weight_variances + rates**2,
         least_variances=(1 - least) ** 2 * average.least_variances + least**2,
         off=off,
     )  # fmt: skip
@@ -213,7 +227,8 @@ def _differences(
     steps, found = np.concatenate([average.steps, new.steps]), []
     # Variances of noise on weights and shifts, of one step, and of the average for each such one.
     of_new = np.square([noise.weight, noise.shift])[:, None]
-    of_past = np.array([np.full_like(carried, of_new[0, 0]), carried / average.weight_variances])
+    of_weights = average.weight_variances * of_new[0]
+    of_past = np.array([of_weights, carried]) / np.square(average.shares).sum(axis=1)
     of_average = np.pad(average.shares, ((0, 0), (0, 1)))
     for n_last in 2 ** np.arange(len(average.steps).bit_length()):
         shares = -of_average
@@ -269,7 +284,7 @@ def moments_of(model: Gaussians, statistics: WhitenedStatistics) -> StepMoments:
         seconds=factors @ whitened @ factors.swapaxes(1, 2) + of_means,
         means=means, frames=model.factors, variances=np.tile(variances[:, None], k),
         steps=np.column_stack([weights, firsts])[None],
-        rates=ones[:, None], least_variances=ones, off=ones,
+        rates=ones[:, None], weight_variances=ones, least_variances=ones, off=ones,
     )  # fmt: skip
 
 

@@ -92,6 +92,25 @@ def test_groups_are_nearly_those_of_the_law(name, seed):
     assert model.score(new) >= log_density(joint).mean() - 0.1
 
 
+@pytest.mark.nightly
+def test_groups_apart_in_short_directions_are_found(seed):
+    """All three, in 6 of 8 fits: a start of three in three directions found them in 3 of 10.
+
+    The two longest directions of four show nothing of them. If a fit misses one in 30, 6 of 8 find
+    all but in one of 700.
+    """
+    found = []
+    for place in range(8):
+        rng = np.random.default_rng([seed, place])
+        labels, means = rng.choice(3, 4000, p=[0.6, 0.3, 0.1]), np.zeros((3, 4))
+        means[1, 0], means[2, 1] = 5.0, 7.0
+        X = (means[labels] + rng.standard_normal((4000, 4))) * [1.0, 1.0, 3.0, 3.0]
+        options = {"epsilon": 3.0, "random_state": seed}
+        model = PrivateGaussianMixture(3, data_norm=10.0, **options).fit(X - X.mean(axis=0))
+        found.append(adjusted_rand_score(labels, model.predict(X - X.mean(axis=0))) > 0.9)
+    assert sum(found) >= 6
+
+
 def test_groups_that_drift_within_the_noise_of_a_step_arrive(seed):
     """Labels are those of the law; of groups as near to each other one stayed too wide: .92."""
     rng, means = np.random.default_rng(seed), 8**0.5 * np.eye(5, 10)
