@@ -27,11 +27,16 @@ CENTRES = (
     "A group is taken for a cloud of any shape (a Gaussian), an average for its centre.",
     "A cloud of another form may be several groups; noise moves averages and shares.",
 )
+MAY_BE_MORE = (
+    "There may be more groups than were asked for: another run may ask for one or two more, and "
+    "joins those that the data does not support."
+)
 NOT_GIVEN = "not given"  # value of a category in missing cells, if it is listed
 CATEGORY = (
     "An average of a category is the share of rows that have it{}; rows with a missing cell count "
     "as others tell of them, unless 'not given' is listed; what a column lacks to 1 is noise, and "
-    "rows of no category listed."
+    "rows of no category listed. Where noise says more than 1, averages are lowered and intervals "
+    "are not, so that an average may lie near an end of its own."
 )
 CLAMPED = (
     "Averages and intervals are of numbers clamped to their ranges: a tail beyond is not counted."
@@ -195,8 +200,8 @@ class Groups(Run):
         ]
         if self.options.groups > 1:
             lines.append(
-                "Starts are random, and may miss one: ask for one or two more than there may be, "
-                "as those that the data does not support are joined."
+                "Ask for one or two groups more than there may be: those that the data does not "
+                "support are joined."
             )
         if why_none:
             lines.append(f"There will be no intervals around averages: {why_none}.")
@@ -209,8 +214,9 @@ class Groups(Run):
         return [self.on_seen()] if self.n_seen() < self.asked() else []
 
     def helps(self, most_epsilon: float) -> list[str]:
-        """Changes that would show more; starts are random, and not each finds close groups."""
-        return [*super().helps(most_epsilon), "another run, as starts are random"]
+        """Changes that would show more; to ask for fewer groups would not."""
+        ways = [way for way in super().helps(most_epsilon) if self.option not in way]
+        return [*ways, "another run, as starts are random"]
 
     def on_seen(self) -> str:
         """Say, from released numbers, how many groups there are and what they gain over one."""
@@ -307,8 +313,8 @@ class Groups(Run):
                 cells = ("", "")  # once for each group
         head = ("group", "share", "column", "average", "within (90%)")
         has_persons = self.options.person is not None
-        gains = [self.on_seen()] if self.n_seen() > 1 and not self.on_hidden() else []
-        notes = [*gains, *CENTRES, CLAMPED, *self.on_rows(), *self._on_intervals]
+        all_seen = [self.on_seen(), MAY_BE_MORE] if self.n_seen() == self.asked() > 1 else []
+        notes = [*all_seen, *CENTRES, CLAMPED, *self.on_rows(), *self._on_intervals]
         if self._n_logs:
             logs = ", ".join(self._numeric[-self._n_logs :])
             notes.append(f"Averages of {logs} are geometric means.")

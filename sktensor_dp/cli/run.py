@@ -490,7 +490,9 @@ class Run:
         """Say, from released numbers, how much of the requested result the data supports."""
         if not self.asked():
             return f"No {self.noun} was asked for."
-        return f"{self.n_seen()} of {counted(self.asked(), self.noun)} can be seen above the noise."
+        more = "" if self.n_seen() >= self.asked() else ", or there are no more"
+        found = f"{self.n_seen()} of {counted(self.asked(), self.noun)}"
+        return f"{found} can be seen above the noise{more}."
 
     def for_officer(self) -> str:
         """Say for the officer what the results show."""

@@ -399,11 +399,6 @@ class Topics(Run):
         """Number of topics above the noise."""
         return sum(not topic.hidden for topic in self._topics)
 
-    def on_seen(self) -> str:
-        """Say how many topics are seen, and that there may be no more."""
-        more = "" if self.n_seen() >= self.asked() else ", or there are no more"
-        return f"{super().on_seen()[:-1]}{more}."
-
     def fit(self) -> Iterator[str]:
         """Find words, then topics, then if asked their shares by group."""
         words, model = self.models["words"], self.models["topics"]
