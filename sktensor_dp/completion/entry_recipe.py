@@ -194,8 +194,10 @@ def release_pair_components(
     These are loadings of the columns, (n_columns, r), and the residual variance that they leave.
     """
     index_set, half = ask.public("index_set"), ask.public("half")
-    residual = 2 * half * ASSUMED.residual
-    clip = residual_clip(ASSUMED.residual, 1 / 2)
+    # Clips of smaller residuals would be as small as errors of predictions, which look like
+    # components.
+    residual = max(math.sqrt(model.noise_variance), 2 * half * ASSUMED.residual)
+    clip = residual_clip(residual, half)
     predictions = index_set.at_entries(model.biases) + (model.mean - ask.public("middle"))
     # With these weights of rows one value moves the pairs of any row as far.
     others = np.maximum(index_set.counts[0] - 1.0, 1.0)
@@ -218,7 +220,7 @@ def release_pair_components(
         math.hypot(noisy.sigma, math.sqrt(product_variance)), min(options.ranks),
     )  # fmt: skip
     explained = float((index_set.counts[1] / index_set.n_entries @ loadings**2).sum())
-    return loadings, unexplained_variance(residual, explained)
+    return loadings, unexplained_variance(math.sqrt(model.noise_variance), explained)
 
 
 def with_columns(model: CPCompletion, loadings: Floats) -> CPCompletion:

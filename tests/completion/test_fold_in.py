@@ -105,6 +105,22 @@ def test_persons_fold_in_components_that_predictions_lack(kind, seed):
     assert lost < 0.012
 
 
+def test_residuals_beside_components_vary_as_values_do(seed):
+    """Two-valued answers deviate by twice what is assumed."""
+    rng, shape = np.random.default_rng(seed), (15_000, 30)
+    X = np.argwhere(rng.random(shape) < 0.5)
+    signs = np.where(np.arange(shape[1]) % 2, 1, -1)
+    y = 0.5 * rng.standard_normal(shape[1])[X[:, 1]]
+    y += 0.6 * rng.standard_normal(shape[0])[X[:, 0]] * signs[X[:, 1]]
+    y = (y + 0.6 * rng.standard_normal(len(X)) > 0).astype(float)
+    model = PrivateCPCompletion(3, bounds=(0, 1), shape=shape, epsilon=2.0)
+    with unsafe_seeded_noise(seed):
+        model.fit(X, y)
+    assert names(model) == ["row_sums", "entry_pairs"]
+    assert model.n_components_ > 0
+    assert model._shared.noise_variance > 0.08  # of .25 in all
+
+
 def test_attributes_show_what_was_found(seed):
     data, _ = answers(seed)
     model = fitted(data, seed)
