@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from scipy.stats import truncnorm
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -434,6 +434,21 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         is_hidden = n**2 <= noise * c
         return np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)
 
+    def _interval_of_counts(self, level: float) -> tuple[Floats, Floats]:
+        """Ends (n_values,) of intervals of numbers of texts, scaled down as they are."""
+        few, rest = self.sums_.sum(axis=1), self.rest_sums_.sum(axis=1)
+        root = self.sums_.shape[1] ** 0.5
+        # What is added beyond the smaller bound is 0 or more: ends and median of its posterior.
+        low, middle, high = np.tile(np.maximum(rest, 0.0), (3, 1))
+        if noise := self.rest_sigma_ * root:
+            above = ndtr(np.maximum(rest / noise, -30.0))  # in deviations: farther off it is 0
+            tails = np.array([[(1 + level) / 2], [1 / 2], [(1 - level) / 2]])
+            low, middle, high = np.maximum(rest - noise * ndtri(tails * above), 0.0)
+        by_few, middle_of_all = ndtri((1 + level) / 2) * self.sigma_ * root, few + middle
+        low = middle_of_all - np.hypot(by_few, middle - low)
+        high = middle_of_all + np.hypot(by_few, high - middle)
+        return np.maximum(low, 0.0), np.maximum(high, 0.0)
+
     def __str__(self) -> str:
         """Intervals of the shares; before the fit the parameters."""
         return as_text(self._table()) if self._fitted_state() else repr(self)
@@ -441,16 +456,17 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     def _table(self) -> Table:
         """Intervals of the shares, and what they leave out."""
         low, high = self.interval()
+        of_counts = self._interval_of_counts(0.9)
         rows = []
         for row, hidden in enumerate(self.hidden_):
             group = f"{self.values[row]}{'*' if hidden else ''}"
-            n = f"{max(self.counts_[row], 0):,.0f}"
+            n = " to ".join(f"{end[row]:,.0f}" for end in of_counts)
             ends = zip(low[row], high[row], strict=True)
             rows.append((group, n, *("-" if hidden else f"{a:.0%} to {b:.0%}" for a, b in ends)))
         marks = [MARKS[visibility] for visibility in self.visibility_]
         topics = (f"topic {number}{mark}" for number, mark in enumerate(marks, start=1))
         scaling = self.on_scaling()
-        head = ("group", "texts, at least about" if scaling else "texts, about", *topics)
+        head = ("group", "texts, scaled down" if scaling else "texts", *topics)
         notes = [
             "Within (90%), for noise and chance, under these topics: groups that write more than "
             "others of a topic that was not found differ in these, too."
@@ -507,10 +523,11 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         Returns
         -------
         DataFrame or Table
-            One row for each group and topic: ``group``, ``texts_scaled`` (`counts_`), ``hidden``,
-            ``topic`` (numbered from 1 as in ``topic_table``), its ``visibility``, ``share``,
-            ``noise_std``, ``sampling_std``, the ends of the interval, ``low`` and ``high``, and
-            what it leaves out: ``texts_per_person`` and ``scaled_down_at_most``, alike in all rows.
+            One row for each group and topic: ``group``, ``texts_scaled`` (`counts_`) and the ends
+            of its interval, ``texts_low`` and ``texts_high``, ``hidden``, ``topic`` (numbered from
+            1 as in ``topic_table``), its ``visibility``, ``share``, ``noise_std``,
+            ``sampling_std``, the ends of the interval, ``low`` and ``high``, and what it leaves
+            out: ``texts_per_person`` and ``scaled_down_at_most``, alike in all rows.
         """
         return new_frame(self.columns(level), backend)
 
@@ -518,6 +535,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Columns of :meth:`table` by name."""
         n_groups, k = self.sums_.shape
         low, high = self.interval(level)
+        texts_low, texts_high = self._interval_of_counts(level)
         of_cells = {
             "share": self.shares_, "noise_std": self.noise_std_,
             "sampling_std": self.sampling_std_, "low": low, "high": high,
@@ -525,6 +543,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         return {
             "group": [value for value in self.values for _ in range(k)],
             "texts_scaled": np.repeat(np.maximum(self.counts_.round(), 0), k).tolist(),
+            "texts_low": np.repeat(texts_low.round(), k).tolist(),
+            "texts_high": np.repeat(texts_high.round(), k).tolist(),
             "hidden": np.repeat(self.hidden_, k).tolist(),
             "topic": n_groups * list(range(1, k + 1)),
             "visibility": n_groups * self.visibility_,

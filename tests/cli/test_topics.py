@@ -517,7 +517,7 @@ def test_shares_by_month_are_paid_by_the_same_budget(command, dated, tmp_path, m
         assert (row["share"] == row["low"] == "") is (month == "never")
     shares = {month: float(rows[month, "1"]["share"]) for month in ("jan", "feb")}
     assert sorted(round(share) for share in shares.values()) == [0, 1]
-    assert re.search(r"jan +2,\d\d\d +\d+% to \d+%", done.out)
+    assert re.search(r"jan +2,\d\d\d to 2,\d\d\d +\d+% to \d+%", done.out)
     assert "never*" in done.out
     page = (folder / "for-the-officer.md").read_text("utf-8")
     assert "- by values: jan,feb,never\n" in page

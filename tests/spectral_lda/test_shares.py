@@ -64,6 +64,12 @@ def test_averages_are_of_texts_where_busy_persons_differ(seed):
     # With little noise hardly anybody is scaled down.
     close = LDA.shares_by(X, by, VALUES, groups=persons, epsilon=20.0)
     assert np.abs(close.shares_ - truth).max() < 5 * close.noise_std_.max() + 0.01
+    # Of 8 ends of numbers, at so high a level, none misses the number by more than is scaled down.
+    for of_shares, scaled in (exact, 1.0), (LDA.shares_by(X, by, VALUES, groups=persons), 0.6):
+        columns = of_shares.columns(1 - 1e-6)
+        low, high = (columns[name][:: LDA.n_components_] for name in ("texts_low", "texts_high"))
+        assert (low <= np.array(n)).all()
+        assert (high >= scaled * np.array(n)).all()
     # Texts by themselves, which are all alike in norm.
     single = LDA.shares_by(sp.csr_array(X), pd.Series(by), np.array(VALUES), epsilon=20.0)
     assert single.texts_per_person_ == 1
@@ -304,7 +310,7 @@ def test_groups_that_noise_hides_are_marked_and_named(tmp_path, seed, monkeypatc
     low, high = found.interval(1 - 1e-15)
     assert np.all((low[:4] <= found.shares_[:4]) & (found.shares_[:4] <= high[:4]))
     table = found.table()
-    assert table.shape == (6 * K, 12)
+    assert table.shape == (6 * K, 14)
     assert {*table.visibility} == {"seen"}
     assert table.query("hidden")["share"].isna().all()
     found.save(tmp_path / "shares.model")
