@@ -326,7 +326,9 @@ def _refuse_few(run: Run, folder: Folder) -> None:
         mended, consent = run.changed(), "--no-check"
         mended.checked = None  # pays for a check of its own
         left = folder.left(mended.charge, run.options.epsilon)
-        unfit += f" Mended, the command takes what is left, epsilon {left:.4g}."
+        unfit += f" Mended, the command takes what is left, epsilon {left:.4g}"
+        of_persons = f"; persons by another column than {run.options.person} need a new --output"
+        unfit += f"{of_persons if run.options.person else ''}."
     elif not run.options.anyway and run.too_few():
         unfit, consent = _why_stopped(run, folder), "--anyway"
     else:
