@@ -167,7 +167,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
                 one.fit(biases)
         fit_by_corrected_deviation(biases, of_values.deviation_and_share)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
-    level = release_level(ask, biases, plan.n_levels - 1)
+    level = release_level(ask, biases, plan.n_level_uses - 1)
     found, n_iter = None, 1
     if plan.n_sweeps:
         found, n_iter = release_components(ask, biases, plan, options)

@@ -361,7 +361,8 @@ class PersonPlan:
     releases: ReleasePlan
     # For levels, of a budget without components: a search that its trial ends divides its rest so.
     level_fraction_of_rest: float
-    n_levels: int  # releases of `unit_levels`: the first is a start, the others pay for the level
+    # Planned uses of `unit_levels`: one for a start, the others together for the level.
+    n_level_uses: int
     n_rounds: int  # releases of the effects of each shared mode
     uses_by_mode: tuple[int, ...]  # planned releases of effects that one of each shared mode takes
     perturbation: ClassVar[str] = "sufficient_statistics"
@@ -390,9 +391,9 @@ class PersonPlan:
 
     def cost_of_level(self, n_sweeps: int) -> PrivacyCost:
         """Cost of the level, which `n_sweeps` of a search pay if there are any."""
-        name, uses = (
-            (SharedFactorSums.name, n_sweeps) if n_sweeps else (UnitLevels.name, self.n_levels - 1)
-        )
+        name, uses = SharedFactorSums.name, n_sweeps
+        if not n_sweeps:
+            name, uses = UnitLevels.name, self.n_level_uses - 1
         return PrivacyCost.total([(self.releases.cost_of(name), uses)])
 
     @property
@@ -430,16 +431,16 @@ def plan_persons(
     if n_sweeps:
         of_levels, of_components = defaults.LEVEL_FRACTION, defaults.DIRECTION_FRACTION
     # Levels are released before biases, for a start, and after: the latter gets the rest.
-    n_levels = round(2 * of_levels / defaults.LEVEL_FRACTION) if has_rounds else 2
+    n_level_uses = round(2 * of_levels / defaults.LEVEL_FRACTION) if has_rounds else 2
     shares = {UnitLevels.name: of_levels, SharedRowSums.name: 1 - of_levels - of_components}
-    uses = {UnitLevels.name: n_levels, SharedRowSums.name: sum(uses_by_mode) * n_rounds}
+    uses = {UnitLevels.name: n_level_uses, SharedRowSums.name: sum(uses_by_mode) * n_rounds}
     if n_sweeps:
         shares[SharedFactorSums.name] = of_components
         uses[SharedFactorSums.name] = n_sweeps
     if chooses_bounds:
         shares = with_histogram(ValueHistogram.name, shares)
     releases = ReleasePlan.split(epsilon, delta, shares, uses)
-    return PersonPlan(unit_mode, n_sweeps, releases, of_rest, n_levels, n_rounds, uses_by_mode)
+    return PersonPlan(unit_mode, n_sweeps, releases, of_rest, n_level_uses, n_rounds, uses_by_mode)
 
 
 def _level_fraction(shape: Sequence[int], unit_mode: int, epsilon: float, delta: float) -> float:

@@ -77,7 +77,7 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
         # From FEWEST_STEPS - 1 on, a step for each `ROWS_A_STEP` of rows times mu.
         allowed = n_samples * mu / (k * n_features) / defaults.ROWS_A_STEP
         n_steps = int(min(max(round(FEWEST_STEPS - 1 + allowed), FEWEST_STEPS), MOST_STEPS))
-    # Spent by `release_steps` and `release_unclipped`, `release_tails`, `release_start`.
+    # Spent by `release_steps` and `release_filled`, `release_tails`, `release_start`.
     n_statistics = n_steps + 1 + (defaults.SPHERE_STEPS if k > 1 else 0)
     uses = {MixtureStatistics.name: n_statistics, MixtureGains.name: 1}
     radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0

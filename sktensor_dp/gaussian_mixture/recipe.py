@@ -109,7 +109,8 @@ def release_mixture(
 
     After a quarter of the steps groups are merged to as many as were asked for.
 
-    Of one group, means that no clip moves are the last releases. `second` are released moments.
+    Of one group, means that clip no complete row are the last releases. `second` are released
+    moments.
     """
     start = release_start(ask, ball, plan, second)
     n_first = plan.n_steps // 2
@@ -125,7 +126,7 @@ def release_mixture(
         left = np.zeros_like(chosen.means)
         if observed_overall(ball, second) < 1:
             left = unfinished(earlier, chosen, noise, observed_by_column(ball, second, chosen))
-        found, errors = release_unclipped(ask, ball, plan, second, chosen, noise, left)
+        found, errors = release_filled(ask, ball, plan, second, chosen, noise, left)
     else:
         n_last = plan.n_steps - n_first
         of_these = average if k == most else None  # else steps so far were of other groups
@@ -412,7 +413,7 @@ def unfinished(earlier: Gaussians, found: Gaussians, noise: StepNoise, observed:
     return np.sqrt(np.maximum(np.square(moves) - squares, 0.0))
 
 
-def release_unclipped(
+def release_filled(
     ask: Session, ball: LiftedBall, plan: MixturePlan, second: Answer, model: Gaussians,
     noise: StepNoise, left: Floats,
 ) -> tuple[Gaussians, MeanErrors]:  # fmt: skip
