@@ -48,13 +48,14 @@ class PrivateCPCompletion(
         Privacy parameter in (0, 1e12]. ``float("inf")`` fits without noise.
     delta : float, default=1e-6
         Privacy parameter in [0, 1). 0 asks for pure differential privacy; with a ``unit_mode``
-        there are then no components, and biases are from one release instead of six.
+        there are then no components, and with noise biases are from one release instead of six.
     perturbation : str, default="auto"
         Quantities that get noise. ``"input"``: every value, once. ``"sufficient_statistics"``:
         sums of values over rows, which give the mean and biases. ``"gradient"``: every step of
         gradient descent on all parameters. ``"output"``: one factor, after the others
         were found from values with noise. ``"auto"`` is ``"input"`` where public numbers
-        say that components stand out of its noise, and ``"sufficient_statistics"`` elsewhere.
+        say that components stand out of its noise and gain more than biases lose by it, and
+        ``"sufficient_statistics"`` elsewhere.
         For long tables with few columns it then also releases sums of products of two values
         of a row, which give ``fold_in`` its components.
     unit_mode : int or None, default=None
@@ -73,23 +74,25 @@ class PrivateCPCompletion(
     Attributes
     ----------
     factors_ : list of ndarray of shape (shape[m], rank)
-        Columns of unit norm, or 0 where noise hides them; rows never observed are 0. With a
-        ``unit_mode``, if components were found, factors of shared modes, and 0 for units; of a
-        matrix they are scaled so that a unit's own weights have unit variance. Where
+        Columns of unit norm, or 0 where noise hides them. Without a ``unit_mode`` rows never
+        observed are 0; with one, if components were found, factors of shared modes, and 0 for
+        units; of a matrix they are scaled so that a unit's own weights have unit variance. Where
         ``entry_pairs`` were released, the columns found for ``fold_in``, which may be fewer, and 0
         for rows of the first mode.
     weights_ : ndarray of shape (rank,)
-        Non-negative, decreasing, one for each column of ``factors_``. Not with a ``unit_mode``.
+        Non-negative, one for each column of ``factors_``; decreasing, but where ``entry_pairs``
+        were released. Not with a ``unit_mode``.
     n_components_ : int
         Number of components found: at most `rank`, and 0 where noise hides them all;
         ``"gradient"`` may count some that are noise.
     mean_ : float
-        Mean of the values.
+        Constant of the model: the value where all biases are 0. With a ``unit_mode`` a mean over
+        units, each alike, of averages of their values less biases.
     mean_error_ : float
         Standard error of ``mean_``, from noise and sampling, which the average of each row shares;
         NaN without ``unit_mode``.
     biases_ : list of ndarray of shape (shape[m],)
-        One per mode; 0 for rows never observed, and for units.
+        One per mode; 0 for units, and without a ``unit_mode`` for rows never observed.
     bias_errors_ : list of ndarray of shape (shape[m],)
         Standard errors of ``biases_``, from noise and sampling, and with ``unit_mode`` of how far
         rows of few entries are drawn to 0; NaN for ``unit_mode``, or where it is None for the

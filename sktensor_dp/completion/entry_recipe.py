@@ -155,7 +155,7 @@ def _fit_by_sufficient_statistics(ask: Session, options: ModelOptions) -> EntryM
 
 
 def _fit_by_output(ask: Session, options: ModelOptions) -> EntryModel:
-    """Model of released values whose last factor is replaced by a released ridge regression."""
+    """Model of released values whose last factor is averaged with a released ridge regression."""
     model, half = _fit_by_input(ask, options), ask.public("half")
     index_set: IndexSet = ask.public("index_set")
     mode = index_set.n_modes - 1

@@ -407,10 +407,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         Parameters
         ----------
         X : array-like of int of shape (n, n_modes)
-            Coordinates. Indices below 0 (as of ``OrdinalEncoder(unknown_value=-1)``), those
-            never observed, and without the parameter ``shape`` those beyond ``shape_`` get what
-            is known without them: the mean and the biases of the other modes. For a Dask array
-            or frame the result is a Dask array that is not computed yet.
+            Coordinates. Indices below 0 (as of ``OrdinalEncoder(unknown_value=-1)``), without a
+            ``unit_mode`` those never observed, and without the parameter ``shape`` those beyond
+            ``shape_`` get what is known without them: the mean and the biases of the other modes.
+            For a Dask array or frame the result is a Dask array that is not computed yet.
 
         Returns
         -------

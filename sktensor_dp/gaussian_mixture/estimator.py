@@ -107,7 +107,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     data_norm_ : float
         Norm that was chosen (``data_norm="auto"`` only).
     n_iter_ : int
-        Number of EM steps; of one group half are releases of means that nothing clips.
+        Number of EM steps; of one group half are releases of means that clip no complete row.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
@@ -140,10 +140,10 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
     released) and features, and all parameters, ``data_norm`` among them: do not set it to the
     largest norm in the data. *Releases*: ``norm_histogram`` for a norm that is chosen;
     ``second_moments``; ``mixture_statistics``, for small spheres of the start, for each step, and
-    for a test of skewness; ``mixture_gains``, unless one group is asked for. *Not
-    covered*: running time; what ``predict``, ``score`` and ``bic`` say of the samples handed to
-    them; several samples of one person without ``groups``; infinite numbers, for which errors are
-    raised.
+    for a test of skewness; ``mixture_gains``, unless one group is asked for or the start
+    leaves one. *Not covered*: running time; what ``predict``, ``score`` and ``bic`` say of the
+    samples handed to them; several samples of one person without ``groups``; infinite numbers, for
+    which errors are raised.
 
     References
     ----------
@@ -494,7 +494,7 @@ class PrivateGaussianMixture(PrivateRowsMixin, DensityMixin, BaseEstimator):
         - They count what clips take of log-normal tails that are as skewed as released shifts are,
           within noise, and of values farther out where released second moments show these; of
           longer tails, and of far values that noise hides, they may hold too few. Means of one
-          group have no clip, and noise in proportion to ``data_norm``.
+          group clip no complete row, and have noise in proportion to ``data_norm``.
         - The share of missing cells is estimated for each column, by released second moments or
           the last steps of one group. Where cells are missing for values that are seen, as by
           dropout, noise leaves steps unfinished. What their second half moved is counted: of 90%

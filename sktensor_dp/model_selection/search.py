@@ -291,9 +291,9 @@ class PrivateSearchCV(
             the estimator refuses the data (no budget is spent then); or, after the charge, if it
             refuses a candidate that was drawn.
         NotEnoughDataError
-            If no trial can show anything of a public number of units (see `anyway`), uncharged; if
-            none could be fitted, when
-            the budget is spent.
+            If no trial can show anything of a public number of units (see `anyway`), or every
+            candidate is refused before its charge, uncharged; if no trial could be fitted, when the
+            budget is spent.
         BudgetError
             If the accountant has too little left, or would keep epsilon without any delta; no
             budget is spent.

@@ -54,7 +54,7 @@ class MomentPlan:
     n_components: int  # capped by the number of features
     n_features: int  # of the data
     perturbation: str  # where noise is added; never "auto"
-    whiten: bool  # whether third moments are whitened by second ones
+    whiten: bool  # whether third moments, if released, are whitened by second ones
     # Settings of the power method, and the seed of its starts.
     n_restarts: int
     max_iter: int

@@ -134,7 +134,10 @@ def fit_by_steps(
     step: type[PowerIterations | TensorPowerIterations],
     bound: float,
 ) -> FittedComponents:
-    """Power method with noise in every step on the same data, of norms within `bound`."""
+    """Power method with noise in every step on the same data.
+
+    `bound` is that of the `step`: the norm of samples, or the change of an entry of a tensor.
+    """
     method = new_method(plan)
     while not method.is_complete:
         answers = release_power_step(ask, step(method.columns_asked(), bound))

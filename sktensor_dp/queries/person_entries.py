@@ -95,11 +95,11 @@ class UnitLevels(Query):
 
 @dataclass(frozen=True, eq=False)
 class ReleasedEffects:
-    """Released effects of rows of the shared modes; each unit fits its own parameters to them."""
+    """Released effects of rows; `SharedFactorSums` also fits each unit's own parameters to them."""
 
     effects: tuple[SharedEffects, ...] = field(repr=False)  # released, one per shared mode
     level: float  # mean level of units, minus the middle of the range; public
-    noise_variance: float  # of values about the model, in each unit's own fit; public
+    noise_variance: float  # of values about the model, read by that fit alone; public
 
     def check(self, scale: float) -> None:
         """Raise ValueError for numbers that may overflow in a fit, relative to `scale`."""

@@ -37,19 +37,19 @@ class Clips:
         self.limits: dict[str, float] = {}
 
     def release_for_counts(self, quantile: float) -> Clip:
-        """Clip mean counts at a noisy quantile of their norm."""
+        """Clip mean counts by their norm, at the limit of `_release`."""
         bins = TOKENS if self._ask.is_pure else CLIPPED_NORMS["counts"]
         return self._release("counts", CountNorm(count_order(self._ask)), quantile, bins)
 
     def release_for_pairs(self, quantile: float, words: NDArray[np.intp] | None) -> Clip:
-        """Clip the :class:`PairNorm` of `words` (all if None) at a noisy quantile."""
+        """Clip the :class:`PairNorm` of `words` (all if None) at the limit of `_release`."""
         norm = PairNorm(DIAGONAL_WEIGHT, words)
         return self._release("pairs", norm, quantile, CLIPPED_NORMS["pairs"], min_tokens=2)
 
     def release_for_triples(
         self, quantile: float, norm: Norm, clips: tuple[Clip, ...] = ()
     ) -> Clip:
-        """Clip a `norm` of third moments of units scaled by `clips` at a noisy quantile."""
+        """Clip a `norm` of third moments of units scaled by `clips`, as `_release` says."""
         return self._release("triples", norm, quantile, CLIPPED_NORMS["triples"], clips, MIN_TOKENS)
 
     def _release(

@@ -99,9 +99,10 @@ class PrivateSpectralLDA(
         of all moments.
     clip_norm : "auto" or mapping, default="auto"
         Limits on what one document contributes. ``"auto"`` takes quantiles of noisy
-        histograms of norms, at two percent of the budget. A mapping gives public limits for
-        some of ``"counts"`` (Euclidean norm of the counts; number of tokens if ``delta=0``),
-        ``"pairs"`` and ``"triples"`` (norm of the number of tokens times the moment).
+        histograms of norms, at two percent of the budget unless ``n_refinements`` is given. A
+        mapping gives public limits for some of ``"counts"`` (Euclidean norm of the counts; number
+        of tokens if ``delta=0``), ``"pairs"`` and ``"triples"`` (norm of the number of tokens times
+        the moment).
     neighbours : {"replace_one", "add_remove"}, default="replace_one"
         One document is replaced; or added or removed (``docs/guarantee.md``), and a noisy count is
         released first, at one percent of the budget.

@@ -3,8 +3,9 @@
 1. Limits and word frequencies. 2. Pair moments of all or the most frequent words. 3. By
 `plan.triples`: triple moments, decomposed in the space that the pairs whiten; by
 `plan.match_moments` topics and the concentration are then fitted to all moments jointly. 4.
-Without triples: topics start from the rotated eigenvectors of the pairs, are brought in line with
-all pairs, and the pairs tell the concentration. 5. `plan.n_refinements` EM steps on fresh releases.
+Without triples: topics start from the rotated eigenvectors of the pairs, the pairs tell the
+concentration, and topics are brought in line with all pairs. 5. `plan.n_refinements` EM steps on
+fresh releases.
 """
 
 import math

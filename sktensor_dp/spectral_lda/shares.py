@@ -102,7 +102,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
     hidden_ : ndarray of shape (n_values,)
         True where noise hides how many texts there are.
     texts_per_person_ : float
-        Bound on what one unit adds, in texts of one topic and group: given or released.
+        Bound on what one unit adds, in texts of one topic and group: 1 of documents; of persons
+        given or released.
     spread_ : float
         Number of texts that count like one by their persons, from 1 to that bound.
     most_beyond_ : float

@@ -1,4 +1,4 @@
-"""Step of online EM on each batch of a stream, whose state is in fitted.py."""
+"""Step of online EM on each later batch of a stream, whose state is in fitted.py."""
 
 from collections.abc import Mapping
 from dataclasses import replace
