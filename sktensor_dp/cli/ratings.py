@@ -163,6 +163,8 @@ class Ratings(Run):
         def is_enough(epsilon: float) -> bool:
             return self.changed(epsilon=epsilon).verdict() == "enough"
 
+        if is_enough(self.options.epsilon):  # items differ by less than the forecast expects
+            return []
         n, epsilon = self.least({"enough"}), least_epsilon(is_enough)
         ways = [f"{n} persons"] if n else []
         return ways if epsilon is None else [*ways, f"--epsilon {epsilon:g}"]

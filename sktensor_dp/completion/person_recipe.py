@@ -14,6 +14,7 @@ from sktensor_dp.completion.component_search import DirectionSearch, columns_wor
 from sktensor_dp.completion.model import AT_EDGE, SharedModel, attributes_of_units
 from sktensor_dp.completion.plan import ModelOptions, PersonPlan, trial_sweeps
 from sktensor_dp.completion.shared_biases import (
+    LEAST_SEVERAL,
     LEAST_WEIGHT,
     PersonValues,
     SharedBiases,
@@ -98,7 +99,8 @@ class Levels:
         """Posterior mean of the root of units' mean variance, moved by `at` of its deviations.
 
         Of the units with values a fraction `several` has several: only their values deviate. Also
-        returns the share of these that do, if all others have one value and these deviate alike.
+        returns the share of these that do, if all others have one value and these deviate alike,
+        moved the other way.
         """
         # In units of half the range. Of order 1 there is no mean deviation: no round will need it.
         share, sigma = self.share * several, self.answer.sigma / (self.share * several * self.half)
@@ -120,12 +122,15 @@ class Levels:
         root = float(np.clip(mean + at * deviation, least, 1.0))
         if of_mean is None:
             return self.half * root, 1.0
-        part = float(np.clip(of_mean / root, 0.0, 1.0))
-        variance = (sigma**2 + (part * deviation) ** 2) / root**2
+        part = float(np.clip(of_mean / mean, 0.0, 1.0))
+        variance = (sigma**2 + (part * deviation) ** 2) / mean**2
+        part = float(np.clip(part - at * math.sqrt(variance), 0.0, 1.0))
+        if at:
+            return self.half * root, max(part**2, LEAST_SEVERAL)
         # Shrink the share of the others by the variance of a square (James & Stein 1961).
         others = max(1 - part**2, LEAST_WEIGHT)
         shrunk = max(others - (4 * part**2 + 2 * variance) * variance / others, 0.0)
-        return self.half * root, 1 - shrunk
+        return self.half * root, max(1 - shrunk, LEAST_SEVERAL)
 
     def level_variance(self, noise_variance: float, measured_part: float) -> float:
         """Posterior median of the variance of units' levels, for values that vary about these.

@@ -57,6 +57,14 @@ class Pull(NamedTuple):
         density = math.exp(-(float(ndtri(min(by_clip, 1.0) / 2)) ** 2) / 2)
         return abs(float(self.weights @ self.values)) * (density - by_clip)
 
+    def beyond(self, clip: float, effects: float) -> float:
+        """Root mean square of what a clip takes from normal `effects` times the pull."""
+        scales = np.abs(self.values) * effects + LEAST_SQUARE
+        z = clip / scales
+        density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+        squares = 2 * scales**2 * ((1 + z**2) * ndtr(-z) - z * density)
+        return math.sqrt(max(float(self.weights @ squares), 0.0))
+
     def variance_left(self, variances: Floats) -> Floats:
         """Expected variances after one more measurement, of each of these `variances`."""
         squares = (self.values - self.weights @ self.values) ** 2
@@ -64,10 +72,13 @@ class Pull(NamedTuple):
         return np.asarray((squares * of_each / (squares + of_each)) @ self.weights)
 
 
-def pull_by_clip(clip: float, share_varied: float = 1.0) -> float:
-    """Part of a median's pull that residuals have whose clip is in their deviations."""
-    # Part of normal residuals that are clipped, if all deviations are of the units that vary.
-    return 2 * float(ndtr(-clip * math.sqrt(share_varied)))
+def pull_by_clip(clip: float, share_varied: float = 1.0, shorter: float = 1.0) -> float:
+    """Part of a median's pull that residuals have whose clip is in their deviations.
+
+    All deviations are of this share of units, of whose sums a part, `shorter`, is left.
+    """
+    # What clips take from the response of normal residuals.
+    return 1 - shorter * (1 - 2 * float(ndtr(-clip * math.sqrt(share_varied))))
 
 
 class OfClips(NamedTuple):
@@ -112,11 +123,12 @@ def expected_square_errors(
 def measured_pull(
     shown: Floats, noise: Floats, sampling: Floats, by_clip: Sequence[float],
     farness: Sequence[float], share_varied: float,
-) -> Pull:  # fmt: skip
+) -> tuple[Pull, Floats]:  # fmt: skip
     """Pull by effects `shown` (n, n_rows) in n releases, of variances `noise`.
 
     `sampling` (n_rows,) is that of effects, by a row's entries. A release was about the true
     effects, less the part `farness` of them; units vary in this share.
+    Also returns variances (n_rows,) of effects, over all pulls.
     """
     precisions = 1 / noise.mean(axis=0)
     precisions /= precisions.sum()
@@ -136,18 +148,30 @@ def measured_pull(
     # Variances of effects by what is shown, over the squared mean gain: a coarse grid prefers none.
     weights_of_gains = np.array([float(np.sum(1 / one)) for one in errors])
     square_gains = np.array(gains)[..., 0].T ** 2 @ (weights_of_gains / weights_of_gains.sum())
-    logs = np.zeros((N_VARIANCES, N_GAINS * N_LACKS))
-    for rows in blocks(shown.shape[1], ROWS_AT_ONCE):
+    ratios = np.geomspace(LEAST_RATIO, LARGEST_RATIO, N_VARIANCES)[:, None, None]
+
+    def at_points(rows: slice) -> tuple[Floats, Floats, Floats]:
+        """Of rows' effects at all points of the grid: means, variances and prior variances."""
         # Of a row's effect, at each pair: its precision in all releases, and this times its mean.
-        fit, product = 0.0, 0.0
+        fit = product = np.zeros((1, 1))
         for own, variances, gain in zip(shown, errors, gains, strict=True):
             fit = fit + gain**2 / variances[rows]
             product = product + gain * own[rows] / variances[rows]
-        for place, ratio in enumerate(np.geomspace(LEAST_RATIO, LARGEST_RATIO, N_VARIANCES)):
-            of_effects = (ratio * mean_square + sampling[rows]) / square_gains[:, None]
-            more = 1 + of_effects * fit
-            logs[place] += np.sum(product**2 * of_effects / more - np.log(more), axis=1) / 2
-    likelihoods = np.exp(logs - np.max(logs)).sum(axis=0).reshape(N_GAINS, N_LACKS)
-    weights = likelihoods @ (1 / (1 + (lacks / defaults.PULL_SCALE) ** 2))
-    weights *= prior.weights
-    return Pull(pulls, weights / weights.sum())
+        of_effects = (ratios * mean_square + sampling[rows]) / square_gains[:, None]
+        left = of_effects / (1 + of_effects * fit)
+        return product * left, left, of_effects
+
+    logs = np.zeros((N_VARIANCES, N_GAINS * N_LACKS))
+    for rows in blocks(shown.shape[1], ROWS_AT_ONCE):
+        means, left, before = at_points(rows)
+        logs += np.sum(means**2 / left + np.log(left / before), axis=2) / 2
+    weights = np.exp(logs - np.max(logs)).reshape(N_VARIANCES, N_GAINS, N_LACKS)
+    weights *= prior.weights[:, None] / (1 + (lacks / defaults.PULL_SCALE) ** 2)
+    weights /= weights.sum()
+    found = np.empty(shown.shape[1])
+    for rows in blocks(len(found), ROWS_AT_ONCE):
+        means, left, _ = at_points(rows)
+        moments = np.stack((means, means**2 + left))
+        mean, square = np.tensordot(weights.reshape(logs.shape), moments, ((0, 1), (1, 2)))
+        found[rows] = square - mean**2
+    return Pull(pulls, weights.sum(axis=(0, 2))), found

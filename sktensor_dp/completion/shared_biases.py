@@ -250,6 +250,12 @@ def longest_sum(clip: float) -> float:
     return min(max(clip, 1.0) * math.sqrt(clipped_variance(clip)), 1.0)
 
 
+def shortened(clip: float, share_varied: float) -> float:
+    """Part that `longest_sum` leaves of a unit's sums, where this share of units varies."""
+    length = math.sqrt(clipped_variance(clip * math.sqrt(share_varied)))
+    return min(longest_sum(clip) / length, 1.0)
+
+
 def clip_of_least_error(
     past: OfClips, noise: float, apart: float, effects: float, n_rows: int, pull: Pull,
     least: float, widest: float, share_varied: float = 1.0,
@@ -261,15 +267,14 @@ def clip_of_least_error(
     from their medians, by skewness, and `effects`, which have the `pull`.
     """
     clips = np.geomspace(least, widest, N_CLIPS)
-    numbers = [
-        (
-            (clipped_response(clip) / SharedRowSums.largest_distance(longest_sum(clip)) / noise)
-            ** 2,
-            pull_by_clip(clip, share_varied),
-            apart * shift_by_clip(clip, widest),
-        )
-        for clip in clips.tolist()
-    ]
+    numbers = []
+    for clip in clips.tolist():
+        by_clip = pull_by_clip(clip, share_varied, shortened(clip, share_varied))
+        sensitivity = SharedRowSums.largest_distance(longest_sum(clip))
+        # Units that do not vary are as far from effects as their pull, of which clips take a part.
+        beyond = pull.beyond(clip, effects) * (1 - share_varied) / pull.gain(by_clip)
+        shift = math.hypot(apart * shift_by_clip(clip, widest), beyond)
+        numbers.append(((clipped_response(clip) / sensitivity / noise) ** 2, by_clip, shift))
     planned = OfClips(*np.transpose(numbers))
     return float(clips[np.argmin(expected_square_errors(past, planned, pull, effects, n_rows))])
 
@@ -321,6 +326,7 @@ class SharedBiases:
     _noise_of_sum: float  # of sensitivity 1, in the last release
     _linear: Sequence[EffectRelease]  # all so far, with any pull
     _pull = Pull()
+    _variances: float | Floats = 0.0  # of effects, whatever their pull is; by row
     _line: Line | None = None  # along which effects are extrapolated
 
     def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
@@ -383,8 +389,8 @@ class SharedBiases:
         values, half = self.values, self.half
         least = residual_clip(values.deviation, half, values.level)
         if not self._rounds:  # in proportion to effects, not to their signs: it tells the pull
-            share = max(values.share_varied, LEAST_SEVERAL)  # deviations are of those who vary
-            return min(clip_of_two_values(half, values.level) / math.sqrt(share), widest)
+            of_varied = clip_of_two_values(half, values.level)  # in deviations of those who vary
+            return min(of_varied / math.sqrt(values.share_varied), widest)
         weight = math.sqrt(np.mean(self.weights**2))
 
         def mean_size(by_row: Floats) -> float:
@@ -400,7 +406,8 @@ class SharedBiases:
         # Releases to come are clipped alike. This one is `precision` times as precise as the last.
         noise = self._noise_of_sum / (weight * math.sqrt(n_left + precision))
         return clip_of_least_error(
-            past, noise, mean_size(self._distances_to_medians()), mean_size(self.effects.means),
+            past, noise, mean_size(self._distances_to_medians()),
+            mean_size(np.sqrt(self.effects.means**2 + self.effects.variances)),
             len(self.weights), self._pull, least, widest, values.share_varied,
         )  # fmt: skip
 
@@ -443,8 +450,8 @@ class SharedBiases:
         widest = 2 * self.half
         self.effects = replace(
             found, means=np.clip(found.means - mean, -widest, widest),
-            variances=np.minimum(
-                found.variances + release.by_step + release.pulled**2, widest**2
+            variances=np.clip(
+                found.variances + release.by_step + release.pulled**2, self._variances, widest**2
             ),
         )  # fmt: skip
 
@@ -510,7 +517,7 @@ class SharedBiases:
             1 - float(self.shares @ (one.release.about * self.effects.means)) / square
             for one in self._rounds
         ]
-        self._pull = measured_pull(
+        self._pull, self._variances = measured_pull(
             shown, noise, weight_each * sampling / counts,
             [one.by_clip for one in linear], farness, self.values.share_varied,
         )  # fmt: skip
@@ -600,19 +607,22 @@ class SharedBiases:
         Effects of other modes had explained the variance `by_others`.
         """
         variance, of_rows = self._residual_variances(by_others)
-        # Within a row values vary by what no biases explain, and by how uncertain its own is.
-        deviations = np.sqrt(of_rows + self.effects.variances)
+        # Within a row values vary by what no biases explain, and by how uncertain its own is. All
+        # of the former is of the units that vary.
+        deviation, share = math.sqrt(variance), self.values.share_varied
+        deviations = np.sqrt(of_rows / share + self.effects.variances)
         # Farther off responses are too flat to tell anything.
         reach = clip + deviations
         shifts = np.clip(self.effects.means - released.about, -reach, reach)
-        mean, slopes = self._response(clip, shifts, deviations)
-        response, deviation = np.maximum(slopes, LEAST_RESPONSE / clip), math.sqrt(variance)
+        shorter = shortened(clip / deviation, share)
+        mean, slopes = self._response(clip, shifts, deviations, shorter)
+        response = np.maximum(slopes, LEAST_RESPONSE / clip)
         spread = np.sqrt(clipped_variance(clip / np.sqrt(of_rows)))
         of_clip = shift_by_clip(clip / deviation, 2 * self.half / deviation)
         return replace(
             released, response=response, about=released.about + shifts - mean / response,
             spread=spread, shift=of_clip * self._distances_to_medians(),
-            by_clip=pull_by_clip(clip / deviation, self.values.share_varied),
+            by_clip=pull_by_clip(clip / deviation, share, shorter),
         )  # fmt: skip
 
     def _residual_variances(self, by_others: float) -> tuple[float, Floats]:
@@ -626,14 +636,23 @@ class SharedBiases:
         of_rows = variance * (np.maximum(room, LEAST_SHARE_OF_NOISE) + self.values.by_level)
         return variance * (1 + self.values.by_level), of_rows
 
-    def _response(self, clip: float, shifts: Floats, deviations: Floats) -> tuple[Floats, Floats]:
-        """Mean clipped residual of each row, of effects that are `shifts` off, and its slope."""
+    def _response(
+        self, clip: float, shifts: Floats, deviations: Floats, shorter: float
+    ) -> tuple[Floats, Floats]:
+        """Mean clipped residual of each row, of effects that are `shifts` off, and its slope.
+
+        In rows of units that vary values have these `deviations`, and sums are made `shorter`.
+        """
         mean, slopes = mean_response(clip, shifts, deviations)
         # If all values are at the bounds, means are in proportion to shifts, whatever the clip is.
         ends = np.minimum(self.half + self.values.level * np.array([1.0, -1.0]), clip) / clip
         at_bounds, slope = self._share_at_bounds, ends.sum() / (2 * self.half)
         mean += at_bounds * (slope * shifts - mean)
         slopes += at_bounds * (slope - slopes)
+        # Units that do not vary differ from effects by no more than the clip: these move all of it.
+        varied = self.values.share_varied
+        mean = varied * shorter * mean + (1 - varied) * shifts / clip
+        slopes = varied * shorter * slopes + (1 - varied) / clip
         # The mean of a unit's entries in other rows lacks the row's own part in the mean of all.
         of_others = (1 - 1 / len(self.shares)) / np.maximum(1 - self.shares, 0.5)
         return of_others * mean, of_others * slopes

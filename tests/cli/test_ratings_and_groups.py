@@ -246,6 +246,13 @@ def test_a_wrong_list_and_a_wrong_column_are_doubted(command, ratings):
     found = "No direction was sought: all was spent on averages."
     assert re.search(f"{noise} {found} What would help: about [0-9,]+ persons, or --eps", hard)
     assert "edge" not in hard
+    # Items that are equal: advice named fewer persons and a smaller epsilon than there were.
+    rng = np.random.default_rng(0)
+    equal = re.sub(r",\d,8000", lambda _: f",{rng.integers(2, 6)},x", text)
+    ratings.write_text(equal)
+    rest = ("--items", "films.csv", "--rank", 0, "--epsilon", 2, "--no-check", "--output", "q")
+    done = command("ratings", ratings, *STARS, *rest)
+    assert f"{noise} What would help: more persons." in done.err
     assert f"{noise} {found}" in text_of(Path("p", "ratings.svg"))
 
 
