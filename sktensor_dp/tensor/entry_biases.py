@@ -204,7 +204,15 @@ def fit_row_sums(
     regression = RowRegression(features, residual)
     biases, variances = ([np.zeros(n) for n in entries.shape] for _ in range(2))
     least_variance = 1e-6 * residual
-    mean, prior_variances = 0.0, np.full(entries.n_modes, first * residual)
+    prior_variances = np.full(entries.n_modes, first * residual)
+    # That of all sums, as if biases were 0: else those of the first mode would take it, and in
+    # three modes the steps are too few to bring it back.
+    moment, information = 0.0, 1 / mean_variance
+    for rows in all_rows:
+        rows.set_residual(residual)
+        moment += float(rows.gains @ rows.sums)
+        information += float(rows.gains @ rows.weight_totals)
+    mean = moment / information if information > 0 else 0.0
     for _ in range(max_iter):
         moment, information = 0.0, 1 / mean_variance
         for mode, rows in enumerate(all_rows):

@@ -126,6 +126,15 @@ def test_features_of_noise_are_given_no_weight(seed):
     assert found < 1.1 * plain
 
 
+@pytest.mark.parametrize("shape", [(60, 50), (30, 20, 10)])
+def test_the_mean_is_of_all_values_however_far_from_the_middle(shape, seed):
+    """Else biases of one mode take it, and rows without entries are at the middle of the bounds."""
+    entries, truth, weights, _ = additive(seed, shape)
+    model = fit_row_sums(entries, sums_of(entries, truth, weights), weights, 1e-9, 0.01)
+    for counts, biases in zip(entries.counts, model.biases, strict=True):
+        assert abs(counts @ biases) < 0.1 * entries.n_entries  # it was 3
+
+
 def test_rows_without_entries_have_none():
     X = np.array([[0, 0], [0, 1], [1, 1]])
     entries = SortedEntries(X, (3, 2))
