@@ -45,7 +45,8 @@ UNLISTED = (
 
 WIDE = (
     "Values of one person differ by less than {:.0%} of the range between bounds: are the bounds "
-    "far wider than values can be, which adds noise, or do most have a single value?"
+    "far wider than values can be, which adds noise, or do most have a single value, which may "
+    "draw averages of rows together?"
 )
 
 

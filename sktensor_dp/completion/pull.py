@@ -11,7 +11,7 @@ from sktensor_dp.completion import defaults
 from sktensor_dp.tensor.arrays import Floats, blocks
 
 # Medians have from a ninth of the effects of means to three times these; 1 is on the grid.
-LEAST_GAIN, LARGEST_GAIN, N_GAINS = 1 / 9, 3.0, 31
+LEAST_GAIN, LARGEST_GAIN, N_GAINS = 1 / 27, 3.0, 41
 LOGS_OF_GAINS = np.linspace(math.log(LEAST_GAIN), math.log(LARGEST_GAIN), N_GAINS)
 # Variances of effects, relative to the mean square of what releases show.
 LEAST_RATIO, LARGEST_RATIO, N_VARIANCES = 1e-2, 5.0, 6

@@ -616,11 +616,15 @@ class SharedBiases:
         shifts = np.clip(self.effects.means - released.about, -reach, reach)
         shorter = shortened(clip / deviation, share)
         mean, slopes = self._response(clip, shifts, deviations, shorter)
-        response = np.maximum(slopes, LEAST_RESPONSE / clip)
+        slopes = np.maximum(slopes, LEAST_RESPONSE / clip)
+        # How far those who do not vary follow effects is not known: noise counts as if all did as
+        # others, whose clipped residuals respond less.
+        response = np.minimum(slopes, clipped_response(clip / deviation, deviation))
         spread = np.sqrt(clipped_variance(clip / np.sqrt(of_rows)))
         of_clip = shift_by_clip(clip / deviation, 2 * self.half / deviation)
         return replace(
-            released, response=response, about=released.about + shifts - mean / response,
+            released, sums=released.sums * (response / slopes), response=response,
+            about=released.about + shifts - mean / slopes,
             spread=spread, shift=of_clip * self._distances_to_medians(),
             by_clip=pull_by_clip(clip / deviation, share, shorter),
         )  # fmt: skip
