@@ -83,7 +83,9 @@ def plan_mixture(estimator: Any, n_samples: int, n_features: int) -> MixturePlan
     radius = float(estimator.data_norm) if isinstance(estimator.data_norm, numbers.Real) else 1.0
     releases = ReleasePlan.split(estimator.epsilon, estimator.delta, fractions, uses)
     # Gains come after half of the steps: of fewer than the fewest, none is for groups to spare.
-    n_spare = defaults.SPARE if k > 1 and n_steps // 2 >= FEWEST_STEPS else 0
+    # Without noise a few rows of a tail would be one.
+    has_spare = k > 1 and n_steps // 2 >= FEWEST_STEPS and math.isfinite(estimator.epsilon)
+    n_spare = defaults.SPARE if has_spare else 0
     # A group has a k-th of the rows, and noise is averaged over steps.
     noise = k * step_sigma(estimator, releases, n_samples, n_features) / math.sqrt(n_steps)
     return MixturePlan(
