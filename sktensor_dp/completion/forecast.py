@@ -103,7 +103,7 @@ class CompletionForecast(InvertibleForecast):
     >>> model = PrivateCPCompletion(2, epsilon=1.0, bounds=(1, 5), unit_mode=0)
     >>> forecast = model.forecast(60_000, (1000, 500))
     >>> forecast.epsilon_for(error=0.9), forecast.n_for(error=0.9)
-    (0.947, 951)
+    (0.948, 952)
     """
 
     perturbation: str
@@ -177,7 +177,7 @@ class CompletionForecast(InvertibleForecast):
         >>> from sktensor_dp import PrivateCPCompletion
         >>> model = PrivateCPCompletion(2, epsilon=0.5, bounds=(1, 5), unit_mode=0)
         >>> model.forecast(60_000, (1000, 500)).what_helps()
-        {'units': 27196.0}
+        {'units': 27172.0}
         """
         asked = self._asked()
         n, shape = asked.numbers["n_observed"], asked.numbers["shape"]

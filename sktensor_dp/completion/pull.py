@@ -123,12 +123,11 @@ def expected_square_errors(
 def measured_pull(
     shown: Floats, noise: Floats, sampling: Floats, by_clip: Sequence[float],
     farness: Sequence[float], share_varied: float,
-) -> tuple[Pull, Floats]:  # fmt: skip
+) -> Pull:  # fmt: skip
     """Pull by effects `shown` (n, n_rows) in n releases, of variances `noise`.
 
     `sampling` (n_rows,) is that of effects, by a row's entries. A release was about the true
     effects, less the part `farness` of them; units vary in this share.
-    Also returns variances (n_rows,) of effects, over all pulls.
     """
     precisions = 1 / noise.mean(axis=0)
     precisions /= precisions.sum()
@@ -148,30 +147,18 @@ def measured_pull(
     # Variances of effects by what is shown, over the squared mean gain: a coarse grid prefers none.
     weights_of_gains = np.array([float(np.sum(1 / one)) for one in errors])
     square_gains = np.array(gains)[..., 0].T ** 2 @ (weights_of_gains / weights_of_gains.sum())
-    ratios = np.geomspace(LEAST_RATIO, LARGEST_RATIO, N_VARIANCES)[:, None, None]
-
-    def at_points(rows: slice) -> tuple[Floats, Floats, Floats]:
-        """Of rows' effects at all points of the grid: means, variances and prior variances."""
+    logs = np.zeros((N_VARIANCES, N_GAINS * N_LACKS))
+    for rows in blocks(shown.shape[1], ROWS_AT_ONCE):
         # Of a row's effect, at each pair: its precision in all releases, and this times its mean.
-        fit = product = np.zeros((1, 1))
+        fit, product = 0.0, 0.0
         for own, variances, gain in zip(shown, errors, gains, strict=True):
             fit = fit + gain**2 / variances[rows]
             product = product + gain * own[rows] / variances[rows]
-        of_effects = (ratios * mean_square + sampling[rows]) / square_gains[:, None]
-        left = of_effects / (1 + of_effects * fit)
-        return product * left, left, of_effects
-
-    logs = np.zeros((N_VARIANCES, N_GAINS * N_LACKS))
-    for rows in blocks(shown.shape[1], ROWS_AT_ONCE):
-        means, left, before = at_points(rows)
-        logs += np.sum(means**2 / left + np.log(left / before), axis=2) / 2
-    weights = np.exp(logs - np.max(logs)).reshape(N_VARIANCES, N_GAINS, N_LACKS)
-    weights *= prior.weights[:, None] / (1 + (lacks / defaults.PULL_SCALE) ** 2)
-    weights /= weights.sum()
-    found = np.empty(shown.shape[1])
-    for rows in blocks(len(found), ROWS_AT_ONCE):
-        means, left, _ = at_points(rows)
-        moments = np.stack((means, means**2 + left))
-        mean, square = np.tensordot(weights.reshape(logs.shape), moments, ((0, 1), (1, 2)))
-        found[rows] = square - mean**2
-    return Pull(pulls, weights.sum(axis=(0, 2))), found
+        for place, ratio in enumerate(np.geomspace(LEAST_RATIO, LARGEST_RATIO, N_VARIANCES)):
+            of_effects = (ratio * mean_square + sampling[rows]) / square_gains[:, None]
+            more = 1 + of_effects * fit
+            logs[place] += np.sum(product**2 * of_effects / more - np.log(more), axis=1) / 2
+    likelihoods = np.exp(logs - np.max(logs)).sum(axis=0).reshape(N_GAINS, N_LACKS)
+    weights = likelihoods @ (1 / (1 + (lacks / defaults.PULL_SCALE) ** 2))
+    weights *= prior.weights
+    return Pull(pulls, weights / weights.sum())

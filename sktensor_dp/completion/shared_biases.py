@@ -326,7 +326,6 @@ class SharedBiases:
     _noise_of_sum: float  # of sensitivity 1, in the last release
     _linear: Sequence[EffectRelease]  # all so far, with any pull
     _pull = Pull()
-    _variances: float | Floats = 0.0  # of effects, whatever their pull is; by row
     _line: Line | None = None  # along which effects are extrapolated
 
     def __init__(self, ask: Session, mode: int, values: PersonValues) -> None:
@@ -450,8 +449,8 @@ class SharedBiases:
         widest = 2 * self.half
         self.effects = replace(
             found, means=np.clip(found.means - mean, -widest, widest),
-            variances=np.clip(
-                found.variances + release.by_step + release.pulled**2, self._variances, widest**2
+            variances=np.minimum(
+                found.variances + release.by_step + release.pulled**2, widest**2
             ),
         )  # fmt: skip
 
@@ -517,7 +516,7 @@ class SharedBiases:
             1 - float(self.shares @ (one.release.about * self.effects.means)) / square
             for one in self._rounds
         ]
-        self._pull, self._variances = measured_pull(
+        self._pull = measured_pull(
             shown, noise, weight_each * sampling / counts,
             [one.by_clip for one in linear], farness, self.values.share_varied,
         )  # fmt: skip
