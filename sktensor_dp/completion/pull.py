@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 from sktensor_dp.completion import defaults
 from sktensor_dp.tensor.arrays import Floats, blocks
 
-# Medians have from a ninth of the effects of means to three times these; 1 is on the grid.
+# Medians have from a 27th of the effects of means to three times these; 1 is on the grid.
 LEAST_GAIN, LARGEST_GAIN, N_GAINS = 1 / 27, 3.0, 41
 LOGS_OF_GAINS = np.linspace(math.log(LEAST_GAIN), math.log(LARGEST_GAIN), N_GAINS)
 # Variances of effects, relative to the mean square of what releases show.

@@ -391,12 +391,12 @@ class SharedBiases:
             of_varied = clip_of_two_values(half, values.level)  # in deviations of those who vary
             return min(of_varied / math.sqrt(values.share_varied), widest)
         weight = math.sqrt(np.mean(self.weights**2))
+        unit = weight * residual
 
         def mean_size(by_row: Floats) -> float:
             """Root mean square over rows, in deviations of residuals."""
-            return math.sqrt(np.mean((self.weights * by_row) ** 2)) / (weight * residual)
+            return math.sqrt(np.mean((self.weights * by_row) ** 2)) / unit
 
-        unit = weight * residual
         past = OfClips(
             np.array([np.mean((unit * one.response / one.sigma) ** 2) for one in self._linear]),
             np.array([one.by_clip for one in self._linear]),

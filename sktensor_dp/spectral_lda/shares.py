@@ -204,7 +204,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
         check_counted_alike(X, self.neighbours, chunks.n_units, grouped=groups is not None)
         if not (self._number_is_private or anyway):
-            self._refuse_noise(chunks.n_units, model, chunks.grouped)
+            self._refuse_noise(chunks.n_units, model, common, chunks.grouped)
         of_model = {
             "confusion_": common, "visibility_": model._visibility(),
             "without_hidden_": without(model.components_, model.hidden()),
@@ -276,9 +276,9 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """
         return HIDDEN * factor * self.expected_noise(n_units, grouped, epsilon) < 1
 
-    def _refuse_noise(self, n_units: int, model: Any, grouped: bool) -> None:
+    def _refuse_noise(self, n_units: int, model: Any, common: Floats, grouped: bool) -> None:
         """Raise NotEnoughDataError, uncharged, if noise will hide counts, or shares of topics."""
-        factor, hides = noise_of_seen(model), "the share of each topic in"
+        factor, hides = noise_of_seen(model, common), "the share of each topic in"
         if self.shows(n_units, factor, grouped):
             return
         if not self.shows(n_units, math.sqrt(model.n_components_), grouped):
@@ -348,11 +348,6 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         """Matrix that takes sums of confused shares to those of topics; rows sum to 1."""
         half = (np.eye(len(self.confusion_)) + self.without_hidden_) / 2
         return np.asarray(np.linalg.pinv(self.confusion_) @ half)
-
-    @property
-    def _by_hidden(self) -> Floats:
-        """How far shares are off, either way, if hidden topics are nothing, or all there."""
-        return np.abs(self.shares_ @ self.without_hidden_ - self.shares_)
 
     def _squares(self, shares: Floats) -> tuple[Floats, Floats]:
         """Largest mean squares of what a text adds to a topic's sum: of that topic, and others."""
@@ -427,8 +422,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         # Far beyond the bounds no s may be within its deviations: noise is as large all the same.
         scale = np.maximum(np.maximum(width / deviations, np.sqrt(variance)), TINY)
         within = truncnorm(-middle / scale, (1 - middle) / scale, middle, scale)
-        low = np.minimum(middle - width, within.ppf((1 - level) / 2)) - self._by_hidden
-        high = np.maximum(middle + width, within.ppf((1 + level) / 2)) + self._by_hidden
+        # Shares are as far off, either way, if hidden topics are nothing or all there.
+        by_hidden = np.abs(shares @ self.without_hidden_ - shares)
+        low = np.minimum(middle - width, within.ppf((1 - level) / 2)) - by_hidden
+        high = np.maximum(middle + width, within.ppf((1 + level) / 2)) + by_hidden
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
         low /= np.maximum(low.sum(axis=1, keepdims=True), 1.0)
         # At a higher level than that of `hidden_` the count may be hidden: any share will do.
@@ -555,18 +552,20 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         }
 
 
-def noise_by_topic(model: Any) -> Floats:
-    """Deviations (k,) by noise of shares of a model's topics: 1, about, of words of their own."""
-    inverse = np.asarray(np.linalg.pinv(_confusion_of(model)))
+def noise_by_topic(model: Any, common: Floats | None = None) -> Floats:
+    """Deviations (k,) by noise of shares of a model's topics: 1, about, of words of their own.
+    `common` is the confusion of the topics, if it is known.
+    """
+    inverse = np.asarray(np.linalg.pinv(_confusion_of(model) if common is None else common))
     return np.sqrt(_noise_of_shares(inverse, model.topic_prior_ / model.topic_prior_.sum()))
 
 
-def noise_of_seen(model: Any) -> float:
+def noise_of_seen(model: Any, common: Floats | None = None) -> float:
     """Factor of :meth:`TopicShares.shows` for the share that noise hides least, of seen topics of a
     model, and for the number of texts; infinite if none is seen, or there is one topic alone.
     """
     k, shares = model.n_components_, model.topic_prior_ / model.topic_prior_.sum()
-    ratios = noise_by_topic(model) / np.maximum(shares, TINY)
+    ratios = noise_by_topic(model, common) / np.maximum(shares, TINY)
     least = ratios.min(initial=math.inf, where=~model.hidden() & (k > 1))
     return max(math.sqrt(k), float(least))
 

@@ -216,7 +216,6 @@ def fit_row_sums(
     for _ in range(max_iter):
         moment, information = 0.0, 1 / mean_variance
         for mode, rows in enumerate(all_rows):
-            rows.set_residual(residual)
             residuals = rows.without_others(biases)
             biases[mode], variances[mode], prior_variance = _fitted_biases(
                 rows, residuals - rows.weight_totals * mean, regression, mode, prior_variances[mode]
@@ -232,6 +231,8 @@ def fit_row_sums(
                 for counts, of_mode in zip(entries.counts, variances, strict=True)
             )
             residual = _variance_given(mean_square, explained, value_variance)
+            for rows in all_rows:
+                rows.set_residual(residual)
     return CPCompletion(
         mean=center + mean, biases=biases, factors=[np.zeros((n, 0)) for n in entries.shape],
         weights=np.zeros(0), noise_variance=residual, n_iter=max_iter,
