@@ -1,12 +1,11 @@
-"""Claims of the papers against the numbers beside their figures: the tables in docs/papers.
+"""Claims of the papers against the numbers beside their figures: docs/papers/claims.csv.
 
 ::
 
     python papers/paper_claims.py    # after figures were redrawn
 
 For each CSV that lies in the folder, claims are judged by the rules written here and in the scripts
-of the theorems; the verdicts go into ``claims.csv`` and, in pages, between the two marks of their
-figure.
+of the theorems; the verdicts go into ``claims.csv``, of which pages show those of their figures.
 """
 
 import argparse
@@ -57,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def write_claims(folder: Path) -> dict[str, list[Claim]]:
-    """Judge what lies in a folder, write claims.csv, and renew the tables of the pages there."""
+    """Judge what lies in a folder, and write claims.csv there."""
     judged = {
         name: claims(read_rows(folder / f"{name}.csv"))
         for name, claims in CLAIMS.items()
@@ -68,32 +67,7 @@ def write_claims(folder: Path) -> dict[str, list[Claim]]:
         writer.writerow(["figure", "source", "claim", "measured", "verdict"])
         for name, claims in judged.items():
             writer.writerows([name, c.source, c.words, c.measured, c.verdict] for c in claims)
-    for page in folder.glob("*.md"):
-        text = page.read_text(encoding="utf-8")
-        renewed = with_tables(text, judged)
-        if renewed != text:
-            page.write_text(renewed, encoding="utf-8")
     return judged
-
-
-def with_tables(text: str, judged: dict[str, list[Claim]]) -> str:
-    """Text of a page with the tables of its figures as they are judged now."""
-    for name, claims in judged.items():
-        begin, end = f"<!-- claims of {name} -->\n", "<!-- end of claims -->"
-        if begin not in text:
-            continue
-        head, rest = text.split(begin, 1)
-        _, tail = rest.split(end, 1)
-        text = head + begin + table(claims) + end + tail
-    return text
-
-
-def table(claims: Sequence[Claim]) -> str:
-    lines = ["| | claim | measured | |", "| --- | --- | --- | --- |"]
-    for claim in claims:
-        cells = (claim.source, claim.words, claim.measured, claim.verdict)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

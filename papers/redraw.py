@@ -8,8 +8,7 @@
 
 Two scripts run at a time, each with one BLAS thread. MovieLens 100K is downloaded unless its folder
 is given; where it cannot be had, figure 3 of Wei et al. is left out and said to be. At the end
-claims are judged by the new numbers, and the tables of the pages rewritten. Ends with 1 if a script
-failed.
+claims are judged by the new numbers. Ends with 1 if a script failed.
 """
 
 import argparse
