@@ -5,7 +5,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -142,27 +142,60 @@ def _learn(run: Run, folder: Folder, progress: Progress) -> None:
     """Check rows, fit the models, and write what was found."""
     with Interrupts(progress.note) as interrupts:
         folder.begin()
-        reports = _check_rows(run, folder, progress)
-        stated = run.settings()
-        folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
-        # Models that a finished run paid for: its other files are moved away now.
-        if (used := run.used.models) and not folder.made.names:
-            folder.keep_earlier([STATEMENT, *(f"{name}.model" for name in used)])
+        paid: Sequence[PrivacyReport] = ()
+        try:
+            paid = _check_rows(run, folder, progress)
+            stated = run.settings()
+            folder.made.asked |= {name: str(stated[name]) for name in OF_PAYER if name in stated}
+            _fit_and_write(run, folder, progress, interrupts, paid)
+        except (Exception, KeyboardInterrupt) as error:
+            if not folder.made.finished:
+                with suppress(OSError):  # the run's own error says more
+                    _state_unfinished(run, folder, progress, paid, error)
+            raise
+
+
+def _fit_and_write(
+    run: Run, folder: Folder, progress: Progress, interrupts: Interrupts,
+    paid: Sequence[PrivacyReport],
+) -> None:  # fmt: skip
+    """Fit the models, state them with what was `paid` before, and write what was found."""
+    reports = [*paid]
+    # Models that a finished run paid for: its other files are moved away now.
+    if (used := run.used.models) and not folder.made.names:
+        folder.keep_earlier([STATEMENT, *(f"{name}.model" for name in used)])
+        _write_statement(run, folder, reports)
+    interrupts.stop_if_asked()
+    with progress.step(f"Learning {run.added if run.used.adds else run.options.command}"):
+        *_, last = run.models
+        # Save each model as soon as it was paid for, whatever happens later; a statement never
+        # lacks what is beside it.
+        for name in run.fit():
+            reports.append(run.models[name].privacy_report_)
             _write_statement(run, folder, reports)
-        interrupts.stop_if_asked()
-        with progress.step(f"Learning {run.added if run.used.adds else run.options.command}"):
-            *_, last = run.models
-            # Save each model as soon as it was paid for, whatever happens later; a statement never
-            # lacks what is beside it.
-            for name in run.fit():
-                reports.append(run.models[name].privacy_report_)
-                _write_statement(run, folder, reports)
-                folder.add(f"{name}.model", run.models[name].save)
-                if name != last:
-                    interrupts.stop_if_asked()
-        if folder.made.protected.get(f"{last}.model"):  # else the same command may pay for it
-            folder.end()
-        _write(run, folder, progress, _write_statement(run, folder, reports))
+            folder.add(f"{name}.model", run.models[name].save)
+            if name != last:
+                interrupts.stop_if_asked()
+    if folder.made.protected.get(f"{last}.model"):  # else the same command may pay for it
+        folder.end()
+    _write(run, folder, progress, _write_statement(run, folder, reports))
+
+
+def _state_unfinished(
+    run: Run, folder: Folder, progress: Progress, paid: Sequence[PrivacyReport],
+    error: BaseException,
+) -> None:  # fmt: skip
+    """Write statement and officer's pages of a run that an `error` ended after it was charged, but
+    for a check that ended well: it is kept for the next run, which states it.
+    """
+    failed = getattr(error, "privacy_report_", None)
+    if folder.made.protected.get(STATEMENT):  # with all models so far
+        paid = [load_statement((folder.path / STATEMENT).read_bytes())]
+    elif failed is None:
+        return
+    whole = _write_statement(run, folder, [*paid, *([] if failed is None else [failed])])
+    shows = "no finished results: an error or an interrupt ended the run after it was charged"
+    _certify(run, folder, whole, progress.warnings, shows)
 
 
 def _prepare(run: Run, path: Path) -> Folder:
@@ -182,13 +215,13 @@ def _lower_epsilon(run: Run, folder: Folder, left: str) -> None:
     """Lower epsilon to what the budget leaves to the run; BudgetError if that is too little."""
     if run.is_paid:
         return
-    goes_on, asked = bool(run.used.models) and not run.used.adds, run.options.epsilon
+    goes_on, options = bool(run.used.models) and not run.used.adds, run.options
     try:
-        affordable = folder.affordable(run.charge, asked, goes_on=goes_on)
+        affordable = folder.affordable(run.charge, options.epsilon, options.delta, goes_on=goes_on)
     except BudgetError as error:
         error.args = (_in_context(str(error), run, folder, left),)
         raise
-    run.options.epsilon = folder.made.epsilon = affordable
+    options.epsilon = folder.made.epsilon = affordable
     run.build()
 
 
@@ -345,7 +378,7 @@ def _refuse_few(run: Run, folder: Folder) -> None:
 def _write_statement(run: Run, folder: Folder, reports: Sequence[PrivacyReport]) -> PrivacyReport:
     """Write the folder's statement of all steps so far together; return it as a report."""
     steps = [replace(report, unit=run.unit) for report in reports]
-    paid = [report for report in steps if report.rows] or steps
+    paid = [report for report in steps if report.epsilon] or steps
     whole = reduce(lambda one, later: one.followed_by(later, run.options.delta), paid)
     folder.add_text(STATEMENT, whole.to_json() + "\n")
     return whole
@@ -361,7 +394,8 @@ def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) 
         folder.add(f"{run.options.command}.svg", lambda file: save_svg(figure, file))
     except ImportError:  # by the figure, which comes after all tables
         progress.note("No picture: it needs matplotlib (pip install matplotlib)")
-    _certify(run, folder, report, progress.warnings)
+    _certify(run, folder, report, progress.warnings, run.for_officer())
+    folder.finish()
     promise = f"Each {run.unit} is protected by differential privacy: {report.in_brief}."
     if report.in_brief == "not private":
         promise = f"{report.guarantee}: nothing is protected."
@@ -377,13 +411,17 @@ def _write(run: Run, folder: Folder, progress: Progress, report: PrivacyReport) 
         print(f"{DOCUMENT_SHARES} {OF_TEXTS}")
 
 
-def _certify(run: Run, folder: Folder, report: PrivacyReport, warnings: Sequence[str]) -> None:
-    """Write the pages for the officer, which certify the files of this run by their names."""
+def _certify(
+    run: Run, folder: Folder, report: PrivacyReport, warnings: Sequence[str], shows: str
+) -> None:
+    """Write the pages for the officer, which certify the files of this run by their names, and say
+    what it `shows`.
+    """
     now = time_now()
     settings = {
         "date": now, "version": f"sktensor_dp {__version__}",
         "command": f"sktensor-dp {run.options.command}", **run.settings(),
-        "what it shows": run.for_officer(),
+        "what it shows": shows,
     }  # fmt: skip
     of_own = f"{settings['epsilon']}, and " if COUNTED in settings else ""
     of_other = f" with {settings[COUNTED]}" if COUNTED in settings else ""

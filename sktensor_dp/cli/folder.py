@@ -33,10 +33,9 @@ from sktensor_dp.privacy.ledger_entries import (
     Balance,
     LedgerEntry,
     Spending,
-    column_of,
-    without_column,
+    check_one_unit,
 )
-from sktensor_dp.privacy.plan import PrivacyCost
+from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 from sktensor_dp.topic_page import odds_in_hundred
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
@@ -132,6 +131,11 @@ class Folder:
         """Take the mark of `begin` away, once all that the run pays for is kept."""
         (self.path / BEGUN).unlink(missing_ok=True)
 
+    def finish(self) -> None:
+        """List the run as one that wrote all its files."""
+        self.made.finished = True
+        self.made.write(self.path)
+
     def keep_check(self, check: InputCheck, asked: Mapping[str, str]) -> None:
         """Keep a check that is paid for, for runs with the same settings `asked`."""
         kept = {"asked": asked, "check": check.to_json()}
@@ -151,28 +155,29 @@ class Folder:
         return None
 
     def affordable(
-        self, charge: Callable[[float], LedgerEntry], epsilon: float, *, goes_on: bool
+        self, charge: Callable[[float], LedgerEntry], epsilon: float, delta: float, *, goes_on: bool
     ) -> float:
         """Return `epsilon`, or what is left of the budget if only runs that stopped made it too
         small; else raise BudgetError.
 
-        `charge` gives the charge of a run at an epsilon; one that `goes_on` takes the epsilon of
-        another run, and no option.
+        `charge` gives the charge of a run of this `delta` at an epsilon; one that `goes_on` takes
+        the epsilon of another run, and no option.
         """
         entry, protected_before = charge(epsilon), self._balance.spent.units
-        unit, column = without_column(entry.protects), column_of(entry.protects)
-        if others := {*map(without_column, protected_before)} - {unit}:
-            raise BudgetError(
-                f"Earlier runs in {self.path} protect one {min(others)}, this one would protect "
-                f"one {unit}, and the two do not add up to one promise. {APART}. Nothing was spent."
+        try:
+            check_one_unit(protected_before, frozenset([entry.protects]), by_fits=True)
+        except BudgetError as error:
+            error.args = (
+                f"Earlier runs in {self.path} protect one {' and one '.join(protected_before)}, "
+                f"this one would protect one {entry.protects}, and the two do not add up to one "
+                "promise. If columns of --person name the same people, give them one name in all "
+                f"files. {APART}. Nothing was spent.",
             )
-        other_columns = {*map(column_of, protected_before)} - {column, ""}
-        if column and other_columns:
+            raise
+        if self.is_limited() and delta > (limit := self._balance.delta) * (1 + ROUNDING):
             raise BudgetError(
-                f"Earlier runs in {self.path} protect persons by column "
-                f"{min(other_columns)!r}, this one by {column!r}, and budgets add up for the "
-                "same persons alone. If they are the same, give the column one name in all files. "
-                f"{APART}. Nothing was spent."
+                f"--delta {plain(delta)} is above that of the budget of {self.path}, at which runs "
+                f"there add up: say --delta {plain(limit)} or less. {APART}. Nothing was spent."
             )
         if self.covers(entry):
             return epsilon

@@ -8,7 +8,6 @@ from typing import Any
 
 from sktensor_dp.cli.folder import Folder, earlier_runs, runs_with
 from sktensor_dp.cli.manifest import Manifest
-from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.cli.run import Run, Used
 from sktensor_dp.exceptions import BudgetError
 
@@ -20,7 +19,7 @@ DIGESTS = ("lists", "values")  # settings that are digests of public lists
 # Settings that say which rows are read, and how: a model can be added of those of other files.
 OF_ROWS = {
     "file", "text", "person", "persons", "number", "delimiter", "quoting", "encoding",
-    "normalise_labels", "no_check",
+    "normalise_labels",
 }  # fmt: skip
 
 
@@ -74,7 +73,7 @@ class LastRun:
     @classmethod
     def compared(cls, run: Run, asked: Mapping[str, str], made: Manifest) -> "LastRun":
         """Compare the run that `made` lists with a `run` of the settings `asked`."""
-        names, is_finished = [*run.models], _is_finished(made)
+        names, is_finished = [*run.models], made.finished
         paid = [name for name in names if made.protected.get(f"{name}.model")]
         if not paid:  # else there is a statement, which is written before a model
             return cls()
@@ -226,14 +225,9 @@ def released_before(run: Run, path: Path) -> list[str]:
 
 def _can_be_added_to(run: Run, made: Manifest) -> bool:
     """Return True if a last model can be added to those of `made`, or was begun to be."""
-    is_added_to = _is_finished(made) or LEARNED in made.asked
+    is_added_to = made.finished or LEARNED in made.asked
     has_all = all(made.protected.get(f"{name}.model") for name in run.added_to)
     return run.added in run.models and is_added_to and has_all
-
-
-def _is_finished(made: Manifest) -> bool:
-    """Return True if a run wrote all its files."""
-    return bool(made.protected.get(PAGES[-1]))
 
 
 def _source(run: Run, made: Manifest) -> str:
@@ -250,7 +244,7 @@ def _others(run: Run, asked: Mapping[str, str], made: Manifest, *, counts: bool)
     ignored = {*OF_PAYER} if counts else {*OF_PAYER, run.option}
     if not any(name in asked for name in run.added_settings):
         ignored |= {*run.added_settings}
-    elif _is_finished(made) and any(name in made.asked for name in run.added_settings):
+    elif made.finished and any(name in made.asked for name in run.added_settings):
         ignored |= {"epsilon"}  # another one alone pays for the same step again
     names = [name for name in {**made.asked, **asked} if name not in ignored]
     return [name for name in names if made.asked.get(name) != asked.get(name)]

@@ -27,12 +27,15 @@ class Manifest:
         Settings that the run was asked for, in words.
     epsilon : float
         Epsilon that the run has for all its steps.
+    finished : bool
+        True if the run wrote all its files.
     """
 
     protected: dict[str, str] = field(default_factory=dict)
     private: list[str] = field(default_factory=list)
     asked: dict[str, str] = field(default_factory=dict)
     epsilon: float = 0.0
+    finished: bool = False
 
     @classmethod
     def of(cls, path: Path) -> "Manifest":
@@ -40,7 +43,8 @@ class Manifest:
         try:
             content = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
             protected, private = dict(content["protected"]), list(content["private"])
-            made = cls(protected, private, dict(content["asked"]), float(content["epsilon"]))
+            asked, epsilon = dict(content["asked"]), float(content["epsilon"])
+            made = cls(protected, private, asked, epsilon, bool(content["finished"]))
         except (OSError, ValueError, TypeError, KeyError):
             return cls()
         are_here = all(Path(str(name)).name == name for name in made.names)

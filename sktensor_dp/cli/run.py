@@ -41,7 +41,9 @@ OF_ONE_CALL = {
 # Options that are no settings of what was learned, or that a run states itself.
 ASIDE = OF_ONE_CALL | {"delimiter", "quoting", "encoding", "decimal", "category", "no_check", "id"}
 # Options that may differ where a run goes on from another.
-GOING_ON = OF_ONE_CALL | {"shares", "id", "words_per_text", "title", "by_rating", "by_values"}
+GOING_ON = OF_ONE_CALL | {
+    "shares", "id", "words_per_text", "title", "by_rating", "by_values", "no_check",
+}  # fmt: skip
 COLUMNS = {"text", "person", "item", "rating", "title", "by"}  # options that name columns
 # How missing values are written, where --missing does not say.
 MISSING = ("NA", "NaN")
@@ -383,7 +385,7 @@ class Run:
 
     def of_check(self, asked: Mapping[str, str]) -> dict[str, str]:
         """Settings, of those `asked` for, on which the result of a check depends."""
-        aside = {"epsilon", "no_check", self.option, *self.used.stated}
+        aside = {"epsilon", self.option, *self.used.stated}
         return {name: value for name, value in asked.items() if name not in aside}
 
     def take_settings(self, asked: Mapping[str, str], models: Mapping[str, Any]) -> None:

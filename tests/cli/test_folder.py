@@ -20,6 +20,7 @@ from sktensor_dp.cli import execution as module
 from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.folder import LEDGER, Folder, held
+from sktensor_dp.cli.manifest import STATEMENT
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.exceptions import LedgerError, ModelFileError, NotEnoughDataError
 from sktensor_dp.privacy.ledger_entries import LedgerEntry
@@ -84,7 +85,10 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
         (("nowhere.csv", "--text", "post"), "nothing is at"),
         ((posts, "--text", "post", "--person", "who"), "column 'who' does not exist"),
         ((posts, "--text", "post", "--epsilon", "inf"), "No budget covers a run without noise"),
-        ((posts, "--text", "post", "--delta", 0.5), "No budget at delta 1e-6 would be enough"),
+        (
+            (posts, "--text", "post", "--delta", 0.5),
+            "say --delta 1e-6 or less",
+        ),
     ):
         error = command("topics", *wrong, *SMALL, status=2).err.splitlines()[-1]
         assert told in error
@@ -304,9 +308,41 @@ def test_a_fit_that_fails_says_what_it_spent(command, arguments, tmp_path, monke
     *_, cost, where, further, last = done.err.splitlines()
     assert cost.startswith("What was charged is spent. All runs")
     assert further.startswith("The same command goes on from there")
-    assert where.endswith("in private-topics: statement.json, words.model, topics.model")
+    assert "in private-topics: statement.json, words.model, topics.model, for-the-o" in where
     assert last == "error: No word remains."
     assert spent(tmp_path) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("within", "more", "taken"),
+    [
+        ("text.vectorizer.fit_vocabulary", (), "is in private-topics/earlier-1"),
+        ("spectral_lda.estimator.fit_topics", (), "words.model of private-topics are used"),
+        ("text.vectorizer.fit_vocabulary", ("--add-remove", "--persons", 600), "/earlier-1"),
+    ],
+)
+def test_what_a_failed_fit_was_charged_for_is_stated(
+    command, arguments, tmp_path, monkeypatch, within, more, taken
+):
+    def failing(*_: object, **__: object) -> None:
+        raise ValueError("It failed.")
+
+    asked, folder = (*arguments, *more, "--budget", 9), tmp_path / "private-topics"
+    with monkeypatch.context() as patched:
+        patched.setattr(f"sktensor_dp.{within}", failing)
+        assert "error: It failed." in command(*asked, status=2).err
+    stated = load_statement((folder / STATEMENT).read_bytes())
+    assert stated.epsilon == pytest.approx(spent(tmp_path))
+    page = (folder / PAGES[0]).read_text("utf-8")
+    assert f"epsilon is {stated.epsilon:.4g}, delta" in page
+    assert "no finished results" in page
+    command("report", "check", folder)
+    done = command(*asked)
+    assert taken in done.err + done.out
+    checked = command("report", "check", folder).out
+    assert f"folder: epsilon {spent(tmp_path):.4g} at delta" in checked
+    stated = load_statement((folder / STATEMENT).read_bytes())
+    assert (stated.epsilon == pytest.approx(spent(tmp_path))) is ("words.model" in taken)
 
 
 @pytest.mark.parametrize("at", ["__init__", "read", "check", "fit"])
@@ -324,7 +360,8 @@ def test_interruption_says_what_was_spent(command, arguments, tmp_path, monkeypa
     monkeypatch.setattr(topics.Topics, at, interrupted_later if at == "fit" else interrupted)
     done = command(*arguments, status=130)
     assert "Traceback" not in done.err
-    where = " is in private-topics: statement.json, words.model, topics.model\nThe same command "
+    files = "statement.json, words.model, topics.model, for-the-officer.md, for-the-officer.html"
+    where = f" is in private-topics: {files}\nThe same command "
     ends = {
         "check": "\nThe same command goes on from there, and does not pay again for the check\n",
         "fit": f"{where}goes on from there, and does not pay again for words.model and "
@@ -363,7 +400,7 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
     assert "What is paid for is finished and written first." in done.err
     folder = tmp_path / "private-topics"
     assert sorted(path.name for path in folder.glob("*.model")) == kept
-    assert (folder / "for-the-officer.html").exists() is (status == 0)
+    assert ("no finished results" in (folder / PAGES[0]).read_text("utf-8")) is (status != 0)
     # Topics were not paid for where the run ended before them.
     assert (spent(tmp_path) > 1.5) is (status == 0)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -446,6 +483,7 @@ LEFT = [
     ("adding", (*BY, "--topics", 10), "", "(topics: 2) the command goes on from there"),
     ("added", BY, "", FINISHED),
     ("added", (*BY, "--epsilon", 0.8), "", FINISHED),
+    ("added", BY[:-1], "", FINISHED),  # a check that is left out learns the same
 ]  # fmt: skip
 
 
@@ -539,7 +577,7 @@ def test_a_file_that_is_interrupted_is_none_of_the_run(command, arguments, tmp_p
     with monkeypatch.context() as patched:
         patched.setattr("sktensor_dp.PrivateSpectralLDA.save", half)
         done = command(*arguments, status=130)
-    assert "What it found before is in private-topics: statement.json, words.model\n" in done.err
+    assert "is in private-topics: statement.json, words.model, for-the-officer.md," in done.err
     # What was paid for and lost is stated too, of a run that goes on.
     command(*arguments, "--raise-budget", 9)
     stated = load_statement((tmp_path / "private-topics" / "statement.json").read_bytes())

@@ -174,7 +174,7 @@ def test_swapped_columns_end_in_a_question(command, posts, tmp_path):
     assert "and too little is left" in command(*mended, "--again", status=2).err
     swapped = ("topics", posts, "--text", "author", "--person", "post", "--no-check", *SMALL)
     said = command(*swapped, status=2).err
-    assert "protect persons by column 'author', this one by 'post'" in said
+    assert "protect one person: author, this one would protect one person: post" in said
     assert "what people lose who are in both adds up" in said
     done = command(*swapped, "--epsilon", 1, "--output", "o", status=2)
     last = done.err.splitlines()[-1]
