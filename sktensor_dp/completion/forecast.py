@@ -1,6 +1,7 @@
 """Expected errors of completions from public numbers alone."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
@@ -183,25 +184,48 @@ class CompletionForecast(InvertibleForecast):
         n, shape = asked.numbers["n_observed"], asked.numbers["shape"]
         mode, n_cells = asked.parameters["unit_mode"], math.prod(shape)
         now = {"epsilon": asked.parameters["epsilon"], "units": n if mode is None else shape[mode]}
-        found: dict[str, float | None] = {
-            "epsilon": least_epsilon(lambda epsilon: self._again(epsilon=epsilon).finds_components)
-        }
         most_units = n_cells if mode is None else MOST_UNITS
+        found: dict[str, float | None] = {
+            "epsilon": self._least_to_find(least_epsilon, lambda epsilon: {"epsilon": epsilon}),
+            "units": self._least_to_find(
+                lambda reached: least_number(reached, now["units"], most_units), self._sized
+            ),
+        }
         if mode is not None:
             n_units, now["each"] = shape[mode], n / shape[mode]
 
             def with_each(each: int) -> bool:
                 return self._again(n_observed=each * n_units).finds_components
 
-            found["each"] = least_number(with_each, most=n_cells // n_units)
-        found["units"] = least_number(
-            lambda n: self._again(**self._sized(n)).finds_components, now["units"], most_units
-        )
+            if self.seeks_components:  # which depends on no number of entries
+                found["each"] = least_number(with_each, most=n_cells // n_units)
         helping = {
             name: float(least)
             for name, least in found.items() if least is not None and least > now[name]
         }  # fmt: skip
         return dict(sorted(helping.items(), key=lambda item: item[1] / now[item[0]]))
+
+    def _least_to_find(
+        self, least: Callable[[Callable[[Any], bool]], Any], changes: Callable[[Any], Any]
+    ) -> Any:
+        """Number that `least` finds for a fit, by its `changes`, that would find components."""
+
+        def finds(number: Any) -> bool:
+            return (
+                self._seeks(**changes(number)) and self._again(**changes(number)).finds_components
+            )
+
+        # Plans are far cheaper than expected errors, and mostly decide.
+        seeking = least(lambda number: self._seeks(**changes(number)))
+        return seeking if seeking is None or finds(seeking) else least(finds)
+
+    def _seeks(self, epsilon: float | None = None, **numbers: Any) -> bool:
+        """True if a fit at another epsilon, or for other `numbers`, would seek components."""
+        asked = self._asked()
+        other = {} if epsilon is None else {"epsilon": epsilon}
+        sizes = {**asked.numbers, **numbers}
+        model = asked.kind(**{**asked.parameters, **other})
+        return bool(model._plan(sizes["n_observed"], tuple(sizes["shape"]))[0].seeks_components)
 
     def advice(self) -> str:
         """Say in a sentence what would let components be found, if they will not be.
@@ -225,7 +249,7 @@ class CompletionForecast(InvertibleForecast):
         by_odds, by_plan = list[str](), list[str]()
         for name, number in self.what_helps().items():
             less = {"epsilon": 0.99 * number} if name == "epsilon" else self._sized(int(number) - 1)
-            is_sought = name == "each" or self._again(**less).seeks_components
+            is_sought = name == "each" or self._seeks(**less)
             (by_odds if is_sought else by_plan).append(words[name].format(number))
         ways = [
             f"{', or with '.join(of_kind)}: {why}"
