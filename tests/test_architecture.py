@@ -34,7 +34,7 @@ LAYERS = (
     ("privacy",),
     ("queries",),
     ("data", "topics", "mixtures"),
-    ("tensor", "checks"),
+    ("tensor", "checks", "web_page"),
     ("exceptions",),
 )
 
@@ -52,6 +52,7 @@ CORE = {
     "conversions": core(""),
     "plan": core("conversions"),
     "composition": core("plan"),
+    "odds": core(""),
     "selection": core("conversions noise_on_grid plan"),
     "partition_selection": core("noise_on_grid plan /queries.laws"),
     "report": core("/checks composition plan selection /queries.laws"),
@@ -78,14 +79,14 @@ CORE = {
 }
 # What the packages above see of the core: never a mechanism, the noise, or the catalogue.
 COUNTER = core(
-    "accountant answer conversions composition payer plan report session "
+    "accountant answer conversions composition odds payer plan report session "
     "ledger_entries.LedgerEntry statement.load_statement statement.strict_json unit_assignment"
 )
 # Outside the boundary: what papers print, and the command, which shows ledgers and statements.
 BESIDE = {
     "published": core("conversions noise_on_grid"),
     "cli": core(
-        "accountant conversions composition ledger payer plan report ledger_entries "
+        "accountant conversions composition ledger odds payer plan report ledger_entries "
         "statement statement_schema"
     ),
 }

@@ -12,8 +12,9 @@ from browsing import WORDS, model
 from browsing import report as made_report
 
 from sktensor_dp.privacy.composition import Composition, ReleaseRecord
+from sktensor_dp.privacy.odds import odds_after, odds_in_hundred
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.topic_page import odds_after, odds_in_hundred, topics_of, write_topic_page
+from sktensor_dp.topic_page import topics_of, write_topic_page
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 HOSTILE = '<script>alert("1")</script>&"\'\x1b[31m</td>{style}'

@@ -35,8 +35,8 @@ from sktensor_dp.privacy.ledger_entries import (
     Spending,
     check_one_unit,
 )
+from sktensor_dp.privacy.odds import odds_in_hundred
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
-from sktensor_dp.topic_page import odds_in_hundred
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
 APART = (

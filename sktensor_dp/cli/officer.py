@@ -10,8 +10,9 @@ from scipy.special import ndtr, ndtri
 from sktensor_dp.checks.display import counted, plain, printable
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED
 from sktensor_dp.privacy.composition import unit_costs
+from sktensor_dp.privacy.odds import odds_in_hundred
 from sktensor_dp.privacy.report import PrivacyReport
-from sktensor_dp.topic_page import odds_in_hundred, page
+from sktensor_dp.web_page import page
 
 SEVERAL = (
     " A person behind several {unit}s is not protected as a whole: with m of them, epsilon counts "

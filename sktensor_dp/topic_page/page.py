@@ -1,9 +1,7 @@
 """One self-contained web page that shows private topics and what they cost, for anybody to see."""
 
-import base64
-import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -15,44 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktensor_dp.checks.display import Table, counted, plain, printable
 from sktensor_dp.estimator.base import names_of_columns
+from sktensor_dp.privacy.odds import SUSPICIONS, odds_after, odds_in_hundred
 from sktensor_dp.privacy.report import PrivacyReport, number_cells
 from sktensor_dp.topic_page.explorer import explorer
+from sktensor_dp.web_page import page
 
 ALONE = (
     '<p class="soft">This counts topics and their shares alone: an earlier step on the same data, '
     "such as a private choice of words, costs more.</p>"
 )
-SUSPICIONS = (0.01, 0.1, 0.5)
 NUMBERS = ("Sensitivity", "σ", "μ", "ε", "Uses", "Fraction")
-
-
-def odds_after(before: float, epsilon: float) -> tuple[float, float]:
-    """Least and largest probability after reading, given one before, by Bayes' rule."""
-    # For larger epsilon the bounds are 0 and 1 in double precision.
-    factor = math.exp(-min(epsilon, 700.0))
-    low = before * factor / (1 - before + before * factor)
-    return low, before / (before + (1 - before) * factor)
-
-
-def odds_in_hundred(epsilon: float) -> list[tuple[str, str, str]]:
-    """Three suspicions in 100 before reading, each with the least and the largest afterwards."""
-    said = []
-    for before in SUSPICIONS:
-        low, high = odds_after(before, epsilon)
-        bounds = _in_hundred(low, math.floor), _in_hundred(high, math.ceil)
-        said.append((_in_hundred(before, round), *bounds))
-    return said
-
-
-def _in_hundred(share: float, rounded: Callable[[float], int]) -> str:
-    """Number of cases in a hundred, as text; `rounded` up or down, so that bounds hold."""
-    if share < 0.001:
-        return "almost 0"
-    if share > 0.999:
-        return "almost 100"
-    # 99.6 % must not be printed as certain, nor .4 % as never: tenths of a percent.
-    per_percent = 10 if share < 0.1 or share > 0.9 else 1
-    return f"{rounded(100 * share * per_percent) / per_percent:g}"
 
 
 @dataclass(frozen=True)
@@ -200,7 +170,7 @@ def write_topic_page(
     )
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(title, [body], data), encoding="utf-8")
+    path.write_text(page(title, [body], data, _template("page.js")), encoding="utf-8")
     return path
 
 
@@ -224,23 +194,6 @@ def _checked_shares(
                 "of words, if there was one."
             )
     return shares
-
-
-def page(title: str, sections: Sequence[str], data: str | None = None) -> str:
-    """HTML of a page that loads nothing, with the sections given and `data` of the script."""
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    script = ""
-    if data is not None:
-        program = _template("page.js")
-        digest = base64.b64encode(hashlib.sha256(program.encode("utf-8")).digest()).decode("ascii")
-        # Allow this script by its digest and no other, whatever words the page holds.
-        policy += f"; script-src 'sha256-{digest}'"
-        script = f'<script type="application/json" id="data">{data}</script>\n'
-        script += f"<script>{program}</script>\n"
-    return _template("page.html").format(
-        title=escape(title), policy=policy, style=_template("page.css"), body="\n".join(sections),
-        script=script,
-    )  # fmt: skip
 
 
 def _template(name: str) -> str:

@@ -24,8 +24,8 @@ from sktensor_dp.cli.manifest import STATEMENT
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.exceptions import LedgerError, ModelFileError, NotEnoughDataError
 from sktensor_dp.privacy.ledger_entries import LedgerEntry
+from sktensor_dp.privacy.odds import odds_in_hundred
 from sktensor_dp.privacy.statement import load_statement
-from sktensor_dp.topic_page import odds_in_hundred
 
 
 def spent(tmp_path: Path, name: str = "private-topics") -> float:

@@ -1,0 +1,5 @@
+"""HTML pages that load nothing, for topics and for officers."""
+
+from sktensor_dp.web_page.page import page
+
+__all__ = ["page"]
