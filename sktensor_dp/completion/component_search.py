@@ -42,7 +42,7 @@ class DirectionSearch:
         self, ask: Session, biases: Sequence[SharedBiases], start: Floats, n_trial: int
     ) -> None:
         self._ask, self._biases, self._n_trial = ask, biases, n_trial
-        self._n_units, self._deviation = biases[0].values.n_units, biases[0].values.deviation
+        self._n_units, self._deviation = biases[0].values.n_with_values, biases[0].values.deviation
         self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)  # assumed, of columns
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))  # of all sweeps, (n_cells, r)

@@ -6,6 +6,7 @@ A unit is the protected person: a row of the unit mode, with all of its entries.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -174,10 +175,10 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         fit_by_corrected_deviation(biases, of_values.deviation_and_share)
     # Units have entries in rows of other biases than the mean: levels are of values less biases.
     level = release_level(ask, biases, plan.n_level_uses - 1)
-    found, n_iter = None, 1
+    search = FoundComponents(n_sweeps=1)
     if plan.n_sweeps:
-        found, n_iter = release_components(ask, biases, plan, options)
-    if n_iter < plan.n_sweeps:
+        search = release_components(ask, biases, plan, options)
+    if search.n_sweeps < plan.n_sweeps:
         # What is left of their budget pays for better biases and a better level.
         for_level, for_biases = plan.rest_of_search
         precision = plan.n_rounds * plan.rest_over_rounds
@@ -189,7 +190,6 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         if for_level:
             level = release_level(ask, biases, for_level, SharedFactorSums)
     residual = residual_variance(biases)
-    components, noise_variance = found or (None, residual)
     add_errors_of_deviation(biases, of_values.deviation_and_share)
     # The prior of units' levels has this mean: the mean's own variance, after it was shrunk, adds.
     level_variance = level.level_variance(residual, values.measured_part)
@@ -198,9 +198,10 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
     if order_of(ask) == 2:
         of_means = level_variance + residual * (1 - values.measured_part)
     model = SharedModel(
-        level=level.mean + ask.public("middle"), noise_variance=noise_variance,
-        unit_mode=plan.unit_mode, effects=[one.effects for one in biases],
-        components=components, level_variance=level_variance + level.variance_of_mean,
+        level=level.mean + ask.public("middle"), unit_mode=plan.unit_mode,
+        noise_variance=residual if search.components is None else search.noise_variance,
+        effects=[one.effects for one in biases], components=search.components,
+        level_variance=level_variance + level.variance_of_mean,
         # By noise, and as units are a sample.
         level_error=math.sqrt(level.variance_of_mean + of_means / n_with_values),
     )  # fmt: skip
@@ -208,7 +209,7 @@ def fit_persons(ask: Session, plan: PersonPlan, options: ModelOptions) -> tuple[
         **attributes_of_units(model, ask.n_units, options.ranks),
         "_model": model, "_shared": model,
         "perturbation_": plan.perturbation,
-        "n_iter_": n_iter,
+        "n_iter_": search.n_sweeps,
     }  # fmt: skip
     n_entries = round(entries_each(biases) * n_with_values)
     return FitResult(state, _doubts(of_values, values.measured_part)), n_entries
@@ -249,18 +250,24 @@ def _doubts(levels: Levels, measured_part: float) -> tuple[Warning, ...]:
     return (DoubtfulParameterWarning(WIDE.format(LEAST_DEVIATION)),) if is_wide else ()
 
 
+class FoundComponents(NamedTuple):
+    """Outcome of a search: None where all are noise and chance, or its trial ended it."""
+
+    n_sweeps: int
+    components: SharedComponents | None = None
+    noise_variance: float = math.nan  # of values, that components leave
+
+
 def release_components(
     ask: Session, biases: Sequence[SharedBiases], plan: PersonPlan, options: ModelOptions
-) -> tuple[tuple[SharedComponents, float] | None, int]:
-    """Components by `DirectionSearch`, and the variance that they leave; and the number of sweeps.
-
-    None where all are noise and chance, or the trial says that biases would gain more from the rest
-    of the budget, which ends the search.
+) -> FoundComponents:
+    """Components by `DirectionSearch`, unless its trial says that biases would gain more from the
+    rest of the budget.
     """
     ranks = [options.ranks[one.mode] for one in biases]
     weights = cell_weights(biases)
     rank = math.prod(ranks) if options.full_core else ranks[0]
-    n_columns = columns_worth(weights, biases[0].values.n_units, plan, rank)
+    n_columns = columns_worth(weights, biases[0].values.n_with_values, plan, rank)
     start = options.random_state.standard_normal((len(weights), min(rank, len(weights))))
     n_trial = trial_sweeps(plan.n_sweeps)
     search = DirectionSearch(ask, biases, start[:, :n_columns], n_trial)
@@ -269,12 +276,12 @@ def release_components(
         if step + 1 == n_trial:
             more_of_biases = biases[plan.place_of_longest].gain_of(plan.rest_over_rounds)
             if not search.is_worth(more_of_biases):
-                return None, n_trial
+                return FoundComponents(n_trial)
     factor = search.factor()
     if not factor.any():
-        return None, plan.n_sweeps
+        return FoundComponents(plan.n_sweeps)
     shape = [len(one.shares) for one in biases]
     components = components_of_cells(
         factor, shape, ranks, full_core=options.full_core, random_state=options.random_state
     )
-    return (components, search.noise_variance(factor)), plan.n_sweeps
+    return FoundComponents(plan.n_sweeps, components, search.noise_variance(factor))

@@ -305,9 +305,9 @@ class _Round(NamedTuple):
 
 @dataclass
 class PersonValues:
-    """Number of units, and how their values vary, as known so far; biases of all modes share it."""
+    """Units with values, and how these vary, as known so far; biases of all modes share it."""
 
-    n_units: int  # with values, as released
+    n_with_values: int  # units, as released
     level: float  # mean of values; less biases, once they are released so
     deviation: float
     share_varied: float  # of units whose values deviate, if these do alike
@@ -457,7 +457,7 @@ class SharedBiases:
     def _weight_of_entry(self, total: float, biases: Sequence["SharedBiases"]) -> float:
         """Mean weight of an entry if all of them weigh `total`."""
         # An entry weighs one over the norm of its unit's counts: all n of a unit weigh n over it.
-        of_unit = max(total / self.values.n_units, 1.0)
+        of_unit = max(total / self.values.n_with_values, 1.0)
         known = [one for one in biases if one.weights.any()]
         n_each = entries_each(known) if known else 1.0
         return of_unit / max(n_each, of_unit**2)
@@ -469,7 +469,9 @@ class SharedBiases:
         """
         # The weight of a unit is the root of 1 - (|c| / n)^2. Where noise hides how many entries
         # units have, assume many: one in each row at most.
-        n_several = max(self.values.n_units - self.n_alone, LEAST_SEVERAL * self.values.n_units)
+        n_several = max(
+            self.values.n_with_values - self.n_alone, LEAST_SEVERAL * self.values.n_with_values
+        )
         each = (weight + sigma * math.sqrt(len(self.shares))) / n_several
         return n_several / math.sqrt(min(max(1 - each**2, 1 / len(self.shares)), 1 / 2))
 
@@ -676,10 +678,10 @@ def fit_by_corrected_deviation(
     """
     values = biases[0].values
     # Where noise hides how many they are, they count as many.
-    noise = max(one.total_variance for one in biases) / values.n_units**2
+    noise = max(one.total_variance for one in biases) / values.n_with_values**2
     root = math.sqrt(entries_each(biases) + noise)
     # Units with one entry: in every mode they have entries in one row.
-    alone = min(one.n_alone for one in biases) / values.n_units - math.sqrt(noise)
+    alone = min(one.n_alone for one in biases) / values.n_with_values - math.sqrt(noise)
     alone = min(max(alone, 0.0), 1 - LEAST_SEVERAL)
     each = max(((root - alone) / (1 - alone)) ** 2, 2.0)
     found, share_varied = deviation_and_share(1 - alone)
@@ -732,7 +734,7 @@ def root_of_entries(weights: Floats, n_units: int) -> float:
 
 def entries_each(biases: Sequence[SharedBiases]) -> float:
     """Number of entries of a unit, by its mean root."""
-    return root_of_entries(cell_weights(biases), biases[0].values.n_units) ** 2
+    return root_of_entries(cell_weights(biases), biases[0].values.n_with_values) ** 2
 
 
 def cell_weights(biases: Sequence[SharedBiases]) -> Floats:
@@ -747,7 +749,9 @@ def cell_weights(biases: Sequence[SharedBiases]) -> Floats:
     # The least of them: near the largest w of a mode, 1 / |p|, any large n has about the same w.
     n = min(*(_entries_of_unit(one, n_cells) for one in biases), float(n_cells))
     shares = reduce(np.multiply.outer, [one.shares for one in biases]).ravel()
-    return biases[0].values.n_units * math.sqrt(max(n, 1.0)) * shares  # n entries of n ** -0.5 each
+    return (
+        biases[0].values.n_with_values * math.sqrt(max(n, 1.0)) * shares
+    )  # n entries of n ** -0.5 each
 
 
 def _entries_of_unit(biases: SharedBiases, n_cells: int) -> float:
@@ -755,7 +759,7 @@ def _entries_of_unit(biases: SharedBiases, n_cells: int) -> float:
     # A unit with n of N cells in rows of shares p weighs n over the norm of its counts. That norm
     # squared is n (1 - n / N) (1 - |p|^2) + n^2 |p|^2 on average, as its cells are distinct. With
     # the squared weight w, n = w (1 - |p|^2) / (1 - w |p|^2 + w (1 - |p|^2) / N).
-    squared_weight = root_of_entries(biases.weights, biases.values.n_units) ** 2
+    squared_weight = root_of_entries(biases.weights, biases.values.n_with_values) ** 2
     same_row = float(biases.shares @ biases.shares)
     denominator = 1 - squared_weight * same_row + squared_weight * (1 - same_row) / n_cells
     return squared_weight * (1 - same_row) / max(denominator, 0.01)  # noise may bring it to 0

@@ -207,23 +207,19 @@ def fit_row_sums(
     prior_variances = np.full(entries.n_modes, first * residual)
     # That of all sums, as if biases were 0: else those of the first mode would take it, and in
     # three modes the steps are too few to bring it back.
-    moment, information = 0.0, 1 / mean_variance
     for rows in all_rows:
         rows.set_residual(residual)
-        moment += float(rows.gains @ rows.sums)
-        information += float(rows.gains @ rows.weight_totals)
-    mean = moment / information if information > 0 else 0.0
+    mean = _posterior_mean(all_rows, [rows.sums for rows in all_rows], mean_variance)
     for _ in range(max_iter):
-        moment, information = 0.0, 1 / mean_variance
+        left: list[Floats] = []  # of sums, without biases
         for mode, rows in enumerate(all_rows):
             residuals = rows.without_others(biases)
             biases[mode], variances[mode], prior_variance = _fitted_biases(
                 rows, residuals - rows.weight_totals * mean, regression, mode, prior_variances[mode]
             )
             prior_variances[mode] = max(prior_variance, least_variance)
-            moment += float(rows.gains @ (residuals - rows.weight_totals * biases[mode]))
-            information += float(rows.gains @ rows.weight_totals)
-        mean = moment / information if information > 0 else 0.0
+            left.append(residuals - rows.weight_totals * biases[mode])
+        mean = _posterior_mean(all_rows, left, mean_variance)
         if mean_square is not None:
             # Expected square of what is fitted: that of posterior means, and posterior variances.
             explained = float(np.mean((mean + entries.at_entries(biases)) ** 2)) + math.fsum(
@@ -239,6 +235,17 @@ def fit_row_sums(
         bias_variances=variances, bias_prior_variances=prior_variances,
         factor_prior_variances=np.zeros((len(all_rows), 0)),
     )  # fmt: skip
+
+
+def _posterior_mean(
+    all_rows: Sequence["_WeightedRows"], sums: Sequence[Floats], prior_variance: float
+) -> float:
+    """Posterior mean, about a prior mean of 0, of values with these weighted `sums` in rows."""
+    moment, information = 0.0, 1 / prior_variance
+    for rows, of_mode in zip(all_rows, sums, strict=True):
+        moment += float(rows.gains @ of_mode)
+        information += float(rows.gains @ rows.weight_totals)
+    return moment / information if information > 0 else 0.0
 
 
 def _variance_given(mean_square: tuple[float, float], explained: float, usual: float) -> float:
