@@ -64,7 +64,8 @@ CORE = {
     ),
     "ledger_entries": core("/exceptions conversions plan"),
     "ledger": core("/exceptions plan ledger_entries"),
-    "accountant": core("/checks /exceptions conversions ledger plan ledger_entries"),
+    "budget_parts": core("/exceptions conversions plan ledger_entries"),
+    "accountant": core("/checks /exceptions budget_parts ledger plan ledger_entries"),
     "mechanisms": core(
         "conversions noise_on_grid plan /queries.laws /queries.query.Coordinates /tensor"
     ),

@@ -34,7 +34,8 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 from sktensor_dp.spectral_lda import PrivateSpectralLDA
 from sktensor_dp.spectral_lda.plan import OF_ORDINARY_TEXTS
-from sktensor_dp.spectral_lda.shares import TopicShares, noise_by_topic, noise_of_seen
+from sktensor_dp.spectral_lda.share_noise import noise_by_topic, noise_of_seen
+from sktensor_dp.spectral_lda.shares import TopicShares
 from sktensor_dp.text import PrivateCountVectorizer
 from sktensor_dp.topic_page import topics_of, write_topic_page
 from sktensor_dp.topic_page.page import Topic, meaning_of_share

@@ -11,12 +11,20 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import accumulate, chain, repeat
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sktensor_dp.checks.display import COSTS, Table, TableDisplay, cell, counted, finite, plain
 from sktensor_dp.checks.parameters import Number, check_sizes, shown
 from sktensor_dp.exceptions import BudgetError, LedgerError, PrivacyLeakWarning
-from sktensor_dp.privacy.conversions import gaussian_epsilon, gaussian_mu
+from sktensor_dp.privacy.budget_parts import (
+    USES_DELTA,
+    SplitPart,
+    as_charges,
+    divided,
+    so_far,
+    told_apart,
+    unpaid_parts,
+)
 from sktensor_dp.privacy.ledger_entries import (
     KINDS,
     PERSON,
@@ -31,7 +39,6 @@ from sktensor_dp.privacy.ledger_entries import (
 )
 from sktensor_dp.privacy.plan import (
     ROUNDING,
-    THRESHOLD_FRACTION,
     FitBudget,
     PrivacyCost,
     ReleasePlan,
@@ -42,7 +49,6 @@ if TYPE_CHECKING:
     from sktensor_dp.privacy.ledger import Receipt
 
 # Columns of the table of charges.
-PART_ROUNDING = 1e-6  # of costs that are told apart
 HEAD = ["when", "fit", "estimator", "release", "unit", "uses"]
 TEXTS = ("when", "estimator", "release", "unit")
 NUMBERS = ["sensitivity", "sigma", *COSTS, "fraction"]
@@ -58,13 +64,6 @@ FOLDS = (
     "nobody decides in which fold others are, as with PrivateKFold; with GroupKFold, which goes by "
     "sizes of groups, or with StratifiedKFold it protects nobody."
 )
-
-GAUSSIAN_KINDS = ("gaussian", "vocabulary")
-# Why kinds of fits use a part of delta up.
-USES_DELTA = {
-    "vocabulary": "A vocabulary sets half of its delta aside",
-    "search": "A guarantee of an epsilon and a delta, as of a search, uses its delta up",
-}
 
 # Where a batch of a stream is charged as a first one.
 UNPAID = (
@@ -110,16 +109,6 @@ def _rows(now: Balance, entries: Sequence[LedgerEntry]) -> list[dict[str, object
     ]  # fmt: skip
 
 
-def _told_apart(fractions: Sequence[float]) -> list[float]:
-    """Fractions moved apart where equal, with the same sum, so that costs say which was spent."""
-    rounded = [round(fraction, 9) for fraction in fractions]
-    changed = []
-    for place, fraction in enumerate(fractions):
-        rank, n_alike = rounded[:place].count(rounded[place]), rounded.count(rounded[place])
-        changed.append(fraction * (1 + 10 * PART_ROUNDING * (rank - (n_alike - 1) / 2)))
-    return changed
-
-
 def charges_by_fit(entries: Iterable[LedgerEntry]) -> list[list[LedgerEntry]]:
     """Charges of each fit, in the order of the ledger, where others may stand between them."""
     fits: dict[int, list[LedgerEntry]] = {}
@@ -131,38 +120,6 @@ def charges_by_fit(entries: Iterable[LedgerEntry]) -> list[list[LedgerEntry]]:
 def _cost_of(entries: Sequence[LedgerEntry]) -> PrivacyCost:
     """Cost of charges together."""
     return PrivacyCost.total((one.cost, one.uses) for one in entries)
-
-
-class SplitPart(NamedTuple):
-    """Part of a budget that `BudgetAccountant.split` gave, and what a fit with it costs."""
-
-    epsilon: float
-    delta: float
-    cost: PrivacyCost
-    kind: str
-
-    def pays(self, cost: PrivacyCost) -> bool:
-        """Return True if a fit with this part costs `cost`, but for rounding."""
-        # A part of any kind may be spent as pure noise.
-        pure = PrivacyCost(epsilon=self.epsilon)
-        return any(
-            all(map(partial(math.isclose, rel_tol=PART_ROUNDING), own.amounts, cost.amounts))
-            for own in (self.cost, pure)
-        )
-
-
-def _unpaid(parts: Sequence[SplitPart], costs: Iterable[PrivacyCost]) -> list[SplitPart]:
-    """Parts of a split that no fit of these costs takes; each fit takes one."""
-    unpaid = list(parts)
-    for cost in costs:
-        if (part := next((part for part in unpaid if part.pays(cost)), None)) is not None:
-            unpaid.remove(part)
-    return unpaid
-
-
-def _as_charges(parts: Sequence[SplitPart]) -> list[LedgerEntry]:
-    """Charges of fits that spend these parts."""
-    return [LedgerEntry("caller", "spend", uses=1, cost=part.cost) for part in parts]
 
 
 # Open ``with BudgetAccountant(...)`` blocks of the calling thread, the innermost last.
@@ -512,10 +469,10 @@ class BudgetAccountant(TableDisplay):
         now, paid, _ = self._ledger.contents()
         costs = [cost_of_fit, *map(_cost_of, charges_by_fit(paid))]
         payable: list[SplitPart] = []  # by what is left now
-        for part in _unpaid(splits[-1], costs):
-            if now.covers(now.spent.plus(_as_charges([*payable, part]))):
+        for part in unpaid_parts(splits[-1], costs):
+            if now.covers(now.spent.plus(as_charges([*payable, part]))):
                 payable.append(part)
-        if payable and not now.covers(now.spent.plus([*entries, *_as_charges(payable)])):
+        if payable and not now.covers(now.spent.plus([*entries, *as_charges(payable)])):
             epsilons = ", ".join(f"{part.epsilon:.3g}" for part in payable)
             raise BudgetError(
                 f"This would leave too little for {counted(len(payable), 'part')} of split(), of "
@@ -618,65 +575,14 @@ class BudgetAccountant(TableDisplay):
             map(Number(1, 10**6, integer=True).accepts, times)
         ):
             raise ValueError(f"times must be an int of 1 or more for each fit; got {shown(times)}.")
-        of_each = [part / n for part, n in zip(_told_apart(fractions), times, strict=True)]
+        of_each = [part / n for part, n in zip(told_apart(fractions), times, strict=True)]
         fractions = [*chain.from_iterable(map(repeat, of_each, times))]
         kinds = [*chain.from_iterable(map(repeat, kinds, times))]
-        parts = self._parts(fractions, kinds, whole, of_rest=of == "rest")
+        parts = divided(self._ledger.balance(), fractions, kinds, whole, of_rest=of == "rest")
         self._splits.append(parts)  # to be left to these fits
         # One of the equal parts that each entry of `times` stands for.
         firsts = [parts[last - n] for n, last in zip(times, accumulate(times), strict=True)]
         return [{"epsilon": part.epsilon, "delta": part.delta} for part in firsts]
-
-    def _parts(
-        self, fractions: Sequence[float], kinds: Sequence[str], whole: float, *, of_rest: bool
-    ) -> list[SplitPart]:
-        """Parts of the budget, or of its rest, for fits that get `fractions` of the `whole`."""
-        now = self._ledger.balance()
-        spent = now.spent if of_rest else Spending()
-        # Gaussian noise has the delta that vocabularies and searches leave.
-        n_using = sum(kind in USES_DELTA for kind in kinds)
-        delta_left = max(self.delta - spent.cost.delta, 0.0)
-        delta_used = self._delta_used(n_using, delta_left, now.epsilon, spent)
-        gaussian_delta = delta_left - delta_used * n_using
-        spent_on_gaussian = gaussian_epsilon(spent.cost.mu, gaussian_delta)
-        epsilon_left = now.epsilon
-        if spent != Spending() and math.isfinite(now.epsilon):
-            epsilon_left -= spent.cost.epsilon + spent_on_gaussian
-            if epsilon_left <= now.epsilon * ROUNDING:
-                raise BudgetError(f"Nothing is left to divide of the budget.{self._so_far()}")
-        epsilons = [epsilon_left * fraction / whole for fraction in fractions]
-        if delta_left == 0 or math.isinf(epsilon_left):  # costs are pure epsilons
-            return [
-                SplitPart(epsilon, delta_left, PrivacyCost(epsilon=epsilon), kind)
-                for epsilon, kind in zip(epsilons, kinds, strict=True)
-            ]
-        # Epsilons of pure noise and searches are added to that of all Gaussian noise together.
-        pairs = list(zip(fractions, kinds, strict=True))
-        gaussian_fraction = math.fsum(part for part, kind in pairs if kind in GAUSSIAN_KINDS)
-        mu = 0.0  # of all parts with Gaussian noise together
-        if gaussian_fraction:
-            epsilon_on_gaussian = spent_on_gaussian + epsilon_left * (gaussian_fraction / whole)
-            with_spent = gaussian_mu(epsilon_on_gaussian, gaussian_delta)
-            mu = math.sqrt((with_spent - spent.cost.mu) * (with_spent + spent.cost.mu))
-        deltas = {
-            "pure": self.delta, "search": delta_used, "gaussian": gaussian_delta,
-            "vocabulary": delta_used / THRESHOLD_FRACTION,  # of which it sets `delta_used` aside
-        }  # fmt: skip
-        parts = []
-        for (fraction, kind), epsilon in zip(pairs, epsilons, strict=True):
-            delta, aside = deltas[kind], delta_used if kind in USES_DELTA else 0.0
-            cost = PrivacyCost(epsilon=epsilon, delta=aside)
-            if kind in GAUSSIAN_KINDS:
-                cost = PrivacyCost(mu * math.sqrt(fraction / gaussian_fraction), delta=aside)
-                epsilon = gaussian_epsilon(cost.mu, delta - aside)
-            parts.append(SplitPart(epsilon, delta, cost, kind))
-        return parts
-
-    def _delta_used(self, n: int, left: float, epsilon: float, spent: Spending) -> float:
-        """Delta that each of `n` vocabularies and searches uses up, of the delta that is `left`."""
-        # A tenth (a choice) or less, so that all use up at most THRESHOLD_FRACTION together.
-        most = left / max(10, n / THRESHOLD_FRACTION)
-        return spent.aside_left(n, most, epsilon, self.delta)[0] if spent.mu_squared and n else most
 
     def to_json(self) -> str:
         """Return budget, its changes, total and charges as JSON; infinity as ``"inf"``."""
@@ -749,9 +655,7 @@ class BudgetAccountant(TableDisplay):
     def _so_far(self) -> str:
         """Sentence that says what is spent; empty if nothing is, or the ledger is not readable."""
         with suppress(LedgerError):
-            now = self._ledger.balance()
-            if spent := now.spent_epsilon:
-                return f" Of the budget, epsilon {spent:.6g} of {now.epsilon:g} is spent."
+            return so_far(self._ledger.balance())
         return ""
 
     def __enter__(self) -> "BudgetAccountant":

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,21 +27,22 @@ from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning
 from sktensor_dp.model_files.container import require
 from sktensor_dp.model_files.fields import Items, Numbers, Plain, Real, SavedState
 from sktensor_dp.privacy.accountant import BudgetAccountant
-from sktensor_dp.privacy.answer import EMPTY
 from sktensor_dp.privacy.plan import ReleasePlan
-from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.norm_histogram import NormHistogram
-from sktensor_dp.queries.topic_shares import SharesByGroup, SharesNorm
+from sktensor_dp.queries.topic_shares import SharesByGroup
 from sktensor_dp.spectral_lda import defaults
+from sktensor_dp.spectral_lda.person_bounds import PersonBounds, release_person_bounds
+from sktensor_dp.spectral_lda.share_noise import (
+    confusion_of,
+    noise_of_seen,
+    noise_of_shares,
+    noise_terms,
+)
 from sktensor_dp.tensor.arrays import Floats, Integers
-from sktensor_dp.topics.confusion import comparable_shares, confusion, without
+from sktensor_dp.topics.confusion import comparable_shares, without
 from sktensor_dp.topics.inference import TINY
 from sktensor_dp.topics.shrinkage import deviation_moments
 
-# Edges of the histogram of norms of persons: texts of one topic in one group, about. A person with
-# one text, or none, is in the first bin.
-EDGES = np.append(0.0, 1.01 * 2 ** (np.arange(27) / 2))
-SIZES = np.append(1.0, (EDGES[1:-1] + EDGES[2:]) / 2)  # of persons in each bin, about
 # Deviations of noise within which a count is hidden: those of an interval of level 95 %.
 HIDDEN = float(ndtri(0.975))
 # Least noise of a group's move beside that of all groups' common one, relative to its own.
@@ -199,7 +200,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         places = self._places(by, counts.shape[0])
         for rows_or_owners in (X, groups):
             refuse_other_row_order(rows_or_owners, by, "by")
-        common = _confusion_of(model)
+        common = confusion_of(model)
         rows = _by_group(counts, places, model, len(self.values), common)
         chunks = ShareChunks(rows, n_units=counts.shape[0], n_features=rows.shape[1], groups=labels)
         check_counted_alike(X, self.neighbours, chunks.n_units, grouped=groups is not None)
@@ -220,10 +221,10 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         texts = float(self.texts_per_person) if is_given else 1.0
         with self._session(chunks, plan) as ask:
             order = 1 if ask.is_pure else 2  # of the norm that noise is in proportion to
-            bounds = _Bounds(texts, texts, texts, float(ask.n_units * is_given))
+            bounds = PersonBounds(texts, texts, texts, float(ask.n_units * is_given))
             if ask.left(NormHistogram):
                 noise = self._noise_of_mean(ask.n_units, plan)
-                bounds = _release_bounds(ask, order, shape, noise)
+                bounds = release_person_bounds(ask, order, shape, noise)
             largest, few = bounds.largest * NORM_SLACK, bounds.few * NORM_SLACK
             rest, rest_sigma, uses = np.zeros(shape), 0.0, ask.left(SharesByGroup)
             if few < largest:
@@ -364,7 +365,7 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         added = self.rest_sums_.sum(axis=1, keepdims=True)
         of_few = n - np.maximum(added, 0.0)
         shares = np.clip(self.sums_ @ self._inverse / of_few, 0.0, 1.0)
-        spread = _noise_of_shares(self._inverse, shares)
+        spread = noise_of_shares(self._inverse, shares)
         variance = spread * (self.sigma_ / of_few) ** 2
         # Texts beyond the smaller bound move shares as far as they are of other topics.
         moves = (self.rest_sums_ @ self._inverse - added * shares) / n
@@ -409,8 +410,8 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
         sums, shares = shares * n, np.clip(shares, 0.0, 1.0)
         # Squares of deviations of a sum: noise (a - 2 b s + c s^2) for a share s, and by chance
         # chance (others + (own - others) s - s^2).
-        a, b, c = _noise_terms(self._inverse)
-        noise = reach * variance * n**2 / _noise_of_shares(self._inverse, shares)
+        a, b, c = noise_terms(self._inverse)
+        noise = reach * variance * n**2 / noise_of_shares(self._inverse, shares)
         own, others = self._squares(shares)
         chance = reach * self.spread_ * n * sampling
         # (sums - s n)^2 is at most both together where square s^2 - 2 half s + end <= 0.
@@ -550,84 +551,6 @@ class TopicShares(PrivateEstimatorMixin, BaseEstimator):
             "texts_per_person": [self.texts_per_person_] * n_groups * k,
             "scaled_down_at_most": [math.ceil(self.most_beyond_)] * n_groups * k,
         }
-
-
-def noise_by_topic(model: Any, common: Floats | None = None) -> Floats:
-    """Deviations (k,) by noise of shares of a model's topics: 1, about, of words of their own.
-    `common` is the confusion of the topics, if it is known.
-    """
-    inverse = np.asarray(np.linalg.pinv(_confusion_of(model) if common is None else common))
-    return np.sqrt(_noise_of_shares(inverse, model.topic_prior_ / model.topic_prior_.sum()))
-
-
-def noise_of_seen(model: Any, common: Floats | None = None) -> float:
-    """Factor of :meth:`TopicShares.shows` for the share that noise hides least, of seen topics of a
-    model, and for the number of texts; infinite if none is seen, or there is one topic alone.
-    """
-    k, shares = model.n_components_, model.topic_prior_ / model.topic_prior_.sum()
-    ratios = noise_by_topic(model, common) / np.maximum(shares, TINY)
-    least = ratios.min(initial=math.inf, where=~model.hidden() & (k > 1))
-    return max(math.sqrt(k), float(least))
-
-
-def _noise_of_shares(inverse: Floats, shares: Floats) -> Floats:
-    """Variance of shares by noise, in the units of `_noise_terms`."""
-    a, b, c = _noise_terms(inverse)
-    return a - 2 * b * shares + c * shares**2
-
-
-def _noise_terms(inverse: Floats) -> tuple[Floats, Floats, int]:
-    """Terms a and b (k,) and c of the variance by noise ``a - 2 b s + c s^2`` of a share s.
-
-    It is in units of that of a released sum over the count, which is the sum of all sums.
-    `inverse` is that of the confusion.
-    """
-    return np.square(inverse).sum(axis=0), inverse.sum(axis=0), len(inverse)
-
-
-def _confusion_of(model: Any) -> Floats:
-    """Confusion of the topics of a model in texts as long as its fit released."""
-    topics, prior, single = model._topics_and_prior()
-    return confusion(topics, prior, single, model.document_length_)
-
-
-class _Bounds(NamedTuple):
-    """Bounds on how many texts of a person count, and persons as they show."""
-
-    largest: float  # beyond it persons are scaled down
-    few: float  # up to it shares err least: texts from there to the largest are released apart
-    spread: float  # mean square of persons' texts over their mean
-    most_beyond: float  # persons beyond the largest, at most
-
-
-def _release_bounds(ask: Session, order: int, shape: tuple[int, int], noise: float) -> _Bounds:
-    """Release a histogram of persons by their texts; `noise` is as for `_best_bound`."""
-    norms = ask(NormHistogram(SharesNorm(order), EDGES))
-    largest = norms.last_edge(EDGES)
-    within = EDGES[1:] <= largest
-    persons = np.maximum(norms.value[within], EMPTY)
-    spread = max(float(persons @ SIZES[within] ** 2 / (persons @ SIZES[within])), 1.0)
-    noise_of_sum = 2 * norms.sigma * math.sqrt(len(persons))
-    most_beyond = min(max(1 - norms.value[within].sum(), 0.0) + noise_of_sum, 1.0)
-    few = _best_bound(persons, ask.n_units, shape, noise)
-    return _Bounds(largest, few, spread, ask.n_units * most_beyond)
-
-
-def _best_bound(persons: Floats, n: int, shape: tuple[int, int], noise: float) -> float:
-    """Edge of the least error of shares, if what persons write is independent of how much.
-
-    `persons` are fractions of `n` in bins up to the largest bound; `noise` is that of a mean for
-    a bound of 1.
-    """
-    n_groups, k = shape
-    edges, sizes = EDGES[1 : 1 + len(persons)], SIZES[: len(persons)]
-    clipped = np.minimum(sizes, edges[:, None])
-    texts = clipped @ persons
-    # Weights of persons differ from those by texts; one share of texts of one topic each varies by
-    # (k - 1) / k^2.
-    weights = clipped / texts[:, None] - sizes / texts[-1]
-    by_weights = n_groups * (k - 1) / k**2 * (weights**2 @ persons) / n
-    return float(edges[np.argmin((n_groups * noise * edges / texts) ** 2 + by_weights)])
 
 
 def _shrunk(moves: Floats, variance: Floats) -> tuple[Floats, Floats]:

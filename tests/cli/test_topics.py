@@ -665,7 +665,7 @@ def test_shares_that_noise_would_hide_are_left_out_and_the_same_command_can_add_
     command, dated, tmp_path, monkeypatch
 ):
     alike = np.array([[0.502, 0.498], [0.498, 0.502]])  # nearly all words are of both topics
-    monkeypatch.setattr("sktensor_dp.spectral_lda.shares._confusion_of", lambda _: alike)
+    monkeypatch.setattr("sktensor_dp.spectral_lda.share_noise.confusion_of", lambda _: alike)
     asked = ("topics", dated, "--text", "post", "--person", "author", *SMALL[:-1], "--epsilon", 8)
     folder = tmp_path / "private-topics"
     said = command(*asked, *BY)

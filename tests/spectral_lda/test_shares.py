@@ -20,7 +20,8 @@ from sktensor_dp import (
     PrivateSpectralLDA,
 )
 from sktensor_dp.privacy.conversions import gaussian_mu
-from sktensor_dp.spectral_lda.shares import BLURRED, OF_KEPT_WORDS, TopicShares, noise_by_topic
+from sktensor_dp.spectral_lda.share_noise import noise_by_topic
+from sktensor_dp.spectral_lda.shares import BLURRED, OF_KEPT_WORDS, TopicShares
 from sktensor_dp.topic_page import write_topic_page
 
 pytestmark = pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning")
