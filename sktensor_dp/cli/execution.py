@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sktensor_dp import __version__
 from sktensor_dp.checks.display import plain
+from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import Folder, held
 from sktensor_dp.cli.groups import Groups
 from sktensor_dp.cli.interrupts import Interrupts
@@ -22,7 +23,7 @@ from sktensor_dp.cli.progress import Progress
 from sktensor_dp.cli.ratings import Ratings, recommend
 from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budget, time_now
-from sktensor_dp.cli.topics import DOCUMENT_SHARES, Topics
+from sktensor_dp.cli.topics import Topics
 from sktensor_dp.estimator.forecast import LARGEST_ADVISED, least_epsilon, least_number
 from sktensor_dp.exceptions import BudgetError, NotEnoughDataError
 from sktensor_dp.model_files.saving import check_saving

@@ -7,6 +7,7 @@ from pathlib import Path
 from sktensor_dp.checks.composed import composed
 from sktensor_dp.datasets import own_files
 from sktensor_dp.datasets.words import load_word_frequencies
+from sktensor_dp.text import PrivateCountVectorizer
 
 CELLS = re.compile(r"[\s,;|]")  # between the cells of a line
 WHOLE = re.compile(r"^(\d+)\.0+$")  # number in a column that once had empty cells
@@ -62,6 +63,39 @@ def public_words(path: Path, fallback: str | None) -> dict[str, float]:
         )
     delimiter, encoding = form_of(path, fallback)
     return load_word_frequencies(path, delimiter=delimiter, encoding=encoding)
+
+
+def vocabulary(
+    path: Path, fallback: str | None, left_out: list[str] | str | None, most: int
+) -> dict[str, float]:
+    """Public words of a file that texts may have, without those `left_out`: `most` at most."""
+    words = public_words(path, fallback)
+    # Split words as the vectorizer splits texts.
+    split = PrivateCountVectorizer(stop_words=left_out).build_analyzer()
+    kept = [word for word in words if split(word) == [word]]
+    if not kept:
+        raise ValueError("--vocabulary has no word but stop words: --stop-words none keeps them")
+    if len(kept) > most and not any(words.values()):
+        raise ValueError(
+            f"--vocabulary has {len(kept)} words beside stop words, and no frequencies by "
+            f"which to choose {most}: --words {len(kept)} takes all"
+        )
+    return {word: words[word] for word in kept[:most]}
+
+
+def stop_words(path: Path, fallback: str | None) -> list[str]:
+    """Words of a file with a word in each line, split and in the case in which texts are."""
+    lines, split = public_names(path, fallback), PrivateCountVectorizer().build_analyzer()
+    for number, line in enumerate(lines, start=1):
+        if CELLS.search(line.strip()):
+            raise ValueError(
+                f"--stop-words takes a file with one word in each line, and entry {number} of "
+                f"{path.name!r} has several"
+            )
+    words = sorted({word for line in lines for word in split(line)})
+    if not words:
+        raise ValueError(f"--stop-words: no line of {path.name!r} is a word of two letters or more")
+    return words
 
 
 def public_columns(

@@ -1,9 +1,7 @@
 """The command ``topics``: a vocabulary, then topics."""
 
 import argparse
-import csv
 import math
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,14 +13,14 @@ from numpy.typing import NDArray
 
 from sktensor_dp import datasets
 from sktensor_dp.checks.display import Table, as_text, counted
+from sktensor_dp.cli.document_shares import TextLabels, name_of, write_shares
 from sktensor_dp.cli.folder import Folder, runs_with, table_of
 from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.public_lists import (
-    CELLS,
     listed_name,
-    public_names,
     public_values,
-    public_words,
+    stop_words,
+    vocabulary,
 )
 from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.estimator.base import name_columns
@@ -42,7 +40,6 @@ from sktensor_dp.topic_page.page import Topic, meaning_of_share
 
 # Number of words assumed of a text if nobody says, and of all texts, whether they are used or not.
 LENGTH, WORDS = 100, 2000
-DOCUMENT_SHARES = "PRIVATE-document-shares.csv"
 # Fractions of the budget for words and topics, and, with --by, for shares of topics by group.
 WORDS_FRACTION, BY_FRACTION = 0.3, 0.2
 # Noise of shares of topics that have words of their own, and of such that share most words, over
@@ -86,28 +83,16 @@ class Topics(Run):
                     "none; without it English ones are dropped"
                 )
             options.stop_words = Path(options.stop_words)  # whose name is stated
-            self._stop_words = _stop_words(options.stop_words, options.encoding)
+            self._stop_words = stop_words(options.stop_words, options.encoding)
         if options.by is not None:
             self._listed_groups = public_values(options.by_values, options.encoding)
         if options.vocabulary is not None:
-            self._public_words = self._read_vocabulary(options.vocabulary)
+            self._public_words = self._read_vocabulary()
 
-    def _read_vocabulary(self, path: Path) -> dict[str, float]:
-        """Public words of a file that texts may have, as many as --words allows."""
-        words, most = public_words(path, self.options.encoding), self.options.words
-        # Split words as the vectorizer splits texts.
-        split = PrivateCountVectorizer(stop_words=self._stop_words).build_analyzer()
-        kept = [word for word in words if split(word) == [word]]
-        if not kept:
-            raise ValueError(
-                "--vocabulary has no word but stop words: --stop-words none keeps them"
-            )
-        if len(kept) > most and not any(words.values()):
-            raise ValueError(
-                f"--vocabulary has {len(kept)} words beside stop words, and no frequencies by "
-                f"which to choose {most}: --words {len(kept)} takes all"
-            )
-        return {word: words[word] for word in kept[:most]}
+    def _read_vocabulary(self) -> dict[str, float]:
+        """Public words of --vocabulary, and their frequencies."""
+        of_file = self.options.vocabulary, self.options.encoding
+        return vocabulary(*of_file, self._stop_words, self.options.words)
 
     def take_settings(self, asked: Mapping[str, str], models: Mapping[str, Any]) -> None:
         """Take settings of words and topics that are not given; public lists as models have them,
@@ -121,7 +106,7 @@ class Topics(Run):
             options.stop_words = asked.get("stop_words")
             self._stop_words = models["words"].stop_words
         if "vocabulary" in given:
-            self._public_words = self._read_vocabulary(options.vocabulary)
+            self._public_words = self._read_vocabulary()
         elif "vocabulary" in asked:
             options.vocabulary, words = Path(asked["vocabulary"]), models["words"].vocabulary
             frequencies = models["topics"].word_frequencies
@@ -541,30 +526,10 @@ class Topics(Run):
         Return the name of the file; ValueError if the one that is there names its texts, and this
         run only numbers them.
         """
-        name = DOCUMENT_SHARES
-        if self.used.source:  # else the shares of another file would be replaced
-            of_file = self.file_name.removesuffix(".csv").replace("/", "-")
-            name = f"{Path(DOCUMENT_SHARES).stem}-of-{of_file}.csv"
-        if (path := folder.path / name).exists() and not self._ids:
-            with path.open(encoding="utf-8", newline="") as file:
-                column, *_ = next(csv.reader(file), ["text"])
-            if column != "text":
-                raise ValueError(
-                    f"{name} names texts by {column!r}, and would be replaced by one that "
-                    f"numbers them: --id {shlex.quote(column)} keeps the names; or move it away. "
-                    "Nothing was spent."
-                )
-        n_words = np.asarray(self._counts.sum(axis=1)).ravel()
-        shares = self.models["topics"].transform(self._counts)
-        ids = self._ids or range(1, len(shares) + 1)
-        head = [f"topic_{topic.number}" for topic in self._topics]
-        # A text without any word of the topics has no shares: its cells stay empty.
-        rows = (
-            [text, int(kept), *(row if kept else [""] * len(row))]
-            for text, kept, row in zip(ids, n_words, shares, strict=True)
-        )
-        columns = [self.options.id or "text", "kept_words", *head]
-        folder.add(name, table_of([columns, *rows]), private=True)
+        # Of another file than that of the models, whose shares would be replaced.
+        name = name_of(self.file_name if self.used.source else "")
+        labels = TextLabels(self._ids, self.options.id or "text")
+        write_shares(folder, name, self.models["topics"], self._counts, labels)
         return name
 
 
@@ -577,18 +542,3 @@ def _noise_of_seen(model: PrivateSpectralLDA) -> float:
 def _heading(made: Manifest, place: str) -> str:
     """Heading of shares by group that a run made; `place` is the folder of an earlier one."""
     return f"Topics by {made.asked['by']} of {made.asked['file']}{place and f' ({place})'}"
-
-
-def _stop_words(path: Path, encoding: str | None) -> list[str]:
-    """Words of a file with a word in each line, split and in the case in which texts are."""
-    lines, split = public_names(path, encoding), PrivateCountVectorizer().build_analyzer()
-    for number, line in enumerate(lines, start=1):
-        if CELLS.search(line.strip()):
-            raise ValueError(
-                f"--stop-words takes a file with one word in each line, and entry {number} of "
-                f"{path.name!r} has several"
-            )
-    words = sorted({word for line in lines for word in split(line)})
-    if not words:
-        raise ValueError(f"--stop-words: no line of {path.name!r} is a word of two letters or more")
-    return words

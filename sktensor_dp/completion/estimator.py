@@ -27,6 +27,11 @@ from sktensor_dp.checks.parameters import (
     check_sizes,
     shown,
 )
+from sktensor_dp.completion.absent_components import (
+    components_not_sought,
+    expected_warnings,
+    warnings_of_noise,
+)
 from sktensor_dp.completion.entry_recipe import fit_entries
 from sktensor_dp.completion.forecast import CompletionForecast, forecast_completion
 from sktensor_dp.completion.inputs import (
@@ -69,18 +74,13 @@ from sktensor_dp.estimator.forecast import Question
 from sktensor_dp.estimator.inputs import dense_tensor
 from sktensor_dp.estimator.lazy import computed, lazy_rows
 from sktensor_dp.estimator.scoring import warn_of_score, warn_where_scored
-from sktensor_dp.exceptions import NotEnoughDataError, NotEnoughDataWarning
+from sktensor_dp.exceptions import NotEnoughDataError
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.entries import ValueHistogram
 from sktensor_dp.queries.query import SIZE_EDGES
 from sktensor_dp.tensor.arrays import Floats, blocks
 
-SLOW = (
-    "The core has so many numbers that this fit will take minutes or more: its time grows with the "
-    "square of the product of the ranks. Interrupted, it has spent its budget; a smaller rank is "
-    "faster."
-)
 BOUNDS = f"two finite numbers (low, high) of size {LARGEST_SIZE:g} at most"
 NAMES = (
     "a tuple with an element for each mode: RowIndex.from_public(names), a list or column of "
@@ -246,7 +246,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         plan, ranks = self._plan(n_units, shape)
         self._refuse_search_in_vain(n_units, shape)
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
-        expected = self._expected_warnings(plan, ranks, n_units, shape)
+        expected = expected_warnings(self, plan, ranks, n_units, shape)
         unit = "person" if isinstance(plan, PersonPlan) else None
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.max_iter
@@ -263,7 +263,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         warnings = (*unseen, *fitted.warnings)
         # Warnings of a fit of persons doubt names or bounds, for which more budget is no advice.
         if isinstance(plan, EntryPlan) or not fitted.warnings:
-            warnings += self._warnings_of_noise(fitted.attributes, plan, n_units, n_observed, shape)
+            warnings += warnings_of_noise(self, fitted.attributes, plan, n_units, n_observed, shape)
         n_found, most = count_components(fitted.attributes), max(ranks)
         notes = (f"Components found: {n_found} of {most}.",) if most > 0 else ()
         public = {**column_attributes(checked), "shape_": shape, "bounds_": bounds, "_ranks": ranks}
@@ -285,100 +285,11 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         ranked = self._validation_copy()
         ranked.rank = 1  # whether components are sought is the same for all ranks above 0
         if not ranked._plan(n_units, shape)[0].seeks_components:
-            why = ranked._components_not_sought(n_units, shape)
+            why = components_not_sought(ranked, n_units, shape)
             raise NotEnoughDataError(
                 "All ranks of this search give the same model. Nothing was charged for this fit. "
                 f"{why}"
             )
-
-    def _expected_warnings(
-        self, plan: EntryPlan | PersonPlan, ranks: Sequence[int], n_units: int,
-        shape: tuple[int, ...],
-    ) -> list[Warning]:  # fmt: skip
-        """Warnings by public numbers: that no components can be found, or of a slow fit."""
-        # Numbers of a core of which a sweep takes two seconds; time grows with their square.
-        slow_core = 2500
-        if max(ranks) > 0 and not plan.seeks_components:
-            return [self._components_not_sought(n_units, shape)]
-        # Only a model of entries has a core of its own; that of persons is shared.
-        fits_core = plan.seeks_components and isinstance(plan, EntryPlan) and self._full_core
-        return [UserWarning(SLOW)] if fits_core and math.prod(ranks) > slow_core else []
-
-    def _warnings_of_noise(
-        self, attributes: Mapping[str, Any], plan: EntryPlan | PersonPlan, n_units: int,
-        n_observed: int, shape: tuple[int, ...],
-    ) -> tuple[Warning, ...]:  # fmt: skip
-        """Warnings, where no components were found, of that and of rows that noise hides."""
-        if count_components(attributes) > 0:
-            return ()
-        found: list[Warning] = []
-        shared: SharedModel = attributes["_shared"]
-        if plan.seeks_components and np.max(self.rank) > 0:
-            stopped = isinstance(plan, PersonPlan) and attributes["n_iter_"] < plan.n_sweeps
-            found.append(self._components_not_seen(n_units, n_observed, shape, stopped=stopped))
-        modes = np.delete(range(len(shared.effects) + 1), shared.unit_mode)
-        of_modes = zip(modes, shared.effects, strict=True)
-        hidden = " and of mode ".join(str(mode) for mode, one in of_modes if one.is_hidden)
-        if hidden and math.isfinite(self.epsilon):
-            said = (
-                f"Biases of rows of mode {hidden} differ by noise more than by values: at epsilon="
-                f"{self.epsilon:g} their standard errors (bias_errors_) are larger than "
-                "differences. An order by value may be chance."
-            )
-            found.append(NotEnoughDataWarning(said))
-        return tuple(found)
-
-    def _components_not_sought(self, n_units: int, shape: tuple[int, ...]) -> Warning:
-        """Warning, by public numbers, that no components are sought."""
-        unchanged = "; component_share= of forecast() does not change it."
-        if self.unit_mode is None:
-            n_observed, noun = n_units, "entries"
-            more = f" That follows from public numbers alone{unchanged}"
-            if self.perturbation == "auto":
-                more += " With perturbation='input' they are sought all the same."
-        else:
-            share, noun = ASSUMED.observed_share, "units"
-            n_observed = math.ceil(share * math.prod(shape))
-            more = (
-                f" That follows from public numbers, for units with entries in {share:.0%} of cells"
-                f"{unchanged} A search in vain would make biases err by more."
-            )
-        said = f"Components are not sought: {n_units:,} {noun} would show strong ones alone at"
-        if self.unit_mode is not None and self.delta == 0:
-            said, more = (
-                "Components are not sought: no release shows those of units at delta=0,",
-                "",
-            )
-        return self._without_components(said, n_observed, shape, more)
-
-    def _components_not_seen(
-        self, n_units: int, n_observed: int, shape: tuple[int, ...], *, stopped: bool
-    ) -> Warning:
-        """Warning that `n_observed` entries, of units as released, show no components. If the
-        search `stopped`, biases got the rest of its budget.
-        """
-        noun, more, seen = "entries", "", "none above noise and chance at"
-        if self.unit_mode is not None:
-            noun, each = "units", f"{n_observed / n_units:,.3g}"
-            more = (
-                f" By released sums a unit, with entries or without, has about {each} on average."
-            )
-        if stopped:
-            seen = "less of any than better biases gain, which got the rest of the budget of"
-        said = f"No components can be seen: {n_units:,} {noun} show {seen}"
-        return self._without_components(said, n_observed, shape, more)
-
-    def _without_components(
-        self, said: str, n_observed: int, shape: tuple[int, ...], more: str
-    ) -> Warning:
-        """Warning that says why there are no components, and `more`, and what would help."""
-        # Asked without an accountant, which is charged already.
-        forecast = Question.of(self, n_observed=n_observed, shape=shape).forecast({}, {})
-        return NotEnoughDataWarning(
-            f"{said} epsilon={self.epsilon:g}. Predictions are made of the mean and the biases of "
-            "rows, so that everybody is recommended nearly the same, and transform returns 0. "
-            f"{forecast.advice()}{more} See forecast(). rank=0 asks for none."
-        )
 
     @property
     def bias_errors_(self) -> list[Floats]:

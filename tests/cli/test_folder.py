@@ -19,6 +19,7 @@ from sktensor_dp import BudgetAccountant
 from sktensor_dp.cli import execution as module
 from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
+from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import LEDGER, Folder, held
 from sktensor_dp.cli.manifest import STATEMENT
 from sktensor_dp.cli.officer import PAGES
@@ -219,7 +220,7 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
     command(*arguments, "--budget", 9, "--shares")
     folder, before = tmp_path / "private-topics", spent(tmp_path)
     made = json.loads((folder / "manifest.json").read_text("utf-8"))
-    assert made["private"] == [topics.DOCUMENT_SHARES]
+    assert made["private"] == [DOCUMENT_SHARES]
     for name, digest in made["protected"].items():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
     page = " ".join((folder / "for-the-officer.md").read_text("utf-8").split())
@@ -228,7 +229,7 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
     )[1]
     assert set(certified.split(", ")) == set(made["protected"])
     files = f" {len(certified.split(', '))} files as in manifest.json. Not to be published, as "
-    files += f"nothing protects it: {topics.DOCUMENT_SHARES}.\n"
+    files += f"nothing protects it: {DOCUMENT_SHARES}.\n"
     assert command("report", "check", folder).out.endswith(files)
     listed = (folder / "manifest.json").read_text("utf-8")
     (folder / "manifest.json").write_text(f"{listed}x")
@@ -259,7 +260,7 @@ def test_other_files_in_the_folder_are_refused_and_left(command, arguments, post
     (folder / "earlier-data").mkdir()
     refused("earlier-data", "earlier-data")
     (folder / "earlier-data").rmdir()
-    (folder / topics.DOCUMENT_SHARES).write_text("changed, of which nothing is said")
+    (folder / DOCUMENT_SHARES).write_text("changed, of which nothing is said")
     command(*arguments, "--again")
     # A folder that another file made its own; nothing is added to it.
     text = posts.read_bytes()
@@ -427,7 +428,7 @@ def test_what_is_paid_for_is_written_before_an_interrupt_ends_the_run(
     for more, column in (((), "text"), (("--words-per-text", 10), "text")):
         done = command(*arguments, "--shares", *more)
         assert "words.model and topics.model of private-topics are used" in done.err
-        shares = table(folder / topics.DOCUMENT_SHARES)
+        shares = table(folder / DOCUMENT_SHARES)
         assert (len(shares), next(iter(shares[0]))) == (1200, column)
         assert before == {path: path.read_bytes() for path in before}
     command("report", "check", folder)

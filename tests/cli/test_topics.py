@@ -17,6 +17,7 @@ import sktensor_dp
 from sktensor_dp import BudgetAccountant, PrivateCountVectorizer, PrivateSpectralLDA
 from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
+from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
 from sktensor_dp.cli.folder import LEDGER
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.privacy.conversions import gaussian_mu
@@ -267,18 +268,18 @@ def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path):
     named = [f"name{i}-of-a-text,{line}" for i, line in enumerate(lines)]
     posts.write_text("\n".join(["name,author,post", *named[1:]]), "utf-8")
     done = command(*arguments, "--shares", "--id", "name")
-    rows = table(tmp_path / "out" / topics.DOCUMENT_SHARES)
+    rows = table(tmp_path / "out" / DOCUMENT_SHARES)
     assert len(rows) == N_TEXTS + 1
     assert float(rows[0]["topic_1"]) + float(rows[0]["topic_2"]) == pytest.approx(1, abs=1e-4)
     # A text without a word of the topics is marked; names of texts are in no other file.
     assert int(rows[0]["kept_words"]) > 0
-    mode = (tmp_path / "out" / topics.DOCUMENT_SHARES).stat().st_mode
+    mode = (tmp_path / "out" / DOCUMENT_SHARES).stat().st_mode
     assert sys.platform == "win32" or not mode & 0o077  # of other users
     assert [rows[-1][name] for name in ("kept_words", "topic_1", "topic_2")] == ["0", "", ""]
     assert rows[-1]["name"] == f"name{N_TEXTS + 1}-of-a-text"
     for path in (tmp_path / "out").iterdir():
-        assert (b"-of-a-text" in path.read_bytes()) is (path.name == topics.DOCUMENT_SHARES)
-    assert f"{topics.DOCUMENT_SHARES} is about single texts, and nothing protects it" in done.out
+        assert (b"-of-a-text" in path.read_bytes()) is (path.name == DOCUMENT_SHARES)
+    assert f"{DOCUMENT_SHARES} is about single texts, and nothing protects it" in done.out
     # Without noise everything says so, and nothing is claimed.
     assert "Nothing" in (tmp_path / "out" / "for-the-officer.md").read_text().title()
     assert "nothing is protected" in done.out
@@ -288,13 +289,13 @@ def test_shares_of_texts_are_written_on_request_alone(command, posts, tmp_path):
     assert "Private topics" not in page
     assert stated(tmp_path / "out").guarantee.startswith("epsilon: inf")
     # Names are not replaced by numbers unasked.
-    before = (tmp_path / "out" / topics.DOCUMENT_SHARES).read_bytes()
+    before = (tmp_path / "out" / DOCUMENT_SHARES).read_bytes()
     refused = command(*arguments, "--shares", status=2).err
-    assert f"{topics.DOCUMENT_SHARES} names texts by 'name', and would be replaced" in refused
+    assert f"{DOCUMENT_SHARES} names texts by 'name', and would be replaced" in refused
     assert "--id name keeps the names" in refused
-    assert (tmp_path / "out" / topics.DOCUMENT_SHARES).read_bytes() == before
+    assert (tmp_path / "out" / DOCUMENT_SHARES).read_bytes() == before
     command(*arguments, "--shares", "--id", "name")
-    assert (tmp_path / "out" / topics.DOCUMENT_SHARES).read_bytes() == before
+    assert (tmp_path / "out" / DOCUMENT_SHARES).read_bytes() == before
 
 
 def test_a_finished_run_gives_the_topics_of_texts_in_other_files(command, posts, tmp_path):
@@ -324,7 +325,7 @@ def test_a_finished_run_gives_the_topics_of_texts_in_other_files(command, posts,
     )
     assert found[7]["nr"] == "7"
     # It remains the run of the first file, whose shares are replaced as asked for alone.
-    assert f"{topics.DOCUMENT_SHARES}, in the place of" in command(*first, "--shares").out
+    assert f"{DOCUMENT_SHARES}, in the place of" in command(*first, "--shares").out
     assert {path: path.read_bytes() for path in before} == before
     command("report", "check", folder)
 
