@@ -89,8 +89,8 @@ class PrivateCPCompletion(
         Constant of the model: the value where all biases are 0. With a ``unit_mode`` a mean over
         units, each alike, of averages of their values less biases.
     mean_error_ : float
-        Standard error of ``mean_``, from noise and sampling, which the average of each row shares;
-        NaN without ``unit_mode``.
+        Standard error of ``mean_``, from noise and sampling of units, or of rows of the first mode
+        without ``unit_mode``; the average of each row of another mode shares it.
     biases_ : list of ndarray of shape (shape[m],)
         One per mode; 0 for units, and without a ``unit_mode`` for rows never observed.
     bias_errors_ : list of ndarray of shape (shape[m],)

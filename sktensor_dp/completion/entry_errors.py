@@ -32,9 +32,8 @@ class Errors(NamedTuple):
     # Error variances of an average row's bias (2, n_modes): as expected, and if components are
     # found in any case.
     bias_variances: Floats
-    # Where units are persons: standard error of the mean, and how many entries tell a row's bias.
-    mean_error: float = math.nan
-    entries_to_tell: float = math.nan
+    mean_error: float  # standard error of the mean
+    entries_to_tell: float = math.nan  # where units are persons: how many tell a row's bias
 
 
 def entry_errors(
@@ -75,7 +74,12 @@ def entry_errors(
     if plan.with_pairs:
         are_seen = variance * cosine > 0
     finds = plan.seeks_components and count > 0 and are_seen
-    return Errors(error, model, model, folded, finds, np.tile(biases, (2, 1)))
+    # Of an average of all values, with the rows of the first mode drawn at random.
+    of_average = math.fsum(bias / n for n, bias in zip(shape, biases, strict=True))
+    of_average += residual / n_observed + assumed.bias_deviation**2 / shape[0]
+    return Errors(
+        error, model, model, folded, finds, np.tile(biases, (2, 1)), math.sqrt(of_average)
+    )
 
 
 def squared_cosines(per_row: list[float], variance: float, noise: float, count: int) -> list[float]:

@@ -65,12 +65,15 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
         components = _scaled_components(model)
     effects = [_effects(model, index_set, mode) for mode in range(1, index_set.n_modes)]
     level_variance = float(model.bias_prior_variances[0])
+    average, error = _average(model, index_set)
+    of_rows = level_variance / max(int((index_set.counts[0] > 0).sum()), 1)  # that rows are drawn
     state = {
         "mean_": model.mean, "biases_": model.biases, "factors_": model.factors, "_model": model,
         "perturbation_": plan.perturbation,
         "_shared": SharedModel(
             level=model.mean, noise_variance=residual_variance, unit_mode=0, effects=effects,
-            components=components, level_variance=level_variance, level_error=None,
+            components=components, level_variance=level_variance,
+            level_error=math.hypot(error, math.sqrt(of_rows)),
         ),
         "n_iter_": max(plan.n_steps, model.n_iter, 1),
     }  # fmt: skip
@@ -79,7 +82,6 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
     else:
         state["core_"] = model.core
     warnings: list[Warning] = [] if model.converged else [ConvergenceWarning(NOT_SETTLED)]
-    average, error = _average(model, index_set)
     # Values that are clamped to one end show no components.
     if components is None and is_at_end(average - ask.public("middle"), error, width / 2):
         warnings.append(DoubtfulParameterWarning(AT_EDGE))

@@ -307,10 +307,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     @property
     def mean_error_(self) -> float:
-        """Standard error of `mean_` by noise and sampling; NaN without ``unit_mode``."""
+        """Standard error of `mean_` by noise and sampling, of rows of the first mode or units."""
         check_is_fitted(self)
-        error = self._shared.level_error
-        return math.nan if error is None else error
+        return self._shared.level_error
 
     def predict(self, X: ArrayLike) -> Floats:
         """Predict values at coordinates.

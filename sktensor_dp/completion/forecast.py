@@ -89,8 +89,7 @@ class CompletionForecast(InvertibleForecast):
         The same, if components are found in any case: larger where none are expected, as the
         search then spends what biases get where its trial shows none.
     mean_error : float
-        Expected standard error of the mean, as ``mean_error_`` of a fit has it; NaN without
-        ``unit_mode``.
+        Expected standard error of the mean, as ``mean_error_`` of a fit has it.
     of_predict : float
         Error of ``predict``: with a ``unit_mode`` that of the mean and biases for a unit of which
         nothing else is known, else `of_model`.

@@ -97,7 +97,7 @@ class SharedModel:
     effects: list[SharedEffects]  # one for each other mode
     components: SharedComponents | None  # factors of the other modes, if any were found
     level_variance: float  # prior variance of a unit's level
-    level_error: float | None  # standard error of `level`; None where it is not known
+    level_error: float  # standard error of `level`
 
     @property
     def n_parameters(self) -> int:
@@ -146,7 +146,7 @@ SHARED = Part(
         SharedComponents, factors=Items(Numbers("S?"), kind=tuple), full_core=Plain(bool),
         mixing=Maybe(Numbers("??")),
     )),
-    level_variance=Real("+"), level_error=Maybe(Real("+")),
+    level_variance=Real("+"), level_error=Real("+"),
 )  # fmt: skip
 
 

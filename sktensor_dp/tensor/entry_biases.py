@@ -48,10 +48,13 @@ def standardised(features: Floats, counts: NDArray[Any]) -> Floats:
 
     All features of an entry together have a mean square of 1 or less.
     """
+    # A feature that varies by less, relative to its size, is constant but for rounding.
+    constant = 1e-9
     weights = counts / max(float(counts.sum()), 1.0)
     centred = features - weights @ features
     deviations = np.sqrt(weights @ centred**2)
-    centred = centred / np.where(deviations > 0, deviations, 1.0)
+    varies = deviations > constant * np.abs(features).max(axis=0, initial=0.0)
+    centred = np.where(varies, centred / np.where(varies, deviations, 1.0), 0.0)
     centred /= np.sqrt(max(features.shape[1], 1))
     return np.asarray(centred * (counts > 0)[:, None], dtype=np.float64)
 
@@ -159,21 +162,26 @@ class RowRegression:
 
 def _fitted_biases(
     rows: Any, sums: Floats, regression: RowRegression, mode: int, prior_variance: float
-) -> tuple[Floats, Floats, float]:
-    """Biases of a mode by one EM step, their variances, and their mean square about a regression.
+) -> tuple[Floats, Floats, float, float]:
+    """Biases of a mode by one EM step, their variances, their constant and their mean square.
 
-    `sums` are about the mean and the biases of other modes.
+    `sums` are about the mean and the biases of other modes. The mean square is about a regression,
+    the constant is the mean about it, which the biases are returned without.
     """
     totals = rows.weight_totals
     # For the regression, the variance of biases about it counts as noise.
     shrunk_gains = rows.gains / (1.0 + rows.gains * totals * prior_variance)
     expected, of_expected = regression.posterior(mode, shrunk_gains * totals, shrunk_gains * sums)
     about_expected, variances = rows.posterior(sums - totals * expected, prior_variance)
+    # The prior alone, of mean 0, tells a constant of all biases of a mode from the mean.
+    seen = totals > 0
+    center = float(about_expected[seen].mean()) if seen.any() else 0.0
+    about_expected[seen] -= center
     # A bias keeps this share of an error of the expected one; its own sum takes back the rest.
     kept = variances / prior_variance
     squares = about_expected**2 + variances + (1 - kept) ** 2 * of_expected
-    mean_square = float(squares[totals > 0].mean()) if (totals > 0).any() else prior_variance
-    return about_expected + expected, variances + kept**2 * of_expected, mean_square
+    mean_square = float(squares[seen].mean()) if seen.any() else prior_variance
+    return about_expected + expected, variances + kept**2 * of_expected, center, mean_square
 
 
 def fit_row_sums(
@@ -214,9 +222,10 @@ def fit_row_sums(
         left: list[Floats] = []  # of sums, without biases
         for mode, rows in enumerate(all_rows):
             residuals = rows.without_others(biases)
-            biases[mode], variances[mode], prior_variance = _fitted_biases(
+            biases[mode], variances[mode], constant, prior_variance = _fitted_biases(
                 rows, residuals - rows.weight_totals * mean, regression, mode, prior_variances[mode]
             )
+            mean += constant
             prior_variances[mode] = max(prior_variance, least_variance)
             left.append(residuals - rows.weight_totals * biases[mode])
         mean = _posterior_mean(all_rows, left, mean_variance)

@@ -125,19 +125,21 @@ def test_errors_of_averages_are_as_stated(case, seed):
 
 
 @pytest.mark.parametrize(
-    ("shape", "stars", "epsilon"),
-    [((3000, 40), True, 2.0), ((10_000, 40), False, 2.0), ((300, 40), False, 0.5),
-     pytest.param((3000, 12, 5), True, 2.0, marks=pytest.mark.nightly),
-     pytest.param((10_000, 40), True, 0.5, marks=pytest.mark.nightly)],
+    ("shape", "seen", "stars", "epsilon"),
+    [((3000, 40), 0.25, True, 2.0), ((10_000, 40), 0.25, False, 2.0), ((300, 40), 0.25, False, 0.5),
+     ((1000, 12), 1, True, 1.0), ((1000, 6, 3), 1, True, 1.0),
+     pytest.param((2000, 20), 1, False, 1.0, marks=pytest.mark.nightly),
+     pytest.param((3000, 12, 5), 0.25, True, 2.0, marks=pytest.mark.nightly),
+     pytest.param((10_000, 40), 0.25, True, 0.5, marks=pytest.mark.nightly)],
 )  # fmt: skip
-def test_errors_of_biases_where_one_value_is_the_unit(shape, stars, epsilon, seed):
+def test_errors_of_biases_where_one_value_is_the_unit(shape, seen, stars, epsilon, seed):
     """A regression on coordinates takes most of few rows; yes or no varies by more than stars."""
     rng, squares = np.random.default_rng(seed), []
     items = 0.5 * rng.standard_normal(shape[1])
     deviation = np.hypot(0.5, 0.7)
     truth = norm.sf(np.arange(1.5, 5)[:, None] - 3 if stars else [[0]], items, deviation).sum(0)
     for number in range(4):
-        X = np.argwhere(rng.random(shape) < 1 / 4)
+        X = np.argwhere(rng.random(shape) < seen)
         y = items[X[:, 1]] + 0.5 * rng.standard_normal(shape[0])[X[:, 0]]
         y += 0.7 * rng.standard_normal(len(X))
         y = np.clip(np.rint(3 + y), 1, 5) if stars else (y > 0).astype(float)
@@ -146,9 +148,12 @@ def test_errors_of_biases_where_one_value_is_the_unit(shape, stars, epsilon, see
         with unsafe_seeded_noise(100 * seed + number):
             model.fit(X, y)
         assert model.perturbation_ == "sufficient_statistics"
-        off = model.biases_[1] - truth
+        off = model.mean_ + model.biases_[1] - (bounds[0] + truth)
+        squares.append((off / np.hypot(model.bias_errors_[1], model.mean_error_)) ** 2)
+        # The mean and the biases of a mode share no constant.
         squares.append(((off - off.mean()) / model.bias_errors_[1]) ** 2)
-    n = np.size(squares) / 2  # of normal errors, half as many of which are independent
+        assert abs(model.biases_[0].mean()) < 0.2 * model.biases_[0].std()
+    n = np.size(squares) / 4  # of normal errors, half as many of which are independent
     assert 0.25 < np.mean(squares) < chi2.isf(1e-5, n) / n
 
 

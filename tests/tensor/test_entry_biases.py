@@ -135,6 +135,15 @@ def test_the_mean_is_of_all_values_however_far_from_the_middle(shape, seed):
         assert abs(counts @ biases) < 0.1 * entries.n_entries  # it was 3
 
 
+def test_rows_of_equal_numbers_of_entries_have_no_constant_feature():
+    """Its rounding error, scaled to 1, would be a second mean."""
+    for shape in ((1000, 12), (50, 12, 7)):
+        entries = SortedEntries(np.argwhere(np.ones(shape, bool)), shape)
+        for features in incidence_features(entries):
+            assert not features[:, -1].any()  # logarithms of numbers of entries
+            np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-9)
+
+
 def test_rows_without_entries_have_none():
     X = np.array([[0, 0], [0, 1], [1, 1]])
     entries = SortedEntries(X, (3, 2))
