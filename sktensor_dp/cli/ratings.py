@@ -129,8 +129,10 @@ class Ratings(Run):
     def forecast(self, **changes: object) -> Any:
         """Forecast for a public guess of how many ratings a person has."""
         n, each = self.n_units, min(self.options.each, self.n_items)
-        model = self.forecaster("ratings", **changes)
-        return model.forecast(n * each, (n, self.n_items))
+        model, (low, high) = self.forecaster("ratings", **changes), self.options.bounds
+        # Whole numbers one apart are two values, such as no and yes, and vary by half the range.
+        deviation = 0.5 if low == math.floor(low) == high - 1 else None
+        return model.forecast(n * each, (n, self.n_items), deviation=deviation)
 
     def on_hidden(self) -> list[str]:
         """Sentences on averages of items, where noise hides how they differ, and on directions."""

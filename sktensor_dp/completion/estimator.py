@@ -425,7 +425,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             Number of rows of each mode; by default the parameter ``shape``.
         deviation : float, optional
             Public knowledge of the standard deviation of values, in their units; a quarter of
-            the width of the bounds by default.
+            the width of the bounds by default. Of two values, such as yes and no, it is half of
+            the width at most: take that.
         bias_deviation : float, optional
             Standard deviation of the biases of each mode; by default .4 of `deviation`, with no
             more of it explained by further modes than by two.
