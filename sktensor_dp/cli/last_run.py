@@ -1,5 +1,6 @@
 """The last run of a folder: what it paid for, what a new run uses of it, and if that may pay."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -152,7 +153,9 @@ def take_up(run: Run, folder: Folder) -> LastRun:
     folder.made.asked = settings
     if usable := last.usable(again=again):
         _use(run, folder, made, last, {name: load(name) for name in usable})
-    if folder.is_limited() and not again and (last.first or not usable):
+    # Built-in texts are public, and without noise nothing is kept from anybody.
+    costs = folder.is_limited() or (options.file is not None and math.isfinite(options.epsilon))
+    if costs and not again and (last.first or not usable):
         _refuse_to_pay_again(run, path, settings, last)
     return last
 

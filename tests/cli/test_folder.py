@@ -110,6 +110,12 @@ def test_the_first_run_sets_the_budget_and_an_explicit_word_raises_it(
         assert "the budget became 3.9; it was 4" in text
 
 
+def test_without_a_limit_a_finished_run_is_refused_all_the_same(command, arguments, tmp_path):
+    command(*arguments, "--budget", "inf")
+    assert FINISHED in command(*arguments, status=2).err
+    assert spent(tmp_path) == pytest.approx(2)
+
+
 def test_without_a_budget_the_first_epsilon_is_all(command, arguments):
     command(*arguments)
     done = command(*arguments, "--epsilon", 0.1, status=2)
