@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sktensor_dp.cli.folder import Folder, table_of
+from sktensor_dp.cli.folder import Folder
+from sktensor_dp.cli.tables import table_of
 
 DOCUMENT_SHARES = "PRIVATE-document-shares.csv"
 

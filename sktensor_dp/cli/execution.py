@@ -13,14 +13,16 @@ from pathlib import Path
 from sktensor_dp import __version__
 from sktensor_dp.checks.display import plain
 from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
-from sktensor_dp.cli.folder import Folder, held
+from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.groups import Groups
+from sktensor_dp.cli.held_folder import held
 from sktensor_dp.cli.interrupts import Interrupts
 from sktensor_dp.cli.last_run import COUNTED, OF_PAYER, changed_since, released_before, take_up
 from sktensor_dp.cli.manifest import MANIFEST, STATEMENT
 from sktensor_dp.cli.officer import LITTLE, PAGES, large_delta, officer_text, write_officer_pages
 from sktensor_dp.cli.progress import Progress
-from sktensor_dp.cli.ratings import Ratings, recommend
+from sktensor_dp.cli.ratings import Ratings
+from sktensor_dp.cli.recommend import recommend
 from sktensor_dp.cli.run import HOPEFUL, Run
 from sktensor_dp.cli.statements import check_statements, on_all_runs, show_budget, time_now
 from sktensor_dp.cli.topics import Topics

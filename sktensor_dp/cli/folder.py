@@ -1,20 +1,17 @@
 """Output folder of the command: its files, and one ledger for all runs that write to it."""
 
-import csv
 import json
 import os
 import re
 import shutil
-import sqlite3
-import tempfile
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
-from math import ceil, inf, isfinite, isinf, isnan
+from math import ceil, inf, isfinite, isinf
 from pathlib import Path
 
-from sktensor_dp.checks.display import plain, printable
+from sktensor_dp.checks.display import plain
 from sktensor_dp.cli.manifest import (
     MANIFEST,
     STATEMENT,
@@ -23,19 +20,17 @@ from sktensor_dp.cli.manifest import (
     digest_of,
     write_whole,
 )
-from sktensor_dp.datasets.own_files import as_cell
+from sktensor_dp.cli.total import summary_of
 from sktensor_dp.exceptions import BudgetError
 from sktensor_dp.input_check import InputCheck
 from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.ledger import Ledger
 from sktensor_dp.privacy.ledger_entries import (
-    PERSON,
     Balance,
     LedgerEntry,
     Spending,
     check_one_unit,
 )
-from sktensor_dp.privacy.odds import odds_in_hundred
 from sktensor_dp.privacy.plan import ROUNDING, PrivacyCost
 
 LEDGER, SCOPE = "budget.sqlite", "all runs of this folder"
@@ -45,7 +40,6 @@ APART = (
 )
 CHECKED = ".check.json"  # check that is paid for
 BEGUN = ".begun"  # number of charges before the runs that have not kept all they pay for
-LOCK = ".run"  # file that a run locks while it writes to the folder
 EARLIER = re.compile(r"earlier-(\d+)")
 
 
@@ -329,79 +323,6 @@ class Folder:
         self.made.write(self.path)
 
 
-@contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Make an output folder, and hold it for one run; ValueError if others hold or filled it."""
-    existed = os.path.lexists(path)
-    if path.is_dir() and not (path / LOCK).exists():
-        _refuse_others(path)  # adds nothing to their folder
-    if existed and not path.is_dir():
-        what = "a file" if path.exists() else "a link to nothing"
-        raise ValueError(f"--output names a folder, and {path} is {what}. Nothing was spent.")
-    path.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path, prefix=".probe-"):
-        pass  # OSError where nothing can be written
-    if not (ignored := path / ".gitignore").exists():
-        ignored.write_text("*\n", encoding="utf-8")
-    is_own = False  # made and held by this run
-    try:
-        # The lock ends with its process, however that ends.
-        with closing(sqlite3.connect(path / LOCK, timeout=0, isolation_level=None)) as lock:
-            with suppress(sqlite3.OperationalError):
-                lock.execute("BEGIN EXCLUSIVE")
-            if not lock.in_transaction:
-                raise ValueError(
-                    f"Another run is writing to {path}: wait until it has ended, or name another "
-                    "folder, whose budget is its own. Nothing was spent."
-                )
-            is_own = not existed
-            _refuse_others(path)
-            try:
-                yield
-            finally:
-                if (path / LEDGER).is_file():
-                    _remove_journal(path / LEDGER)
-    finally:
-        # A refused run leaves no folder that it made.
-        if is_own and {one.name for one in path.iterdir()} == {LOCK, ignored.name}:
-            shutil.rmtree(path)
-
-
-def _remove_journal(ledger: Path) -> None:
-    """Remove the empty journal that SQLite leaves beside a ledger."""
-    with suppress(sqlite3.Error), closing(sqlite3.connect(ledger)) as open_ledger:
-        # Changing the mode under a lock deletes the journal, and never one in use. Where the file
-        # is no ledger, the run has said so.
-        open_ledger.executescript("PRAGMA journal_mode = TRUNCATE; PRAGMA journal_mode = DELETE")
-
-
-def _refuse_others(folder: Path) -> None:
-    """Raise ValueError for files that the command did not make, or that were changed since."""
-    made = Manifest.of(folder)
-    own = {LEDGER, f"{LEDGER}-journal", *made.private, *([MANIFEST] if made.names else [])}
-
-    def is_own(path: Path) -> bool:
-        """True for what runs of this command wrote into the folder, unchanged since."""
-        if path.name.startswith(".") or (EARLIER.fullmatch(path.name) and path.is_dir()):
-            return True
-        # This command makes no links, but a ledger may be one.
-        if path.name != LEDGER and (path.is_symlink() or not path.is_file()):
-            return False
-        digest = made.protected.get(path.name)
-        if path.name in own or digest == UNFINISHED:
-            return True
-        return digest is not None and digest == digest_of(path)
-
-    others = [printable(path.name) for path in sorted(folder.iterdir()) if not is_own(path)]
-    if others:
-        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-        raise ValueError(
-            f"{folder} holds files that the command did not make, or that were changed "
-            f"since: {', '.join(others[:3])}{more}. Name another --output folder, or move "
-            "them away. Nothing was spent."
-        )
-
-
 def earlier_runs(folder: Path) -> list[Path]:
     """Folders of the earlier runs of a folder that have a statement, in order."""
     found = [path.parent for path in folder.glob(f"earlier-*/{STATEMENT}")]
@@ -416,53 +337,3 @@ def runs_with(path: Path, names: Sequence[str]) -> Iterator[tuple[Path, Manifest
         made = Manifest.of(folder)
         if all(made.protected.get(name, UNFINISHED) == last.get(name) for name in names):
             yield folder, made
-
-
-def summary_of(ledger: BudgetAccountant, *, several: bool) -> str:
-    """Say what all fits of a ledger cost together, which are of `several` runs."""
-    epsilon, delta = total_of(ledger)
-    if isinf(epsilon):
-        return "One run in this folder added no noise: nothing is protected."
-    limit = "no limit is set" if isinf(ledger.epsilon) else f"the budget is {ledger.epsilon:g}"
-    said = (
-        f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {limit}. Runs "
-        "elsewhere on the same people are not counted."
-    )
-    if not several:
-        return said
-    if any(entry.unit.startswith(PERSON) for entry in ledger.entries):
-        said += " That holds if a person has the same label in all of them."
-    one, ten, fifty = (f"{low} to {high}" for _, low, high in odds_in_hundred(epsilon))
-    return (
-        f"{said} Whoever thought something 1, 10 or 50 in 100 likely may, after all runs, "
-        f"think it {one}, {ten} or {fifty} in 100 likely."
-    )
-
-
-def total_of(ledger: BudgetAccountant) -> tuple[float, float]:
-    """Epsilon and delta of all runs in a folder together."""
-    epsilon, delta, cost = *ledger.total(), ledger.cost
-    if isinf(epsilon) and isfinite(cost.mu):
-        # Every vocabulary sets a part of delta aside: many of them exceed the delta of one run, and
-        # the total is said at a delta that is larger by all parts.
-        delta += cost.delta
-        epsilon = cost.epsilon_at(delta)
-    return epsilon, delta
-
-
-def table_of(rows: Iterable[Sequence[object]]) -> Callable[[Path], None]:
-    """Writer of a table: six digits of numbers, NaN as empty, no text that runs as a formula."""
-
-    def write(path: Path) -> None:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            for row in rows:
-                csv.writer(file).writerow(map(_cell, row))
-
-    return write
-
-
-def _cell(value: object) -> object:
-    """Value as it is written into a table."""
-    if isinstance(value, float):
-        return "" if isnan(value) else f"{value:.6g}"
-    return as_cell(value) if isinstance(value, str) else value

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sktensor_dp.checks.display import Table, as_text
-from sktensor_dp.cli.folder import Folder, table_of
+from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.public_lists import listed_name
 from sktensor_dp.cli.run import MISSING, Run
+from sktensor_dp.cli.tables import table_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.gaussian_mixture import PrivateGaussianMixture
 from sktensor_dp.gaussian_mixture.fitted import doubts_of_ends, move_to_units

@@ -1,12 +1,8 @@
 """The command ``ratings``: items by ratings of persons."""
 
 import argparse
-import csv
 import math
-import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +10,10 @@ from numpy.typing import NDArray
 
 from sktensor_dp.checks.composed import encodable
 from sktensor_dp.checks.display import Table, as_text, counted
-from sktensor_dp.cli.folder import Folder, held, table_of
+from sktensor_dp.cli.folder import Folder
 from sktensor_dp.cli.public_lists import listed_name, public_columns, public_names
 from sktensor_dp.cli.run import Run
+from sktensor_dp.cli.tables import table_of
 from sktensor_dp.completion import PrivateCPCompletion, RowIndex
 from sktensor_dp.completion.forecast import CompletionForecast
 from sktensor_dp.datasets.own_files import SUFFIXES, suffix_of
@@ -27,7 +24,6 @@ from sktensor_dp.privacy.accountant import BudgetAccountant
 from sktensor_dp.privacy.report import PrivacyReport
 
 LISTED = 20  # items on the screen; the table has all
-RECOMMENDED = "PRIVATE-recommendations.csv"
 TITLE = "Average ratings of items"
 ESTIMATES = "These numbers are estimates, with noise."
 ERRORS = (
@@ -265,7 +261,7 @@ class Ratings(Run):
             model.fit(entries, np.where(self._is_given, self._values, low))
             name_columns(model, [self.options.person, self.options.item])
             yield "ratings"
-        names, self._averages = model.recommend(of=None, n=self.n_items, by=_order(self.options))
+        names, self._averages = model.recommend(of=None, n=self.n_items, by=order_of(self.options))
         self._names, order = names.tolist(), index.encode(names)
         self._errors = np.hypot(model.mean_error_, model.bias_errors_[1][order])
         self._directions = np.zeros((len(order), 0))  # (n_items, n_directions)
@@ -330,7 +326,7 @@ class Ratings(Run):
         return (name,) if self.options.title is None else (name, self._items[name])
 
 
-def _order(options: argparse.Namespace) -> str:
+def order_of(options: argparse.Namespace) -> str:
     """Order of items, as `recommend` of a completion takes it."""
     return "value" if options.by_rating else "choice"
 
@@ -363,112 +359,3 @@ def read_ratings(run: Run) -> tuple[list[str], Any]:
     options = run.options
     cells, values = run.columns([(options.item, "item"), (options.rating, "numbers")])
     return list(map(listed_name, cells)), values
-
-
-def recommend(options: argparse.Namespace) -> int:
-    """Write what people may like by their own ratings, at no cost; exit status 0."""
-    file = options.folder / "ratings.model"
-    if not file.exists():
-        kept = sorted(str(one.parent) for one in options.folder.glob(f"earlier-*/{file.name}"))
-        also = f"; those of earlier runs are in {', '.join(kept)}" if kept else ""
-        raise ValueError(f"{file} does not exist: FOLDER must be that of a run of ratings{also}")
-    path = options.output or Path("PRIVATE-recommendations")  # apart from what may be published
-    if (path / RECOMMENDED).exists():
-        raise ValueError(
-            f"{path / RECOMMENDED} is there already, and was left as it is: move it away, or name "
-            "another folder, --output FOLDER"
-        )
-    with held(path):
-        _recommend(options, PrivateCPCompletion.load(file), path)
-    return 0
-
-
-def _titles(file: Path) -> dict[str, str]:
-    """Title of each item in the file of items that a run wrote; empty if it has none."""
-    if not file.exists():
-        return {}
-    with file.open(encoding="utf-8", newline="") as lines:
-        rows = [row for row in csv.DictReader(lines) if {"item", "title"} <= row.keys()]
-    return {row["item"]: row["title"] for row in rows}
-
-
-def _compare_columns(options: argparse.Namespace, of_run: Sequence[str]) -> None:
-    """Warn of columns with other names than in the run; ValueError if they are exchanged."""
-    for option, before, other in zip(("person", "item"), of_run, of_run[::-1], strict=False):
-        column = vars(options)[option]
-        said = f"--{option} {column}: in the run it was --{option} {before}"
-        if column not in (before, other):
-            print(f"warning: {said}", file=sys.stderr)
-        elif column != before:
-            raise ValueError(said)
-
-
-def _left_out(is_given: NDArray[np.bool_], n_without: int, n_unknown: int) -> Iterator[str]:
-    """Yield sentences on rows and persons without a rating, and on persons without a known item."""
-    if n_empty := len(is_given) - is_given.sum():
-        yield f"Left out: {counted(n_empty, 'row')} without a rating."
-    if n_without:
-        yield f"None are for {counted(n_without, 'person')} without a rating."
-    if n_unknown:
-        yield f"{counted(n_unknown, 'person')} rated no known item, and got the items for anybody."
-
-
-def _recommend(options: argparse.Namespace, model: PrivateCPCompletion, path: Path) -> None:
-    """Write recommendations by the model of a run into the folder `path`."""
-    _compare_columns(options, model.__dict__.pop("feature_names_in_", ()))
-    run, items_file = Run(options), options.folder / "items.csv"
-    rated, values = read_ratings(run)
-    is_given = ~np.isnan(values)
-    entries = np.array([run.groups, rated], object).T  # (n_rows, 2): person and item
-    # Whoever holds the ratings reads this: exact numbers of them may be shown.
-    n_ratings = counted(is_given.sum(), "rating")
-    *_, row_names = model.row_names or [()]
-    listed, (low, high) = {*row_names}, model.bounds_
-    known = [(person, item) for person, item in entries[is_given] if item in listed]
-    if not known:
-        raise ValueError(
-            f"of {n_ratings} none names a known item: --item COLUMN must hold names as in "
-            f"{items_file}"
-        )
-    if n_beyond := int(np.sum((values < low) | (values > high))):
-        print(
-            f"warning: {n_beyond:,} of {n_ratings} lie outside of the bounds of the run, {low:g} "
-            f"to {high:g}, and count as the nearest end: is --rating {options.rating} in the same "
-            "units?",
-            file=sys.stderr,
-        )
-    persons = model.fold_in(entries[is_given], np.clip(values[is_given], low, high))
-    # An item whose rating is missing may be recommended.
-    found = model.recommend(persons, options.number, exclude=entries[is_given], by=_order(options))
-    titles = _titles(items_file)  # as the run wrote them, which are public
-    n_known = Counter(person for person, _ in {*known})
-    table: list[list[object]] = [
-        ["person", "known_items", "rank", "item", "expected_rating", "title"]
-    ]
-    for person, items, expected in zip(persons.units, found.rows, found.values, strict=True):
-        for rank, (item, rating) in enumerate(zip(items, expected, strict=True), start=1):
-            if item is not None:
-                title = titles.get(item, "")
-                table.append([person, n_known[person], rank, item, rating, title])
-    if not titles:
-        table = [row[:-1] for row in table]
-    Folder.of_last_run(path).add(RECOMMENDED, table_of(table), private=True)
-    n_persons = len(persons.units)
-    summary = [
-        f"Known items in {len(known):,} of {n_ratings}.",
-        *_left_out(is_given, len({*entries[:, 0]}) - n_persons, n_persons - len(n_known)),
-    ]
-    if n_complete := sum(all(item is None for item in items) for items in found.rows):
-        summary.append(f"None are for {counted(n_complete, 'person')} who rated all items.")
-    if 2 * len(known) < is_given.sum():
-        print(
-            f"warning: most ratings name no known item: does --item {options.item} hold names as "
-            f"in {items_file}?",
-            file=sys.stderr,
-        )
-    print(" ".join(summary))
-    print(
-        f"Written: {path / RECOMMENDED}, {counted(options.number, 'item')} at most for each of "
-        f"{counted(len(persons.units), 'person')}. Nothing protects it: show each person their own "
-        f"rows alone. {'' if options.by_rating else ORDER}".rstrip()
-    )

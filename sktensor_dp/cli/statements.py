@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from sktensor_dp.checks.display import counted, plain, printable
 from sktensor_dp.checks.parameters import shown
-from sktensor_dp.cli.folder import EARLIER, LEDGER, earlier_runs, summary_of, total_of
+from sktensor_dp.cli.folder import EARLIER, LEDGER, earlier_runs
 from sktensor_dp.cli.manifest import MANIFEST, STATEMENT, Manifest, changed_files
 from sktensor_dp.cli.officer import PAGES, large_delta, officer_text, write_officer_pages
+from sktensor_dp.cli.total import summary_of, total_of
 from sktensor_dp.exceptions import LedgerError, StatementError
 from sktensor_dp.model_files.saving import load_any
 from sktensor_dp.privacy.accountant import BudgetAccountant, charges_by_fit

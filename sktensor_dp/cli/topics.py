@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sktensor_dp import datasets
 from sktensor_dp.checks.display import Table, as_text, counted
 from sktensor_dp.cli.document_shares import TextLabels, name_of, write_shares
-from sktensor_dp.cli.folder import Folder, runs_with, table_of
+from sktensor_dp.cli.folder import Folder, runs_with
 from sktensor_dp.cli.manifest import Manifest
 from sktensor_dp.cli.public_lists import (
     listed_name,
@@ -23,6 +23,7 @@ from sktensor_dp.cli.public_lists import (
     vocabulary,
 )
 from sktensor_dp.cli.run import HOPEFUL, Run
+from sktensor_dp.cli.tables import table_of
 from sktensor_dp.estimator.base import name_columns
 from sktensor_dp.estimator.forecast import VERDICTS, least_number
 from sktensor_dp.exceptions import NotEnoughDataError

@@ -20,7 +20,8 @@ from sktensor_dp.cli import execution as module
 from sktensor_dp.cli import topics
 from sktensor_dp.cli.arguments import parse
 from sktensor_dp.cli.document_shares import DOCUMENT_SHARES
-from sktensor_dp.cli.folder import LEDGER, Folder, held
+from sktensor_dp.cli.folder import LEDGER, Folder
+from sktensor_dp.cli.held_folder import held
 from sktensor_dp.cli.manifest import STATEMENT
 from sktensor_dp.cli.officer import PAGES
 from sktensor_dp.exceptions import LedgerError, ModelFileError, NotEnoughDataError

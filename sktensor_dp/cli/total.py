@@ -1,0 +1,40 @@
+"""What all runs of a folder cost together, in numbers and words."""
+
+from math import isfinite, isinf
+
+from sktensor_dp.checks.display import plain
+from sktensor_dp.privacy.accountant import BudgetAccountant
+from sktensor_dp.privacy.ledger_entries import PERSON
+from sktensor_dp.privacy.odds import odds_in_hundred
+
+
+def summary_of(ledger: BudgetAccountant, *, several: bool) -> str:
+    """Say what all fits of a ledger cost together, which are of `several` runs."""
+    epsilon, delta = total_of(ledger)
+    if isinf(epsilon):
+        return "One run in this folder added no noise: nothing is protected."
+    limit = "no limit is set" if isinf(ledger.epsilon) else f"the budget is {ledger.epsilon:g}"
+    said = (
+        f"All runs in this folder: epsilon {epsilon:.4g} at delta {plain(delta)}; {limit}. Runs "
+        "elsewhere on the same people are not counted."
+    )
+    if not several:
+        return said
+    if any(entry.unit.startswith(PERSON) for entry in ledger.entries):
+        said += " That holds if a person has the same label in all of them."
+    one, ten, fifty = (f"{low} to {high}" for _, low, high in odds_in_hundred(epsilon))
+    return (
+        f"{said} Whoever thought something 1, 10 or 50 in 100 likely may, after all runs, "
+        f"think it {one}, {ten} or {fifty} in 100 likely."
+    )
+
+
+def total_of(ledger: BudgetAccountant) -> tuple[float, float]:
+    """Epsilon and delta of all runs in a folder together."""
+    epsilon, delta, cost = *ledger.total(), ledger.cost
+    if isinf(epsilon) and isfinite(cost.mu):
+        # Every vocabulary sets a part of delta aside: many of them exceed the delta of one run, and
+        # the total is said at a delta that is larger by all parts.
+        delta += cost.delta
+        epsilon = cost.epsilon_at(delta)
+    return epsilon, delta
