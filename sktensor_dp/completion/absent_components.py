@@ -22,12 +22,12 @@ def expected_warnings(
     model: Any, plan: EntryPlan | PersonPlan, ranks: Sequence[int], n_units: int,
     shape: tuple[int, ...],
 ) -> list[Warning]:  # fmt: skip
-    """Warnings by public numbers: that no components can be found, or of a slow fit."""
-    # Numbers of a core of which a sweep takes two seconds; time grows with their square.
+    """Warning, by public numbers, that no components are sought or that the fit is slow."""
+    # A sweep over a core of this size takes two seconds; time grows with its square.
     slow_core = 2500
     if max(ranks) > 0 and not plan.seeks_components:
         return [components_not_sought(model, n_units, shape)]
-    # Only a model of entries has a core of its own; that of persons is shared.
+    # Sweeps fit a core to values alone: a fit of persons computes it from shared factors.
     fits_core = plan.seeks_components and isinstance(plan, EntryPlan) and model._full_core
     return [UserWarning(SLOW)] if fits_core and math.prod(ranks) > slow_core else []
 
@@ -36,7 +36,10 @@ def warnings_of_noise(
     model: Any, attributes: Mapping[str, Any], plan: EntryPlan | PersonPlan, n_units: int,
     n_observed: int, shape: tuple[int, ...],
 ) -> tuple[Warning, ...]:  # fmt: skip
-    """Warnings, where no components were found, of that and of rows that noise hides."""
+    """Warnings that components, or differences of rows, were not found; none with components.
+
+    `n_observed` is the number of entries; with a ``unit_mode`` about, by released sums.
+    """
     if count_components(attributes) > 0:
         return ()
     found: list[Warning] = []
@@ -50,8 +53,8 @@ def warnings_of_noise(
     if hidden and math.isfinite(model.epsilon):
         said = (
             f"Biases of rows of mode {hidden} differ by noise more than by values: at epsilon="
-            f"{model.epsilon:g} their standard errors (bias_errors_) are larger than "
-            "differences. An order by value may be chance."
+            f"{model.epsilon:g} their standard errors (bias_errors_) are larger than their "
+            "differences. The order of rows by bias may be chance."
         )
         found.append(NotEnoughDataWarning(said))
     return tuple(found)
@@ -59,40 +62,42 @@ def warnings_of_noise(
 
 def components_not_sought(model: Any, n_units: int, shape: tuple[int, ...]) -> Warning:
     """Warning, by public numbers, that no components are sought."""
+    more = " The decision follows from public numbers alone"
     unchanged = "; component_share= of forecast() does not change it."
     if model.unit_mode is None:
-        n_observed, noun = n_units, "entries"
-        more = f" That follows from public numbers alone{unchanged}"
+        n_observed, why = n_units, f"{n_units:,} entries would show strong ones alone at"
+        more += unchanged
         if model.perturbation == "auto":
             more += " With perturbation='input' they are sought all the same."
     else:
-        share, noun = ASSUMED.observed_share, "units"
-        n_observed = math.ceil(share * math.prod(shape))
-        more = (
-            f" That follows from public numbers, for units with entries in {share:.0%} of cells"
-            f"{unchanged} A search in vain would make biases err by more."
+        observed = ASSUMED.observed_share
+        n_observed = math.ceil(observed * math.prod(shape))
+        why = f"{n_units:,} units would show strong ones alone at"
+        more += (
+            f", for units with entries in {observed:.0%} of cells{unchanged} A search in vain "
+            "would make biases err by more."
         )
-    said = f"Components are not sought: {n_units:,} {noun} would show strong ones alone at"
-    if model.unit_mode is not None and model.delta == 0:
-        said, more = (
-            "Components are not sought: no release shows those of units at delta=0,",
-            "",
-        )
+        if model.delta == 0:
+            why, more = "no release shows those of units at delta=0,", ""
+    said = f"Components are not sought: {why}"
     return _without_components(model, said, n_observed, shape, more)
 
 
 def _components_not_seen(
     model: Any, n_units: int, n_observed: int, shape: tuple[int, ...], *, stopped: bool
 ) -> Warning:
-    """Warning that `n_observed` entries, of units as released, show no components. If the
-    search `stopped`, biases got the rest of its budget.
+    """Warning that a search found no components; `stopped` if the trial ended it early.
+
+    `n_observed` is as for `warnings_of_noise`.
     """
     noun, more, seen = "entries", "", "none above noise and chance at"
     if model.unit_mode is not None:
         noun, each = "units", f"{n_observed / n_units:,.3g}"
-        more = f" By released sums a unit, with entries or without, has about {each} on average."
+        more = f" By released sums units have about {each} entries on average, or none at all."
     if stopped:
-        seen = "less of any than better biases gain, which got the rest of the budget of"
+        seen = (
+            "that better biases gain more, for which the rest of the search's budget was spent, at"
+        )
     said = f"No components can be seen: {n_units:,} {noun} show {seen}"
     return _without_components(model, said, n_observed, shape, more)
 
@@ -100,8 +105,8 @@ def _components_not_seen(
 def _without_components(
     model: Any, said: str, n_observed: int, shape: tuple[int, ...], more: str
 ) -> Warning:
-    """Warning that says why there are no components, and `more`, and what would help."""
-    # Asked without an accountant, which is charged already.
+    """Warning of why there are no components and what would help: `said`, advice, `more`."""
+    # A question has no accountant: this fit may have spent its budget already.
     forecast = Question.of(model, n_observed=n_observed, shape=shape).forecast({}, {})
     return NotEnoughDataWarning(
         f"{said} epsilon={model.epsilon:g}. Predictions are made of the mean and the biases of "

@@ -17,7 +17,7 @@ from sktensor_dp.completion.shared_biases import (
     SharedBiases,
     cell_weights,
     residual_variance,
-    root_of_entries,
+    weight_of_unit,
 )
 from sktensor_dp.privacy.session import Session
 from sktensor_dp.queries.person_entries import MOMENT_WEIGHT, ReleasedEffects, SharedFactorSums
@@ -33,9 +33,9 @@ class DirectionSearch:
     """Private power iteration for components: directions in the space of a unit's cells.
 
     Each sweep releases sums over units of residuals times the unit's own weights of the directions
-    so far, both of norm 1: noise is in proportion to these contributions. Sums of earlier sweeps
-    are averaged in. `start` has the first directions, (n_cells, r); `biases` are of all shared
-    modes; directions must show after `n_trial` sweeps.
+    so far, both divided by their norms, and adds them to the sums of earlier sweeps. `start` has
+    the first directions, (n_cells, r); `biases` are those of all shared modes; after `n_trial`
+    sweeps the caller asks `is_worth`.
     """
 
     def __init__(
@@ -43,21 +43,22 @@ class DirectionSearch:
     ) -> None:
         self._ask, self._biases, self._n_trial = ask, biases, n_trial
         self._n_units, self._deviation = biases[0].values.n_with_values, biases[0].values.deviation
-        self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)  # assumed, of columns
+        # Root mean square of a column of directions: the deviation that a component is assumed to
+        # explain. Variances of directions are in units of its square, "the assumed one".
+        self._size = self._deviation * np.sqrt(defaults.COMPONENT_VARIANCE)
         n_columns = start.shape[1]
         self._sums = np.zeros((len(start), n_columns))  # of all sweeps, (n_cells, r)
-        self._weights = cell_weights(biases)  # (n_cells,): of the cells in these sums
+        self._weights = cell_weights(biases)  # (n_cells,)
         self._shares = self._weights / max(float(self._weights.sum()), LEAST_WEIGHT)
-        root_each = root_of_entries(self._weights, self._n_units)
+        root_each = weight_of_unit(self._weights, self._n_units)
         self._n_entries_each = root_each**2
-        # Variance by units of a row of one sum, over its weight: an entry of a unit of m entries
-        # adds a square of mean 1 / (m r).
+        # Variance by units of a number in the sums of a sweep, over its cell's weight: an entry of
+        # a unit with m entries adds a square of mean 1 / (m r).
         self._unit_variance = 1 / root_each / n_columns
-        # Covariance of the noise of a row of the accumulated sums, and the weight of the releases
-        # in them.
+        # Covariance of the noise in a row of the accumulated sums, and total weight of sweeps.
         self._covariance, self._release_weight = np.zeros((2, n_columns, n_columns))
         self._directions = self._scaled(start)
-        # Of each sweep the mean over units of their second moment of weights, over r; (r, r).
+        # For each sweep: mean over units of the second moment of their weights, over r; (r, r).
         self._moments: list[Floats] = []
         self._sigma = 0.0  # deviation of the noise in the sums of a sweep
 
@@ -80,15 +81,15 @@ class DirectionSearch:
         self._directions = self._scaled(self._shrunk_rows())
 
     def explained(self, last: int) -> tuple[Floats, float]:
-        """Variance that directions explain, (r, r) in units of the assumed one, and its noise.
+        """Variance that directions explain, (r, r), and the deviation of noise on its diagonal.
 
-        Both are from the mean of the `last` sweeps; the noise is a standard deviation of an entry.
+        Both are in units of the assumed variance, and by the moments of the `last` sweeps.
         """
-        # A second moment of units' weights is m for directions that explain nothing, and
-        # `excess_of_assumed` more for the assumed variance. The first sweep tells m, the mean
-        # eigenvalue of its moment, which is its trace, as moments are stored over r. (It is near p
-        # + p (1 - p) for weights of posterior variance p; where moments are clipped, or units have
-        # a good part of all rows, it differs, and is measured.)
+        # The second moment of units' weights is m in directions that explain nothing, and larger by
+        # `excess_of_assumed` in those that explain the assumed variance. Directions of the first
+        # sweep are random: m is the mean eigenvalue of its moment, which is the trace, as moments
+        # are stored over r. (Without clipping, and if units have few of all cells, it is p + p (1 -
+        # p) for weights of posterior variance p.)
         r, at_first = len(self._moments[0]), float(np.trace(self._moments[0]))
         assumed_excess = excess_of_assumed(self._n_entries_each)
         excess = r * np.mean(self._moments[-last:], axis=0) - at_first * np.eye(r)
@@ -97,52 +98,55 @@ class DirectionSearch:
         return excess / assumed_excess, noise / assumed_excess
 
     def is_worth(self, gain_of_biases: float) -> bool:
-        """True if components will explain as much variance of values as more biases would."""
-        # Judge each direction separately, after the variance that noise and chance explain is
-        # subtracted, and as much as an eigenvalue beyond the edge errs: one deviation, `noise`.
+        """True if components will explain as much variance of values as better biases would."""
+        # Judge each direction by itself. From its variance subtract what noise and chance explain,
+        # and the error of an eigenvalue: one deviation, `noise`.
         moment, noise = self.explained(judged_sweeps(self._n_trial))
         variance = self._deviation**2
         residual_share = residual_variance(self._biases) / variance
         values = np.linalg.eigvalsh(moment)
         denoised = beyond_noise(values, noise)
         is_seen = denoised > 0
-        # Those not seen gain nothing, but clipped moments of the others depend on them.
+        # Directions not seen gain nothing, but clipped moments of the others depend on them.
         shown = np.where(is_seen, denoised - noise - self._by_chance(), values)
         explained = is_seen * explained_variances(shown, self._n_entries_each)
         gain = gain_of_components(explained, self._n_entries_each, residual_share)
-        # Without noise biases gain 0: the trial is passed, and `factor` judges at the end.
+        # Without noise better biases gain 0, so the search goes on, and `factor` decides.
         return gain * variance >= gain_of_biases
 
     def factor(self) -> Floats:
-        """Directions times the roots of the variances they explain; 0 for chance and noise."""
+        """Directions (n_cells, r) times the roots of the variances they explain.
+
+        Columns that noise or chance could explain are 0.
+        """
         moment, noise = self.explained(self._n_recent())
         values, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
         least = max(defaults.CERTAIN * noise, edge_of_noise(noise, len(values)))
         without_chance, n_found = values.copy(), 0
-        by_former = 0.0  # variance of values that the directions found so far explain
+        by_found = 0.0  # variance of values that the directions found so far explain
         for denoised in beyond_noise(values, noise).tolist():
-            by_chance = self._by_chance(by_former)
+            by_chance = self._by_chance(by_found)
             if values[n_found] <= by_chance + least:
                 break
-            # Chance adds to an eigenvalue in squares: v becomes sqrt(v^2 - by_chance^2).
+            # Chance adds to an eigenvalue in squares.
             without_chance[n_found] = math.sqrt(max(denoised**2 - by_chance**2, 0.0))
-            by_former += denoised * self._size**2
+            by_found += denoised * self._size**2
             n_found += 1
         explained = explained_variances(without_chance, self._n_entries_each)
         explained[n_found:] = 0.0
         return self._directions @ (vectors * np.sqrt(np.maximum(explained, 0.0)))
 
-    def _by_chance(self, by_former: float = 0.0) -> float:
+    def _by_chance(self, by_found: float = 0.0) -> float:
         """Variance, in units of the assumed one, that a direction seems to explain by chance alone.
 
-        Directions are fitted to the units whose variance they explain. Other ones explain the
-        variance of values `by_former`.
+        Other directions explain the variance of values `by_found`.
         """
-        # Chance comes from units, not from noise. Values vary more about a unit's level than about
-        # biases, and errors of biases and outliers add to the largest direction.
+        # Directions are fitted to the units whose variance they explain: chance is by units, not by
+        # noise. It is relative to the variance of values about a unit's level, not about biases, as
+        # errors of biases and outliers add to the largest direction.
         by_units = self._variance_by_units() * float(np.mean(self._weights))
         share = by_units / (by_units + float(np.mean(self._covariance.diagonal())))
-        residual_share = unexplained_variance(self._deviation, by_former) / self._deviation**2
+        residual_share = unexplained_variance(self._deviation, by_found) / self._deviation**2
         r = self._directions.shape[1]
         return residual_share * share * variance_by_chance(self._weights, self._n_units, r)
 
@@ -151,19 +155,19 @@ class DirectionSearch:
         return residual_variance(self._biases, float((self._shares @ factor**2).sum()))
 
     def _n_recent(self) -> int:
-        """Number of the last sweeps whose moments say what directions explain: a quarter so far."""
+        """Number of the last sweeps whose moments say what directions explain: a quarter of all."""
         return max(len(self._moments) // 4, 2)
 
     def _kept_weights(self) -> Floats:
-        """Matrix (r, r) of weights of the earlier sums: less for directions that explain little."""
+        """Matrix (r, r) that weighs earlier sums, less in directions that explain little."""
         if not self._moments:
             return np.eye(self._directions.shape[1])
         moment, _ = self.explained(self._n_recent())
         values, vectors = np.linalg.eigh(moment)
         noise, weights = self._sigma**2, self._weights
-        # Fraction of the variance of a sweep's sums that is by noise, which is new in each.
+        # Fraction of the variance of a sweep's sums that is noise, new in each sweep.
         by_noise = noise / max(noise + float(np.mean(weights)) * self._unit_variance, LEAST_WEIGHT)
-        cosine = len(values) / _effective_rows(weights)
+        cosine = len(values) / _effective_cells(weights)
         explained = explained_variances(values, self._n_entries_each)
         kept = forgetting_factor(explained, cosine, self._n_trial, by_noise)
         return np.asarray((vectors * kept) @ vectors.T)
@@ -181,11 +185,11 @@ class DirectionSearch:
         return posterior_rows(self._sums, grams, noise, by_units, prior)
 
     def _variance_by_units(self) -> float:
-        """Variance of a row of all sums, over its weight, caused by the units themselves."""
+        """Variance by units of a number in the accumulated sums, over its cell's weight."""
         return float(np.mean(self._release_weight.diagonal())) ** 2 * self._unit_variance
 
     def _scaled(self, rows: Floats) -> Floats:
-        """Orthogonal columns of the assumed size, turned from `rows` as little as possible."""
+        """Orthogonal columns of root mean square `_size` over entries, nearest to `rows`."""
         gram = rows.T @ (self._shares[:, None] * rows)
         values, vectors = np.linalg.eigh((gram + gram.T) / 2)
         values = np.maximum(values, LEAST_EIGENVALUE * max(float(values[-1]), 1e-100))
@@ -193,34 +197,37 @@ class DirectionSearch:
 
 
 def forgetting_factor(explained: Floats, cosine: float, n_trial: int, noise: float) -> Floats:
-    """Weight of the sums of earlier sweeps in power steps, for each direction.
+    """Weights, one for each direction, of the sums of earlier sweeps in the next power step.
 
-    Directions are given by the variance that they have `explained` so far, in units of the assumed
-    one. `cosine` is the squared cosine of random directions, and `noise` the fraction of the
+    `explained` are the variances that directions explain, in units of the assumed one. `cosine` is
+    the squared cosine of random directions with a component, and `noise` the fraction of the
     variance of sums that is new in each sweep.
     """
     # A random squared cosine is near 1 at the trial if each sweep multiplies it by
     # g = cosine ** (-1 / n_trial): growth is fastest if earlier sums weigh 1 / sqrt(g). A direction
-    # that explains half of its variance has grown already: its earlier sums weigh 1.
+    # that explains half of the assumed variance has grown already: its earlier sums weigh 1.
     growth = max(cosine ** (-0.5 / n_trial), 1.0) - 1  # sqrt(g) - 1
     return np.asarray(noise / (1 + growth * np.clip(1 - 2 * explained, 0.0, 1.0)))
 
 
 def untold_of_weight(each: float) -> float:
-    """Fraction of a weight's prior variance that is left, given the `each` entries of a unit."""
+    """Posterior over prior variance of a unit's weight, for `each` entries of the unit."""
     return 1 / (1 + defaults.COMPONENT_VARIANCE * each)
 
 
 def excess_of_assumed(each: float) -> float:
-    """Second moment of units' weights that a direction of the assumed variance adds."""
+    """Excess of the second moment of weights in a direction that explains the assumed variance.
+
+    `each` is the number of entries of a unit.
+    """
     least = 0.05  # units with next to no entries show nothing
     return max((1 - untold_of_weight(each)) ** 2, least)
 
 
 def explained_variances(shown: Floats, each: float) -> Floats:
-    """Variances that directions explain, from those that clipped moments of weights show.
+    """Variances (r,) that directions explain, from those `shown` by clipped moments of weights.
 
-    Both are in units of that assumed, `each` is the number of entries of a unit.
+    Both are in units of the assumed one; `each` is the number of entries of a unit.
     """
     # A weight of posterior variance p has the variance s = p (1 - p) + (1 - p)^2 v in a direction
     # that explains v. A fixed point finds the s whose clipped moments have the diagonal shown.
@@ -228,8 +235,8 @@ def explained_variances(shown: Floats, each: float) -> Floats:
     p = untold_of_weight(each)
     s_of_none = p * (1 - p)  # of directions that explain nothing
     assumed_excess = excess_of_assumed(each)
-    # Near the largest diagonal that clips leave, s could be anything: components together then are
-    # taken to explain half of the variance of values, the mean of a uniform prior.
+    # Near the largest diagonal that clipping allows, s may be anything: let all components together
+    # explain at most half of the variance of values, the mean of a uniform prior.
     most = 0.5 / defaults.COMPONENT_VARIANCE
     squares = chi2.ppf((np.arange(32) + 0.5) / 32, 1)[:, None]  # of a standard normal variate
     squares /= squares.mean()
@@ -261,38 +268,45 @@ def _clipped_diagonal(s: Floats, p: float, squares: Floats) -> Floats:
 
 
 def gain_of_components(explained: Floats, each: float, residual: float) -> float:
-    """Variance of values that units' weights explain, in units of the whole.
+    """Fraction of the variance of values that components explain, by weights that units fit.
 
-    `explained` are variances of components in units of that assumed, none if below 0, `each` the
-    number of entries of a unit and `residual` their residual variance in units of the whole.
+    `explained` are variances of components in units of the assumed one, those below 0 count as 0;
+    `each` is the number of entries of a unit, and `residual` the fraction left by biases.
     """
-    # A unit's entries tell each v / (each v + residual) of a weight's variance v.
+    # The entries of a unit tell the fraction each v / (each v + residual) of a weight's variance v.
     variances = defaults.COMPONENT_VARIANCE * np.maximum(explained, 0.0)
     return float(np.sum(variances * each * variances / (each * variances + residual)))
 
 
 def moment_noise(sigma: float, n_columns: int | Integers, last: int) -> Floats:
-    """Deviation on the diagonal of ``r mean - trace I`` of moments (r, r) with noise `sigma` each.
+    """Deviation of the noise on the diagonal of ``r mean - trace I``, of moments (r, r).
 
-    The mean is over `last` sweeps, the trace that of another moment; r is `n_columns`.
+    Moments have noise of deviation `sigma`; the mean is over the `last` sweeps, the trace that of
+    another moment, and r is `n_columns`.
     """
     # The mean brings the variance r^2 sigma^2 / last, and the trace r sigma^2.
     return np.asarray(sigma * n_columns * np.sqrt(1 / last + 1 / n_columns))
 
 
 def beyond_noise(values: NDArray[np.floating[Any]], noise: float) -> Floats:
-    """Eigenvalues without noise, from those of a noisy matrix; 0 where noise explains them."""
-    # An eigenvalue v appears as v + e^2 / 4 v, where e is the edge of the noise.
+    """Eigenvalues without noise, from those of a noisy matrix; 0 where noise could explain them.
+
+    `noise` is the deviation on the diagonal.
+    """
+    # An eigenvalue v appears as v + e^2 / 4 v, e the edge of the noise.
     edge = edge_of_noise(noise, len(values))
     above = np.maximum(values, edge)
     return np.where(values > edge, (above + np.sqrt((above - edge) * (above + edge))) / 2, 0.0)
 
 
 def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
-    """Variance, in units of the assumed one, that directions fitted to noise seem to explain."""
-    each = root_of_entries(weights, n_units) ** 2
-    # The mean square of a weight is its posterior variance p plus that of its posterior mean w:
-    # together 1 if directions explain the variance assumed, and p + p (1 - p) if nothing.
+    """Variance, in units of the assumed one, that a direction fitted to residuals seems to explain.
+
+    Residuals are those of units without components; `weights` are those of cells.
+    """
+    each = weight_of_unit(weights, n_units) ** 2
+    # A moment is the posterior variance p of a weight plus the mean square of its posterior mean w:
+    # together 1 if directions explain the assumed variance, and p + p (1 - p) if nothing.
     p = untold_of_weight(each)
     if_nothing = 1 - (1 - p) ** 2
     quantiles = chi2.ppf((np.arange(100) + 0.5) / 100, n_columns)
@@ -303,24 +317,27 @@ def variance_by_chance(weights: Floats, n_units: int, n_columns: int) -> float:
         clips = np.maximum(np.sqrt((p + squares) ** 2 + (n_columns - 1) * p**2) / n_columns, 1.0)
         return float(np.mean((p + squares / n_columns) / clips))
 
-    # Squared norm of the noise of n units in d rows: n along a random direction, largest^2 along
-    # the fitted one, where it is largest, in units of the variance of one entry.
-    largest = largest_of_noise(n_units, _effective_rows(weights))
+    # Squared norm of the residuals of n units in d cells, in units of the variance of one: n along
+    # a random direction, largest^2 along the fitted one.
+    largest = largest_of_noise(n_units, _effective_cells(weights))
     of_fitted = (largest**2 / n_units - 1) / (defaults.COMPONENT_VARIANCE * each)
     of_noise = if_nothing - p + (1 - if_nothing) * of_fitted
     return (clipped_square(of_noise) - clipped_square(if_nothing - p)) / (1 - if_nothing)
 
 
 def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) -> int:
-    """Most components that the trial can find, if each has the variance assumed beforehand."""
+    """Number of columns of a search: the most components that the trial can find, at least 1.
+
+    Each is assumed to explain the assumed variance; `rank` is the most that is asked for.
+    """
     mu = plan.releases.cost_of(SharedFactorSums.name).mu
-    n_trial, root_each = trial_sweeps(plan.n_sweeps), root_of_entries(weights, n_units)
+    n_trial, root_each = trial_sweeps(plan.n_sweeps), weight_of_unit(weights, n_units)
     k = np.arange(1, min(rank, len(weights)) + 1)
-    # A random start has the squared cosine k / n_rows, which has to reach a half.
+    # A random start of k columns has the squared cosine k / n_cells, which has to grow to a half.
     growth = n_trial * _log_growth(weights, root_each, mu, k)
-    is_found = growth >= np.log(_effective_rows(weights) / 2 / k)
-    # A direction that explains half of a component's variance adds (1 - untold)^2 / 2 to the
-    # moment of its weights, which must be twice the edge of noise.
+    is_found = growth >= np.log(_effective_cells(weights) / 2 / k)
+    # A direction that explains half of the assumed variance adds (1 - untold)^2 / 2 to the moment
+    # of its weights, which has to be twice the edge of noise.
     sigma = SharedFactorSums.largest_distance / (mu * MOMENT_WEIGHT * n_units)
     noise = moment_noise(sigma, k, judged_sweeps(n_trial))
     is_certain = edge_of_noise(noise, k) <= (1 - untold_of_weight(root_each**2)) ** 2 / 4
@@ -330,16 +347,17 @@ def columns_worth(weights: Floats, n_units: int, plan: PersonPlan, rank: int) ->
 def _log_growth(weights: Floats, root_each: float, mu: float, k: Integers) -> Floats:
     """Log of the factor by which a sweep with k columns raises a small squared cosine.
 
-    The factor is 1 plus the squared ratio of signal to noise.
+    The factor is 1 plus the squared signal-to-noise ratio. `root_each` is the mean root of the
+    number of a unit's entries, `mu` the budget of a sweep.
     """
-    row_weight = float((weights**2).sum()) / max(float(weights.sum()), LEAST_WEIGHT)
-    # Each unit of a row's weight adds root_each * v, v the variance of a component, to its row.
-    signal = row_weight * root_each * defaults.COMPONENT_VARIANCE * mu
+    cell_weight = float((weights**2).sum()) / max(float(weights.sum()), LEAST_WEIGHT)
+    # By its weight w a cell adds w root_each v, v the variance of a component.
+    signal = cell_weight * root_each * defaults.COMPONENT_VARIANCE * mu
     signal /= SharedFactorSums.largest_distance
     # Weights w are divided by their norm: w_1^2 / |w| is E[chi_k] / k on average.
     return np.log1p((signal * chi.mean(k) / k) ** 2)
 
 
-def _effective_rows(weights: Floats) -> float:
-    """Effective number of rows: the squared sum of weights over the sum of their squares."""
+def _effective_cells(weights: Floats) -> float:
+    """Effective number of cells: the squared sum of weights over the sum of their squares."""
     return float(weights.sum()) ** 2 / max(float((weights**2).sum()), 1e-100)

@@ -27,8 +27,8 @@ class PrivateCPCompletion(
     ----------
     rank : int, default=3
         Number of components. Those that noise hides shrink to zero; a rank of 1 may find none
-        where a larger one finds some. With a ``unit_mode`` they are sought only where public
-        numbers say that they can be found, and where rows of the other modes have at most 16,384
+        where a larger one finds some. With a ``unit_mode`` a fit seeks them only where public
+        numbers say that it can find them, and rows of the other modes have at most 16,384
         combinations.
     bounds : tuple of (low, high), or "auto"
         Public range that values are clamped to; required. :func:`~sktensor_dp.check_inputs` tells
@@ -52,12 +52,12 @@ class PrivateCPCompletion(
     perturbation : str, default="auto"
         Quantities that get noise. ``"input"``: every value, once. ``"sufficient_statistics"``:
         sums of values over rows, which give the mean and biases. ``"gradient"``: every step of
-        gradient descent on all parameters. ``"output"``: one factor, after the others
-        were found from values with noise. ``"auto"`` is ``"input"`` where public numbers
+        gradient descent on all parameters. ``"output"``: every value, from which a model is
+        fitted, and then its last factor once more. ``"auto"`` is ``"input"`` where public numbers
         say that components stand out of its noise and gain more than biases lose by it, and
-        ``"sufficient_statistics"`` elsewhere.
-        For long tables with few columns it then also releases sums of products of two values
-        of a row, which give ``fold_in`` its components.
+        ``"sufficient_statistics"`` elsewhere. In that case, for long tables with few columns, it
+        also releases sums of products of two values of a row, which give ``fold_in`` its
+        components.
     unit_mode : int or None, default=None
         None protects each value, at coordinates that are public. An int protects all entries
         of a row of that mode together, coordinates included.
@@ -74,30 +74,31 @@ class PrivateCPCompletion(
     Attributes
     ----------
     factors_ : list of ndarray of shape (shape[m], rank)
-        Columns of unit norm, or 0 where noise hides them. Without a ``unit_mode`` rows never
-        observed are 0; with one, if components were found, factors of shared modes, and 0 for
-        units; of a matrix they are scaled so that a unit's own weights have unit variance. Where
-        ``entry_pairs`` were released, the columns found for ``fold_in``, which may be fewer, and 0
-        for rows of the first mode.
+        Columns of unit norm, or 0 where noise hides them; 0 for rows never observed. With a
+        ``unit_mode``, only if components were found: factors of the other modes, of a matrix
+        scaled so that a unit's own weights have unit variance, and 0 for units. Where
+        ``entry_pairs`` were released: the components for ``fold_in``, which may be fewer than
+        `rank`, and 0 for rows of the first mode.
     weights_ : ndarray of shape (rank,)
-        Non-negative, one for each column of ``factors_``; decreasing, but where ``entry_pairs``
+        Non-negative, one for each column of ``factors_``; decreasing, unless ``entry_pairs``
         were released. Not with a ``unit_mode``.
     n_components_ : int
         Number of components found: at most `rank`, and 0 where noise hides them all;
         ``"gradient"`` may count some that are noise.
     mean_ : float
-        Constant of the model: the value where all biases are 0. With a ``unit_mode`` a mean over
-        units, each alike, of averages of their values less biases.
+        Constant of the model: the value where all biases are 0. With a ``unit_mode`` the mean over
+        units, all with the same weight, of the average of a unit's values less biases.
     mean_error_ : float
         Standard error of ``mean_``, from noise and sampling of units, or of rows of the first mode
-        without ``unit_mode``; the average of each row of another mode shares it.
+        without ``unit_mode``. It is also in the average ``mean_ + biases_[m][i]`` of each row of
+        another mode.
     biases_ : list of ndarray of shape (shape[m],)
         One per mode; 0 for units, and without a ``unit_mode`` for rows never observed.
     bias_errors_ : list of ndarray of shape (shape[m],)
-        Standard errors of ``biases_``, from noise and sampling, and with ``unit_mode`` of how far
-        rows of few entries are drawn to 0; NaN for ``unit_mode``, or where it is None for the
-        first mode. These and ``mean_error_`` hold if which entries there are does not depend on
-        values, but for the level of a unit, and units do not leave.
+        Standard errors of ``biases_``, from noise and sampling, and with a ``unit_mode`` from the
+        shrinkage of rows with few entries; NaN for ``unit_mode``, or for the first mode where that
+        is None. These and ``mean_error_`` are valid if units do not leave, and if which entries
+        exist depends on values through the level of a unit alone.
     bounds_ : tuple of (low, high)
         Range that values were clamped to.
     shape_ : tuple of int
@@ -105,8 +106,8 @@ class PrivateCPCompletion(
     perturbation_ : str
         Quantities that got noise, as for the parameter.
     n_iter_ : int
-        Number of sweeps over the modes, or of steps of descent; with ``unit_mode`` of sweeps in
-        search of components, 1 where none are sought.
+        Number of sweeps over the modes, or of steps of descent; with a ``unit_mode`` of released
+        sweeps of the search for components, 1 where none are sought.
     privacy_report_ : PrivacyReport
         Every release with its noise and cost.
     n_features_in_ : int
@@ -122,15 +123,17 @@ class PrivateCPCompletion(
     Warns
     -----
     NotEnoughDataWarning
-        If noise hides the histogram of values; if components were asked for and none are sought;
-        or, unless released values of a ``unit_mode`` lead to a UserWarning, if none are found, and
-        of a model without any if noise hides differences between rows of a mode.
+        If noise hides the histogram of values; if components were asked for, and none are sought
+        or none found; or if noise hides differences between rows of a mode, in a model without
+        components. With a ``unit_mode`` the last two are left out where a UserWarning doubts the
+        bounds or the names.
     ConvergenceWarning
         If the model had not settled after `max_iter` sweeps over released values.
     UserWarning
-        If the average that was found lies at an end of the bounds, and no components or
-        differences show; with a ``unit_mode`` also if hardly any value is of a row that counts, or
-        values of one person differ little for the bounds; or if sweeps take long.
+        If the average that was found lies at an end of the bounds, and no components show, or with
+        a ``unit_mode`` no differences within units; with a ``unit_mode`` also if hardly any value
+        is of a row that counts, or values of one person differ little for the bounds; or if the
+        fit will be slow.
 
     See Also
     --------
@@ -150,8 +153,8 @@ class PrivateCPCompletion(
     *Not covered*: running time; what ``fold_in`` returns, which belongs to the holder of
     the entries it was given; several values of one person, without a ``unit_mode``.
 
-    With a ``unit_mode`` nothing of a unit is stored: ``predict`` knows what units share, and
-    ``fold_in`` adds their own parameters where their entries are.
+    With a ``unit_mode`` nothing of a unit is stored: ``predict`` uses only what units share, and
+    the holder of a unit's entries computes its own parameters by ``fold_in``.
 
     References
     ----------
@@ -190,8 +193,8 @@ class PrivateCPCompletion(
         Returns
         -------
         ndarray of shape (n, rank)
-            0 for rows never observed, below 0 or beyond the shape, and where no components
-            were fitted.
+            0 for rows never observed, below 0 or beyond the shape; and everywhere with a
+            ``unit_mode``, or if components were not found or are for ``fold_in`` alone.
         """
         coordinates = self._coordinates(X)
         weights = vars(self).get("weights_", np.zeros(0))

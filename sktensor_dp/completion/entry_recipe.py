@@ -1,4 +1,4 @@
-"""Recipes where one value is the unit of privacy: from releases on entries to a model."""
+"""Fits where one value is the unit of privacy: their releases, and models of these."""
 
 import math
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from sktensor_dp.tensor.shared_parameters import (
 from sktensor_dp.tensor.tucker_completion import complete_tucker, orthonormalised, tucker_of_cp
 
 # Least variance of values about the model, relative to the assumed one: exact data may have none,
-# and a ridge must be positive.
+# but priors of `fold_in` are relative to it.
 LEAST_RESIDUAL = 1e-9
 # Limit on sweeps over released values; with extrapolation a few dozen suffice.
 SWEEPS = 1000
@@ -44,7 +44,7 @@ NOT_SETTLED = (
 
 
 def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResult:
-    """Release what the plan has beside bounds, and fit the model: recipe of entries."""
+    """Make all planned releases but that of bounds, and fit the model to them."""
     recipes: dict[str, Callable[[Session, ModelOptions], EntryModel]] = {
         "input": _fit_by_input,
         "sufficient_statistics": _fit_by_sufficient_statistics,
@@ -52,9 +52,8 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
         "gradient": partial(fit_by_gradient, n_steps=plan.n_steps),
     }
     model = recipes[plan.perturbation](ask, options)
-    # Public facts of `EntryChunks`: half the width of the bounds, their middle, the coordinates.
     width, index_set = 2 * ask.public("half"), ask.public("index_set")
-    # What units share, the effects and factors of all modes but the first, by which rows fold in.
+    # Components for `fold_in`, which fits rows of the first mode: factors of all other modes.
     if plan.with_pairs:
         columns, residual_variance = release_pair_components(ask, model, options)
         if isinstance(model, CPCompletion):  # of a Tucker model only `_shared` has these components
@@ -89,9 +88,9 @@ def fit_entries(ask: Session, plan: EntryPlan, options: ModelOptions) -> FitResu
 
 
 def _residual_variance(model: EntryModel, plan: EntryPlan, width: float) -> float:
-    """Variance of exact values about the model, without known noise.
+    """Variance of values about the model, without the noise that was added to them.
 
-    It is the assumed one where noise is larger than that: a difference would be of noise alone.
+    It is the assumed variance where the noise is larger, as a difference would be noise alone.
     """
     assumed = (width * ASSUMED.residual) ** 2
     noise_variance = 0.0
@@ -104,7 +103,7 @@ def _residual_variance(model: EntryModel, plan: EntryPlan, width: float) -> floa
 
 
 def _average(model: EntryModel, index_set: IndexSet) -> tuple[float, float]:
-    """Average of all values by the mean and biases, and its standard error."""
+    """Average of all values, computed from the mean and biases, and its standard error."""
     n, average = index_set.n_entries, model.mean
     variance = model.noise_variance / n
     of_modes = zip(index_set.counts, model.biases, model.bias_variances, strict=True)
@@ -118,11 +117,11 @@ def _fit_by_input(ask: Session, options: ModelOptions) -> EntryModel:
     """Model fitted to released values, whose noise variance is known."""
     index_set = ask.public("index_set")
     noisy = ask(Entries(ask.public("half"))).as_sum()
-    # Noise of the piecewise mechanism depends on the value: this is that in the middle.
+    # Noise of the piecewise mechanism depends on the value: its variance in the middle.
     variance = noisy.sigma**2
+    # The list holds the only reference, and `pop` hands it over: the fit can free these values,
+    # which are a large part of all memory.
     released = [noisy.value + ask.public("middle")]
-    # Keep the values in the list alone, from which `pop` hands them over, for the fit to free them:
-    # a number for each entry is a large part of all memory.
     del noisy
     rng = options.random_state
     max_iter = SWEEPS if options.max_iter is None else options.max_iter
@@ -140,7 +139,7 @@ def _fit_by_input(ask: Session, options: ModelOptions) -> EntryModel:
 def _fit_by_sufficient_statistics(ask: Session, options: ModelOptions) -> EntryModel:
     """Model of mean and biases alone, from released sums of rows and of squares."""
     index_set, half = ask.public("index_set"), ask.public("half")
-    # First, from coordinates alone: the weights of entries, made later, need not be in memory too.
+    # Compute features before the weights of entries, so that memory need not hold both at once.
     features = incidence_features(index_set)
     weights = index_set.balanced_weights()
     query = RowSums(index_set, weights, half)
@@ -152,37 +151,38 @@ def _fit_by_sufficient_statistics(ask: Session, options: ModelOptions) -> EntryM
         center=ask.public("middle"), mean_variance=half**2 / 3, features=features,
         mean_square=(float(squares[0]) * per_value, (noisy.sigma * per_value) ** 2),
     )  # fmt: skip
-    # Mean and biases are a CP model without components, until a Tucker model is made of it.
     return tucker_of_cp(model, options.ranks) if options.full_core else model
 
 
 def _fit_by_output(ask: Session, options: ModelOptions) -> EntryModel:
-    """Model of released values whose last factor is averaged with a released ridge regression."""
+    """Model of released values, its last factor averaged with a released ridge regression."""
     model, half = _fit_by_input(ask, options), ask.public("half")
     index_set: IndexSet = ask.public("index_set")
     mode = index_set.n_modes - 1
     core = None if isinstance(model, CPCompletion) else model.core
     rows = Jacobian(index_set, model.factors, core).rows(mode)
-    # Noise may give any numbers; if they are out of the range of queries, the model stays as it is.
+    # If noise made numbers that no query allows, keep the model of released values.
     if not 0 < np.abs(rows).max(initial=0.0) <= LARGEST**0.5:
         return model
-    # Scale the factor so that values are linear in it. It has their unit, or a core has it.
+    # Derivatives in the last factor leave CP's weights out: multiply the factor by them, which then
+    # has the unit of values. In a Tucker model the core has it.
     last, unit = model.factors[-1], 1.0
     if isinstance(model, CPCompletion):
         last, unit = last * model.weights, half
     residual = max(model.noise_variance, (2 * half * ASSUMED.residual) ** 2)
-    # Prior variance of each column; it is kept away from 0, by which the ridge would be divided.
+    # Prior variance of each column; the ridge divides by it, so that it must not be 0.
     prior = np.mean(last**2, axis=0)
     ridge = residual / np.maximum(prior, max(1e-6 * float(prior.max()), (1e-9 * unit) ** 2))
     query = RidgeBlock(index_set, mode, rows, ridge, half)
     noisy = ask(query).as_sum()
-    # The regression is linear in the values, so the part of mean and biases is public.
+    # The regression is linear in the values: subtract the part of mean and biases, which is public.
     offsets = model.predict(index_set.coordinates) - ask.public("middle")
     offsets -= np.sum(rows * last[index_set.rows(mode)], axis=1)
     released = noisy.value * query.scales[:, None] - query.solved(offsets)
-    # Weigh the released block by its noise, the former one as if it erred by the prior variance.
-    share = prior / (prior + (noisy.sigma * query.scales)[:, None] ** 2)
-    factors = [*model.factors[:-1], share * released + (1 - share) * last]
+    # Weights by precision: the new factor errs by its noise, the former one, as a choice, by the
+    # prior variance.
+    weight_of_new = prior / (prior + (noisy.sigma * query.scales)[:, None] ** 2)
+    factors = [*model.factors[:-1], weight_of_new * released + (1 - weight_of_new) * last]
     if isinstance(model, CPCompletion):
         return with_factors(model, factors)
     return orthonormalised(model, options.ranks, factors, model.core, model.unit_covariance)
@@ -191,31 +191,32 @@ def _fit_by_output(ask: Session, options: ModelOptions) -> EntryModel:
 def release_pair_components(
     ask: Session, model: EntryModel, options: ModelOptions
 ) -> tuple[Floats, float]:
-    """Release sums over rows of products of two columns' residuals; return what these show.
+    """Release sums over rows of products of two columns' residuals, and fit components to them.
 
-    These are loadings of the columns, (n_columns, r), and the residual variance that they leave.
+    Returns loadings of the columns, (n_columns, r), and the residual variance that they leave.
     """
     index_set, half = ask.public("index_set"), ask.public("half")
-    # Clips of smaller residuals would be as small as errors of predictions, which look like
+    # At least the assumed deviation: with smaller clips errors of predictions would look like
     # components.
     residual = max(math.sqrt(model.noise_variance), 2 * half * ASSUMED.residual)
     clip = residual_clip(residual, half)
     predictions = index_set.at_entries(model.biases) + (model.mean - ask.public("middle"))
-    # With these weights of rows one value moves the pairs of any row as far.
+    # With these weights a value moves sums as much in any row, however many others the row has.
     others = np.maximum(index_set.counts[0] - 1.0, 1.0)
     weights = np.sqrt(float(others.min()) / others)
     query = EntryPairs(index_set, predictions, weights, clip * residual, half)
     noisy = ask(query).as_sum()
-    # Symmetric tables of pairs of columns: released sums, and sums if all residuals were 1.
+    # Symmetric tables of pairs of columns: released sums, and sums if all residuals were at 1.
     n = index_set.shape[1]
     sums, counts = np.zeros((2, n, n))
     upper = np.triu_indices(n, 1)
     sums[upper] = sums.T[upper] = noisy.value
     counts[upper] = counts.T[upper] = query.counts()
-    # A row's bias that is left over counts as a component, for which its own level stands.
+    # Errors of row biases move all residuals of a row, as a component with equal loadings would:
+    # subtract their expected products.
     bias_variance = float(index_set.counts[0] / index_set.n_entries @ model.bias_variances[0])
     response = clipped_response(clip, residual) ** 2
-    # Products of two residuals vary by themselves, beside the released noise.
+    # Beside the released noise, products vary as residuals do.
     product_variance = clipped_variance(clip) ** 2 * float(counts.mean())
     loadings = components_of_pairs(
         sums - counts * (response * bias_variance), counts, response,
@@ -226,7 +227,7 @@ def release_pair_components(
 
 
 def with_columns(model: CPCompletion, loadings: Floats) -> CPCompletion:
-    """Copy of a model with these `loadings` of columns, and 0 for rows."""
+    """Copy of the CP model of a matrix, with components of these `loadings` and rows of 0."""
     norms = np.linalg.norm(loadings, axis=0)
     rows = np.zeros((len(model.biases[0]), len(norms)))
     factors = [rows, loadings / np.where(norms > 0, norms, 1.0)]
@@ -235,18 +236,21 @@ def with_columns(model: CPCompletion, loadings: Floats) -> CPCompletion:
 
 
 def _effects(model: EntryModel, index_set: IndexSet, mode: int) -> SharedEffects:
-    """Posterior of the biases of a mode, and its rows' popularity by the number of entries."""
+    """Posterior of the biases of a mode, and popularity of its rows by their numbers of entries."""
     counts = index_set.counts[mode]
     prior_variance = float(model.bias_prior_variances[mode])
     variances = np.where(counts > 0, model.bias_variances[mode], prior_variance)
-    # Rows without entries get the popularity of the least popular row with entries.
+    # Rows without entries get the popularity of rows with one.
     mean = max(float(counts.mean()), 1e-100)
     popularity = 0.5 * np.log(np.maximum(counts, 1) / mean)
     return SharedEffects(model.biases[mode], variances, popularity, prior_variance)
 
 
 def _scaled_components(model: EntryModel) -> SharedComponents | None:
-    """Factors of all modes but the first, whose weights are scaled to variance 1; or None."""
+    """Factors of all modes but the first, scaled so that weights of its rows have variance 1.
+
+    None if the model has no components.
+    """
     factors = list(model.factors[1:])
     if isinstance(model, CPCompletion):
         positive = model.weights > 0
@@ -254,8 +258,8 @@ def _scaled_components(model: EntryModel) -> SharedComponents | None:
         factors = [factor[:, positive] for factor in factors]
         factors[0] = factors[0] * scales
         return SharedComponents(tuple(factors), full_core=False) if positive.any() else None
-    # Weights of covariance V diag(d) V' in the first mode are V diag(d)^(1/2) times weights of
-    # variance 1, by which slices of the core are multiplied.
+    # Rows of the first factor have covariance V diag(d) V': they are V diag(d)^(1/2) times weights
+    # of variance 1. `mixing` is the core times that matrix.
     variances, axes = np.linalg.eigh(model.unit_covariance)
     mixing = np.moveaxis(model.core, 0, -1).reshape(-1, len(axes)) @ axes
     mixing *= np.sqrt(np.maximum(variances, 0.0))

@@ -113,7 +113,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     mean_: float
     biases_: list[Floats]
-    _model: EntryModel | SharedModel  # that predicts; with a unit_mode `_shared` itself
+    _model: EntryModel | SharedModel  # which `predict` uses; with a unit_mode it is `_shared`
     _full_core: ClassVar[bool]
 
     def __init__(
@@ -234,14 +234,16 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         checked: Self,
         X: object,
         y: object,
-        announced: Sequence[int] | None,
+        given_shape: Sequence[int] | None,
         repeated: str | None = None,
     ) -> Self:
-        """Read entries, plan, ask and publish. Columns are stored on `checked`, a copy for
-        validation; `announced` is the public shape, or None.
+        """Read entries, plan releases, ask for them, and publish the model.
+
+        Reading stores names of columns on `checked`, a copy of this estimator. None for
+        `given_shape` takes the shape from names or coordinates; `repeated` is as for `fit`.
         """
         bounds, indices = checked_bounds(self), indices_of(self.row_names)
-        chunks = read_entries(checked, X, y, indices, announced, bounds, repeated)
+        chunks = read_entries(checked, X, y, indices, given_shape, bounds, repeated)
         shape, n_units = chunks.shape, chunks.n_units
         plan, ranks = self._plan(n_units, shape)
         self._refuse_search_in_vain(n_units, shape)
@@ -251,17 +253,17 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         options = ModelOptions(
             ranks, self._full_core, check_random_state(self.random_state), self.max_iter
         )
-        unseen: tuple[Warning, ...] = ()
+        warnings_of_bounds: tuple[Warning, ...] = ()
         with self._session(chunks, plan.releases, unit=unit, expected=expected) as ask:
             if self._chooses_bounds:
-                bounds, unseen = release_bounds(ask)
+                bounds, warnings_of_bounds = release_bounds(ask)
                 ask.clip_values(bounds)
             if isinstance(plan, PersonPlan):
                 fitted, n_observed = fit_persons(ask, plan, options)
             else:
                 fitted, n_observed = fit_entries(ask, plan, options), n_units
-        warnings = (*unseen, *fitted.warnings)
-        # Warnings of a fit of persons doubt names or bounds, for which more budget is no advice.
+        warnings = (*warnings_of_bounds, *fitted.warnings)
+        # A fit of persons warns of wrong names or bounds, where more budget would not help.
         if isinstance(plan, EntryPlan) or not fitted.warnings:
             warnings += warnings_of_noise(self, fitted.attributes, plan, n_units, n_observed, shape)
         n_found, most = count_components(fitted.attributes), max(ranks)
@@ -279,7 +281,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         return count_components(vars(self))
 
     def _refuse_search_in_vain(self, n_units: int, shape: tuple[int, ...]) -> None:
-        """Refuse a fit of a search of scikit-learn over ranks, of which all give equal models."""
+        """Raise NotEnoughDataError in a search over `rank` alone if no rank finds components."""
         if searched_parameters(tools_around()) != {"rank"}:
             return
         ranked = self._validation_copy()
@@ -295,9 +297,10 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def bias_errors_(self) -> list[Floats]:
         """Standard errors of `biases_` by noise and sampling; NaN for ``unit_mode``, or mode 0.
 
-        They hold if which entries there are does not depend on values, but for the level of a unit.
-        Where few units compare rows, as months that most leave before, differences come out too
-        small by more than errors say, with ``delta=0``, where they are from one release, by far.
+        They are valid if which entries exist depends on values through the level of a unit alone.
+        Where few units have entries in both of two rows, as of months after most have left,
+        differences of the two are too small by more than errors say, and far more with ``delta=0``,
+        where biases come from one release.
         """
         check_is_fitted(self)
         mode = self._shared.unit_mode
@@ -317,10 +320,11 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         Parameters
         ----------
         X : array-like of int of shape (n, n_modes)
-            Coordinates. Indices below 0 (as of ``OrdinalEncoder(unknown_value=-1)``), without a
-            ``unit_mode`` those never observed, and without the parameter ``shape`` those beyond
-            ``shape_`` get what is known without them: the mean and the biases of the other modes.
-            For a Dask array or frame the result is a Dask array that is not computed yet.
+            Coordinates, or names by ``row_names``. Where a row is unknown the value is the mean
+            plus the biases of the other rows: below 0 (as of
+            ``OrdinalEncoder(unknown_value=-1)``), a name that is no row, without a ``unit_mode``
+            never observed, or without the parameter ``shape`` beyond ``shape_``. For a Dask array
+            or frame the result is a Dask array that is not computed yet.
 
         Returns
         -------
@@ -344,9 +348,9 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         Parameters
         ----------
         X : array-like of int of shape (n, n_modes)
-            Coordinates.
+            Coordinates, as for :meth:`predict`.
         y : array-like of shape (n,)
-            Values. With those of the fit the score is that of the training data.
+            Values. With those of the fit it is a training score.
         sample_weight : array-like of shape (n,), optional
             Weights.
 
@@ -370,7 +374,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         Returns
         -------
         ndarray of shape ``shape_``
-            Dense; its size is the product of the shape.
+            Dense, within the bounds.
         """
         check_is_fitted(self)
         size = math.prod(self.shape_)
@@ -384,7 +388,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
     def _values(self, coordinates: NDArray[np.intp]) -> Floats:
         """Predictions (n,), not clamped to the bounds.
 
-        Of unknown rows, below 0 or beyond the shape, nothing counts but biases of their other rows.
+        Where a row is unknown, below 0 or beyond the shape, mean plus biases of the other rows.
         """
         inside = (coordinates >= 0) & (coordinates < np.array(self.shape_))
         values: Floats = self._model.predict(np.where(inside, coordinates, 0))
@@ -419,8 +423,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         Parameters
         ----------
         n_observed : int
-            Number of entries to come. With a ``unit_mode`` each unit is taken to have one, if
-            there are as many, and further ones to be of any unit as likely.
+            Number of entries to come. With a ``unit_mode`` each unit is assumed to have one, as
+            far as they go, and further ones to belong to random units.
         shape : sequence of int, optional
             Number of rows of each mode; by default the parameter ``shape``.
         deviation : float, optional
@@ -428,8 +432,8 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
             the width of the bounds by default. Of two values, such as yes and no, it is half of
             the width at most: take that.
         bias_deviation : float, optional
-            Standard deviation of the biases of each mode; by default .4 of `deviation`, with no
-            more of it explained by further modes than by two.
+            Standard deviation of the biases of each mode. By default .4 of `deviation`, or less
+            where components leave less, and biases of two modes alone explain variance of values.
         component_share : float, optional
             Share of components in the variance of values; .08 by default, .04 at rank 1. Whether
             a fit seeks any follows from other public numbers.
@@ -469,7 +473,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _plan(
         self,
-        n_units: int,  # number of entries, or of persons, which is in `shape`, too
+        n_observed: int,  # number of entries; not read with a unit_mode
         shape: tuple[int, ...],
     ) -> tuple[EntryPlan | PersonPlan, tuple[int, ...]]:
         """Plan of releases for public sizes, and the rank of each mode."""
@@ -480,7 +484,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         plan: EntryPlan | PersonPlan
         if self.unit_mode is None:
             plan = plan_entries(
-                n_units, shape, max(ranks), epsilon=self.epsilon, delta=self.delta,
+                n_observed, shape, max(ranks), epsilon=self.epsilon, delta=self.delta,
                 perturbation=self.perturbation, max_iter=self.max_iter,
                 chooses_bounds=self._chooses_bounds,
             )  # fmt: skip
@@ -527,18 +531,18 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
 
     def _public_facts(self) -> PublicFacts:
         """Public facts for search, scorer and audit, from parameters alone."""
-        # Completions take noise of pure epsilon wherever it is the smaller one.
         n_units = None
         shape = () if self.shape is None else self.shape
         if self.unit_mode is not None and self.unit_mode < len(shape):
             n_units = int(shape[self.unit_mode])
+        # With these the releases of a fit of entries have pure noise, as a histogram has.
         pure = ("auto", "input", "sufficient_statistics")
         return PublicFacts(
             self._unit, units_in_data=self.unit_mode is not None, n_units=n_units,
             assumed_length=None if self.unit_mode is None else ASSUMED.each,
             has_pure_noise=self.unit_mode is None
             and (self.perturbation in pure or self._chooses_bounds),
-            target_range=None if isinstance(self.bounds, str) else self.bounds,
+            target_range=None if self._chooses_bounds else self.bounds,  # type: ignore[arg-type]
             scored_by=frozenset({"bounds"}),
             worst_case=partial(worst_entries, self),
         )  # fmt: skip
@@ -552,7 +556,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         shape, n_observed, assumed = list(self.shape), n_units, []
         if self.unit_mode is not None:
             shape[self.unit_mode] = n_units
-            # The length of a document is here the number of entries of a unit.
+            # `document_length` is here the number of entries of a unit.
             n_observed = min(n_units * options["document_length"], math.prod(shape))
             each = counted(n_observed // n_units, "entry")
             assumed = [
@@ -563,7 +567,7 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         check_model_size(plan, shape, ranks, self.rank, full_core=self._full_core)
         if found.finds_components:
             return "components can be found", [*assumed, found.assumption]
-        in_vain = [found.advice()] if self.delta == 0 else []  # no number of units may help
+        in_vain = [found.advice()] if self.delta == 0 else []  # units need a delta above 0
         return "likely no components", [*assumed, found.assumption, *in_vain]
 
     def _refuse_rows(self, X: Any, y: Any) -> None:
@@ -589,6 +593,6 @@ class CompletionMixin(RecommenderMixin, PrivateEstimatorMixin, RegressorMixin):
         # Coordinates are category numbers from 0.
         tags.input_tags.categorical = True
         tags.input_tags.positive_only = True
-        # With noise a few dozen values are too few for a good score.
+        # scikit-learn's checks fit a few dozen values, too few for a good score with noise.
         tags.regressor_tags.poor_score = True
         return tags

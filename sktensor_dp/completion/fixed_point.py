@@ -1,4 +1,4 @@
-"""Extrapolation of releases to the effects about which one would show no others, along lines."""
+"""Extrapolation of effects to their fixed point: a release about these would show the same."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,31 +14,31 @@ from sktensor_dp.tensor.arrays import Floats
 LEAST_RELATIVE_VARIANCE = 1e-12
 # To avoid divisions by 0.
 TINY = 1e-100
-# Logarithm of the number of draws, and the least part of them that is possible: means of the 64
-# that this leaves err by an eighth of a deviation, as those of independent draws do.
+# Binary logarithm of the number of draws, and the least part of them that has to be possible: means
+# of 64 independent draws would err by an eighth of a deviation.
 LOG2_DRAWS, LEAST_POSSIBLE = 9, 1 / 8
-# Number of variances of effects in a prior.
+# Number of prior variances of a fixed point, which are averaged over.
 N_SCALES = 13
 
 
 class Line(NamedTuple):
-    """Line of effects of a mode, and positions on it."""
+    """Line on which effects of a mode move, and positions on it by its releases."""
 
     direction: Floats  # (n_rows,): effects at position 1
-    coefficients: Floats  # (n_rows,): products with effects are their position
+    coefficients: Floats  # (n_rows,): the product with effects is their position
     shown: Floats  # (n_releases,): positions that releases show
     noise: Floats  # (n_releases,): variances of these
     sampling: float  # variance of a position by units' entries
-    part: float  # of moves that is more than noise
+    part: float  # of the square of moves, that noise does not explain
 
     @classmethod
     def along(
         cls, moves: Floats, shown: Floats, noise: Floats, counts: Floats, sampling: Floats
     ) -> "Line":
-        """Line along which effects of a mode move most in `moves` (n, n_rows); 0 if in none.
+        """Line along which effects move most in `moves` (n, n_rows); 0 if all moves are 0.
 
-        Releases show effects `shown` (n_releases, n_rows) of variances `noise`. Rows have weights
-        `counts`, and variances `sampling` by units' entries.
+        `shown` are the effects that releases show, (n_releases, n_rows), and `noise` their
+        variances. `counts` (n_rows,) weigh rows; `sampling` are variances by units' entries.
         """
         shares = counts / counts.sum()
         centred = np.sqrt(shares) * (moves - (moves @ shares)[:, None])
@@ -57,9 +57,9 @@ class Line(NamedTuple):
     def of_response(
         cls, moves: Floats, shown: Floats, noise: Floats, counts: Floats, sampling: Floats
     ) -> "Line":
-        """Line along which releases show effects to respond to `moves` (n_releases,) of a mode.
+        """Line along which effects respond to `moves` (n_releases,) of another mode on its line.
 
-        It is another mode; the other arguments are those of :meth:`along`.
+        The other arguments are those of :meth:`along`.
         """
         shares = counts / counts.sum()
         variances = noise @ shares
@@ -69,9 +69,9 @@ class Line(NamedTuple):
 
 
 def _doubt_of_first(shown: Floats, shares: Floats) -> Floats:
-    """Excess of effects (n_rows,) that the first release may show, as it is clipped otherwise.
+    """Error of the effects (n_rows,) that the first release shows, as it is clipped otherwise.
 
-    A regression of it on the mean of later ones tells the part, one for all rows.
+    It is one factor for all rows, by a regression on the mean of later releases.
     """
     later = shown[1:].mean(axis=0)
     return shown[0] * (shares @ (shown[0] * later) / (shares @ later**2 + TINY) - 1)
@@ -80,9 +80,9 @@ def _doubt_of_first(shown: Floats, shares: Floats) -> Floats:
 def _response(
     moves: Floats, variances: Floats, shown: Floats, noise: Floats, shares: Floats
 ) -> Floats:
-    """Effects to which another mode's `moves` (n_releases,) add, by a regression, shrunk by noise.
+    """Slopes (n_rows,) of the effects `shown` on another mode's `moves` (n_releases,), shrunk.
 
-    Releases weigh by their mean `variances`.
+    Releases are weighted by the inverse of their `variances` (n_releases,).
     """
     weights = 1 / (variances + LEAST_RELATIVE_VARIANCE * variances.max() + TINY)
     weights *= (moves - np.average(moves, weights=weights)) / weights.sum()
@@ -93,7 +93,10 @@ def _response(
 
 
 def _part_beyond_noise(square: float, noise: Floats) -> float:
-    """Part of the `square` of moves of averages that is more than `noise` in what is averaged."""
+    """Part of the `square` of moves that `noise` (n,) of releases does not explain.
+
+    Moves are of averages of the first 1, 2, ... n releases about their mean.
+    """
     # Averages of the first i and the first j have a covariance of 1 / max(i, j).
     order = np.arange(len(noise)) + 1
     shared = 1 / np.maximum.outer(order, order)
@@ -104,16 +107,16 @@ def _part_beyond_noise(square: float, noise: Floats) -> float:
 def fixed_point(
     lines: Sequence[Line], positions: Sequence[Floats], least: float, largest: float
 ) -> tuple[Floats, Floats]:
-    """Posterior mean and variance of positions on lines about which releases would show these.
+    """Posterior means and variances (n,) of the fixed point: releases about it would show it.
 
-    Releases of each of the n lines were about `positions` (n_releases, n) on all. Effects have a
-    variance between `least` and `largest`, as have positions if effects differ along lines alone.
+    A line is that of a mode; its releases were about `positions` (n_releases, n) on all n lines.
+    The prior variance of the fixed point is between `least` and `largest`.
     """
     # Residuals are about effects of other modes and the mean of a unit's other rows: releases about
-    # positions a show c + J a. As J = I - G for normal equations G, scaled to a diagonal of 1, it
-    # is symmetric, with eigenvalues between -1 and 1. A regression of what they show on what they
-    # were about (Anderson 1965) has a normal posterior, draws of which tell the fixed point
-    # (I - J)^-1 c.
+    # positions a show c + J a, J = I - G with the normal equations G, scaled to a diagonal of 1. So
+    # J is symmetric, with eigenvalues between -1 and 1. The regression of what releases show on
+    # what they were about (Anderson 1965) has a normal posterior of c and J. From its draws follow
+    # those of the fixed point (I - J)^-1 c.
     n, (first, second) = len(lines), np.triu_indices(len(lines))
     slopes = [
         np.where(first == i, about[:, second], np.where(second == i, about[:, first], 0.0))
@@ -128,31 +131,33 @@ def fixed_point(
     gaps = np.eye(n) - J
     inverses = np.linalg.inv(gaps)
     points = (inverses @ c[..., None])[..., 0]
-    # The prior of a fixed point in place of one of c, which has the determinant as its density. Its
-    # scale is any: with the largest alone, small effects would show slopes near 1 of large ones.
+    # Weigh draws by the prior of the fixed point in place of that of c, by the determinant of c in
+    # the fixed point. Average over its scale: with the largest alone, small effects would pass for
+    # large ones with slopes near 1.
     scales = np.geomspace(least, largest, N_SCALES)
     squares = np.sum(points**2, axis=1)[:, None] / scales + n * np.log(scales)
     logs = logsumexp(-squares / 2, axis=1) - np.linalg.slogdet(gaps)[1]
     weights = np.exp(logs - logs.max())
     mean = np.average(points, axis=0, weights=weights)
     variance = np.average((points - mean) ** 2, axis=0, weights=weights)
-    # Beside noise, entries of units leave a variance of G^-1 in units of those without J.
+    # Beside noise, sampling of entries is multiplied by the diagonal of G^-1.
     by_entries = np.average(inverses.diagonal(axis1=1, axis2=2), axis=0, weights=weights) - 1
     by_entries = np.maximum(by_entries, 0) * [line.sampling for line in lines]
     return mean, variance + by_entries
 
 
 def _possible_draws(design: Floats, shown: Floats, noise: Floats, n: int) -> tuple[Floats, Floats]:
-    """Draws of c (m, n) and J (m, n, n) from the posterior of a regression, if J is below 1.
+    """Posterior draws of c (m, n) and J (m, n, n) in which eigenvalues of J are possible.
 
     `design` has n columns for c, and then those for the upper triangle of J.
     """
     first, second = np.triu_indices(n)
     products, right = (design.T / noise) @ design, (design.T / noise) @ shown
-    # Next to no prior of c, which that of the fixed point replaces. Slopes of this deviation have
-    # eigenvalues up to about 1 (Wigner 1958).
+    # Prior precisions: of c next to none, as the caller has a prior of the fixed point. Slopes of
+    # the variance 1 / 4n give J eigenvalues up to about 1 (Wigner 1958).
     prior = np.diag(np.append(np.full(n, 1e-6), np.full(len(first), 4.0 * n)))
-    # What lies off the regression counts as noise does, and more if it leaves few slopes below 1.
+    # Scale variances by the residuals of the regression; then double them until enough draws are
+    # possible.
     found = np.linalg.solve(products + prior, right)
     n_free = max(len(shown) - len(found), 1)
     factor = max(float(np.sum((shown - design @ found) ** 2 / noise)) / n_free, 1.0)
@@ -170,6 +175,6 @@ def _possible_draws(design: Floats, shown: Floats, noise: Floats, n: int) -> tup
 
 @cache
 def _normal_points(n_dimensions: int) -> Floats:
-    """Points of a normal distribution that fill it evenly, (n_points, n_dimensions)."""
+    """Quasi-random points of a standard normal distribution, (n_points, n_dimensions)."""
     points = qmc.Sobol(n_dimensions, scramble=False).random_base2(LOG2_DRAWS)[1:]
     return np.asarray(ndtri(points), dtype=np.float64)

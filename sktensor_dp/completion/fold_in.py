@@ -1,4 +1,7 @@
-"""Parameters of units, computed by the holder of their entries."""
+"""Parameters of units, computed by the holder of their entries.
+
+A unit is a row of the unit mode; where one value is the unit of privacy, a row of the first mode.
+"""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -15,7 +18,7 @@ from sktensor_dp.checks.display import counted
 from sktensor_dp.checks.errors import call_unquoted
 from sktensor_dp.checks.frames import refuse_other_columns, refuse_other_row_order, taken
 from sktensor_dp.completion.inputs import (
-    OF_NUMBERS,
+    MUST_BE_NUMBERS,
     as_coordinates,
     checked_values,
     encoded_columns,
@@ -37,12 +40,12 @@ BEYOND = (
     "it the right column, in the same units?"
 )
 UNKNOWN = (
-    "No entry names rows of the fit, so that only the level of its unit is known: are the names "
+    "No entry has names of rows of the fit, so that each unit gets a level alone: are the names "
     "written as in row_names?"
 )
 NOBODY = (
-    "No row of X is of a unit that was folded in, so that all are predicted as for somebody "
-    "unknown: are the ids of units written as in fold_in?"
+    "No row of X is of a unit that was folded in, so that all are predicted as for an unknown "
+    "unit: are the ids of units written as in fold_in?"
 )
 
 
@@ -56,9 +59,10 @@ class UnitParameters:
     Attributes
     ----------
     units : ndarray of shape (n_units,)
-        Indices of the units, in order; their ids where rows have names.
+        Coordinates of the units in increasing order; their ids where rows have names.
     parameters : ndarray of shape (n_units, 3 + q)
-        Level, slope on shared effects, slope on popularity, and weights of components.
+        Level, slope on shared effects and slope on popularity, each as a difference from the
+        shared model, and weights of its q components.
 
     Notes
     -----
@@ -83,7 +87,7 @@ class UnitParameters:
     _bounds: tuple[float, float]
     _indices: Indices | None = None
     _columns: tuple[str, ...] | None = None  # names of the columns of X in fit
-    _shape: tuple[int, ...] | None = None  # that was given to the fit
+    _given_shape: tuple[int, ...] | None = None  # parameter `shape` of the fit
 
     def __repr__(self) -> str:
         """Return the number of units only: ids and parameters are private."""
@@ -106,14 +110,14 @@ class UnitParameters:
         return self._predict(X, warn=True)
 
     def _predict(self, X: ArrayLike, *, warn: bool) -> Floats:
-        """Predicted values; with `warn`, a warning if no row is of these units."""
+        """Predicted values; `warn` allows a warning if no row of X is of these units."""
         coordinates, numbers = self._coordinates(X), self._numbers()
         units = coordinates[:, self._shared.unit_mode]
-        # Nobody but the holder of these units sees it.
+        # The warning tells of private entries, but to their holder alone.
         if warn and len(units) and not np.isin(units, numbers).any():
             warnings.warn(NOBODY, stacklevel=level_of_caller())
         places = np.searchsorted(numbers, units)
-        # The last row, of zeros, is for units without entries.
+        # Units that were not folded in get the appended row of zeros.
         places[np.append(numbers, -1)[places] != units] = len(numbers)
         zeros = np.zeros((1, self._shared.n_parameters))
         parameters = np.append(self.parameters, zeros, axis=0)
@@ -122,7 +126,7 @@ class UnitParameters:
         return np.clip(values, *self._bounds)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Coefficient of determination of the predictions, of entries that were not folded in.
+        """Coefficient of determination of the predictions; for entries that were not folded in.
 
         Parameters
         ----------
@@ -141,8 +145,10 @@ class UnitParameters:
         return float(call_unquoted(lambda: r2_score(y, predicted), "y"))  # whose errors may quote y
 
     def _values(self, rows: Integers, part: slice) -> Floats:
-        """Predictions, not clamped, for some units at `rows` of coordinates: (n_units, n_rows)."""
-        # The shared part of a row is the same for all units, so one product serves all.
+        """Predictions (n_units, n_rows), not clamped, for a `part` of the units.
+
+        Each of `rows`, (n_rows, n_modes), holds coordinates in the other modes.
+        """
         shared = self._shared.at_entries(rows)
         of_rows = self._shared.level + shared.effects
         return np.asarray(self.parameters[part] @ shared.design() + of_rows, dtype=np.float64)
@@ -151,7 +157,7 @@ class UnitParameters:
         """Coordinates as integers, with -1 for unknown rows, from numbers or names."""
         refuse_other_columns(X, self._columns)
         if self._indices is None:
-            given = plain_numbers(call_unquoted(lambda: np.asarray(X), "X"), "X", OF_NUMBERS)
+            given = plain_numbers(call_unquoted(lambda: np.asarray(X), "X"), "X", MUST_BE_NUMBERS)
         else:
             given = encoded_columns(X, self._indices)
         coordinates = as_coordinates(given)
@@ -159,7 +165,7 @@ class UnitParameters:
             raise ValueError(
                 f"X must have {len(self._shared.effects) + 1} columns, got {given.shape[1]}."
             )
-        refuse_beyond(coordinates, self._shape, "X", but=self._shared.unit_mode)
+        refuse_beyond(coordinates, self._given_shape, "X", but=self._shared.unit_mode)
         return coordinates
 
     def _numbers(self) -> NDArray[np.intp]:
@@ -169,7 +175,7 @@ class UnitParameters:
 
 
 class FoldInMixin:
-    """Mixin with the fit of units' parameters to their own entries, from released values alone."""
+    """Mixin with `fold_in`, which fits units' parameters to their own entries."""
 
     shape: Sequence[int] | None
     unit_mode: int | None
@@ -177,8 +183,8 @@ class FoldInMixin:
     _coordinates: Callable[[ArrayLike], NDArray[np.intp]]
     shape_: tuple[int, ...]
     bounds_: tuple[float, float]
-    _indices: Indices | None = None  # of the names of each mode in the fit
-    _shared: SharedModel  # what units share, also beside a model of entries
+    _indices: Indices | None = None  # `row_names` of the fit
+    _shared: SharedModel  # model that `fold_in` starts from
 
     def fold_in(self, X: ArrayLike, y: ArrayLike) -> UnitParameters:
         """Fit the parameters of units to their own entries, where the entries are held.
@@ -187,16 +193,16 @@ class FoldInMixin:
         ----------
         X : array-like of int of shape (n, n_modes)
             Coordinates of the units' entries, or names by ``row_names``; the units may be new
-            ones. Rows below 0, and names that are none, are taken for rows that nothing is
-            known of.
+            ones. Rows below 0, and names that are no row, are unknown: their entries tell the
+            level of their unit.
         y : array-like of shape (n,)
             Values; those outside of the bounds are clamped to them, with a warning.
 
         Returns
         -------
         UnitParameters
-            With ``predict``, and for :meth:`recommend` and :meth:`predict_rows`. As private as
-            the entries; nothing of it is kept.
+            It predicts, and can be passed to :meth:`recommend` and :meth:`predict_rows`. As
+            private as the entries; the estimator keeps nothing of it.
 
         Raises
         ------
@@ -206,7 +212,7 @@ class FoldInMixin:
         return self._fold_in(X, y, warn=True)
 
     def _fold_in(self, X: Any, y: Any, *, warn: bool) -> UnitParameters:
-        """Parameters of the entries' units; with `warn`, warnings of doubtful names and values."""
+        """Parameters of the units of entries; `warn` allows warnings of their names and values."""
         check_is_fitted(self)
         shared, indices = self._shared, self._indices
         # Refuse before ids are read from a wrong column.
@@ -215,18 +221,21 @@ class FoldInMixin:
         if indices is not None:
             indices = with_index_of_units(indices, shared.unit_mode, X)
             if indices[shared.unit_mode] is None:
-                raise ValueError("X and y hold no entries; nobody is there to fold in.")
+                raise ValueError("X and y hold no entries; there is no unit to fold in.")
         given = read_coordinates(self, X, indices)
         values = checked_values(self, y)
         # Entries of unknown rows are kept: they show a unit's own level.
         coordinates = as_coordinates(given)
-        _, values, _ = as_entries(np.maximum(coordinates, 0), values)
+        _, values, _ = as_entries(np.maximum(coordinates, 0), values)  # for its checks
         if (coordinates[:, shared.unit_mode] < 0).any():
-            raise ValueError("X must have coordinates >= 0 of units; some are negative.")
+            raise ValueError(
+                f"X must have coordinates >= 0 of units, in column {shared.unit_mode}; some are "
+                "negative."
+            )
         refuse_beyond(coordinates, self._given_shape, "X", but=shared.unit_mode)
         units, places = np.unique(coordinates[:, shared.unit_mode], return_inverse=True)
         clamped = np.clip(values, *self.bounds_)
-        # Nobody but the holder of these values sees it.
+        # Both warnings tell of private entries, but to their holder alone.
         if warn and not np.array_equal(clamped, values):
             warnings.warn(BEYOND.format(*self.bounds_), stacklevel=level_of_caller())
         known = (np.delete(coordinates, shared.unit_mode, axis=1) >= 0).all(axis=1)
@@ -243,7 +252,10 @@ class FoldInMixin:
         )
 
     def _predict_by_others(self, X: Any, y: Any) -> Floats:
-        """Predict each value of X from its unit's values in the other fifths of cells."""
+        """Predict each value (n,) from its unit's values in the other four fifths of cells.
+
+        A private score predicts so, as values must not predict themselves.
+        """
         cells = np.delete(self._coordinates(X), self.unit_mode or 0, axis=1).astype(np.uint64)
         values = checked_values(self, y)
         # The fifth of a cell is public: a hash of its coordinates (Knuth, multiplicative), whose
@@ -256,7 +268,8 @@ class FoldInMixin:
         for fifth in np.unique(fifths):
             hidden, given = np.flatnonzero(fifths == fifth), np.flatnonzero(fifths != fifth)
             asked = taken(X, hidden)
-            # A score is released: no warning may tell of its entries.
+            # Whoever computes a private score need not hold the entries: no warning may tell of
+            # them.
             if len(given):
                 own = self._fold_in(taken(X, given), values[given], warn=False)
                 predicted[hidden] = own._predict(asked, warn=False)
@@ -266,11 +279,11 @@ class FoldInMixin:
 
     @property
     def _columns(self) -> tuple[str, ...] | None:
-        """Names of the columns of coordinates in the fit; None without."""
+        """Names of the columns of coordinates in the fit; None if they had none."""
         names = column_attributes(self).get("feature_names_in_")
         return None if names is None else tuple(names)
 
     @property
     def _given_shape(self) -> tuple[int, ...] | None:
-        """Shape that the parameter announced; None where the fit took it from coordinates."""
+        """``shape_``; None if the parameter ``shape`` is None."""
         return None if self.shape is None else self.shape_

@@ -21,7 +21,7 @@ from sktensor_dp.estimator.forecast import (
     least_number,
 )
 
-# Fraction of the differences of rows that noise and sampling leave visible where data is enough.
+# Least fraction of the variance of biases that estimates show if data is enough to tell them apart.
 ENOUGH_SEEN = 0.8
 
 
@@ -33,7 +33,7 @@ def forecast_completion(
     rank: int,
     assumed: Assumed,
 ) -> "CompletionForecast":
-    """Forecast of a plan's errors; `width` is that of the bounds, which gives the units."""
+    """Forecast of a plan's errors, in units of values; `width` is that of the bounds."""
     if isinstance(plan, PersonPlan):
         errors = person_errors(n_observed, shape, plan, assumed, rank)
     else:
@@ -61,21 +61,22 @@ class CompletionForecast(InvertibleForecast):
     perturbation : str
         Quantities that would get noise, as for the parameter of the estimator.
     seeks_components : bool
-        True if a fit releases what may show components: not where public numbers say that it
-        would show strong ones alone, as a search in vain costs biases.
+        True if a fit releases sums that show components. It does not where public numbers say that
+        they would show strong ones alone, as a search in vain makes biases err by more.
     of_mean : float
         Error of predicting the mean everywhere: the standard deviation that values are assumed
         to have, by default a quarter of the width of the bounds.
     of_biases : float
-        Error with mean and biases; infinite where they are not released.
+        Error with mean and biases. With a ``unit_mode`` it is for units whose entries are folded
+        in, which adds their own level.
     finds_components : bool
         True if components worth finding would stand out of the noise.
     bias_deviation : float
         Assumed standard deviation of the biases of each mode.
     of_model : float
-        Error with components as well, if the forecast covers how they will be found: from
-        released values, or with the units of a matrix folded in. Otherwise the error with mean
-        and biases. With a ``unit_mode``, `of_biases` too is for units whose entries are folded in.
+        Error with components as well: those of ``perturbation="input"``, or with a ``unit_mode``
+        those of units whose entries are folded in. Otherwise, and where none are expected, it is
+        `of_biases`.
     component_share : float
         Assumed share of components in the variance of values.
     of_fold_in : float
@@ -94,8 +95,8 @@ class CompletionForecast(InvertibleForecast):
         Error of ``predict``: with a ``unit_mode`` that of the mean and biases for a unit of which
         nothing else is known, else `of_model`.
     entries_to_tell : float
-        With a ``unit_mode``, number of entries of a row of the first other mode from which its
-        bias errs by less than biases differ; NaN without.
+        With a ``unit_mode``, number of entries from which the bias of a row of the first other
+        mode errs by less than biases differ; NaN without.
 
     Examples
     --------
@@ -123,7 +124,7 @@ class CompletionForecast(InvertibleForecast):
     _question: Question | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def epsilon_for(self, error: float) -> float | None:
-        """Find the least epsilon for an expected error, with as much data as was asked about.
+        """Find the least epsilon for an expected error, with the data of this forecast.
 
         Parameters
         ----------
@@ -149,9 +150,9 @@ class CompletionForecast(InvertibleForecast):
         Returns
         -------
         int or None
-            Number of rows of ``unit_mode``, each with as many entries as asked about; or of
-            entries of a tensor of the same shape, where an entry is the unit. None if no
-            number reaches the error. Costs no privacy.
+            Number of rows of ``unit_mode``, each with as many entries as in this forecast; without
+            a ``unit_mode`` number of entries of a tensor of the same shape. None if no number
+            reaches the error. Costs no privacy.
         """
         asked = self._asked()
         mode, rank = asked.parameters["unit_mode"], asked.parameters["rank"]
@@ -169,8 +170,9 @@ class CompletionForecast(InvertibleForecast):
         dict of str to float
             The least ``"epsilon"`` up to 10, number of ``"units"`` (rows of ``unit_mode``, or
             entries), and with a ``unit_mode`` of entries of ``"each"`` unit; the smallest change
-            first. Odds are about even there, unless a fit seeks none with less: take more. Empty if
-            components are expected as it is, or if nothing of this suffices. Costs no privacy.
+            first. At these numbers a fit finds components in about half of all cases, or has just
+            enough to seek any: take more. Empty if components are expected as it is, or if none of
+            these changes suffices. Costs no privacy.
 
         Examples
         --------
@@ -227,12 +229,13 @@ class CompletionForecast(InvertibleForecast):
         return bool(model._plan(sizes["n_observed"], tuple(sizes["shape"]))[0].seeks_components)
 
     def advice(self) -> str:
-        """Say in a sentence what would let components be found, if they will not be.
+        """Say in a sentence what would let components be found.
 
         Returns
         -------
         str
-            Numbers of :meth:`what_helps`. Costs no privacy.
+            With the numbers of :meth:`what_helps`; if components are expected, says so. Costs no
+            privacy.
         """
         share = f"{self.component_share:.0%}"
         if self.finds_components:
@@ -273,7 +276,7 @@ class CompletionForecast(InvertibleForecast):
         return bool(asked.forecast(of_persons, {}).finds_components)
 
     def _sized(self, n: int) -> dict[str, Any]:
-        """Numbers of this forecast's question for `n` units, each with as many entries."""
+        """Numbers of this forecast's question for `n` units of as many entries each."""
         asked = self._asked()
         mode = asked.parameters["unit_mode"]
         if mode is None:
@@ -286,14 +289,14 @@ class CompletionForecast(InvertibleForecast):
     @property
     def mean_is_all(self) -> bool:
         """True where nothing better than the mean can be expected."""
-        worth = 0.99  # an error of biases within a percent of the mean's is as good as that
-        return not self.finds_components and self.of_predict > worth * self.of_mean
+        most = 0.99  # of the mean's error, for biases to be worth something
+        return not self.finds_components and self.of_predict > most * self.of_mean
 
     @property
     def hidden_modes(self) -> list[int]:
-        """Modes whose biases, of an average row, would err by more than they seem to differ."""
-        # Shrunk estimates with errors of variance v have the variance bias_deviation^2 - v;
-        # `SharedEffects.is_hidden` where that is v at most. NaN, for units, is not hidden.
+        """Modes whose biases, in an average row, would err by more than their estimates differ."""
+        # Shrunk estimates with errors of variance v have the variance bias_deviation^2 - v, and
+        # `SharedEffects.is_hidden` if that is v at most. NaN, for units, is not hidden.
         most = self.bias_deviation**2 / 2
         return [m for m, error in enumerate(self.bias_errors) if error**2 > most]
 
@@ -301,20 +304,21 @@ class CompletionForecast(InvertibleForecast):
     def verdict(self) -> str:
         """``"enough"`` to tell biases apart, ``"may be enough"``, or ``"likely too few"``.
 
-        In the last case no row has a bias that errs by less than biases differ, whatever number of
-        units have entries in it.
+        ``"likely too few"`` says that with a ``unit_mode`` even a row in which all units have
+        entries has a bias that errs by as much as biases differ, and without one that
+        `hidden_modes` are not empty.
         """
         asked = self._asked()
         mode, n_observed = asked.parameters["unit_mode"], asked.numbers["n_observed"]
-        hides_all = bool(self.hidden_modes)
+        is_hidden = bool(self.hidden_modes)
         if mode is not None:
-            hides_all = min(n_observed, asked.numbers["shape"][mode]) < self.entries_to_tell
-        if hides_all:
+            is_hidden = min(n_observed, asked.numbers["shape"][mode]) < self.entries_to_tell
+        if is_hidden:
             return "likely too few"
         return "may be enough" if self._unseen() else "enough"
 
     def _unseen(self) -> dict[int, float]:
-        """Errors of biases of an average row, of the modes in which they are not clearly seen."""
+        """Errors of an average row's bias by mode, of modes whose biases are not clearly seen."""
         most = (1 - ENOUGH_SEEN) * self.bias_deviation**2
         return {mode: error for mode, error in enumerate(self.bias_errors) if error**2 > most}
 
@@ -324,6 +328,7 @@ class CompletionForecast(InvertibleForecast):
         asked = self._asked()
         if asked.parameters["unit_mode"] is None or not self.seeks_components:
             return self.bias_errors
+        # A Tucker completion has a rank of 1 or more: ask a CP completion, its `_of_rank_0`.
         kind: Any = getattr(asked.kind, "_of_rank_0", asked.kind)
         known = {name: asked.parameters[name] for name in kind._get_param_names()}
         return tuple(kind(**{**known, "rank": 0}).forecast(**asked.numbers).bias_errors)
@@ -340,7 +345,7 @@ class CompletionForecast(InvertibleForecast):
         )
 
     def _conclusion(self) -> str:
-        """Sentence on what can be found: components, biases, or no more than the mean."""
+        """Sentences on what can be found: components, biases, or no more than the mean."""
         of_units = self._asked().parameters["unit_mode"] is not None
         if self.mean_is_all:
             if of_units:
@@ -364,7 +369,7 @@ class CompletionForecast(InvertibleForecast):
         return "Mean and biases can be found."
 
     def _of_rows(self) -> str:
-        """Sentences on errors of biases, and on what the search for components takes from them."""
+        """Sentences on errors of biases, and on how much the search for components adds to them."""
         is_tucker, taken, of_modes = hasattr(self._asked().kind, "_of_rank_0"), "", list[str]()
         errors = zip(self.bias_errors, self.bias_errors_if_found, self.errors_alone, strict=True)
         for mode, (error, found, alone) in enumerate(errors):
@@ -382,7 +387,7 @@ class CompletionForecast(InvertibleForecast):
         return f"{taken}The bias of a row with as many entries as others errs {said}."
 
     def _table(self) -> Table:
-        """Errors by what a prediction is made of, with the conclusion and what helps."""
+        """Errors by the parts of the model that predict, under the conclusion, above advice."""
         parameters = self._asked().parameters
         of_units = parameters["unit_mode"] is not None
         own = "own entries folded in"

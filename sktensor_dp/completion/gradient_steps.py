@@ -1,4 +1,4 @@
-"""Completion from noisy gradients in all parameters, preconditioned by public curvature."""
+"""Completion from noisy gradients in all parameters, where one value is the unit of privacy."""
 
 import numpy as np
 
@@ -23,14 +23,14 @@ def fit_by_gradient(ask: Session, options: ModelOptions, n_steps: int) -> EntryM
 
 
 class _BlockGaussNewton:
-    """Block Gauss-Newton descent, a step from each noisy gradient in all parameters."""
+    """Block Gauss-Newton descent by noisy gradients in all parameters."""
 
-    # Up to public terms the gradient is sum_e x_e J_e. For mean and biases it has the same sums at
-    # every step, which are averaged. For factors and core it has right-hand sides of normal
-    # equations, whose matrices are public; both are averaged over steps, longer with more noise.
-    # Then one block of parameters at a time moves to its posterior mean.
+    # Up to public terms a gradient is sum_e x_e J_e. Its parts in mean and biases are the same sums
+    # of values at every step, which are averaged. Its parts in factors and core are right-hand
+    # sides of normal equations, whose matrices are public; both are averaged over steps, over more
+    # of them with more noise. In each step one factor, or the core, moves to its posterior mean.
 
-    _offsets: CPCompletion  # mean and biases so far, without components also if there is a core
+    _offsets: CPCompletion  # mean and biases so far
 
     def __init__(self, ask: Session, options: ModelOptions) -> None:
         self._ranks, self._ask = options.ranks, ask
@@ -46,9 +46,9 @@ class _BlockGaussNewton:
         ]
         full_core = options.full_core
         self._core = rng.standard_normal(self._ranks) * self._half if full_core else None
-        self._sums = [np.zeros(n) for n in shape]
-        self._information = 0.0
-        # Of a CP model's components; 0 where nothing is found.
+        self._sums = [np.zeros(n) for n in shape]  # of values by row, averaged over steps
+        self._information = 0.0  # precision of these averages; 0 without noise
+        # Of a CP model's components; 0 before the first move, and where nothing is found.
         self._weights: Floats = np.zeros(self._ranks[0])
         self._averages: list[_Average] = [_Average() for _ in range(len(shape) + full_core)]
 
@@ -71,16 +71,15 @@ class _BlockGaussNewton:
         factors = [factor * factor_scale for factor in self._factors]
         core = None if self._core is None else self._core * core_scale
         jacobian = Jacobian(index_set, factors, core)
-        # Derivatives by block at the scaled parameters are those at `self._factors` and
-        # `self._core` times these.
+        # By block, derivatives at the scaled parameters over those at `_factors` and `_core`.
         ratios = [factor_scale ** (n_modes - 1)] * n_modes
         if core is not None:
             ratios = [ratio * core_scale for ratio in ratios] + [factor_scale**n_modes]
-        # The part of the gradient by the model's predictions is public and left out.
+        # The release is of values, less the middle; the part of predictions is public.
         noisy = self._ask(EntryGradients(jacobian, self._half)).as_sum()
         _, *parts = jacobian.split(noisy.value)
         self._fit_offsets(parts[:n_modes], noisy.sigma)
-        # Values of mean and biases, less the middle: their part of right-hand sides is subtracted.
+        # Subtract mean and biases from right-hand sides.
         offsets_at_entries = self._offsets.predict(index_set.coordinates) - self._middle
         for place, (part, ratio) in enumerate(zip(parts[n_modes:], ratios, strict=True)):
             moment, gram, mean_square = self._normal_equations(place, offsets_at_entries)
@@ -93,7 +92,7 @@ class _BlockGaussNewton:
     def _scales(self) -> tuple[float, float]:
         """Scales of factors and of core at which all parts of the Jacobian are of similar size."""
         # An entry's derivatives in mean and biases have squared norm 1 + n_modes. Those in all
-        # factors get as much at most, or half of it with a core, whose own get the other half.
+        # factors are scaled to at most that, or with a core to half, and those in the core too.
         index_set, n_modes = self._index_set, self._index_set.n_modes
         in_factors = sum(float(np.square(self._rows(m)).sum(axis=1).max()) for m in range(n_modes))
         if self._core is None:
@@ -117,7 +116,7 @@ class _BlockGaussNewton:
         return Jacobian(self._index_set, self._factors, self._core).rows(mode)
 
     def _fit_offsets(self, sums: list[Floats], sigma: float) -> None:
-        """Fit mean and biases to the sums of this and all earlier steps, averaged by precision."""
+        """Fit mean and biases to sums (n_m,) of this step and of all before, by precision."""
         if sigma > 0:
             precision = 1 / sigma**2
             self._information += precision
@@ -136,8 +135,8 @@ class _BlockGaussNewton:
     def _normal_equations(self, place: int, values: Floats) -> tuple[Floats, Floats, float]:
         """Sums of ``value z`` and of ``z z'`` for the rows of a block, and the mean of |z|^2.
 
-        The derivatives z are those in the factor of mode `place`, or after the last mode in the
-        core.
+        z are derivatives at entries in the factor of mode `place`; or in the core, whose place is
+        after the last mode.
         """
         index_set = self._index_set
         if place < len(self._factors):
@@ -150,12 +149,12 @@ class _BlockGaussNewton:
         return moment, gram, float(np.trace(gram, axis1=1, axis2=2).sum()) / len(values)
 
     def _move(self, place: int, mean_square: float) -> None:
-        """Set a factor, or after the last mode the core, to its posterior mean.
+        """Set the factor of mode `place`, or the core after the last mode, to its posterior mean.
 
         `mean_square` is that of the norm of an entry's derivatives in it.
         """
-        # A factor that is still 0 does not limit the scale of the others. Derivatives in factors,
-        # not those in the core, have a core in them, which has the unit of values.
+        # A `mean_square` near 0, by factors that are 0, must not make the prior infinite. With a
+        # core derivatives in factors, not those in the core, have the unit of values.
         has_unit = self._core is not None and place < len(self._factors)
         least = NULL_SPREAD * self._half**2 if has_unit else NULL_SPREAD
         prior = (2 * self._half * ASSUMED.component) ** 2 / max(mean_square, least)
@@ -163,8 +162,8 @@ class _BlockGaussNewton:
         if place == len(self._factors):
             self._core = rows.reshape(self._ranks)
             return
-        # Without a core the derivatives leave the weights out, so `size` is the whole weight; a
-        # core is in them, and takes the change.
+        # Without a core the derivatives leave weights out, so that `size` is the weight. With a
+        # core they contain it, and the core is multiplied by `size`.
         self._factors[place], size = unit_mean_square(rows)
         if self._core is None:
             self._weights = np.where(rows.any(axis=0), size, 0.0)
@@ -175,25 +174,25 @@ class _BlockGaussNewton:
 
 
 class _Average:
-    """Normal equations of a block, averaged over steps.
-
-    A new step counts with `_share`; noise has the variance `_variance` in the right-hand side.
-    """
+    """Normal equations of a block, averaged over steps."""
 
     def __init__(self) -> None:
-        self._share = 1.0
-        self._variance = 0.0
+        self._share = 1.0  # weight of the next step in the average
+        self._variance = 0.0  # of the noise in `_right`
         self._right: Floats = np.zeros(())
         self._gram: Floats = np.zeros(())
 
     def add(self, right: Floats, gram: Floats, variance: float, residual: float) -> None:
-        """Add the equations of a step to the average; a larger `variance` means longer memory."""
+        """Add the equations of a step to the average; more noise means longer memory.
+
+        `variance` is that of noise in the right-hand side, `residual` that of values.
+        """
         self._right = self._right + self._share * (right - self._right)
         self._gram = self._gram + self._share * (gram - self._gram)
-        # share^2 of the new variance, and (1 - share)^2 = 1 - (2 - share) share of the averaged.
+        # share^2 times the new variance plus (1 - share)^2 = 1 - (2 - share) share of the averaged.
         averaged = self._variance
         self._variance += self._share**2 * variance - (2 - self._share) * self._share * averaged
-        # Mean variance of the right-hand side by values themselves, beside that by noise.
+        # Mean variance of the right-hand side by residuals of values.
         size = residual * float(np.trace(gram, axis1=1, axis2=2).sum()) / max(right.size, 1)
         # Without noise only the last step counts; with noise alone all steps count equally.
         memory = variance / (variance + size) if variance > 0 else 0.0
@@ -206,7 +205,7 @@ class _Average:
 
 
 def unit_mean_square(factor: Floats) -> tuple[Floats, Floats]:
-    """Factor with columns of unit mean square, and the earlier root mean squares (1 for zeros)."""
+    """Factor with columns of unit mean square, and their root mean squares before (1 for 0)."""
     size = np.sqrt(np.mean(factor**2, axis=0))
     safe = np.where(size > 0, size, 1.0)
     return factor / safe, safe

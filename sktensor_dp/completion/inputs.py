@@ -1,4 +1,4 @@
-"""Coordinates and values as callers pass them, by number or by name; errors quote none of them."""
+"""Reading of coordinates, by number or by name, and of values; errors quote neither."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -46,11 +46,11 @@ REPEATED = (
     "different values, pass repeated='distinct' to fit, or tell them apart by a mode of its own, "
     "such as a day."
 )
-CATEGORIES = (
+FOR_NAMES = (
     "for names give row_names=, a tuple with a public list of the names of each mode, or None for "
     "numbers and for ids of the unit_mode; count days or weeks from a public first one"
 )
-OF_NUMBERS = f"X must have integer coordinates; {CATEGORIES}."
+MUST_BE_NUMBERS = f"X must have integer coordinates; {FOR_NAMES}."
 
 
 class Parameters(Protocol):
@@ -63,7 +63,7 @@ class Parameters(Protocol):
 
 
 def checked_bounds(estimator: Parameters) -> tuple[float, float]:
-    """Parameter ``bounds`` as floats (low, high); of ``"auto"`` the ends of the histogram."""
+    """Parameter ``bounds`` as floats (low, high); for ``"auto"`` the ends of the histogram."""
     name, bounds = type(estimator).__name__, estimator.bounds
     if bounds is None:
         raise ValueError(
@@ -91,11 +91,11 @@ def read_entries(
     bounds: tuple[float, float],
     repeated: str | None,
 ) -> EntryChunks | PersonChunks | LazyPersons:
-    """Entries of a fit as its session reads them; the columns of `X` are stored on `checked`.
+    """Entries of a fit as its session reads them; names of columns are stored on `checked`.
 
     Coordinates are numbers, or names by `indices`: entries with a name that is no row are left
-    out, and without an index of the unit mode units have ids of their own. `shape` is public; None
-    takes it from names and coordinates.
+    out, and units without an index are numbered in order of their ids. `shape` is public; None
+    takes it from names, or without a unit mode from coordinates.
     """
     unit_mode = checked.unit_mode
     if unit_mode is not None:
@@ -110,13 +110,13 @@ def read_entries(
         if is_dask(X):
             check_y_given(checked, y)
             return lazy_persons(checked, X, y, indices, shape, unit_mode, bounds)
-    # If a value is the unit, coordinates are public, and needed as a whole here.
+    # Dask collections come here only where a value is the unit, or as `y` beside an `X` in memory.
     X, y = computed(X, "Reading X"), computed(y, "Reading y")
     each_protected = unit_mode is None and repeated is None and checked.epsilon < math.inf
     coordinates, values, sizes = checked_entries(
         checked, X, y, indices, shape, each_protected=each_protected
     )
-    # Under the caller's error state, whether rounding warns or raises may depend on one unit.
+    # Numpy's warnings and errors in these sums would tell of single values.
     with np.errstate(all="ignore"):
         if unit_mode is not None:
             return PersonChunks(coordinates, values, sizes, unit_mode, bounds)
@@ -132,8 +132,9 @@ def checked_entries(
     *,
     each_protected: bool,
 ) -> tuple[NDArray[np.intp], Floats, tuple[int, ...]]:
-    """Coordinates, values and shape of entries in memory; an error for all that no fit takes.
-    Where each value is protected by itself, repeated coordinates are refused.
+    """Coordinates (n, n_modes), values (n,) and shape of entries in memory, checked.
+
+    Arguments are as for `read_entries`; `each_protected` refuses repeated coordinates.
     """
     refuse_other_row_order(X, y, "y")
     if indices is None:
@@ -150,30 +151,32 @@ def checked_entries(
 def refuse_entries(
     estimator: Parameters, X: Any, y: Any, indices: Indices | None, shape: Sequence[int] | None
 ) -> None:
-    """Raise an error for entries that no fit takes, whatever the numbers of units."""
+    """Raise an error for entries that no fit takes; ids of units may be any.
+
+    A search calls it before it splits units, which it then numbers anew.
+    """
     unit_mode = estimator.unit_mode
     coordinates, values, sizes = checked_entries(
         estimator, X, y, indices, shape=None, each_protected=unit_mode is None
     )
     if shape is not None:
-        # A search numbers the units of a part anew: `shape` says nothing of their numbers.
-        of_units = np.arange(len(sizes)) == unit_mode
-        as_entries(np.where(of_units, 0, coordinates), values, shape)
+        is_unit_mode = np.arange(len(sizes)) == unit_mode
+        as_entries(np.where(is_unit_mode, 0, coordinates), values, shape)
 
 
 def read_coordinates(estimator: Any, X: Any, indices: Indices | None) -> NDArray[Any]:
-    """Coordinates for a fitted estimator, shape (n, n_modes), from numbers or from names."""
+    """Coordinates (n, n_modes) for a fitted estimator, from numbers or names; -1 for no row."""
     if indices is None:
         return checked_coordinates(estimator, X, reset=False)
+    # A fit of units keeps nothing of them, so their ids are not read.
     model = estimator._model
-    # The model knows nothing of single units, so their ids are ignored.
-    nobody = model.unit_mode if isinstance(model, SharedModel) else None
-    return coordinates_of_names(estimator, X, indices, reset=False, nobody=nobody)
+    unread = model.unit_mode if isinstance(model, SharedModel) else None
+    return coordinates_of_names(estimator, X, indices, reset=False, unread=unread)
 
 
 def checked_coordinates(estimator: Parameters, X: Any, *, reset: bool) -> NDArray[Any]:
     """Coordinates as an array of shape (n, n_modes) from an array, a frame or a list.
-    `reset` is True in a fit, where coordinates below 0 raise a ValueError and columns are stored.
+    `reset` is True in a fit: names of columns are stored, and coordinates below 0 are refused.
     """
     if sp.issparse(X):
         raise TypeError(
@@ -181,7 +184,7 @@ def checked_coordinates(estimator: Parameters, X: Any, *, reset: bool) -> NDArra
             "table of coordinates. Of a sparse matrix of values M pass X = np.column_stack([C.row, "
             "C.col]) and y = C.data, where C = M.tocoo()."
         )
-    refuse_other_kinds(X, "X", CATEGORIES)
+    refuse_other_kinds(X, "X", FOR_NAMES)
     if estimator.unit_mode is not None and estimator.shape is not None:
         X = empty_list_as_table(X, len(estimator.shape))
     given = call_unquoted(lambda: np.asarray(X), "X")
@@ -194,7 +197,7 @@ def checked_coordinates(estimator: Parameters, X: Any, *, reset: bool) -> NDArra
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must have integer coordinates.")
     options = {"ensure_min_samples": 0, "ensure_min_features": 2 if reset else 1}
-    # Without names of columns in the fit, modes are known by position.
+    # If the fit saw no names of columns, columns count by position: pass the array.
     table = X if reset or "feature_names_in_" in column_attributes(estimator) else given
     checked = call_unquoted(
         lambda: validate_data(
@@ -203,7 +206,7 @@ def checked_coordinates(estimator: Parameters, X: Any, *, reset: bool) -> NDArra
         "X",
         _without_lengths(estimator, "X must have a column for each of two modes or more."),
     )
-    numbers = plain_numbers(checked, "X", OF_NUMBERS)
+    numbers = plain_numbers(checked, "X", MUST_BE_NUMBERS)
     if reset and numbers.dtype.kind in "if" and (numbers < 0).any():
         raise ValueError(
             "Negative values in data: X must have coordinates >= 0 to fit. Leave out entries whose "
@@ -214,7 +217,7 @@ def checked_coordinates(estimator: Parameters, X: Any, *, reset: bool) -> NDArra
 
 def empty_list_as_table(X: object, n_modes: int) -> Any:
     """Table of no rows and `n_modes` columns for an empty list; other values unchanged."""
-    # Whether any unit has entries is as private as the entries.
+    # An error for an empty list would tell that no unit has entries, which is private.
     empty = isinstance(X, list | tuple) and len(X) == 0
     return np.zeros((0, n_modes), dtype=object) if empty else X
 
@@ -226,19 +229,19 @@ def _known_entries(
     unit_mode, with_ids = checked.unit_mode, indices
     if unit_mode is not None:
         X = empty_list_as_table(X, len(indices))
-        if indices[unit_mode : unit_mode + 1] == (None,):  # also where there are too few indices
+        if unit_mode < len(indices) and indices[unit_mode] is None:
             with_ids = with_index_of_units(indices, unit_mode, X)
     numbers = coordinates_of_names(checked, X, with_ids, reset=True)
     if shape is None:
         shape = _shape_of_entries(indices, numbers)
-    # Ids of units were numbered from X itself.
+    # Ids of units were numbered from X itself, so no check of coordinates compares their number.
     if unit_mode is not None and with_ids is not indices:
         n_ids, most = len(with_ids[unit_mode] or ()), shape[unit_mode]
         if n_ids > most:
             raise ValueError(MORE_IDS.format(mode=unit_mode, most=most))
     named = [mode for mode, index in enumerate(with_ids) if index is not None]
     known = (numbers[:, named] >= 0).all(axis=1)
-    # The caller checks that there are as many values as rows.
+    # The caller refuses another number of values than of rows.
     if len(values) != len(numbers) or known.all():
         return numbers, values, shape
     return numbers[known], values[known], shape
@@ -248,7 +251,7 @@ def _shape_of_entries(indices: Indices, numbers: NDArray[Any]) -> Sequence[int]:
     """Lengths of the modes: of lists of names, or else one more than the largest coordinate."""
     lengths = []
     for column, index in zip(numbers.T, indices, strict=True):
-        # Values that are no coordinates are refused later, when all columns are checked.
+        # What is no coordinate, such as infinity, is refused when all columns are checked.
         largest = np.max(column, initial=0.0)
         length = int(largest) + 1 if np.isfinite(largest) else 1
         lengths.append(length if index is None else len(index))
@@ -256,21 +259,21 @@ def _shape_of_entries(indices: Indices, numbers: NDArray[Any]) -> Sequence[int]:
 
 
 def coordinates_of_names(
-    estimator: Parameters, X: object, indices: Indices, *, reset: bool, nobody: int | None = None
+    estimator: Parameters, X: object, indices: Indices, *, reset: bool, unread: int | None = None
 ) -> NDArray[Any]:
     """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
 
-    `reset` stores the columns on the estimator, else compares them. `nobody` is as for
+    `reset` stores names of columns on the estimator, else they are compared. `unread` is as for
     `encoded_columns`.
     """
     if reset or "feature_names_in_" in column_attributes(estimator):
         call_unquoted(lambda: validate_data(estimator, X, reset=reset, skip_check_array=True), "X")
-    return encoded_columns(X, indices, nobody)
+    return encoded_columns(X, indices, unread)
 
 
-def encoded_columns(X: object, indices: Indices, nobody: int | None = None) -> NDArray[Any]:
+def encoded_columns(X: object, indices: Indices, unread: int | None = None) -> NDArray[Any]:
     """Coordinates of shape (n, n_modes) from names, -1 for a name that is no row.
-    Without an index, mode `nobody` gets -1 everywhere: of its rows nothing is known.
+    The column of mode `unread` is not read, but -1 everywhere, if the mode has no index.
     """
     columns = _columns(X)
     if len(columns) != len(indices):
@@ -282,7 +285,7 @@ def encoded_columns(X: object, indices: Indices, nobody: int | None = None) -> N
     for mode, (column, index) in enumerate(zip(columns, indices, strict=True)):
         if index is not None:
             numbers.append(index.encode(column))
-        elif mode == nobody:
+        elif mode == unread:
             numbers.append(np.full(len(column), -1, dtype=np.intp))
         else:
             given = call_unquoted(partial(np.asarray, column), "X")
@@ -309,20 +312,23 @@ def _columns(X: Any) -> list[Any]:
 
 
 def with_index_of_units(indices: Indices, mode: int, X: object) -> Indices:
-    """Copy of `indices` that numbers the ids of units in `X`."""
-    # Only the holder of X sees these ids: they are numbered, and no fit keeps them.
+    """Copy of `indices` with an index of the ids of units in `X`, in mode `mode`.
+
+    Without entries or that column these are `indices` themselves.
+    """
+    # This index is private: no fit keeps it.
     columns = _columns(X)
     if mode >= len(columns) or len(columns[mode]) == 0:
-        return indices  # too few columns are refused by whoever reads all
+        return indices  # `encoded_columns` refuses too few columns
     labels = as_labels(columns[mode], len(columns[mode]), f"column {mode} of X")
     ids = RowIndex.from_public(distinct(labels)[0])
     return (*indices[:mode], ids, *indices[mode + 1 :])
 
 
 def as_coordinates(given: NDArray[Any]) -> NDArray[np.intp]:
-    """Coordinates as integers; negative ones, for rows of which nothing is known, become -1."""
+    """Coordinates as integers; negative ones, of unknown rows, become -1."""
     unknown, filled = np.zeros(given.shape, dtype=bool), given
-    if given.dtype.kind in "iuf":  # `as_entries` refuses all others
+    if given.dtype.kind in "iuf":  # `as_entries` refuses other kinds
         unknown = given < 0
         filled = np.where(unknown, 0, given)
     return np.where(unknown, -1, as_entries(filled, np.zeros(given.shape[:1]))[0])
@@ -331,12 +337,15 @@ def as_coordinates(given: NDArray[Any]) -> NDArray[np.intp]:
 def refuse_beyond(
     rows: NDArray[np.intp], shape: Sequence[int] | None, name: str, but: int | None = None
 ) -> None:
-    """Raise ValueError for rows (n, n_modes) beyond a `shape` that was given; any in mode `but`."""
+    """Raise ValueError for rows (n, n_modes) beyond `shape`, in any mode but `but`.
+
+    None allows all rows; `name` is that of the argument.
+    """
     for mode, length in enumerate(shape or ()):
         if mode != but and (rows[:, mode] >= length).any():
             raise ValueError(
                 f"{name} has rows beyond shape={shape} in mode {mode}: they count from 0, and -1 "
-                "is a row of which nothing is known."
+                "is an unknown row."
             )
 
 
@@ -352,7 +361,7 @@ def check_y_given(estimator: Parameters, y: object) -> None:
 
 
 def checked_values(estimator: Any, y: object) -> NDArray[Any]:
-    """Values as a numeric array of shape (n,); errors quote none."""
+    """Values as a numeric array of shape (n,); errors quote no value."""
     check_y_given(estimator, y)
     message = _without_lengths(
         estimator, "y must have one number for each row of X, in an array of one axis."
@@ -367,7 +376,7 @@ def checked_values(estimator: Any, y: object) -> NDArray[Any]:
 def _column(y: object) -> NDArray[Any]:
     """Array of shape (n,) from values in a list, an array or a single column."""
     given = np.asarray(y)
-    # scikit-learn's own message quotes the values.
+    # Checked here, as scikit-learn's message would quote values.
     if given.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold real numbers.")
     return np.asarray(column_or_1d(given, warn=True))
@@ -379,18 +388,18 @@ def plain_numbers(array: NDArray[Any], name: str, message: str) -> NDArray[Any]:
         raise ValueError(message)
     if array.dtype.kind != "O":
         return array
-    # Replaces numpy's message, which quotes the entry.
-    of_others = ("could not convert", "datetime")
+    # Numpy's message would quote the entry.
+    of_other_kinds = ("could not convert", "datetime")
     return call_unquoted(
         lambda: array.astype(np.float64), name,
-        lambda said: message if any(part in said for part in of_others) else None,
+        lambda said: message if any(part in said for part in of_other_kinds) else None,
     )  # fmt: skip
 
 
 def _without_lengths(estimator: Parameters, message: str) -> Callable[[str], str | None]:
-    """Function that replaces an error's message by `message` if it tells a number of entries.
+    """Function from an error's message to `message` if it tells a private number of entries.
 
-    It returns None for other messages, which are then shown as they are.
+    For other errors it returns None, so that they keep their message.
     """
     private = estimator.unit_mode is not None
     return lambda said: message if private and "shape" in said else None
@@ -399,18 +408,19 @@ def _without_lengths(estimator: Parameters, message: str) -> Callable[[str], str
 def unit_labels(X: object, mode: int, indices: Indices | None) -> NDArray[Any]:
     """Number of the unit of each entry, or its id where `indices` name rows; (n,)."""
     if indices is None:
-        numbers = plain_numbers(call_unquoted(lambda: np.asarray(X), "X"), "X", OF_NUMBERS)
+        numbers = plain_numbers(call_unquoted(lambda: np.asarray(X), "X"), "X", MUST_BE_NUMBERS)
         return as_coordinates(numbers)[:, mode]
     if mode < len(indices) and indices[mode] is not None:
         raise ValueError(
             f"row_names[{mode}], that of the units, must be None in a search and in a private "
             "score: units that are held out have any ids."
         )
-    return as_labels(_columns(X)[mode], len(_columns(X)[mode]), f"column {mode} of X")
+    column = _columns(X)[mode]
+    return as_labels(column, len(column), f"column {mode} of X")
 
 
 def with_numbered_units(X: Any, mode: int) -> Any:
-    """Copy of `X` whose units, in the column `mode`, are numbered from 0 in their order."""
+    """Copy of `X` whose units, in column `mode`, are numbered from 0 in increasing order."""
     _, numbers = np.unique(unit_labels(X, mode, indices=None), return_inverse=True)
     if hasattr(X, "isetitem"):
         X = X.copy()
@@ -423,9 +433,9 @@ def with_numbered_units(X: Any, mode: int) -> Any:
 
 @dataclass(frozen=True)
 class NamedPersonReader(PersonReader):
-    """Public parameters by which workers read entries by names; units without an index have ids."""
+    """Reader of entries by names, which Dask's workers get; a unit mode without index has ids."""
 
-    indices: Indices = ()
+    indices: Indices = ()  # of each mode
 
     @property
     def has_ids(self) -> bool:
@@ -433,19 +443,19 @@ class NamedPersonReader(PersonReader):
         return self.indices[self.unit_mode] is None
 
     def _read(self, X: object, y: object) -> tuple[Any, Any, Labels | None]:
-        """Coordinates and values of a partition's known rows; labels where the fit numbers ids."""
+        """Coordinates and values of a partition's known rows; ids of their units, or None."""
         id_mode = self.unit_mode if self.has_ids else None
-        numbers = encoded_columns(X, self.indices, nobody=id_mode)
+        numbers = encoded_columns(X, self.indices, unread=id_mode)
         labels = None
         if id_mode is not None:
-            numbers[:, id_mode] = 0  # until all entries of a unit are in one place
+            numbers[:, id_mode] = 0  # until `_chunk` numbers the ids
             labels = as_labels(_columns(X)[id_mode], len(numbers), f"column {id_mode} of X")
         known = (numbers >= 0).all(axis=1)
         values = np.asarray(as_numbers(y, "a partition"))[known]
         return numbers[known], values, None if labels is None else labels[known]
 
     def _chunk(self, table: NDArray[np.float64], labels: Labels) -> PersonChunks:
-        """Chunk of whole units; where their ids are on no list of names, they are numbered here."""
+        """Chunk of all entries of some units, whose ids are numbered here."""
         if self.has_ids:
             names, places = distinct(labels)
             self.check_number(len(names))
@@ -463,10 +473,10 @@ def lazy_persons(
     unit_mode: int,
     bounds: tuple[float, float],
 ) -> LazyPersons:
-    """Check a Dask table of entries by its metadata and return its units; nothing is computed."""
+    """Units of a Dask table of entries, checked by its metadata; nothing is computed yet."""
     import dask
 
-    X = checked_columns(estimator, X, reset=True, text=CATEGORIES if indices is None else None)
+    X = checked_columns(estimator, X, reset=True, text=FOR_NAMES if indices is None else None)
     reader = PersonReader.checked(shape, int(X.shape[1]), unit_mode, bounds)
     if indices is not None:
         reader = NamedPersonReader(reader.shape, unit_mode, bounds, indices=indices)

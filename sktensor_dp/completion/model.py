@@ -1,4 +1,4 @@
-"""Released models of completions: predictions, attributes and files."""
+"""Fitted models of completions: predictions, attributes and files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,30 +26,30 @@ from sktensor_dp.tensor.shared_parameters import SharedComponents, SharedEffects
 from sktensor_dp.tensor.tucker_completion import TuckerCompletion
 from sktensor_dp.tensor.unit_parameters import N_PLAIN, EntryEffects, effects_at_entries
 
-# Fitted model of single entries.
+# Model where one value is the unit.
 EntryModel = CPCompletion | TuckerCompletion
-# Least fraction of the variance of values that is attributed to noise.
-LEAST_SHARE_OF_NOISE = 0.2
+# Least fraction of the variance of values that a model leaves unexplained.
+LEAST_UNEXPLAINED = 0.2
 AT_EDGE = (
     "The average that was found lies at the edge of the range of values, as where nearly all are "
     "the same, or are clamped to bounds that are too narrow. If they are not the same: are the "
-    "bounds right, and is it the right column of values? "
-    "check_inputs, by default in the command, tells before a fit how many values lie within."
+    "bounds right, and is it the right column of values? Before a fit check_inputs, which the "
+    "command runs by default, tells how many values lie within the bounds."
 )
 
 
 def unexplained_variance(deviation: float, explained: float) -> float:
-    """Variance ``deviation**2 - explained``, at least LEAST_SHARE_OF_NOISE of the whole."""
-    return max(deviation**2 - explained, LEAST_SHARE_OF_NOISE * deviation**2)
+    """Variance ``deviation**2 - explained``, at least LEAST_UNEXPLAINED of the whole."""
+    return max(deviation**2 - explained, LEAST_UNEXPLAINED * deviation**2)
 
 
 def count_components(attributes: Mapping[str, Any]) -> int:
-    """Number of components in fitted attributes; for Tucker the largest rank of a mode.
+    """Number of components in fitted attributes; with a full core the largest rank of a mode.
 
-    Those that change no prediction do not count; of linearly dependent weights only the rank does.
+    Components that change no prediction do not count. Of those that `fold_in` uses, the rank of
+    their weights counts.
     """
-    # Weights or the core tell it, unless they are absent or 0. Else `_shared` does, which a unit's
-    # own parameters are fitted to: it is the model itself, or serves `fold_in` alone.
+    # If there are no weights and no core, or they are 0, components may be in `_shared` alone.
     if np.any(attributes.get("weights_", 0)):
         return int(np.count_nonzero(attributes["weights_"]))
     if np.any(core := attributes.get("core_", np.zeros(0))):
@@ -58,7 +58,7 @@ def count_components(attributes: Mapping[str, Any]) -> int:
     if shared.components is None:
         return 0
     components = shared.components
-    # Columns that are not 0: a component with one of zeros in any factor changes no prediction.
+    # Masks of columns that are not 0: a product with a column of zeros changes no prediction.
     used = [np.any(factor, axis=0) for factor in components.factors]
     mixing = np.eye(components.n_components) if components.mixing is None else components.mixing
     if not components.full_core:
@@ -91,12 +91,12 @@ def attributes_of_units(model: "SharedModel", n_units: int, ranks: Sequence[int]
 class SharedModel:
     """Released model that all units share: a level, and effects and factors of the other modes."""
 
-    level: float  # mean value of a unit
-    noise_variance: float  # of a value about the model of its unit
-    unit_mode: int  # mode of the units
+    level: float  # mean over units of values less effects, in the units of values
+    noise_variance: float  # of a value about its prediction by its unit's own parameters
+    unit_mode: int  # mode whose rows fold in
     effects: list[SharedEffects]  # one for each other mode
     components: SharedComponents | None  # factors of the other modes, if any were found
-    level_variance: float  # prior variance of a unit's level
+    level_variance: float  # prior variance of a unit's own level
     level_error: float  # standard error of `level`
 
     @property
@@ -105,11 +105,12 @@ class SharedModel:
         return N_PLAIN + (0 if self.components is None else self.components.n_components)
 
     def at_entries(self, coordinates: NDArray[np.intp]) -> EntryEffects:
-        """Effects and components of the shared rows of each entry; unknown rows have the prior's.
-        `coordinates` include those of units, which do not matter.
+        """Effects and components of each entry's rows; rows below 0 or beyond have the prior's.
+
+        `coordinates` (n, n_modes) have a column for units, which is not read.
         """
         shared = np.delete(coordinates, self.unit_mode, axis=1)
-        # One more row of each mode stands for unknown rows: it has the prior's moments.
+        # Append a row to each mode for unknown rows, with the prior's mean 0 and variance.
         extended = [
             SharedEffects(
                 np.append(mode.means, 0.0), np.append(mode.variances, mode.prior_variance),
@@ -126,16 +127,16 @@ class SharedModel:
         return effects_at_entries(extended, rows, components.rows(rows))
 
     def predict(self, coordinates: NDArray[np.intp]) -> Floats:
-        """Predictions for units without own parameters: level plus effects."""
+        """Predictions (n,) for units that are not folded in: level plus effects."""
         return self.level + self.at_entries(coordinates).effects
 
 
-# Most columns of a result of transform; no table of that width would fit into memory.
+# Most components, or columns of all factors, in a file: far above those of any fit.
 MOST_COLUMNS = 2**20
-WAYS = ("sufficient_statistics", "gradient", "input", "output")
+PERTURBATIONS = ("sufficient_statistics", "gradient", "input", "output")
 
 
-# State of a model that units share: S rows of each shared mode.
+# Fields of a `SharedModel` in a file; S is the length of a shared mode.
 SHARED = Part(
     SharedModel, level=Real(), noise_variance=Real("+"), unit_mode=Whole(),
     effects=Items(Part(
@@ -160,7 +161,7 @@ class SavedCompletion(SavedState):
     perturbation_: Annotated[str, Plain(str)]
     _ranks: Annotated[tuple[int, ...], Items(Whole(), "d", tuple)]
     _shared: Annotated[SharedModel, SHARED]
-    # State of a model of entries; for units these follow from the shared model.
+    # Only of a model of entries; with a unit_mode these follow from `_shared`.
     mean_: Annotated[float, Real()] = ABSENT
     biases_: Annotated[list[Floats], Items(Numbers("N"), "d")] = ABSENT
     factors_: Annotated[list[Floats], Items(Numbers("N?"), "d")] = ABSENT
@@ -177,7 +178,7 @@ class SavedCompletion(SavedState):
 
     def attributes(self, estimator: Any) -> dict[str, Any]:
         """Fitted attributes from a file; ModelFileError where shapes or values do not agree."""
-        most_modes = 32
+        most_modes = 32  # that every supported numpy allows
         found = super().attributes(estimator)
         shape = self.shape_
         ranks = self._ranks
@@ -186,25 +187,28 @@ class SavedCompletion(SavedState):
             is_tensor and self.n_iter_ > 0,
             "shape_ must be that of a tensor, fitted in a step or more",
         )
-        require(self.perturbation_ in WAYS, f"perturbation_ must be one of {WAYS}")
+        require(
+            self.perturbation_ in PERTURBATIONS, f"perturbation_ must be one of {PERTURBATIONS}"
+        )
         require(sum(ranks) <= MOST_COLUMNS, f"ranks must add up to at most {MOST_COLUMNS}")
-        units = self._shared
+        shared = self._shared
         if estimator.row_names is not None:
-            found["_indices"] = indices_of(estimator.row_names) or ()
-        check_parts(shape, self.bounds_, found.get("_indices"), units)
+            found["_indices"] = indices_of(estimator.row_names)
+        check_parts(shape, self.bounds_, found.get("_indices"), shared)
         if self.mean_ is not ABSENT:
             require("factors_" in found and "biases_" in found, "there must be factors and biases")
             model = self._model_of_entries(shape, ranks)
             wanted = "core_" if estimator._full_core else "weights_"
             require(wanted in found, f"the model must have {wanted}")
             return {**found, "_model": model}
-        wanted = "factors must be of the ranks, and only what units share"
+        wanted = "without mean_ a file must hold no biases, factors, weights or core"
         require(found.keys().isdisjoint(("biases_", "factors_", "weights_", "core_")), wanted)
-        if units.components is not None:
-            columns = [factor.shape[1] for factor in units.components.factors]
-            require(columns == [*np.delete(ranks, units.unit_mode)], wanted)
-        of_units = attributes_of_units(units, shape[units.unit_mode], ranks)
-        return {**found, **of_units, "_model": units}
+        if shared.components is not None:
+            columns = [factor.shape[1] for factor in shared.components.factors]
+            wanted = "shared factors must be of the ranks"
+            require(columns == [*np.delete(ranks, shared.unit_mode)], wanted)
+        of_units = attributes_of_units(shared, shape[shared.unit_mode], ranks)
+        return {**found, **of_units, "_model": shared}
 
     def _model_of_entries(self, shape: tuple[int, ...], ranks: tuple[int, ...]) -> EntryModel:
         """Model of entries, with factors of the ranks; ModelFileError for others."""
@@ -243,7 +247,7 @@ def check_parts(
     others = [*np.delete(shape, mode)]
     lengths = [len(effects.means) for effects in model.effects]
     require(lengths == others, "effects must be as many as rows of the shared modes")
-    require(model.noise_variance > 0, "the variance must be positive")
+    require(model.noise_variance > 0, "noise_variance must be positive")
     if model.components is not None:
         factors = model.components.factors
         require([len(factor) for factor in factors] == others, "factors must be of the shape")

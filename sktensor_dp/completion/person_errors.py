@@ -56,27 +56,27 @@ def person_errors(
     n_observed: int, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, rank: int
 ) -> Errors:
     """Expected errors where units are persons."""
-    n_units = min(n_observed, shape[plan.unit_mode])  # with fewer entries than units, one each
+    # Units without entries do not count.
+    n_units = min(n_observed, shape[plan.unit_mode])
     shape = (*shape[: plan.unit_mode], n_units, *shape[plan.unit_mode + 1 :])
     each = n_observed / n_units
     rows = _errors_of_rows(each, shape, plan, assumed)
     if_found = biases = _bias_variances(rows, assumed)
-    explained, of_level = None, 0
+    explained, sweeps_of_level = None, 0
     if plan.n_sweeps > 0:
-        # The level and biases get what the trial leaves of the sweeps' budget if it finds no
-        # components.
+        # If the trial ends the search, the level and biases get the budget of sweeps left.
         for_level, for_biases = plan.rest_of_search
         more_rows = _errors_of_rows(each, shape, plan, assumed, for_biases)
         more_biases = _bias_variances(more_rows, assumed)
         gain_of_biases = math.fsum(biases) - math.fsum(more_biases)
         explained = _Search(each, shape, plan, assumed, rank, gain_of_biases).explained()
         if explained is None:
-            rows, biases, of_level = more_rows, more_biases, for_level
+            rows, biases, sweeps_of_level = more_rows, more_biases, for_level
     residual, of_biases = assumed.about_biases, math.fsum(biases)
     error = math.sqrt(residual + _level_variance(each, assumed) + of_biases)
     model = error if explained is None else math.sqrt(error**2 - explained)
-    mean_error = _mean_error(each, shape, plan, assumed, of_level)
-    # Of a unit without own entries nothing is known but the mean.
+    mean_error = _mean_error(each, shape, plan, assumed, sweeps_of_level)
+    # The level of a unit is unknown to `predict`; it is assumed to vary as biases do.
     of_predict = math.sqrt(residual + assumed.bias_deviation**2 + mean_error**2 + of_biases)
     of_modes = np.insert([biases, if_found], plan.unit_mode, math.nan, axis=1)
     return Errors(
@@ -87,8 +87,11 @@ def person_errors(
 
 
 def _level_variance(each: float, assumed: Assumed) -> float:
-    """Error variance of a unit's level: a mean of its entries, shrunk to the mean of all units."""
-    prior = 1 / kernel_defaults.LEVEL_VARIANCE  # in entries, which it counts as much as
+    """Error variance of a unit's level: the mean of its entries, shrunk to the mean of all units.
+
+    Levels are assumed to vary as biases do; `each` is the number of entries of a unit.
+    """
+    prior = 1 / kernel_defaults.LEVEL_VARIANCE  # as many entries would weigh
     by_shrinkage, by_entries = assumed.bias_deviation**2 * prior**2, assumed.about_biases * each
     return (by_shrinkage + by_entries) / (each + prior) ** 2
 
@@ -96,7 +99,10 @@ def _level_variance(each: float, assumed: Assumed) -> float:
 def _mean_error(
     each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, n_sweeps: int
 ) -> float:
-    """Standard error of the released mean in a range of width 1: noise, shrunk, and chance."""
+    """Standard error of the released mean, by shrunk noise and by sampling of units.
+
+    `n_sweeps` sweeps of a search pay for the level, unless they are 0.
+    """
     n_units, cost = shape[plan.unit_mode], plan.cost_of_level(n_sweeps)
     half = assumed.half_of_levels(np.delete(shape, plan.unit_mode))
     levels = UnitLevels(half, order=2 if cost.mu > 0 else 1)
@@ -114,16 +120,16 @@ def _bias_variances(rows: list["_RowErrors"], assumed: Assumed) -> list[float]:
 
 
 class _RowErrors(NamedTuple):
-    """Errors of the bias of a row of weight w, whose entries weigh one over `norm` each."""
+    """Errors of the bias of a row of weight w in released sums."""
 
     noise: float  # variance by noise, times w^2
     sampling: float  # variance by the row's entries, times w * norm
-    shift: float  # root mean square error, as residuals that are clipped are not normal
-    weight: float  # of an average row
-    norm: float
+    shift: float  # root mean square error by clips, as residuals are not normal
+    weight: float  # w of an average row
+    norm: float  # each entry weighs one over it
 
     def entries_to_tell(self, bias_deviation: float) -> float:
-        """Number of entries of a row whose bias errs by as much as biases differ."""
+        """Number of entries with which the bias of a row errs by as much as biases differ."""
         if bias_deviation == 0:
             return math.nan
         left = bias_deviation**2 - self.shift**2  # variance, for noise and sampling
@@ -138,17 +144,17 @@ class _RowErrors(NamedTuple):
 def _errors_of_rows(
     each: float, shape: tuple[int, ...], plan: PersonPlan, assumed: Assumed, sweeps: int = 0
 ) -> list[_RowErrors]:
-    """Errors of biases of each shared mode at the budget of biases plus `sweeps` sweeps.
+    """Errors of biases of each shared mode, with their own budget and that of `sweeps` sweeps.
     `each` is the number of entries of a unit.
     """
     found = []
     n_cells = math.prod(shape) // shape[plan.unit_mode]
     for place, n_rows in enumerate(np.delete(shape, plan.unit_mode).tolist()):
-        # All units have one entry, and a Poisson number of others: this part has them in one row.
+        # Part of units whose entries, one and a Poisson number of others, are all in one row.
         in_one = math.exp((each - 1) * (1 / n_rows - 1))
-        # In `SharedRowSums` of order 2 an entry weighs one over the norm of its unit's counts. In
-        # those of order 1 it weighs one over `each`, times the root of the part of the unit's
-        # entries that are in other rows, if there are any.
+        # In `SharedRowSums` of order 2 an entry weighs one over the norm of its unit's counts, in
+        # those of order 1 one over `each`, times the root of the part of the unit's entries in
+        # other rows if there are any.
         norm = _norm_in_rows(each, n_rows, n_cells)
         if not plan.costs_of_biases()[place].mu > 0:  # pure noise: order 1
             in_others = max(1 - (norm / each) ** 2, 0.5)
@@ -157,8 +163,8 @@ def _errors_of_rows(
         noise, sampling, shift = _errors_of_rounds(
             each, weight, n_rows, plan, assumed, sweeps, place
         )  # fmt: skip
-        # A row is the weighted mean of two blocks, each with noise: units with entries in several
-        # rows, and in one. `parts` of the row's weight are in each.
+        # A row's sum is a weighted mean of two blocks, each with noise: of units with entries in
+        # several rows, which have the first of the `parts` of its weight, and in one.
         part_in_one = min(in_one * norm / each, 1.0)
         parts = np.array([1 - part_in_one, part_in_one])
         blocks = weights_by_size(weight * parts, 1 / norm, noise, sampling)
@@ -169,16 +175,14 @@ def _errors_of_rows(
 
 
 def _norm_in_rows(each: float, n_rows: int, n_cells: int) -> float:
-    """Norm of a unit's numbers of entries by row, if all rows are as likely.
-
-    A cell has one entry at most, so that numbers are hypergeometric (see also `cell_weights`).
-    """
+    """Norm of a unit's numbers of entries by row, if its entries are in random cells."""
+    # A cell has one entry at most, so numbers are hypergeometric.
     correction = max(n_cells - each, 0.0) / max(n_cells - 1, 1)
     return math.sqrt(each * (1 - 1 / n_rows) * correction + each**2 / n_rows)
 
 
 class _RoundErrors(NamedTuple):
-    """Errors of the bias of a row by one round or several, as those of `_RowErrors`."""
+    """Errors of the bias of a row by one release or several, in the units of `_RowErrors`."""
 
     noise: float
     sampling: float
@@ -189,34 +193,33 @@ def _errors_of_rounds(
     each: float, weight: float, n_rows: int, plan: PersonPlan, assumed: Assumed, sweeps: int,
     place: int,
 ) -> _RoundErrors:  # fmt: skip
-    """Errors of all rounds together of a row of the shared mode at `place`, if it has one block.
+    """Errors of one of `n_rows` rows of the shared mode at `place` by all rounds, in one block.
 
-    The row, one of `n_rows`, has the weight `weight`; `sweeps` sweeps of the search pay for one
-    more round.
+    `weight` is that of the row; `sweeps` sweeps of the search pay for one more round.
     """
-    # Each round clips as `SharedBiases.release` does, for values whose mean is in the middle.
+    # Clips are those of `SharedBiases.release` for values whose mean is in the middle of bounds.
     rounds, half = plan.n_rounds, 1 / 2
     cost, mus = plan.costs_of_biases()[place], _budgets_of_rounds(plan, sweeps, place)
     about, by_effects = assumed.about_biases, assumed.bias_deviation**2
     of_values = math.sqrt(about + by_effects)
     least, share = residual_clip(of_values, half), ratio_to_largest(of_values, half)
     apart = float(mean_to_median(share, assumed.bias_deviation, half))
-    pull = Pull.prior(share_varied=1.0)
+    pull = Pull.prior(share_varied=1.0)  # the forecast has no measurement of it
     found: list[_RoundErrors] = []
     by_clip: list[float] = []
     for number, mu in enumerate(mus):
-        # Residuals of the first round, about no effects, have those in them.
+        # Residuals of the first round contain effects.
         deviation = math.sqrt(about + (by_effects if number == 0 else 0.0))
         widest = 2 * half / deviation
         if number == 0:
             clip = UNCLIPPED
         elif mu in (0.0, math.inf):
-            clip = widest  # a pure budget pays for several rounds only where it is infinite
+            clip = widest  # without noise; a pure budget otherwise pays for one round alone
         else:
             noises, _, shifts = np.array(found).T
             unit = weight * deviation
             past = OfClips(unit**2 / noises, np.array(by_clip), shifts / deviation)
-            # Of the rounds to come, or of the one that is paid by sweeps.
+            # By all rounds to come together, or by the one that sweeps pay for.
             noise = 1 / (weight * mu * math.sqrt(max(rounds - number, 1)))
             clip = clip_of_least_error(
                 past, noise, apart / deviation, assumed.bias_deviation / deviation, n_rows, pull,
@@ -240,12 +243,13 @@ def _budgets_of_rounds(plan: PersonPlan, sweeps: int, place: int) -> list[float]
 
 
 def _errors_of_round(
-    sigma: float, bound: float, deviation: float, each: float, shift: float
+    sigma: float, largest: float, deviation: float, each: float, shift: float
 ) -> _RoundErrors:
-    """Errors of one round with noise `sigma` and that `shift`, whose residuals have a `bound`."""
+    """Errors of one round with noise `sigma` and that `shift`, clipped to a `largest` residual."""
+    # Residuals are about a unit's own level, which errs.
     varied = deviation * math.sqrt(1 + by_own_level(each))
-    slope = clipped_response(bound / varied, varied)
-    by_entries = clipped_variance(bound / varied) / slope**2
+    slope = clipped_response(largest / varied, varied)
+    by_entries = clipped_variance(largest / varied) / slope**2
     return _RoundErrors((sigma / slope) ** 2, by_entries, shift)
 
 
@@ -260,9 +264,9 @@ def _averaged(rounds: list[_RoundErrors], weight: float) -> _RoundErrors:
 
 
 class _Search:
-    """Expected course of a search for components, which are taken to be alike, sweep by sweep.
+    """Expected course of a search for components of equal variance, sweep by sweep.
 
-    `overlap` is the squared cosine of directions with the truth after the last sweep.
+    `overlap` is the squared cosine of directions with true components after the last sweep.
     """
 
     def __init__(
@@ -279,26 +283,26 @@ class _Search:
         self._n_columns = columns_worth(weights, n_units, plan, rank)
         self._by_chance = variance_by_chance(weights, n_units, self._n_columns)
         self._residual = assumed.about_biases
-        # As many components as have the assumed variance and as were asked for, and the share of
-        # each in the variance about biases; columns may hold fewer. Of ratings of films and jokes
-        # the largest holds half of what all components do.
+        # Number of components, so that each has about COMPONENT_VARIANCE of the variance about
+        # biases, but at least two, as of ratings of films and jokes the largest holds half of what
+        # all components do; and no more than asked for. Columns may hold fewer.
         share = assumed.component_share * assumed.deviation**2 / self._residual
         number = max(min(max(round(share / defaults.COMPONENT_VARIANCE), 2), rank), 1)
         self._n_components, self._share_of_one = min(number, self._n_columns), share / number
         mu = plan.releases.cost_of(SharedFactorSums.name).mu
-        self._deviation = SharedFactorSums.largest_distance / mu  # of the noise of one sweep
-        self._cosine = min(self._n_columns / n_cells, 1.0)  # of random directions
+        self._sigma = SharedFactorSums.largest_distance / mu  # of the noise of one sweep
+        self._cosine = min(self._n_columns / n_cells, 1.0)  # squared, of random directions
         self.overlap = self._cosine
-        # Sum of a row in one column: expected value for a component of size one there, and variance
-        # by noise; and the weight of all releases in it.
+        # Of the accumulated sum of a cell in one column: its value if the component is 1 there, its
+        # variance by noise, and the total weight of sweeps.
         self._signal = self._noise_variance = self._weight_of_all = 0.0
-        # Variance of one release's sum by units.
+        # Variance by units of a number in the sums of one sweep.
         self._by_units_once = self._weight / math.sqrt(each) / self._n_columns
-        # Variance that all directions explain, by sweep, in units of that assumed of one.
+        # Variance that all directions explain after each sweep, in units of COMPONENT_VARIANCE.
         self._explained: list[float] = []
 
     def explained(self) -> float | None:
-        """Variance of values that components will explain; None if the trial will reject them."""
+        """Variance of values that components will explain; None if the trial ends the search."""
         for step in range(self._plan.n_sweeps):
             by_chance = self._add_sweep(step)
             if step + 1 == self._n_trial and not self._worth_more_than_biases(by_chance):
@@ -310,34 +314,32 @@ class _Search:
         return self._residual * share * snr / (1 + snr - share)
 
     def _add_sweep(self, step: int) -> float:
-        """Add a sweep's sums, which moves `overlap`; return the variance explained by chance."""
+        """Add a sweep's sums and update `overlap`; return the variance that chance explains."""
         # Mean length of a unit's weights over its root mean square, for a few columns, times the
         # loss by unequal components and random starts. Fitted to synthetic ratings at budgets from
         # 0.5 to 10.
         mean_length = 0.78
-        kept = 0.0  # of the sums of earlier sweeps
+        kept = 0.0  # weight of the sums of earlier sweeps
         if step > 0:
-            # Noise is new in each sweep, sums over the same units are not: the larger the share of
-            # noise in the variance of a sweep, the more earlier sweeps add.
             explained = np.array(self._share_of_one * self.overlap / defaults.COMPONENT_VARIANCE)
-            by_noise = self._deviation**2 / (self._deviation**2 + self._by_units_once)
+            by_noise = self._sigma**2 / (self._sigma**2 + self._by_units_once)
             kept = float(forgetting_factor(explained, self._cosine, self._n_trial, by_noise))
         snr = self._snr_of_weight()
-        # Weights are divided by their norm: each column counts 1 by chance, and `snr` more for a
-        # component in it.
+        # Weights are divided by their norm, to whose square each column adds 1 by chance, and a
+        # component `snr` more.
         norm_of_weights = math.sqrt(self._n_columns + self._n_components * snr)
         response = mean_length * math.sqrt(snr) / norm_of_weights
         self._signal = kept * self._signal + self._weight * math.sqrt(self._share_of_one) * response
-        self._noise_variance = kept**2 * self._noise_variance + self._deviation**2
+        self._noise_variance = kept**2 * self._noise_variance + self._sigma**2
         self._weight_of_all = kept * self._weight_of_all + 1
-        # Random units give the variance_by_chance, the same in all sweeps.
+        # Units are the same in all sweeps, so what they add by chance adds up.
         by_units = self._weight_of_all**2 * self._by_units_once
         ratio = self._signal**2 / (self._noise_variance + by_units)
         # The first sweep is no worse than the random start.
         self.overlap = max(ratio / (1 + ratio), self.overlap if step == 0 else 0.0)
         share = self._n_components * self._share_of_one * self.overlap
         self._explained.append(share / defaults.COMPONENT_VARIANCE)
-        # What chance explains is of units; noise in sums leaves less of it.
+        # As in `DirectionSearch`: chance is by units, and noise in sums leaves less of it.
         return self._by_chance * by_units / (by_units + self._noise_variance)
 
     def _snr_of_weight(self) -> float:
@@ -347,8 +349,8 @@ class _Search:
     def _worth_more_than_biases(self, by_chance: float) -> bool:
         """True if components are expected to gain more than biases, as `DirectionSearch` tests."""
         last, untold = judged_sweeps(self._n_trial), untold_of_weight(self._n_entries_each)
-        # Noise of a sweep's moment, in units of what the variance assumed adds to it.
-        sigma = self._deviation / (MOMENT_WEIGHT * self._n_units) / (1 - untold) ** 2
+        # Noise of a sweep's moment, in units of what the assumed variance adds to it.
+        sigma = self._sigma / (MOMENT_WEIGHT * self._n_units) / (1 - untold) ** 2
         noise = float(moment_noise(sigma, self._n_columns, last))
         eigenvalue = math.fsum(self._explained[-last:]) / last / self._n_components
         # An eigenvalue is visible if it exceeds half the edge of the noise.

@@ -22,27 +22,27 @@ from sktensor_dp.tensor.cp_completion import CPCompletion
 # Number of values that are computed at once.
 BLOCK = 2**20
 NOTHING_EXCLUDED = (
-    "exclude names no row for any of these units, so that it leaves nothing out: are units and "
-    "rows written as in fold_in?"
+    "exclude has no row for any of these units, so that it leaves nothing out: are units and rows "
+    "written as in fold_in?"
 )
-# Least sum of squared biases, so that slopes on equal biases are 0.
-LEAST = 1e-100
+# Least mean square of biases, so that slopes on equal biases are 0.
+LEAST_SQUARE = 1e-100
 
 
 class _Predictions(NamedTuple):
-    """Predictions for each of some units, and all rows of a mode."""
+    """Predictions for some units and all rows of a mode."""
 
     mode: int
-    units: Integers
-    is_single: bool  # asked for one unit, not for a list of one
-    of_part: Callable[[slice], Floats]  # values of a slice of units, not clamped: (n, n_rows)
+    units: Integers  # coordinates of the units; -1 for an unknown one
+    is_single: bool  # the caller gave one unit, not a list
+    of_part: Callable[[slice], Floats]  # predicts for a slice of units, not clamped: (n, n_rows)
 
 
 def profiles(estimator: Any, mode: int) -> Floats:
-    """Unit vector for each row of a mode, whose inner products are cosines of the rows' slices.
+    """Unit vectors (n_rows, r) of the rows of a mode; inner products are cosines of two rows.
 
-    A slice is the part of the components' tensor at that row; none is formed. Weights of units that
-    were not released are taken for independent. NaN for rows without components.
+    They are cosines of slices, the parts of the components' tensor at the two rows; weights of
+    units that were not released count as independent. NaN for rows without components.
     """
     model, shared = estimator._model, estimator._shared
     if (
@@ -52,22 +52,22 @@ def profiles(estimator: Any, mode: int) -> Floats:
     ):
         core = model.weights if isinstance(model, CPCompletion) else model.core
         if not model.factors[shared.unit_mode].any() or not core.any():
-            model = shared  # the model has no weights of units, as none were released
+            model = shared  # the components are for `fold_in` alone
     factor, gram = _factor_and_gram(model, mode)
-    # Slices a, b of the factor have the inner product a' gram b: that of their rows times its root.
+    # Slices of rows a and b have the inner product a' gram b: that of a and b times its root.
     values, vectors = np.linalg.eigh(gram)
     slices = factor @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     norms = np.sqrt(np.square(slices).sum(axis=1, keepdims=True))
     if not (norms > 0).any():
         raise ValueError(
-            "No components were found, so that no rows are alike: noise and chance hide them, or "
-            "none were sought. forecast() says so beforehand."
+            "No components were found, by which rows could be compared: noise and chance hide "
+            "them, or none were sought. forecast() says so beforehand."
         )
     return np.divide(slices, norms, out=np.full_like(slices, np.nan), where=norms > 0)
 
 
 def _factor_and_gram(model: Any, mode: int) -> tuple[Floats, Floats]:
-    """Factor of a mode, and inner products of what each of its columns multiplies in the tensor."""
+    """Factor of a mode, and inner products (r, r) of the tensors that its columns multiply."""
     if isinstance(model, SharedModel):
         return _shared_factor(model, mode)
     if isinstance(model, CPCompletion):
@@ -78,13 +78,13 @@ def _factor_and_gram(model: Any, mode: int) -> tuple[Floats, Floats]:
 
 
 def _shared_factor(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
-    """Factor of a shared mode, and inner products as by `_factor_and_gram`; units have no rows."""
+    """Factor of a shared mode and inner products, as by `_factor_and_gram`; not for units."""
     if mode == model.unit_mode:
         raise ValueError(
-            f"mode must not be {mode}, that of units: nothing was released of a unit that could "
-            "be compared."
+            f"mode must not be {mode}, that of units: nothing was released by which units could be "
+            "compared."
         )
-    if model.components is None:  # all slices are 0, which `profiles` refuses
+    if model.components is None:  # an error of `profiles`
         return np.zeros((1, 1)), np.zeros((1, 1))
     place = mode - (mode > model.unit_mode)
     factors = model.components.factors
@@ -94,7 +94,7 @@ def _shared_factor(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
         ranks = [f.shape[1] for f in factors]
         mixing = np.eye(math.prod(ranks)) if mixing is None else mixing
         core = np.moveaxis(mixing.reshape(*ranks, -1), place, 0).reshape(columns, -1)
-        # The other factors are orthonormal, so only the core has inner products.
+        # The other factors have orthonormal columns, so inner products are those of the core.
         return factors[place], core @ core.T
     others = [f.T @ f for m, f in enumerate(factors) if m != place]
     of_units = np.eye(columns) if mixing is None else mixing @ mixing.T
@@ -102,7 +102,7 @@ def _shared_factor(model: SharedModel, mode: int) -> tuple[Floats, Floats]:
 
 
 class RecommenderMixin(FoldInMixin):
-    """Mixin with rankings and similar rows, from released values alone."""
+    """Mixin with recommendations and similar rows, from released values and folded-in units."""
 
     _values: Callable[[NDArray[np.intp]], Floats]
 
@@ -119,8 +119,8 @@ class RecommenderMixin(FoldInMixin):
         ----------
         of : UnitParameters, or array-like of shape (n_units,), or one unit, or None
             Result of :meth:`fold_in`, or rows of ``unit_mode`` (of the first mode where it is
-            None) by number or name. None is somebody of whom nothing is known, as is everybody
-            with a ``unit_mode``: all have the same values.
+            None) by number or name. None is an unknown unit; with a ``unit_mode`` all units are
+            unknown before they are folded in, and get the same values.
         mode : int or str, optional
             Mode of the rows, by its number or the name of its column; by default the first that
             is not ``unit_mode``.
@@ -140,9 +140,8 @@ class RecommenderMixin(FoldInMixin):
         """
         check_is_fitted(self)
         chosen, units, single, predict = self._predictions(of, mode, context)
-        # Rows beyond a shape are wrong if it was given; else nothing is known of them.
-        of_rows = self.unit_mode is None and not isinstance(of, UnitParameters)
-        if of_rows and self.shape is not None:
+        # Rows beyond the parameter `shape` are wrong; without it they are unknown.
+        if self.unit_mode is None and not isinstance(of, UnitParameters) and self.shape is not None:
             refuse_beyond(units[:, None], self.shape_[:1], "of")
         parts = blocks(len(units), max(BLOCK // self.shape_[chosen], 1))
         values = np.clip(np.concatenate([predict(part) for part in parts]), *self.bounds_)
@@ -163,14 +162,14 @@ class RecommenderMixin(FoldInMixin):
         Parameters
         ----------
         of : UnitParameters, or array-like of shape (n_units,), or one unit, or None
-            As for :meth:`predict_rows`. With a ``unit_mode`` nothing is known of units before
-            they are folded in; None asks for the best rows on average.
+            As for :meth:`predict_rows`; None asks for the best rows on average. With a
+            ``unit_mode`` units have to be folded in.
         n : int, default=10
             Number of rows for each unit.
         exclude : array-like of shape (n_entries, n_modes) or (n_rows,), optional
-            Entries whose rows are not recommended to their unit, as a rule those that it
-            has given: ``X`` of :meth:`fold_in` or of the fit itself. For one unit, a list of
-            rows by number or name will do.
+            Entries whose rows are not recommended to their unit, as a rule its own: ``X`` of
+            :meth:`fold_in` or of the fit itself. For one unit, a list of rows by number or name
+            will do.
         mode, context
             As for :meth:`predict_rows`.
         by : {"choice", "value"}, default="choice"
@@ -188,7 +187,7 @@ class RecommenderMixin(FoldInMixin):
         ------
         ValueError
             As :meth:`predict_rows`, or if `n` is no int >= 1, `by` is another word, or the model
-            knows nothing of a unit that is named.
+            has no parameters of a unit.
 
         Notes
         -----
@@ -196,11 +195,11 @@ class RecommenderMixin(FoldInMixin):
         logarithmic scale:
         ``log n - s b + max(s, l) d``. Here n is the number of entries of the row, released or
         public, b its bias, and s the slope of ``log n`` on biases over entries, at least 0: how
-        much more often people choose what they value more. d is how far the value predicted is
-        above the mean of the unit's predictions, and l the derivative in d, at 0, of the log of
+        much more often people choose what they value more. d is the value predicted less the
+        mean of the unit's predictions, and l the derivative in d, at 0, of the log of
         ``P(value > that mean)``. :meth:`predict_rows` has the values alone.
 
-        **Privacy.** It costs nothing: what is ranked follows from what was released, and for
+        **Privacy.** It costs nothing: the ranking follows from what was released, and for
         units that were folded in, from their own entries.
 
         Examples
@@ -233,7 +232,7 @@ class RecommenderMixin(FoldInMixin):
                 )
         n_rows = self.shape_[chosen]
         of_units, rows = self._excluded(exclude, of, chosen, units)
-        # Nobody but the holder of these entries sees it.
+        # The warning tells of private entries, but to their holder alone.
         if len(units) and len(of_units):
             leaves_out = np.isin(of_units, units) & (rows >= 0) & (rows < n_rows)
             if not leaves_out.any():
@@ -258,7 +257,8 @@ class RecommenderMixin(FoldInMixin):
         row : int or str, or array-like of int or str of shape (n_given,)
             The row, or several, by number or name.
         n : int, default=10
-            Number of similar rows for each; -1 (or None) and NaN fill up where fewer are left.
+            Number of similar rows for each, at most those of the mode; -1 (or None) and NaN fill
+            up where fewer are left.
 
         Returns
         -------
@@ -295,7 +295,7 @@ class RecommenderMixin(FoldInMixin):
 
     @property
     def _own_mode(self) -> int:
-        """Mode whose rows fold in their own entries: `unit_mode`, or the first."""
+        """Mode of units, whose rows fold in: `unit_mode`, or the first."""
         return self.unit_mode or 0
 
     def _predictions(
@@ -342,7 +342,7 @@ class RecommenderMixin(FoldInMixin):
     def _excluded(
         self, exclude: Any, of: Any, mode: int, units: Integers
     ) -> tuple[Integers, Integers]:
-        """Units and rows to leave out, from entries or from a list of rows of a single unit."""
+        """Pairs of units and rows to leave out, by entries or by a list of rows of one unit."""
         if exclude is None:
             none = np.zeros(0, dtype=np.intp)
             return none, none
@@ -367,7 +367,7 @@ class RecommenderMixin(FoldInMixin):
         return np.full(len(rows), units[0]), rows
 
     def _rows(self, mode: int, given: Any) -> tuple[NDArray[np.intp], bool]:
-        """Indices of rows given by number or name, and True if a single one was given."""
+        """Coordinates of rows given by number or name, and True if a single one was given."""
         if given is None:
             return np.full(1, -1, dtype=np.intp), True
         single = np.ndim(given) == 0
@@ -376,7 +376,7 @@ class RecommenderMixin(FoldInMixin):
         if index is not None:
             return index.encode(items), single
         if self._indices is not None and mode == self._own_mode:
-            # Ids that the fit did not keep: nothing is known of them.
+            # The fit kept no ids of units: all are unknown.
             return np.full(len(items), -1, dtype=np.intp), single
         rows = [row_number(one, "a row", mode, indices=None) for one in np.asarray(items).tolist()]
         return np.array(rows, dtype=np.intp), single
@@ -392,8 +392,9 @@ class RecommenderMixin(FoldInMixin):
 
 
 def log_choices(model: SharedModel, mode: int, values: Floats) -> Floats:
-    """Log-probability that units choose rows of a mode and like them, up to a constant of the unit.
-    `values` are those predicted, (n_units, n_rows).
+    """Log-probability that units choose rows of a mode and like them, plus a constant by unit.
+
+    It is (n_units, n_rows) as the predicted `values`.
     """
     rows = model.effects[mode - (mode > model.unit_mode)]
     # Popularity is half a log weight.
@@ -401,27 +402,29 @@ def log_choices(model: SharedModel, mode: int, values: Floats) -> Floats:
     shares = np.exp(2 * (rows.popularity - rows.popularity.max()))
     shares /= shares.sum()
     about = rows.means - shares @ rows.means
-    # Slope of the log weights on effects. They hold slope * effects already, and `above_mean` holds
-    # the effects too: take them out once.
-    slope = max(float(shares @ (about * log_weights)) / max(float(shares @ about**2), LEAST), 0.0)
+    # Slope of log weights on effects. Log weights contain slope * effects, and so does the last
+    # term: subtract it once.
+    mean_square = max(float(shares @ about**2), LEAST_SQUARE)
+    slope = max(float(shares @ (about * log_weights)) / mean_square, 0.0)
     # Derivative of log P(value > level) in the value's mean, at its level: phi(0) / Phi(0) / sigma.
     liking = math.sqrt(2 / math.pi / model.noise_variance)
     above_mean = values - (values @ shares)[:, None]
-    # A choice: recall@10 of liked items of MovieLens or jester falls by up to .03 with the sum of
-    # both slopes, or with either alone.
+    # The larger of both slopes is a choice: recall@10 of liked items of MovieLens or jester falls
+    # by up to .03 with their sum, or with either alone.
     return np.asarray(log_weights - slope * rows.means + max(slope, liking) * above_mean)
 
 
 def rows_of_units(
     units: Integers, n_rows: int, of_units: Integers, rows: Integers
 ) -> NDArray[np.bool_]:
-    """Mask (n_units, n_rows) of the rows of each of `units`; a unit may come twice.
-    Pairs (of_units, rows) say whose they are; those of other units or beyond the rows are ignored.
+    """Mask (n_units, n_rows) of the rows that pairs (of_units, rows) have for each of `units`.
+
+    A unit may be in `units` twice; pairs of other units or beyond the rows are ignored.
     """
-    distinct, again = np.unique(units, return_inverse=True)
+    distinct, place_of_unit = np.unique(units, return_inverse=True)
     places = np.searchsorted(distinct, of_units)
-    known = np.append(distinct, -2)[places] == of_units  # -2: no unit, for places past the end
-    known &= (rows >= 0) & (rows < n_rows)
-    held = np.zeros((len(distinct), n_rows), dtype=bool)
-    held[places[known], rows[known]] = True
-    return held[again]
+    used = np.append(distinct, -2)[places] == of_units  # -2: no unit, for places past the end
+    used &= (rows >= 0) & (rows < n_rows)
+    mask = np.zeros((len(distinct), n_rows), dtype=bool)
+    mask[places[used], rows[used]] = True
+    return mask[place_of_unit]

@@ -15,14 +15,13 @@ from sktensor_dp.tensor.arrays import Integers
 class RowIndex:
     """Public names of the rows of one mode, made by ``from_public``.
 
-    It tells :class:`~sktensor_dp.PrivateCPCompletion` which row a name means. Never make it from
-    the data of a fit: a list of the items that occur in private ratings would tell that somebody
-    rated them.
+    By it :class:`~sktensor_dp.PrivateCPCompletion` finds the row of a name. Never make it from the
+    data of a fit: a list of the items that occur in private ratings tells that somebody rated them.
 
     Notes
     -----
-    **Privacy.** Names are public: they are a parameter, and stand in saved models. All names
-    that are not on the list are treated alike, whether or not they occur in the data of a fit.
+    **Privacy.** Names are public: they are a parameter, and are in saved models. Names that are not
+    on the list are all treated alike.
 
     Examples
     --------
@@ -44,12 +43,12 @@ class RowIndex:
         Parameters
         ----------
         names : iterable of str or of int
-            For example a column of a catalogue. A name that comes again is left out.
+            For example a column of a catalogue. Repeated names count once.
 
         Returns
         -------
         RowIndex
-            Of as many rows as there are different names.
+            With a row for each different name, in order of first occurrence.
 
         Raises
         ------
@@ -93,17 +92,18 @@ class RowIndex:
             If values are numbers where names are text, or text where they are numbers; or if some
             are of another type, such as dates.
         ValueError
-            If values are numbers of double precision from 2**53 on, which may stand for others.
+            If values are numbers of double precision from 2**53 on, which cannot hold every
+            integer.
         """
-        # From this number on floats skip integers, so a float could stand for another id.
-        largest_float = 2.0**53
+        # From this number on floats skip integers: a float may be the rounded value of another id.
+        first_inexact = 2.0**53
         given_type = None if hasattr(values, "dtype") else object
         column = call_unquoted(lambda: np.asarray(values, given_type), "X")
         items = column.tolist()
         dtype = _kind_of_items(items) if given_type is object else values.dtype
         _check_kind(dtype, type(self._names[0]))
         _refuse_other_types(items)
-        if any(isinstance(item, float) and abs(item) >= largest_float for item in items):
+        if any(isinstance(item, float) and abs(item) >= first_inexact for item in items):
             raise ValueError(
                 "X has a column of numbers in double precision, which does not hold every whole "
                 "number from 2**53 on. Pass ids as integers."
@@ -144,7 +144,7 @@ class RowIndex:
 
 
 def _kind_of_items(items: list[Any]) -> Any:
-    """Type of an array of the items of a list, if all are text or all are numbers."""
+    """Dtype of the items of a list: text or float if all of them are, else object."""
     kinds = set(map(type, items))
     if kinds and all(issubclass(kind, str) for kind in kinds):
         return np.dtype(str)
@@ -164,36 +164,36 @@ def _check_kind(dtype: object, kind: type) -> None:
         wanted = "text" if kind is str else "whole numbers"
         have = "times" if time else ("numbers" if number else "text")
         raise TypeError(
-            f"X has a column of {have} where row_names are {wanted}. Convert one of the two: as "
-            "they are no row has its name."
+            f"X has a column of {have} where row_names are {wanted}, so that none of its values "
+            "can be a name. Convert one of the two."
         )
 
 
 def _refuse_other_types(items: list[Any]) -> None:
-    """Raise TypeError for items that are no text, number, or missing value."""
+    """Raise TypeError for an item that is neither text, number nor missing value."""
     missing = {"NoneType", "NAType", "NaTType"}
     for kind in set(map(type, items)):
         if not issubclass(kind, str | float | int | np.generic) and kind.__name__ not in missing:
             raise TypeError(
-                f"X has a column with a {kind.__name__}, which no row has as its name: row_names "
-                "are text or whole numbers. Convert it, for example by astype(str)."
+                f"X has a column with a {kind.__name__}, which cannot be the name of a row: "
+                "row_names are text or whole numbers. Convert it, for example by astype(str)."
             )
 
 
-Indices = tuple[RowIndex | None, ...]
+Indices = tuple[RowIndex | None, ...]  # of each mode; None for a mode without names
 
 
 def are_names(value: object) -> bool:
-    """Return True for names of rows by mode: two or more, each a RowIndex, names or None."""
+    """Return True for a list of two or more elements: a RowIndex, names or None for each mode."""
     if not isinstance(value, list | tuple) or len(value) < 2:
         return False
     types = RowIndex | list | tuple | range | None
-    # Names may also be an array or a column of a table, of one axis.
+    # Names may also be an array of one axis, or a column of a table.
     return all(isinstance(one, types) or len(getattr(one, "shape", ())) == 1 for one in value)
 
 
 def indices_of(row_names: Any) -> Indices | None:
-    """Tuple with the index of each mode (None without names); None if there are no names at all."""
+    """Indices of parameter `row_names`; None if that is None."""
     if row_names is None:
         return None
     return tuple(
@@ -229,7 +229,7 @@ def check_names(estimator: Any) -> None:
 
 
 def names_at(coordinates: NDArray[np.intp], indices: Indices | None) -> NDArray[np.generic]:
-    """Coordinates as a fit with `row_names` takes them: names from `indices` for row numbers."""
+    """Coordinates with the names of rows by `indices`, as a fit with `row_names` reads them."""
     if indices is None:
         return coordinates
     named = coordinates.astype(object)
@@ -247,7 +247,7 @@ def checked_mode(mode: Any, n_modes: int) -> int:
 
 
 def row_number(row: Any, what: str, mode: int, indices: Indices | None) -> int:
-    """Index of a row given by number or name; -1 for a name that is no row.
+    """Number of a row that is given by number or name; -1 for a name that is no row.
     `what` names the argument in errors.
     """
     if indices is not None and (index := indices[mode]) is not None:

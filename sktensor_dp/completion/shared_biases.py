@@ -1,4 +1,4 @@
-"""Biases of shared rows, where persons are units: released sums of residuals, fitted by EM."""
+"""Biases of rows that persons share, fitted to several releases of sums of their residuals."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from sktensor_dp.completion.fixed_point import Line, fixed_point
-from sktensor_dp.completion.model import LEAST_SHARE_OF_NOISE, unexplained_variance
+from sktensor_dp.completion.model import LEAST_UNEXPLAINED, unexplained_variance
 from sktensor_dp.completion.pull import (
     OfClips,
     Pull,
@@ -37,12 +37,12 @@ from sktensor_dp.tensor.shared_parameters import (
 
 # Least sum of weights, to avoid a division by 0.
 LEAST_WEIGHT = 1e-130
-# Least response to effects in units of the clip; least and largest mean square error of a release:
-# far from overflow, and from squares of bounds.
+# Least response to effects in units of the clip; least and largest mean square error of a release,
+# far beyond squares of any bounds, and far from overflow.
 LEAST_RESPONSE, LEAST_ERROR, LARGEST_ERROR = 1e-6, 1e-130, 1e130
 # Least share of units with several entries, to avoid a division by 0.
 LEAST_SEVERAL = 1e-3
-# Clips of which one is near the best.
+# Number of clips that are tried.
 N_CLIPS = 33
 # Least variance of a row's estimate, relative to its prior variance: exact sums have none.
 LEAST_VARIANCE = 1e-12
@@ -52,26 +52,26 @@ LEAST_RELATIVE_ERROR = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class EffectRelease:
-    """Released sums for each row of a shared mode, over units divided by their count norms."""
+    """Released sums over units for each row of a shared mode, as `SharedRowSums` defines them."""
 
-    sums: Floats  # (n_rows,): of clipped residuals about effects `about`; (2, n_rows) by block
+    sums: Floats  # (n_rows,): of clipped residuals, in clips; (2, n_rows) before blocks are joined
     counts: Floats  # of the same shape: of entries
     sigma: float  # deviation of the noise of each number
-    response: float | Floats  # of the mean of a clipped residual, to an effect of 1; by row
-    about: Floats  # (n_rows,)
+    response: float | Floats  # change of a mean clipped residual by an effect of 1; by row
+    about: Floats  # (n_rows,): effects that residuals are about
     spread: float | Floats  # deviation of a clipped residual; by row
     shift: float | Floats = 0.0  # expected error of effects, if residuals are not normal; by row
     by_step: float | Floats = 0.0  # variance of effects by their extrapolation; by row
     by_clip: float = 0.0  # as `pull_by_clip`
-    pulled: float | Floats = 0.0  # expected error of effects, as their pull is not known; by row
+    pulled: float | Floats = 0.0  # deviation of effects by their uncertain pull; by row
 
-    def pooled(self, weights: Floats) -> "EffectRelease":
-        """Sum of both blocks by `weights` (2,), the larger of which is 1."""
+    def joined(self, weights: Floats) -> "EffectRelease":
+        """Release with the sum of both blocks by `weights` (2,), the larger of which is 1."""
         sigma = self.sigma * float(np.linalg.norm(weights))
         return replace(self, sums=weights @ self.sums, counts=weights @ self.counts, sigma=sigma)
 
     def estimates(self, counts: Floats) -> Floats:
-        """Effects that sums show, for these `counts`."""
+        """Effects (n_rows,) by the sums, for these `counts`."""
         return self.about + self.sums / self.response / counts
 
     def noise(self, counts: Floats) -> Floats:
@@ -80,7 +80,7 @@ class EffectRelease:
 
     @classmethod
     def combined(cls, releases: Sequence["EffectRelease"], missed: Floats) -> "EffectRelease":
-        """One release in place of n: counts by precision, sums of rows with least error of effects.
+        """One release in place of n: counts averaged by precision, sums to least error of effects.
 
         `missed` is as for `errors_of_releases`.
         """
@@ -92,12 +92,12 @@ class EffectRelease:
         count_weights = precisions / precisions.sum()
         counts = count_weights @ np.stack([one.counts for one in releases])
         sigma = float(np.sqrt(count_weights**2 @ sigmas**2))
-        # Rows tell of errors by the least response to effects: less far from those they are about.
+        # Releases are compared over rows by weights: the least precision that any gives effects.
         row_weights = np.min(precisions[:, None] * responses**2, axis=0)
         row_weights /= row_weights.sum()
-        # Divided by its response, each release holds the same totals of effects in rows, with noise
-        # of variance (sigma / response)^2. A constant in all effects is no difference of rows, by
-        # which releases are weighed: subtract it.
+        # Divided by their responses, sums of all releases estimate the same row totals of effects,
+        # with noise of variance (sigma / response)^2. Releases are compared by differences of rows:
+        # subtract a constant from the effects of each.
         about = np.stack([one.about for one in releases])
         totals = about * counts + sums / responses
         constants = _constants(totals, counts, row_weights)
@@ -108,11 +108,11 @@ class EffectRelease:
         )  # fmt: skip
         errors = errors_of_releases(releases, compared, counts, row_weights, missed)
         parts = weights_of_least_error(errors).T
-        # An uncertain pull is one factor in all rows: it draws none of them to the mean.
+        # An uncertain pull multiplies all rows alike: it is no reason to shrink them to their mean.
         pulled = sum(part * one.pulled for part, one in zip(parts, releases, strict=True))
         response = responses[-1]
         if sigma > 0:
-            # Multiplied by this, sums have errors as large as the noise of counts.
+            # With this response sums err as much as counts do by noise: `sigma` is for both.
             variances = np.einsum("ij,jik,kj->j", parts, errors, parts) - (pulled * counts) ** 2
             response = sigma / np.sqrt(variances)
         sum_parts = response * parts / responses
@@ -120,17 +120,17 @@ class EffectRelease:
             sums=np.sum(sum_parts * sums, axis=0),
             counts=counts, sigma=sigma, response=response,
             about=np.sum(parts * about, axis=0), pulled=pulled,
-            # Of the same values.
+            # Deviations add up, not variances: all releases are of the same values.
             spread=sum(part * one.spread for part, one in zip(sum_parts, releases, strict=True)),
         )  # fmt: skip
 
 
 class _Compared(NamedTuple):
-    """Arrays (n, n_rows) of what n releases show of how rows differ."""
+    """Arrays (n, n_rows) by which n releases are compared, without a constant in effects."""
 
-    about: Floats  # effects that they are about
-    sums: Floats  # of effects
-    noise: Floats  # variances of the sums
+    about: Floats  # effects that releases are about
+    sums: Floats  # row totals of effects by releases
+    noise: Floats  # variances of these by noise
 
 
 def errors_of_releases(
@@ -139,21 +139,21 @@ def errors_of_releases(
 ) -> Floats:  # fmt: skip
     """Mean products (n_rows, n, n) of the errors that n releases have in each row's sum of effects.
 
-    Beside noise these are shifts, by residuals that are not normal: the last release, clipped
-    least, tells by how much beyond the expected `shift`. If rows of two modes meet unevenly, a
-    release also holds a part of what effects of other modes then missed: `missed` (n, n) are mean
-    products of that in two releases. `counts` are averaged, `row_weights` are of sum 1.
+    Errors are noise, the expected `shift`, and what is beyond both in distances from the last
+    release. Where rows of two modes meet unevenly, a release also contains a part of the errors
+    that effects of other modes had then: `missed` (n, n) are mean products of these. `counts` are
+    averaged, `row_weights` are of sum 1.
     """
     about, sums, noise = compared
     mean_noise = noise @ row_weights
     by_noise = np.add.outer(mean_noise, mean_noise)
     distances = _square_distances((row_weights * sums) @ sums.T)
-    # Beyond what noise adds to them, and the deviation of that, which few rows make large.
+    # Subtract what noise adds on average and one deviation of that, which is large for few rows.
     distances -= by_noise * (1 + math.sqrt(2 * row_weights @ row_weights))
     distances = np.minimum(distances, LARGEST_ERROR)
     own_moves = _square_distances((row_weights * counts**2 * about) @ about.T)
     by_moves = np.stack([_square_distances(missed), own_moves])
-    # At most all of it, as where a row of this mode meets one of another mode alone.
+    # At most all of `missed`, as where each row of this mode meets one row of another mode alone.
     part = min(_part_by_first(distances, by_noise, by_moves), float(row_weights @ counts**2))
     shift = np.stack([one.shift * counts for one in releases])
     pulled = np.stack([one.pulled * counts for one in releases])
@@ -172,7 +172,7 @@ def errors_of_releases(
 def weights_of_least_error(errors: Floats) -> Floats:
     """Weights (..., n), of sum 1, with which a mean of n errs least; `errors` are mean products."""
     weights = np.linalg.solve(errors, np.ones((*errors.shape[:-1], 1)))[..., 0]
-    # Expected shifts are too uncertain to be extrapolated to no shift by negative weights.
+    # Negative weights would extrapolate by expected shifts, which are too uncertain for that.
     weights = np.maximum(weights, 0.0)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
@@ -190,10 +190,10 @@ def _part_by_first(distances: Floats, by_noise: Floats, by_moves: Floats) -> flo
 
 
 def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floats:
-    """Weights of the blocks of units with entries in several rows of a mode and in one.
+    """Weights (2,) of the blocks of units with entries in several rows of a mode, and in one.
 
-    Levels of the former are known; those of the latter may be why their entries are in that row.
-    So the latter hardly count where the others tell effects, and fully where nobody else does.
+    Residuals of the former are about a unit's own level. Those of the latter contain the level,
+    which may be why their entries are in that row: they hardly count where the others tell effects.
     `weight_each` is the mean weight of an entry.
     """
     variance = np.mean([one.sigma**2 for one in releases]) / len(releases)
@@ -206,11 +206,12 @@ def block_weights(releases: Sequence[EffectRelease], weight_each: float) -> Floa
 def weights_by_size(
     sizes: Floats, weight_each: float, noise: float, sampling: float | Floats
 ) -> Floats:
-    """Weights, the larger 1, of released sums of units with entries in several rows and in one.
+    """Weights, the larger 1, of the two blocks of `block_weights`, by their precision.
 
-    A row has the weights `sizes` in them, and sums vary by `noise`, and by `sampling` of an entry.
+    `sizes` are a row's weights in the blocks, `noise` the variance of a sum, and `sampling` that of
+    an entry.
     """
-    # In sums of units with entries in one row, levels are taken to err as much as they differ.
+    # Entries of a unit with one row contain its whole level, whose variance is relative to theirs.
     of_levels = np.array([0.0, kernel_defaults.LEVEL_VARIANCE]) * sizes
     errors = noise + (weight_each + of_levels) * sampling * sizes
     precisions = sizes / (errors + LEAST_WEIGHT)
@@ -218,7 +219,7 @@ def weights_by_size(
 
 
 def mean_to_median(r: float, means: float | Floats, half: float) -> Floats:
-    """Expected distance from each of `means` to the median of values between -half and half.
+    """Expected median less mean of values between -half and half, for each of their `means`.
 
     The variance of values is the part `r` of the largest that their mean allows.
     """
@@ -230,28 +231,28 @@ def mean_to_median(r: float, means: float | Floats, half: float) -> Floats:
 
 def by_own_level(each: float) -> float:
     """Error variance of the level that a unit's residuals are about, over that of its values."""
-    # Residuals are about the mean of n - 1 others: mean of 1 / (n - 1), n geometric from 2.
+    # Residuals of n entries are about the mean of n - 1: mean of 1 / (n - 1), n geometric from 2.
     return math.log(each - 1) / (each - 2) if each > 2 else 1.0
 
 
 def shift_by_clip(clip: float, widest: float) -> float:
-    """Shift of what clipped residuals show, over the distance from their mean to their median.
+    """Shift of effects by clipped residuals, over the distance from their mean to their median.
 
     Both clips are in deviations of residuals, of which none is beyond the `widest`.
     """
-    # The part of the mean of exponential tails, which mixed deviations give, that a clip leaves.
+    # Part of the mean that lies beyond a clip in exponential tails, which mixed deviations have.
     return max((1 + clip) * math.exp(-clip) - (1 + widest) * math.exp(-widest), 0.0)
 
 
 def longest_sum(clip: float) -> float:
-    """Length to clip a unit's sums to, in that of its counts, for a clip in deviations."""
-    # Normal residuals have sums as long as their deviation, and longer ones cost noise: lengths are
-    # clipped at `clip` deviations too, or at one.
+    """Largest norm of a unit's sums, in norms of its counts, for a `clip` of residuals."""
+    # In units of the clip the sums of normal residuals have about their deviation as their norm.
+    # Longer ones cost noise: norms are clipped at as many deviations as residuals, or at one.
     return min(max(clip, 1.0) * math.sqrt(clipped_variance(clip)), 1.0)
 
 
 def shortened(clip: float, share_varied: float) -> float:
-    """Part that `longest_sum` leaves of a unit's sums, where this share of units varies."""
+    """Part that `longest_sum` leaves of the sums of units that vary, a share of all."""
     length = math.sqrt(clipped_variance(clip * math.sqrt(share_varied)))
     return min(longest_sum(clip) / length, 1.0)
 
@@ -260,18 +261,18 @@ def clip_of_least_error(
     past: OfClips, noise: float, apart: float, effects: float, n_rows: int, pull: Pull,
     least: float, widest: float, share_varied: float = 1.0,
 ) -> float:  # fmt: skip
-    """Clip, in deviations, of all releases to come with which biases are expected to err least.
+    """Clip from `least` to `widest` of all releases to come by which biases should err least.
 
-    In deviations of residuals, too: `noise` is that of a row's effect by these releases together,
-    of sensitivity and response 1, and root mean squares are the distances `apart` of rows' means
-    from their medians, by skewness, and `effects`, which have the `pull`.
+    All is in deviations of residuals: `noise` is that of a row's effect by these releases together,
+    at sensitivity and response 1; `apart` and `effects` are root mean squares over rows, of the
+    distance from mean to median, and of effects, which have the `pull`.
     """
     clips = np.geomspace(least, widest, N_CLIPS)
     numbers = []
     for clip in clips.tolist():
         by_clip = pull_by_clip(clip, share_varied, shortened(clip, share_varied))
         sensitivity = SharedRowSums.largest_distance(longest_sum(clip))
-        # Units that do not vary are as far from effects as their pull, of which clips take a part.
+        # Units that do not vary differ from effects by the pull, of which the clip takes a part.
         beyond = pull.beyond(clip, effects) * (1 - share_varied) / pull.gain(by_clip)
         shift = math.hypot(apart * shift_by_clip(clip, widest), beyond)
         numbers.append(((clipped_response(clip) / sensitivity / noise) ** 2, by_clip, shift))
@@ -279,10 +280,10 @@ def clip_of_least_error(
     return float(clips[np.argmin(expected_square_errors(past, planned, pull, effects, n_rows))])
 
 
-def _constants(sums: Floats, counts: Floats, of_rows: Floats) -> Floats:
-    """Effects (n, 1) that, the same in all rows, are nearest to sums (n, n_rows) of effects."""
-    least_squares = sums @ (of_rows * counts) / max(float(of_rows @ counts**2), LEAST_WEIGHT)
-    return np.asarray(least_squares[:, None])
+def _constants(sums: Floats, counts: Floats, row_weights: Floats) -> Floats:
+    """Least-squares fit (n, 1) of one effect for all rows to row totals `sums` (n, n_rows)."""
+    square = max(float(row_weights @ counts**2), LEAST_WEIGHT)
+    return np.asarray((sums @ (row_weights * counts) / square)[:, None])
 
 
 def _square_distances(products: Floats) -> Floats:
@@ -292,11 +293,11 @@ def _square_distances(products: Floats) -> Floats:
 
 
 class _Round(NamedTuple):
-    """Round of a mode's biases: its release, and what that was made by."""
+    """One release of a mode's biases, with the numbers that it was made with."""
 
     release: EffectRelease
-    clip: float  # of its residuals
-    means: list[Floats]  # of effects of all modes at the time
+    clip: float  # of residuals, in units of values
+    means: list[Floats]  # of effects of each shared mode at the time
 
     def of_others(self, place: int) -> Floats:
         """Effects of all modes but the one at `place`, one after the other."""
@@ -305,26 +306,26 @@ class _Round(NamedTuple):
 
 @dataclass
 class PersonValues:
-    """Units with values, and how these vary, as known so far; biases of all modes share it."""
+    """Released facts on values of units so far; one object for the biases of all modes."""
 
-    n_with_values: int  # units, as released
-    level: float  # mean of values; less biases, once they are released so
-    deviation: float
-    share_varied: float  # of units whose values deviate, if these do alike
+    n_with_values: int  # units with values
+    level: float  # mean of values less the middle of the bounds, and once released less biases
+    deviation: float  # of values about their unit's level
+    share_varied: float  # of units whose values vary, if they vary equally and others not at all
     by_level: float = 0.0  # as `by_own_level`
-    measured_part: float = 1.0  # of the variance: mean variance about units' own means
+    measured_part: float = 1.0  # mean variance about units' own means, over squared `deviation`
 
 
 class SharedBiases:
     """Biases of the rows of one shared mode, fitted to released sums of residuals."""
 
     effects: SharedEffects  # by all releases so far
-    weights: Floats  # sums over units of their numbers of entries, over the norm of these
-    shares: Floats  # of the rows in all weights
-    total_variance: float  # of all weights together, by noise
-    n_alone: float  # weight of units with entries in one row alone: their number
-    _noise_of_sum: float  # of sensitivity 1, in the last release
-    _linear: Sequence[EffectRelease]  # all so far, with any pull
+    weights: Floats  # (n_rows,): sum over units of a row's count over the norm of all counts
+    shares: Floats  # (n_rows,): weights over their sum
+    total_variance: float  # of that sum, by noise
+    n_alone: float  # weight, and so number, of units with entries in one row alone
+    _noise_of_sum: float  # deviation of noise in the last release, over its sensitivity
+    _linear: Sequence[EffectRelease]  # all so far, of linear response, pull included
     _pull = Pull()
     _line: Line | None = None  # along which effects are extrapolated
 
@@ -344,17 +345,17 @@ class SharedBiases:
     ) -> None:  # fmt: skip
         """Release sums of residuals about all biases so far.
 
-        `biases` are of all shared modes, and `n_left` releases of this mode are to come. So many
-        planned uses, `pooled`, of the query `paid_by` pay: `precision` times as much, in mu
-        squared, as for the last release of this mode.
+        `biases` are of all shared modes, and `n_left` releases of this mode follow. As many planned
+        uses of the query `paid_by` pay as `pooled` says, `precision` times as much, in mu squared,
+        as for the last release of this mode.
         """
         variance = residual_variance(biases)
-        known = ReleasedEffects(tuple(one.effects for one in biases), self.values.level, variance)
+        about = ReleasedEffects(tuple(one.effects for one in biases), self.values.level, variance)
         deviation = math.sqrt(variance)
         clip = self._clip(deviation, n_left, precision)  # in deviations of residuals
         spread = math.sqrt(clipped_variance(clip))
-        most = 1.0 if self._order == 1 else longest_sum(clip)  # which costs nothing in L1
-        query = SharedRowSums(self.mode, self._shape, known, clip * deviation, self._order, most)
+        most = 1.0 if self._order == 1 else longest_sum(clip)  # in L1 longer sums cost no noise
+        query = SharedRowSums(self.mode, self._shape, about, clip * deviation, self._order, most)
         noisy = self._ask(query, pooled, paid_by).as_sum()
         self._noise_of_sum = noisy.sigma / query.l2_sensitivity
         sums, counts = noisy.value
@@ -367,7 +368,7 @@ class SharedBiases:
         return float(self.shares @ self.effects.means**2)
 
     def gain_of(self, ratio: float) -> float:
-        """Variance that more releases of biases would explain, at `ratio` times the past budget."""
+        """Variance that more releases, with `ratio` times the past budget, would explain beyond."""
         prior, variances = self.effects.prior_variance, self.effects.variances
         snr = np.maximum(prior / np.maximum(variances, LEAST_VARIANCE * prior) - 1, 0.0)
         # Sums are `snr` times as precise as the prior, with more budget (1 + ratio) * snr times.
@@ -376,25 +377,25 @@ class SharedBiases:
         return float(self.shares @ gained)
 
     def _clip(self, residual: float, n_left: int, precision: float) -> float:
-        """Clip of the next release's residuals, in their deviations; `n_left` are to be made.
+        """Clip of the next release's residuals, in their deviations, `residual`.
 
-        After the first release it is the one of the least expected error.
+        The first is wide; later ones should err least, if `n_left` releases follow alike.
         """
         widest = 2 * self.half / residual
         if self._ask.is_exact:
             return widest
-        # By values, not residuals: biases take as much from the variance as from its largest value,
-        # so nearness to the bounds stays the same in every round.
+        # How near to the bounds values are is the same in every round: biases take about as much
+        # from the variance as from the largest possible one. So use values, not residuals.
         values, half = self.values, self.half
         least = residual_clip(values.deviation, half, values.level)
-        if not self._rounds:  # in proportion to effects, not to their signs: it tells the pull
-            of_varied = clip_of_two_values(half, values.level)  # in deviations of those who vary
+        if not self._rounds:  # wide enough to show means, by which later releases tell the pull
+            of_varied = clip_of_two_values(half, values.level)  # in deviations of units that vary
             return min(of_varied / math.sqrt(values.share_varied), widest)
         weight = math.sqrt(np.mean(self.weights**2))
         unit = weight * residual
 
         def mean_size(by_row: Floats) -> float:
-            """Root mean square over rows, in deviations of residuals."""
+            """Root mean square over rows by weight, in deviations of residuals."""
             return math.sqrt(np.mean((self.weights * by_row) ** 2)) / unit
 
         past = OfClips(
@@ -402,7 +403,7 @@ class SharedBiases:
             np.array([one.by_clip for one in self._linear]),
             np.array([mean_size(np.asarray(one.shift)) for one in self._linear]),
         )
-        # Releases to come are clipped alike. This one is `precision` times as precise as the last.
+        # This release has `precision` times the budget of the last, those that follow as much.
         noise = self._noise_of_sum / (weight * math.sqrt(n_left + precision))
         return clip_of_least_error(
             past, noise, mean_size(self._distances_to_medians()),
@@ -416,7 +417,7 @@ class SharedBiases:
         return ratio_to_largest(self.values.deviation, self.half, self.values.level)
 
     def _distances_to_medians(self) -> Floats:
-        """Distances of rows' means from their medians, less the mean one, which moves no bias."""
+        """Medians of rows less their means, (n_rows,), without a constant, which moves no bias."""
         means = self.values.level + self.effects.means
         distances = mean_to_median(self._share_at_bounds, means, self.half)
         return distances - float(self.shares @ distances)
@@ -438,13 +439,13 @@ class SharedBiases:
         self.shares = np.exp(2 * found.popularity)
         self.shares /= self.shares.sum()
         if self._order == 1:
-            several = self._root_of_several(several, releases[-1].sigma)
+            several = self._weight_in_order_2(several, releases[-1].sigma)
         # Noise may make the total weight negative.
         self.weights = max(several + self.n_alone, 1e-9) * self.shares
-        # Noise of both blocks; `sigma` is that of all releases together.
+        # Noise of all rows in two blocks.
         self.total_variance = 2 * len(self.shares) * release.sigma**2
-        # Clipped residuals show whether values are above the unit's level, not how far. If values
-        # are skewed most are above, which would add a constant to all effects: subtract it.
+        # Clipped residuals show signs more than sizes. If values are skewed, most are on one side
+        # of their unit's level, which adds a constant to all effects: subtract it.
         mean = float(self.shares @ (found.means - excess))
         widest = 2 * self.half
         self.effects = replace(
@@ -456,19 +457,20 @@ class SharedBiases:
 
     def _weight_of_entry(self, total: float, biases: Sequence["SharedBiases"]) -> float:
         """Mean weight of an entry if all of them weigh `total`."""
-        # An entry weighs one over the norm of its unit's counts: all n of a unit weigh n over it.
+        # Each of a unit's n entries weighs one over the norm |c| of its counts by row, all n / |c|.
+        # As |c|^2 is n at least, n is the square of that at least.
         of_unit = max(total / self.values.n_with_values, 1.0)
-        known = [one for one in biases if one.weights.any()]
-        n_each = entries_each(known) if known else 1.0
+        fitted = [one for one in biases if one.weights.any()]
+        n_each = entries_each(fitted) if fitted else 1.0
         return of_unit / max(n_each, of_unit**2)
 
-    def _root_of_several(self, weight: float, sigma: float) -> float:
-        """Weight, as in order 2, of the units with entries in several rows, from that in order 1.
+    def _weight_in_order_2(self, weight: float, sigma: float) -> float:
+        """Weight of units with entries in several rows in sums of order 2, from that in order 1.
 
-        For n entries, counted by row in c, it is n / |c|. Noise of a row has the deviation `sigma`.
+        `sigma` is the deviation of noise in a row.
         """
-        # The weight of a unit is the root of 1 - (|c| / n)^2. Where noise hides how many entries
-        # units have, assume many: one in each row at most.
+        # A unit with n entries, c by row, weighs n / |c| in order 2, and in order 1 the root of
+        # 1 - (|c| / n)^2. Where noise hides that, assume many entries, at most one in each row.
         n_several = max(
             self.values.n_with_values - self.n_alone, LEAST_SEVERAL * self.values.n_with_values
         )
@@ -482,15 +484,16 @@ class SharedBiases:
         """
         place = biases.index(self)
         others = [*biases[:place], *biases[place + 1 :]]
+        # Rows of all other modes, one after the other: their effects now, and in each round.
         shares = _joined(one.shares for one in others)
         now = _joined(one.effects.means for one in others)
-        of_others = np.stack([one.of_others(place) for one in self._rounds])
-        missed = now - of_others
+        by_round = np.stack([one.of_others(place) for one in self._rounds])
+        missed = now - by_round
         uncertain = float(shares @ _joined(one.effects.variances for one in others))
         blocks = block_weights([one.release for one in self._rounds], weight_each)
         linear = [
-            self._linearised(one.release.pooled(blocks), one.clip, float(shares @ of_others**2))
-            for one, of_others in zip(self._rounds, of_others, strict=True)
+            self._linearised(one.release.joined(blocks), one.clip, float(shares @ effects**2))
+            for one, effects in zip(self._rounds, by_round, strict=True)
         ]
         of_missed = missed * shares @ missed.T
         self._linear = linear
@@ -501,9 +504,9 @@ class SharedBiases:
     def _without_pull(
         self, linear: Sequence[EffectRelease], weight_each: float, of_others: Floats
     ) -> list[EffectRelease]:
-        """Releases of effects of means, as far as the pull of their clips can be measured.
+        """Releases divided by their gains: they show effects of means, as far as is known.
 
-        Each may hold `of_others` (n,), mean squares of what effects of other modes then missed.
+        `of_others` (n,) are mean squares of errors that effects of other modes had then.
         """
         if self._ask.is_exact:  # nothing is clipped
             return list(linear)
@@ -535,31 +538,31 @@ class SharedBiases:
         self, release: EffectRelease, linear: Sequence[EffectRelease],
         biases: Sequence["SharedBiases"], weight_each: float,
     ) -> EffectRelease:  # fmt: skip
-        """Average `release` of `linear` ones, extrapolated to the fixed point of all modes."""
+        """Average `release` of `linear` ones, its effects extrapolated to the fixed point."""
         counts = np.maximum(release.counts, release.sigma) + LEAST_WEIGHT
         line = self._line = self._line_of(release, linear, counts, biases, weight_each)
         if line is None:
             return release
-        # In units of half the range.
-        known = [one for one in biases if one._line is not None]
-        lines = [one._line for one in known if one._line is not None]
+        # Positions are in units of half the range.
+        lined = [one for one in biases if one._line is not None]
+        lines = [one._line for one in lined if one._line is not None]
         positions = [
-            one._positions(biases, known, len(of_one.shown))
-            for one, of_one in zip(known, lines, strict=True)
+            one._positions(biases, lined, len(of_one.shown))
+            for one, of_one in zip(lined, lines, strict=True)
         ]
-        # Rounds show effects bit by bit: they may differ more than found so far, as values at most.
-        least = float(np.mean([one.effects.prior_variance for one in known])) / self.half**2
+        # Effects may vary more than found so far, up to the variance that EM for them starts from.
+        least = float(np.mean([one.effects.prior_variance for one in lined])) / self.half**2
         largest = kernel_defaults.LEVEL_VARIANCE * (self.values.deviation / self.half) ** 2
         means, variances = fixed_point(lines, positions, least, largest)
         found = release.estimates(counts) @ line.coefficients
-        # Of one mode alone noise may have chosen the line, if it is most of the moves.
+        # With one mode noise may have chosen the line: step by the part of moves beyond it.
         direction = line.direction * (line.part if len(biases) == 1 else 1.0)
-        steps = (self.half * means[known.index(self)] - found) * direction
-        # Releases hardly respond to effects farther off than a deviation of values.
+        steps = (self.half * means[lined.index(self)] - found) * direction
+        # Releases hardly respond to effects farther off than a deviation of residuals.
         longest = math.sqrt(residual_variance(biases))
         taken = steps * min(longest / max(float(np.abs(steps).max()), LEAST_ERROR), 1.0)
         of_noise = release.noise(counts) ** 2 @ line.coefficients**2
-        more = max(self.half**2 * variances[known.index(self)] - of_noise, 0.0)
+        more = max(self.half**2 * variances[lined.index(self)] - of_noise, 0.0)
         by_step = more * direction**2 + (steps - taken) ** 2
         return replace(release, about=release.about + taken, by_step=by_step)
 
@@ -567,13 +570,13 @@ class SharedBiases:
         self, release: EffectRelease, linear: Sequence[EffectRelease], counts: Floats,
         biases: Sequence["SharedBiases"], weight_each: float,
     ) -> Line | None:  # fmt: skip
-        """Line, in units of half the range, along which effects move; None if that is not seen.
+        """Line, in units of half the range, along which effects move from round to round, or None.
 
-        It is the one on which effects of the shortest mode, whose rows are known best, have moved;
-        of another mode that on which it was shown to move then.
+        Of the shortest mode, whose rows are known best, it is the one along which effects moved
+        most; of another mode the one along which its effects respond to these moves.
         """
         lead = min(biases, key=lambda one: len(one.shares))
-        # The first release aside, it takes two to show a move.
+        # A move shows in two releases beside the first.
         if len(linear) < 3 or (lead is not self and lead._line is None):
             return None
         shown = np.stack([one.estimates(counts) for one in linear]) / self.half
@@ -589,14 +592,14 @@ class SharedBiases:
         return line if line.direction.any() else None
 
     def _positions(
-        self, biases: Sequence["SharedBiases"], known: Sequence["SharedBiases"], n: int
+        self, biases: Sequence["SharedBiases"], lined: Sequence["SharedBiases"], n: int
     ) -> Floats:
         """Positions of the effects that the first n releases were about, on the line of each mode.
 
-        Of shape (n, n_known): `known` are some of `biases`, those of all modes.
+        Of shape (n, n_lined): `lined` are those of `biases` with a line.
         """
-        found = np.empty((n, len(known)))
-        for column, one in zip(found.T, known, strict=True):
+        found = np.empty((n, len(lined)))
+        for column, one in zip(found.T, lined, strict=True):
             if one._line is not None:
                 effects = [past.means[biases.index(one)] for past in self._rounds[:n]]
                 column[:] = np.stack(effects) @ one._line.coefficients / self.half
@@ -605,11 +608,11 @@ class SharedBiases:
     def _linearised(self, released: EffectRelease, clip: float, by_others: float) -> EffectRelease:
         """Release whose response to effects is linear: the tangent in each row at the effect found.
 
-        Effects of other modes had explained the variance `by_others`.
+        Effects of other modes explained the variance `by_others` at the time.
         """
         variance, of_rows = self._residual_variances(by_others)
-        # Within a row values vary by what no biases explain, and by how uncertain its own is. All
-        # of the former is of the units that vary.
+        # Within a row residuals vary by what no biases explain, which is all by units that vary,
+        # and by the error of the row's bias.
         deviation, share = math.sqrt(variance), self.values.share_varied
         deviations = np.sqrt(of_rows / share + self.effects.variances)
         # Farther off responses are too flat to tell anything.
@@ -618,8 +621,8 @@ class SharedBiases:
         shorter = shortened(clip / deviation, share)
         mean, slopes = self._response(clip, shifts, deviations, shorter)
         slopes = np.maximum(slopes, LEAST_RESPONSE / clip)
-        # How far those who do not vary follow effects is not known: noise counts as if all did as
-        # others, whose clipped residuals respond less.
+        # How units that do not vary respond is not known: for noise and sampling the response is
+        # that of the others, if it is smaller.
         response = np.minimum(slopes, clipped_response(clip / deviation, deviation))
         spread = np.sqrt(clipped_variance(clip / np.sqrt(of_rows)))
         of_clip = shift_by_clip(clip / deviation, 2 * self.half / deviation)
@@ -635,18 +638,18 @@ class SharedBiases:
         by_error = float(self.shares @ self.effects.variances)
         explained = by_others + self.explained() + by_error
         variance = unexplained_variance(self.values.deviation, explained)
-        # Between bounds variances are in proportion to the room that means leave.
+        # Between bounds variances are in proportion to the largest ones that means allow.
         room = np.maximum(self.half**2 - (self.values.level + self.effects.means) ** 2, 0.0)
         room /= max(float(self.shares @ room), LEAST_WEIGHT)
-        of_rows = variance * (np.maximum(room, LEAST_SHARE_OF_NOISE) + self.values.by_level)
+        of_rows = variance * (np.maximum(room, LEAST_UNEXPLAINED) + self.values.by_level)
         return variance * (1 + self.values.by_level), of_rows
 
     def _response(
         self, clip: float, shifts: Floats, deviations: Floats, shorter: float
     ) -> tuple[Floats, Floats]:
-        """Mean clipped residual of each row, of effects that are `shifts` off, and its slope.
+        """Mean clipped residual of each row for effects `shifts` beyond `about`, and its slope.
 
-        In rows of units that vary values have these `deviations`, and sums are made `shorter`.
+        Values of units that vary have these `deviations`, and their sums are made `shorter`.
         """
         mean, slopes = mean_response(clip, shifts, deviations)
         # If all values are at the bounds, means are in proportion to shifts, whatever the clip is.
@@ -654,40 +657,42 @@ class SharedBiases:
         at_bounds, slope = self._share_at_bounds, ends.sum() / (2 * self.half)
         mean += at_bounds * (slope * shifts - mean)
         slopes += at_bounds * (slope - slopes)
-        # Units that do not vary differ from effects by no more than the clip: these move all of it.
+        # Residuals of units that do not vary are the shifts, taken to be within the clip.
         varied = self.values.share_varied
         mean = varied * shorter * mean + (1 - varied) * shifts / clip
         slopes = varied * shorter * slopes + (1 - varied) / clip
-        # The mean of a unit's entries in other rows lacks the row's own part in the mean of all.
+        # Residuals are about a mean over other rows, multiplied for rows of equal shares: correct
+        # for the row's own share.
         of_others = (1 - 1 / len(self.shares)) / np.maximum(1 - self.shares, 0.5)
         return of_others * mean, of_others * slopes
 
 
 def order_of(ask: Session) -> int:
-    """Norm of the sensitivity of sums over persons: 1 where noise needs a bound in L1."""
+    """Order of queries of persons: 1 where pure noise needs a bound on the L1 norm, else 2."""
     return 1 if ask.is_pure and not ask.is_exact else 2
 
 
 def fit_by_corrected_deviation(
     biases: Sequence[SharedBiases], deviation_and_share: Callable[[float], tuple[float, float]]
 ) -> None:
-    """Correct the deviation of values, and fit biases again by it.
+    """Correct the deviation of values for few entries of units, and fit biases again by it.
 
-    Units' values have a mean variance about their own mean, which is less the fewer they are: its
-    root and the share of units that vary are released, as `Levels.deviation_and_share` has them.
+    Values vary less about the mean of their unit's values than about its level, the fewer these
+    are. `deviation_and_share` is that of `Levels`.
     """
     values = biases[0].values
-    # Where noise hides how many they are, they count as many.
+    # Noise counts as entries: where it hides how many units have, that is many.
     noise = max(one.total_variance for one in biases) / values.n_with_values**2
     root = math.sqrt(entries_each(biases) + noise)
-    # Units with one entry: in every mode they have entries in one row.
+    # Fraction of units with one entry, which have entries in one row of every mode.
     alone = min(one.n_alone for one in biases) / values.n_with_values - math.sqrt(noise)
     alone = min(max(alone, 0.0), 1 - LEAST_SEVERAL)
     each = max(((root - alone) / (1 - alone)) ** 2, 2.0)
     found, share_varied = deviation_and_share(1 - alone)
     values.deviation = min(found / math.sqrt(1 - 1 / each), biases[0].half)
     values.by_level = by_own_level(each)
-    # Deviations of few normal values vary by chance, by half of this, relative to squares.
+    # Sample deviations of few normal values vary by chance: their squared coefficient of variation
+    # is about half of this. `deviation_and_share` takes that for units that do not vary.
     values.share_varied = min(share_varied * (1 + values.by_level / 2), 1.0)
     values.measured_part = (1 - alone) * (1 - 1 / each)
     for one in biases:
@@ -697,11 +702,11 @@ def fit_by_corrected_deviation(
 def add_errors_of_deviation(
     biases: Sequence[SharedBiases], deviation_and_share: Callable[..., tuple[float, float]]
 ) -> None:
-    """Add to variances of effects how far they move with the deviation of values, which errs too.
+    """Add to variances of effects how far the error of the deviation of values moves effects.
 
-    They are fitted again by a deviation of one standard error lower and higher.
+    Effects are fitted again by a deviation that is one standard error lower, and higher.
     """
-    squares: list[list[Floats]] = [[] for _ in biases]  # errors of each mode, twice
+    squares: list[list[Floats]] = [[] for _ in biases]  # mean square errors, (n_rows,), of each fit
     for at in (-1.0, 1.0):
         others, values = [copy(one) for one in biases], copy(biases[0].values)
         for one in others:
@@ -715,38 +720,42 @@ def add_errors_of_deviation(
 
 
 def _joined(parts: Iterable[Floats]) -> Floats:
-    """Numbers of the rows of several modes or none, one after the other."""
+    """Arrays of several modes, or of none, one after the other."""
     return np.concatenate([np.zeros(0), *parts])
 
 
 def residual_variance(biases: Sequence[SharedBiases], factor_variance: float = 0.0) -> float:
-    """Variance of values about a unit's level that neither biases nor components explain."""
+    """Variance of values about their unit's level that biases and components do not explain.
+
+    `factor_variance` is the variance that components explain.
+    """
     explained = sum(one.explained() for one in biases) + factor_variance
     return unexplained_variance(biases[0].values.deviation, explained)
 
 
-def root_of_entries(weights: Floats, n_units: int) -> float:
-    """Mean root of the number of a unit's entries, given the sum of weights of each row."""
-    # Entries of a unit of m entries weigh m ** -0.5 each, and so all of them m ** 0.5: who has any
-    # weighs 1 or more.
+def weight_of_unit(weights: Floats, n_units: int) -> float:
+    """Mean weight of a unit, 1 or more, by the weights of rows or cells, which are sums over units.
+
+    By `cell_weights` it is the mean root of the number of a unit's entries.
+    """
     return max(float(weights.sum()) / max(n_units, 1), 1.0)
 
 
 def entries_each(biases: Sequence[SharedBiases]) -> float:
-    """Number of entries of a unit, by its mean root."""
-    return root_of_entries(cell_weights(biases), biases[0].values.n_with_values) ** 2
+    """Number of entries of a unit: the square of its mean root."""
+    return weight_of_unit(cell_weights(biases), biases[0].values.n_with_values) ** 2
 
 
 def cell_weights(biases: Sequence[SharedBiases]) -> Floats:
-    """Expected weight of each cell: the sum over units of ``n ** -0.5``, n a unit's entries.
+    """Weight of each cell: sum over units with an entry there of ``n ** -0.5``, n their entries.
 
-    Cells are combinations of shared rows, whose biases know such weights by themselves; entries of
-    a unit are taken to spread over rows independently.
+    Cells are combinations of rows of the shared modes; a unit's entries are assumed to spread over
+    rows of each mode independently.
     """
     if len(biases) == 1:
         return biases[0].weights
     n_cells = math.prod(len(one.shares) for one in biases)
-    # The least of them: near the largest w of a mode, 1 / |p|, any large n has about the same w.
+    # The least n of all modes: near a mode's largest weight, 1 / |p|, weights hardly depend on n.
     n = min(*(_entries_of_unit(one, n_cells) for one in biases), float(n_cells))
     shares = reduce(np.multiply.outer, [one.shares for one in biases]).ravel()
     return (
@@ -755,11 +764,11 @@ def cell_weights(biases: Sequence[SharedBiases]) -> Floats:
 
 
 def _entries_of_unit(biases: SharedBiases, n_cells: int) -> float:
-    """Number n of entries of a unit of ordinary weight in one mode."""
+    """Number n of entries of a unit of mean weight in a mode."""
     # A unit with n of N cells in rows of shares p weighs n over the norm of its counts. That norm
     # squared is n (1 - n / N) (1 - |p|^2) + n^2 |p|^2 on average, as its cells are distinct. With
     # the squared weight w, n = w (1 - |p|^2) / (1 - w |p|^2 + w (1 - |p|^2) / N).
-    squared_weight = root_of_entries(biases.weights, biases.values.n_with_values) ** 2
+    squared_weight = weight_of_unit(biases.weights, biases.values.n_with_values) ** 2
     same_row = float(biases.shares @ biases.shares)
     denominator = 1 - squared_weight * same_row + squared_weight * (1 - same_row) / n_cells
     return squared_weight * (1 - same_row) / max(denominator, 0.01)  # noise may bring it to 0

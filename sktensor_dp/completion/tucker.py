@@ -26,9 +26,9 @@ class PrivateTuckerCompletion(
     Parameters
     ----------
     rank : int or sequence of int, default=3
-        Columns of each factor, 1 or more: for mean and biases alone, as something to beat, ask for
-        ``PrivateCPCompletion(0)``. One number holds for all modes, capped by their lengths. That
-        of ``unit_mode`` is not used: a unit's slice of the core is its own.
+        Columns of each factor, 1 or more: for mean and biases alone, as a baseline, use
+        ``PrivateCPCompletion(0)``. One number holds for all modes, capped by their lengths. The
+        rank of ``unit_mode`` is not used: each unit has its own slice of the core.
     bounds, shape, row_names, epsilon, delta, perturbation, unit_mode, \
 max_iter, accountant, random_state, verbose
         As for :class:`PrivateCPCompletion`.
@@ -38,8 +38,8 @@ max_iter, accountant, random_state, verbose
     factors_ : list of ndarray of shape (shape[m], rank[m])
         Orthonormal columns. With a ``unit_mode`` as for :class:`PrivateCPCompletion`.
     core_ : ndarray of shape rank
-        The core. Not with a ``unit_mode``, where each unit has a slice of it of its own. It is 0
-        where the components are for ``fold_in`` alone, which ``n_components_`` counts too.
+        The core. Not with a ``unit_mode``, where each unit has its own slice. It is 0 where noise
+        hides all components, or they are for ``fold_in`` alone (``n_components_`` counts those).
     n_components_, mean_, mean_error_, biases_, bias_errors_, shape_, perturbation_, n_iter_, \
 privacy_report_, n_features_in_
         As for :class:`PrivateCPCompletion`.
@@ -84,7 +84,8 @@ privacy_report_, n_features_in_
         Returns
         -------
         ndarray of shape (n, sum of ranks)
-            0 for rows below 0 or beyond the shape.
+            0 for rows below 0 or beyond the shape, and with a ``unit_mode`` for units, or
+            everywhere if no components were found.
         """
         coordinates = self._coordinates(X)
         factors = vars(self).get("factors_")

@@ -9,8 +9,12 @@ from sktensor_dp.estimator.facts import Neighbours
 
 
 def worst_entries(completion: Any, n_units: int | None) -> Neighbours:
-    """Data, their neighbour, and the statistic of a fit that tells them apart best."""
-    # Values are at the two bounds, in one entry or in the entries of one unit.
+    """Two neighbouring data sets, and a statistic of a fit that differs most between them.
+
+    They are entries (X, y). With a ``unit_mode`` there are as many units as the shape says;
+    `n_units` is not read.
+    """
+    # The neighbours differ in values at the two bounds: of one entry, or in two rows of one unit.
     bounds, shape, unit_mode = completion.bounds, completion.shape, completion.unit_mode
     if bounds is None:
         raise ValueError("bounds must be given: values are made of both.")
@@ -24,7 +28,7 @@ def worst_entries(completion: Any, n_units: int | None) -> Neighbours:
         entry = names_at(place, indices)
         at_low, at_high = np.array([low]), np.array([high])
         return (entry, at_low), (entry, at_high), lambda fitted: float(fitted.predict(entry)[0])
-    # Two rows change their order because of one unit; all other values are in the middle.
+    # One unit swaps its values in two rows; all other values are in the middle.
     shared = 0 if unit_mode else 1
     if shape is None or shape[shared] < 2:
         raise ValueError(

@@ -142,7 +142,7 @@ def test_names_that_match_nothing_are_told(named):
     for of, exclude in (
         (own, ["no film"]), (None, ["no film"]), (own, [["y", "film 0"]]), (own, [["x", "none"]]),
     ):  # fmt: skip
-        with pytest.warns(UserWarning, match="exclude names no row"):
+        with pytest.warns(UserWarning, match="exclude has no row"):
             assert np.ravel(named.recommend(of, 1, exclude=exclude).rows).tolist() == ["film 0"]
     with pytest.warns(UserWarning, match="No row of X is of a unit that was folded in"):
         own.predict([["y", "film 0"]])

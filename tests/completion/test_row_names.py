@@ -65,7 +65,7 @@ def test_names_that_match_nothing_are_doubted_before_more_budget_is_advised():
             clone(model).fit(entries, y)
         (doubt,) = (str(one.message) for one in told)
         assert "Hardly any value is of a row that counts" in doubt
-    with pytest.warns(UserWarning, match="No entry names rows of the fit"):
+    with pytest.warns(UserWarning, match="No entry has names of rows of the fit"):
         model.fit(named, y).fold_in([["me", "TEA"]], [5.0])
 
 
@@ -122,7 +122,7 @@ def test_names_of_another_type_are_refused_and_missing_ones_are_no_row():
     assert names.encode(["tea", None, np.nan, pd.NA, pd.NaT]).tolist() == [0, -1, -1, -1, -1]
     for other in (pd.Period("2026-01"), datetime.date(2026, 1, 1), b"tea"):
         for values in ([other, "tea"], pd.Series([other, "tea"]), pd.Series([other] * 2)):
-            with pytest.raises(TypeError, match=f"with a {type(other).__name__}, which no row"):
+            with pytest.raises(TypeError, match=f"with a {type(other).__name__}, which cannot be"):
                 names.encode(values)
 
 
