@@ -187,9 +187,12 @@ class CompletionForecast(InvertibleForecast):
         now = {"epsilon": asked.parameters["epsilon"], "units": n if mode is None else shape[mode]}
         most_units = n_cells if mode is None else MOST_UNITS
         found: dict[str, float | None] = {
-            "epsilon": self._least_to_find(least_epsilon, lambda epsilon: {"epsilon": epsilon}),
+            "epsilon": self._least_to_find(
+                lambda reached, _: least_epsilon(reached), lambda epsilon: {"epsilon": epsilon}
+            ),
             "units": self._least_to_find(
-                lambda reached: least_number(reached, now["units"], most_units), self._sized
+                lambda reached, least: least_number(reached, least or now["units"], most_units),
+                self._sized,
             ),
         }
         if mode is not None:
@@ -207,9 +210,11 @@ class CompletionForecast(InvertibleForecast):
         return dict(sorted(helping.items(), key=lambda item: item[1] / now[item[0]]))
 
     def _least_to_find(
-        self, least: Callable[[Callable[[Any], bool]], Any], changes: Callable[[Any], Any]
+        self, least: Callable[[Callable[[Any], bool], Any], Any], changes: Callable[[Any], Any]
     ) -> Any:
-        """Number that `least` finds for a fit, by its `changes`, that would find components."""
+        """Number that `least` finds, from a given one on, for a fit that would find components; its
+        `changes` are those of the forecast's question.
+        """
 
         def finds(number: Any) -> bool:
             return (
@@ -217,8 +222,8 @@ class CompletionForecast(InvertibleForecast):
             )
 
         # Plans are far cheaper than expected errors, and mostly decide.
-        seeking = least(lambda number: self._seeks(**changes(number)))
-        return seeking if seeking is None or finds(seeking) else least(finds)
+        seeking = least(lambda number: self._seeks(**changes(number)), None)
+        return seeking if seeking is None or finds(seeking) else least(finds, seeking)
 
     def _seeks(self, epsilon: float | None = None, **numbers: Any) -> bool:
         """True if a fit at another epsilon, or for other `numbers`, would seek components."""

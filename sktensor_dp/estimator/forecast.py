@@ -41,8 +41,13 @@ def least_number(
     reached: Callable[[int], bool], least: int = 1, most: int = MOST_UNITS
 ) -> int | None:
     """Least number, from `least` to `most`, with ``reached(number)``; or None."""
-    number = least + bisect_left(range(least, most + 1), True, key=reached)
-    return number if number <= most else None
+    # Doubled first: most answers are far below `most`.
+    low = high = least
+    while high > most or not reached(high):
+        if high >= most:
+            return None
+        low, high = high + 1, min(2 * high, most)
+    return low + bisect_left(range(low, high), True, key=reached)
 
 
 class InvertibleForecast(TableDisplay):
