@@ -396,8 +396,7 @@ class Case:
                 stack.enter_context(warnings.catch_warnings())
                 warnings.simplefilter("error")
                 warnings.filterwarnings("ignore", "Nearly all samples")
-                # One fit in forty to complete rows says so by chance.
-                warnings.filterwarnings("ignore", "Cells (are|may be) missing")
+                warnings.filterwarnings("ignore", "Unless all cells have values")
                 for said in (NotEnoughDataWarning, PrivacyLeakWarning, ConvergenceWarning):
                     warnings.simplefilter("ignore", said)
             if chosen == "threads":

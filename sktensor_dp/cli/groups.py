@@ -48,11 +48,6 @@ INTERVALS = (
     "a long tail. --log-range helps with a long tail, where all numbers are above 0.",
     "Another run may find other groups: intervals are for the groups shown.",
 )
-PERSONS = (
-    "Each row of a person weighs 1 / (number of their rows), also where a cell is missing: in the "
-    "average of a column, persons who have it in few of their rows count less. For averages over "
-    "persons give one row of averages for each."
-)
 ENDS = ("", " low", " high")  # columns of an average and of its interval
 
 
@@ -321,13 +316,16 @@ class Groups(Run):
             notes.append(f"Averages of {logs} are geometric means.")
         if len(self._columns) > len(self._numeric):
             notes.append(CATEGORY.format(", averaged over persons" if has_persons else ""))
-        notes += [PERSONS] if has_persons else []
-        notes += self._one_peak()
+        notes += [*self._on_persons(), *self._one_peak()]
         return [as_text(Table("Groups", head, rows, notes, ("column",)))]
 
     def for_officer(self) -> str:
         """Say how many groups there are, and what their intervals show."""
-        return " ".join([self.on_seen(), CLAMPED, *self._on_intervals])
+        return " ".join([self.on_seen(), CLAMPED, *self._on_intervals, *self._on_persons()])
+
+    def _on_persons(self) -> Sequence[str]:
+        """Sentence on how persons count whose rows lack cells, where some may; in a list."""
+        return self.models["groups"].privacy_report_.notes
 
     def _one_peak(self) -> list[str]:
         """Sentences on groups that together have one peak."""

@@ -60,8 +60,8 @@ class Progress:
             warnings.filterwarnings("ignore", "delta .* is above 1 in", PrivacyLeakWarning)
             # A command that would pay again is refused, unless asked for.
             warnings.filterwarnings("ignore", "This budget paid for the same", UserWarning)
-            # A run says this after the fit, by names of columns.
-            said = "A group has nearly one value|The averages of .* lie at the end"
+            # A run says this after the fit, some of it by names of columns.
+            said = "A group has nearly one value|The averages of .* lie at the end|Unless all cells"
             warnings.filterwarnings("ignore", said, UserWarning)
             warnings.showwarning = show
             yield

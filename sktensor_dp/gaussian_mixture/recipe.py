@@ -75,11 +75,10 @@ NEAREST_GAIN = 1e-6
 # Deviations of noise beyond which warnings say that cells are missing: one in 700 by chance.
 SURE = 3.0
 
-# Said of fits to persons whose rows are seen to lack cells, or seem to.
+# Said of fits to persons, unless released numbers show that no cell is missing.
 UNEVEN = (
-    "Cells {} missing. Where persons have several rows, averages and intervals of a column count "
-    "each person by the part of their rows that have it. For averages over persons fit one row of "
-    "averages for each."
+    "Unless all cells have values, averages and intervals of a column count each person by the "
+    "part of their rows that have it. For averages over persons give one row of averages for each."
 )
 
 
@@ -92,9 +91,9 @@ def fit_mixture(ask: Session, plan: MixturePlan, *, grouped: bool) -> FitResult:
     second = ask(SecondMoments(ball))
     found = release_mixture(ask, ball, plan, second)
     warnings = warnings_of_norm(second, ball, found.mean_square) or warnings_of_noise(found, plan)
-    is_seen = bool((found.errors.most_observed < 1).any())
-    is_uneven = grouped and (is_seen or observed_overall(ball, second) < 1)
-    notes = (UNEVEN.format("are" if is_seen else "may be"),) if is_uneven else ()
+    share, error = observed_as_released(ball, second)
+    # Any noise may hide some missing cells.
+    notes = (UNEVEN,) if grouped and (error > 0 or share < 1 - 1e-9) else ()
     warnings += tuple(map(DoubtfulParameterWarning, notes))
     attributes = attributes_of(found, plan)
     if plan.chooses_norm:

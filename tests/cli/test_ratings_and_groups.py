@@ -414,7 +414,9 @@ def test_categories_are_columns_of_shares(command, visits, tmp_path):
     assert "Groups may follow --category alone" in done.err
     assert "\nMay be enough: 3,000 persons for" in done.err
     assert "share of rows that have it, averaged over persons; rows with a missing cell" in done.out
-    assert "also where a cell is missing: in the average of a column, persons" in done.out
+    for said in (done.out, page, " ".join(report.notes)):
+        assert "count each person by the part of their rows that have it" in said
+    assert "warning: Unless" not in done.err
     assert not re.search(r"\beast\b", done.err + done.out + page)
     found = {row["group"]: row for row in table(tmp_path / "private-groups" / "groups.csv")}
     head = [f"{name}{end}" for name in ("age", "side=north", "side=south") for end in ENDS]

@@ -22,7 +22,7 @@ from sktensor_dp.queries.samples import LiftedBall
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sktensor_dp.NotEnoughDataWarning"),
-    pytest.mark.filterwarnings("ignore:Cells (are|may be) missing:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Unless all cells have values:UserWarning"),
     pytest.mark.filterwarnings(
         "ignore:The averages of:UserWarning", "ignore:A group has:UserWarning"
     ),
@@ -352,19 +352,21 @@ def test_averages_of_persons_who_lack_cells_say_whom_they_weigh(seed):
     """A column of first rows only weighs persons of many rows less: four half-widths off."""
     rng = np.random.default_rng(seed)
     persons = np.repeat(np.arange(4000), rng.integers(1, 5, 4000))
-    X = rng.normal(0, 0.3, (len(persons), 2))
+
+    def with_gaps(n_columns, gaps):
+        X = rng.normal(0, 0.3, (len(persons), n_columns))
+        X[(np.diff(persons, prepend=-1) == 0) & (rng.random(len(persons)) < gaps), 1] = np.nan
+        return X
+
     model = PrivateGaussianMixture(1, data_norm=1.5, epsilon=float("inf"))
-    assert not model.fit(X, groups=persons).privacy_report_.notes
+    assert not model.fit(with_gaps(2, 0.0), groups=persons).privacy_report_.notes
     model.set_params(epsilon=4.0)
-    X[np.diff(persons, prepend=-1) == 0, 1] = np.nan
-    with pytest.warns(UserWarning, match="count each person by the part of their rows"):
-        model.fit(X, groups=persons)
-    assert "part of their rows" in model.privacy_report_.notes[-1]
-    # One cell in fifty, which the last steps show where noise of second moments hides it.
-    X = rng.normal(0, 0.3, (len(persons), 7))
-    X[rng.random(len(persons)) < 0.15, 0] = np.nan
-    with pytest.warns(UserWarning, match="count each person by the part of their rows"):
-        model.fit(X, groups=persons)
+    for n_columns, gaps in ((2, 1.0), (7, 0.15), (7, 0.0)):  # no noise rules them out
+        for n_groups in (1, 3):
+            model.set_params(n_components=n_groups)
+            with pytest.warns(UserWarning, match="count each person by the part of their rows"):
+                model.fit(with_gaps(n_columns, gaps), groups=persons)
+            assert "part of their rows" in model.privacy_report_.notes[-1]
 
 
 def test_warnings_say_that_cells_are_missing_only_where_it_is_seen():
