@@ -175,7 +175,9 @@ def read_columns(
         except ValueError as error:
             faults.append(str(error))
     if faults:
-        raise ValueError(". ".join(faults))
+        sentences = [sentence for fault in faults for sentence in fault.split(". ")]
+        # Advice on several columns once, after what is wrong with each.
+        raise ValueError(". ".join(sorted(dict.fromkeys(sentences), key=sentences.count)))
     return contents
 
 

@@ -130,7 +130,7 @@ class PrivacyReport(TableDisplay):
         others = {*_numbers(self.composition)} - {self.n_units}
         if not others or self.neighbours == "add_remove":  # each fit counts units with noise
             return ""
-        return f" ({' and '.join(f'{n:,}' for n in sorted(others, reverse=True))} in other data)"
+        return f" ({' and '.join(f'{n:,}' for n in sorted(others, reverse=True))} in other fits)"
 
     @property
     def mu(self) -> float | None:

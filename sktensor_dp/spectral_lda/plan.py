@@ -281,7 +281,8 @@ class TopicForecast(Forecast):
         assumed = mixed if self.concentration > 0 else "have one topic each"
         return [
             f"Documents are assumed to have about {counted(self.document_length, 'token')} each "
-            f"(document_length= says otherwise), and to {assumed}."
+            "(document_length= says otherwise; with groups= documents are persons, with all their "
+            f"texts), and to {assumed}."
         ]
 
     def _assumed(self) -> list[str]:

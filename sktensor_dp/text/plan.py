@@ -71,7 +71,8 @@ class WordForecast:
         return (
             f"{counted(self.n_documents, 'document')}: a word is kept from about "
             f"{counted(round(self.threshold), 'document')} on"
-            f"{where_kept(self.document_length)}; {verdict}."
+            f"{where_kept(self.document_length)}; {verdict}. With groups= documents are persons, "
+            "with all their texts."
         )
 
 

@@ -614,7 +614,7 @@ def test_shares_are_added_to_a_finished_run_for_their_price_alone(
         assert "models learned from: posts.csv" in page
         whole = f"- epsilon: 2, and {stated(folder).epsilon:.4g} with the run whose words and"
         assert whole in page
-        assert ("(1,000 in other data)" in page) is (path == following)
+        assert ("(1,000 in other fits)" in page) is (path == following)
         again = "by the same column and values were released of posts.csv (private-topics): if next"
         assert (again in " ".join(done.err.split())) is (path == following)
         checks.append(re.search("checked first: .*", page)[0])

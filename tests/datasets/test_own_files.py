@@ -276,10 +276,13 @@ def test_labels_that_are_no_persons(tmp_path):
     refused(r"person: the folder .* has no columns", read_both, tmp_path)
 
 
-def test_what_is_no_number_is_refused_without_showing_it():
+def test_what_is_no_number_is_refused_without_showing_it(tmp_path):
     for cells, decimal in ((["1", "1_000"], "."), (["2", "1,5"], "."), (["2", "1.000"], ",")):
         told = "should hold numbers, and row 2 does not"
         refused(told, numbers_in_column, Path("a.csv"), "stars", cells, decimal)
+    (comma := tmp_path / "comma.csv").write_text("a;b\n1,5;2\n2;1,5\n")
+    said = "'a' .* row 1 does not. column 'b' .* row 2 does not. Numbers with decimal commas need"
+    refused(said, read_columns, comma, [("a", "numbers"), ("b", "numbers")], ";", "auto", "utf-8")
     # Logs of evenly spread values have a long tail, which would be a group of its own.
     told = "a random one from 0 to the limit, and for logs .* half the limit or limit . exp"
     refused(told, numbers_in_column, Path("a.csv"), "crp", ["3", "<2"])

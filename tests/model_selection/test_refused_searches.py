@@ -268,6 +268,7 @@ def test_trials_that_show_nothing_are_told_before_the_charge(model, name, X, n_f
     assert not expected.is_noise
     assert {verdict for _, verdict in expected.verdicts} == {"too few"}
     assert "assumed to have about 100 tokens each (document_length=" in str(expected)
+    assert n_features is None or "with groups= documents are persons" in str(expected)
     with pytest.raises(NotEnoughDataError, match=f"few for {name}=20; {name}=30|but there are 320"):
         search.fit(X)
     assert budget.entries == ()

@@ -103,8 +103,8 @@ def test_fits_to_several_data_sets_add_up_for_whoever_is_in_all_of_them():
         for later in others:
             whole = whole.followed_by(later)
         assert whole.n_units == 20
-        assert "replacing one document of 20 (7 in other data)\n" in str(whole)
-        assert whole.in_brief.startswith("20 documents (7 in other data), epsilon")
+        assert "replacing one document of 20 (7 in other fits)\n" in str(whole)
+        assert whole.in_brief.startswith("20 documents (7 in other fits), epsilon")
         assert whole.mu == pytest.approx(0.2 * len([first, *others]) ** 0.5)
         assert load_statement(whole.to_json()) == whole
 
