@@ -274,9 +274,10 @@ class InputCheck(HasAccountant):
             ", ".join(f"{failing[name]:.1%} fail {name!r}" for name in names if name in failing)
             for names in ([*strict_tests, ALL], may_fail)
         )
-        said = f"Of rows perhaps {strict}" if strict else "All rows may match"
         if optional:
-            said += f"; {optional}, as they may"
+            optional += f", as up to {1 - self.least:.0%} may"
+        found = "; perhaps ".join(filter(None, [strict, optional]))
+        said = f"Of rows perhaps {found}" if found else "All rows may match"
         said += f"; noise has a deviation of {self.sigma:.1%}."
         if self.length is not None:
             said += f" The typical length is {self.length:.3g}; noise has a deviation of "
